@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: measures Inlay as it is built, on a control plane of its own, beside the floor. The parts to measure
- * come in as arguments, all without any; a table goes out.
+ * `npm run bench`: measures the built Inlay on its own control plane, next to the floor: the fastest possible client for the same work.
+ * Arguments select parts, all by default. Prints a table.
  */
 import { Client, startCluster } from "./cluster.ts";
 import { measureCompositions } from "./compositions.ts";

@@ -1,6 +1,6 @@
 /**
- * How fast a changed Secret arrives, one at a time and all at once, beside the floor: a client that writes the Secret and then
- * what depends on it. The two take turns, and a change is over when a watch shows that its dependent is not as it was.
+ * How fast a changed Secret arrives, one at a time and in a burst, next to the floor: a client that writes the Secret and then its
+ * dependent object. Inlay and the floor take turns. A change ends when a watch shows that the dependent object has changed.
  */
 import type { AnyObject } from "./cluster.ts";
 import { atOnce } from "./cluster.ts";
@@ -12,30 +12,30 @@ import { secretPath } from "./world.ts";
 const ROUNDS = 3;
 const WRITERS = 50;
 
-/** What depends on Secrets, or on others: `prefix-0` on the Secret `s-0`, and so on, in two namespaces alike. */
+/** The dependents of Secrets or other objects: `prefix-0` of the Secret `s-0`, and so on, in two namespaces. */
 export interface Course {
-  /** What a change comes to, for people. */
+  /** The effect of a change, in the table. */
   what: string;
   floor: string;
   ours: string;
   prefix: string;
-  /** Behind the number, in the names of dependents. */
+  /** A suffix after the number, in the names of dependents. */
   suffix?: string;
   count: number;
   path(namespace: string, name?: string): string;
-  /** Is another after each change. */
+  /** Differs after each change. */
   textOf(object: AnyObject): string | undefined;
-  /** What the floor writes. */
+  /** The write of the floor. */
   patch(value: string, i: number): object;
-  /** What changes, unless it is a Secret. */
+  /** The changed object, unless it is a Secret. */
   changed?(namespace: string, i: number, value: string): { path: string; patch: object };
-  /** Waits until nobody but the controller works on the last changes. */
+  /** Waits until only the controller still works on the last changes. */
   settled?(): Promise<void>;
-  /** Holds up whoever else would work on a burst, and lets him go on: what falls on whose turn is chance. */
+  /** Pauses other programs that would work during a burst, and resumes them, because their load falls on one side by chance. */
   hush?(on: boolean): Promise<void>;
 }
 
-/** Waits for dependents to be others than they were. */
+/** Waits until dependents have changed. */
 class Arrivals {
   readonly #texts = new Map<string, string | undefined>();
   readonly #waiting = new Map<string, (at: number) => void>();
@@ -53,7 +53,7 @@ class Arrivals {
     return arrivals;
   }
 
-  /** When it next changed. */
+  /** The time of its next change. */
   async next(name: string): Promise<number> {
     const { promise, resolve } = Promise.withResolvers<number>();
     this.#waiting.set(name, resolve);
@@ -63,7 +63,7 @@ class Arrivals {
   }
 }
 
-/** From sending the Secret's change to seeing the dependent's, one after the other. */
+/** From sending the change of the Secret until the change of its dependent, one after the other. */
 export async function compareLatency(rig: Rig, course: Course): Promise<void> {
   const { what, floor, ours, count } = course;
   const took: Record<string, number[]> = { [floor]: [], [ours]: [] };
@@ -93,19 +93,19 @@ export async function compareLatency(rig: Rig, course: Course): Promise<void> {
 
 interface Round {
   namespace: string;
-  /** Changes in a second. */
+  /** Changes per second. */
   rate: number;
   /** Milliseconds of a core for a change, by program. */
   used: Record<string, number>;
 }
 
-/** All Secrets change at once: how many dependents follow in a second. */
+/** All Secrets change at once: how many dependents follow per second. */
 export async function compareBurst(rig: Rig, course: Course): Promise<void> {
   const { what, floor, ours, count } = course;
   const rounds: Round[] = [];
   for (let i = 0; i < ROUNDS; i++) {
     for (const namespace of [floor, ours]) {
-      // What is still done for the last round would be put on the next.
+      // Otherwise the rest of the last round would count for the next one.
       await course.settled?.();
       await rig.controller.process.quiet();
       await course.hush?.(true);
@@ -141,7 +141,7 @@ async function burst(rig: Rig, course: Course, namespace: string, value: string)
   return seconds;
 }
 
-/** Changes a Secret or what is in place of it, and in the floor's namespace what depends on it too. */
+/** Changes a Secret or its replacement, and in the floor's namespace also its dependent. */
 async function change({ client }: Rig, course: Course, namespace: string, i: number, value: string): Promise<void> {
   const secret = { path: secretPath(namespace, `s-${i}`), patch: { stringData: { accessKeyID: value } } };
   const { path, patch } = course.changed?.(namespace, i, value) ?? secret;
@@ -151,7 +151,7 @@ async function change({ client }: Rig, course: Course, namespace: string, i: num
 
 const nameOf = ({ prefix, suffix = "" }: Course, i: number) => `${prefix}-${i}${suffix}`;
 
-/** What shares the processor: the servers, the controller, and this program. */
+/** The programs that share the processor: the servers, the controller, and this program. */
 function programs({ cluster, controller }: Rig): Record<string, Process> {
   return {
     "kube-apiserver": new Process(cluster.processes.get("kube-apiserver")?.pid),

@@ -1,14 +1,14 @@
-/** One change of a Secret that reaches clones and pod templates in many namespaces: how fast, and at what cost, beside the floor. */
+/** One change of a Secret that reaches clones and pod templates in many namespaces: its speed and its cost, next to the floor. */
 import { processorSeconds } from "./beside.ts";
 import type { AnyObject } from "./cluster.ts";
 import type { Rig } from "./rig.ts";
 import { median, ms, spread } from "./table.ts";
 
-/** What changes in a round. */
+/** The objects that change in a round. */
 export interface RoundOf {
-  /** Of the clones, and of what shows that a Deployment restarts. */
+  /** The paths of the clones, and of the objects that show a restart. */
   name: string;
-  /** The namespace of the Secret itself, which is no clone. */
+  /** The namespace of the source Secret, which is not a clone. */
   home: string;
   clones: number;
   restarts: number;
@@ -17,18 +17,18 @@ export interface RoundOf {
 }
 
 export interface Round {
-  /** Milliseconds until the first clone was another. */
+  /** Milliseconds until the first clone has changed. */
   first: number;
-  /** Clones and restarts in a second. */
+  /** Clones and restarts per second. */
   rate: number;
-  /** Milliseconds of a core for one of them, by program. */
+  /** Milliseconds of a core for each of these, by program. */
   used: Record<string, number>;
 }
 
 /** Measures from the start of `change` until everything has changed, with the controller of Deployments stopped. */
 export async function measureRound(rig: Rig, of: RoundOf, change: () => Promise<void>): Promise<Round> {
   await rig.controller.process.quiet();
-  // It would make a ReplicaSet for each restart, at a time that is chance.
+  // It would create a ReplicaSet for each restart, at a random time.
   const controllers = rig.cluster.processes.get("kube-controller-manager");
   await controllers?.kill("SIGSTOP");
   const stampOf = ({ spec }: AnyObject): string | undefined => spec.template.metadata.annotations?.[of.stamp];
@@ -50,7 +50,7 @@ export async function measureRound(rig: Rig, of: RoundOf, change: () => Promise<
   return { first, rate: (1_000 * writes) / last, used: Object.fromEntries(used) };
 }
 
-/** When the first and the last of so many objects, each in its namespace, has another text than it had. */
+/** When the text of the first and of the last object has changed, in one namespace each. */
 async function changes(
   { client }: Rig,
   { name, home }: RoundOf,
@@ -74,7 +74,7 @@ async function changes(
   return { first: first.promise, last: last.promise, stop };
 }
 
-/** `what` says what was written. */
+/** `what` describes the written objects. */
 export function reportRate({ table }: Rig, what: string, theirs: readonly Round[], own: readonly Round[]): void {
   const [floorRates, rates] = [theirs, own].map((all) => all.map(({ rate }) => rate)) as [number[], number[]];
   table.row(`${what}, median of ${own.length}`, spread(floorRates, "/s"), spread(rates, "/s"));

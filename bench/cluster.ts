@@ -1,4 +1,4 @@
-/** What every measurement needs: a cluster with Inlay installed and HarborCluster's CRD at its real weight, and fast clients. */
+/** The environment of every measurement: a cluster with Inlay installed, the CRD of HarborCluster in its real size, and fast clients. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Agent, request } from "undici";
@@ -28,12 +28,12 @@ export async function startCluster(): Promise<ControlPlane> {
   const file = join(root, "samples", "harbor", "crd", "harborcluster.yaml");
   const crd = weighted(parse(await readFile(file, "utf8")));
   await cluster.kubectlWith({ stdin: JSON.stringify(crd) }, "apply", "--server-side", "--filename=-");
-  // For an instant the new CRD's conditions are null, which kubectl takes for an error.
+  // For an instant, the conditions of the new CRD are null, which kubectl reports as an error.
   await eventually(() => cluster.kubectl("wait", "--for=condition=Established", "crd/harborclusters.goharbor.io"));
   return cluster;
 }
 
-/** The same schema with descriptions as long as the real ones together. */
+/** The same schema with descriptions as long as the real ones. */
 function weighted(crd: AnyObject): AnyObject {
   const schema = crd.spec.versions[0].schema.openAPIV3Schema;
   const spare = schema.properties.spec.properties;
@@ -49,7 +49,7 @@ function weighted(crd: AnyObject): AnyObject {
   return crd;
 }
 
-/** A client over HTTP/2, as fast as the API server: what Inlay's speed is compared with. */
+/** A client over HTTP/2 that is limited only by the API server: the floor, with which Inlay is compared. */
 export class Client {
   readonly #url: string;
   readonly #token: string;
@@ -92,7 +92,7 @@ export class Client {
     return this.send("PATCH", `${path}?fieldManager=bench&force=true`, object, "application/apply-patch+yaml");
   }
 
-  /** Calls back for each object that is there, and at each change of one, until it is stopped. */
+  /** Calls back for each existing object and each change, until it is stopped. */
   async watch(path: string, seen: (object: AnyObject, at: number) => void): Promise<() => void> {
     const stop = new AbortController();
     const { metadata, items } = await this.send("GET", path);
@@ -131,7 +131,7 @@ export class Client {
   }
 }
 
-/** Runs `work` for 0 to count-1, so many at once. */
+/** Runs `work` for 0 to count-1, `width` at the same time. */
 export async function atOnce(count: number, width: number, work: (index: number) => Promise<unknown>): Promise<void> {
   let next = 0;
   const lane = async () => {

@@ -1,6 +1,6 @@
 /**
- * A composition with many claims, beside a client that creates the same bindings itself: how fast they come into being, what they
- * cost, and how fast a claim's change reaches its binding. The controller reconciles the bindings in both cases.
+ * A composition with many claims, next to a client that creates the same bindings itself: how fast they are created, their cost, and how
+ * fast a claim's change reaches its binding. The controller reconciles the bindings in both cases.
  */
 import { join } from "node:path";
 import { harborCluster } from "../test/controller/harbor.ts";
@@ -13,7 +13,7 @@ import { accessKeyOf, bindingPath, dropBindings, harborPath, makeNamespace, secr
 const OURS = "composed";
 const FLOOR = "directly";
 const WIDTH = 50;
-/** As many as the controller reconciles at once: of its 64 places for claims, those of one namespace leave a quarter. */
+/** As many as the controller reconciles at the same time: claims of one namespace leave a quarter of its 64 slots free. */
 const CREATED_AT_ONCE = 48;
 /** Bindings whose claims change one after the other. */
 const CHANGING = 50;
@@ -125,7 +125,7 @@ const composition = () => ({
   },
 });
 
-/** The bindings that the composition would make, with as many labels, annotations and owners. */
+/** The bindings that the composition would create, with the same number of labels, annotations and owners. */
 const makeDirectly = ({ client }: Rig, uids: ReadonlyMap<string, string>, count: number) =>
   atOnce(count, CREATED_AT_ONCE, (i) => {
     const name = `h-${i}`;
@@ -149,7 +149,7 @@ interface Making {
   used: Record<string, number>;
 }
 
-/** Until a watch has shown so many bindings. */
+/** Waits until a watch has shown so many bindings. */
 async function making(rig: Rig, namespace: string, count: number, make: () => Promise<unknown>): Promise<Making> {
   const there = new Set<string>();
   const { promise, resolve } = Promise.withResolvers<void>();

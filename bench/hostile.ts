@@ -1,6 +1,6 @@
 /**
- * Ten thousand bindings that are made to crash or starve the controller, in one namespace: what they do to the latency of
- * good ones in another, to the API server, and to the controller.
+ * Ten thousand bindings that try to crash or starve the controller, in one namespace: their effect on the latency of valid bindings in
+ * another namespace, on the API server, and on the controller.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { harborCluster } from "../test/controller/harbor.ts";
@@ -24,10 +24,10 @@ const GOOD = "beside-hostile";
 const BAD = "hostile";
 const GOOD_COUNT = 20;
 const ROTATIONS = 100;
-/** After all were made: the namespace has had its turn of whatever is dear by then. */
-const JUDGED_SECONDS = 120;
+/** How long to wait after all are created, until the namespace has used its share of expensive work. */
+const RECONCILED_SECONDS = 120;
 const WATCHED_SECONDS = 20;
-/** Between changes: Inlay writes a Secret that changes sixty times in a minute more rarely. */
+/** The pause between changes: Inlay slows down for a Secret that changes sixty times in a minute. */
 const PAUSE_MS = 100;
 
 export async function measureHostile(rig: Rig): Promise<void> {
@@ -37,22 +37,26 @@ export async function measureHostile(rig: Rig): Promise<void> {
   const rotations = await startGood(rig, GOOD);
   report(rig, "latency of a change, alone", await rotations.times(ROTATIONS));
 
-  const told = await Told.of(rig);
+  const reconciled = await Reconciled.of(rig);
   const from = performance.now();
   const making = atOnce(count, 20, (n) => client.send("POST", bindingPath(BAD), bindingOf(n)));
   const meanwhile = await rotations.until(making);
-  table.ours(`${count} hostile bindings, until they are made`, seconds(from));
-  report(rig, "latency of a change, while they come", meanwhile);
-  report(rig, "latency of a change, while they are judged", await rotations.until(sleep(JUDGED_SECONDS * 1_000)));
-  table.ours(`  of them told what is wrong in the first ${seconds(from)}`, String(told.count));
-  told.stop();
+  table.ours(`${count} hostile bindings, until they are created`, seconds(from));
+  report(rig, "latency of a change, while they are created", meanwhile);
+  report(
+    rig,
+    "latency of a change, while they are reconciled",
+    await rotations.until(sleep(RECONCILED_SECONDS * 1_000)),
+  );
+  table.ours(`  of them with a condition in the first ${seconds(from)}`, String(reconciled.count));
+  reconciled.stop();
   rotations.stop();
 
   const [requests, cpu] = [await requestsServed(rig), await controller.process.cpuSeconds()];
   await sleep(WATCHED_SECONDS * 1_000);
   const made = (await requestsServed(rig)) - requests;
   const used = (await controller.process.cpuSeconds()) - cpu;
-  table.ours("  requests to the API server, of everybody", `${(made / WATCHED_SECONDS).toFixed(0)}/s`);
+  table.ours("  requests to the API server, of all clients", `${(made / WATCHED_SECONDS).toFixed(0)}/s`);
   table.ours("  processor of the controller, of one core", `${((100 * used) / WATCHED_SECONDS).toFixed(0)} %`);
   const { resident, most } = await controller.process.memory();
   table.ours(`resident: ${count} hostile bindings`, `${resident} (most: ${most})`);
@@ -60,7 +64,7 @@ export async function measureHostile(rig: Rig): Promise<void> {
   await dropBindings(client);
 }
 
-/** Makes bindings that work in a namespace, and starts the controller. */
+/** Creates working bindings in a namespace, and starts the controller. */
 export async function startGood(rig: Rig, namespace: string): Promise<Rotations> {
   const { client, controller } = rig;
   await makeNamespace(client, namespace);
@@ -90,21 +94,21 @@ const bindingOf = (n: number) => ({
   spec: hostileBinding(n).spec,
 });
 
-/** How many of the hostile bindings have a condition by now: their namespace gets no more than its share of the time. */
-class Told {
-  readonly #told = new Set<string>();
+/** Counts the hostile bindings with a condition: their namespace gets only its share of the time. */
+class Reconciled {
+  readonly #reconciled = new Set<string>();
   stop: () => void = () => {};
 
-  static async of({ client }: Rig): Promise<Told> {
-    const told = new Told();
-    told.stop = await client.watch(bindingPath(BAD), ({ metadata, status }) => {
-      if (status?.conditions !== undefined) told.#told.add(metadata.uid);
+  static async of({ client }: Rig): Promise<Reconciled> {
+    const reconciled = new Reconciled();
+    reconciled.stop = await client.watch(bindingPath(BAD), ({ metadata, status }) => {
+      if (status?.conditions !== undefined) reconciled.#reconciled.add(metadata.uid);
     });
-    return told;
+    return reconciled;
   }
 
   get count(): number {
-    return this.#told.size;
+    return this.#reconciled.size;
   }
 }
 

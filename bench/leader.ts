@@ -1,4 +1,4 @@
-/** How long nobody leads when the leader of two replicas is stopped in the middle of its work, and when it is killed. */
+/** How long there is no leader when the leader of two replicas is stopped during its work, and when it is killed. */
 import { eventually } from "../test/controller/eventually.ts";
 import { atOnce } from "./cluster.ts";
 import { BuiltController } from "./processes.ts";
@@ -60,7 +60,7 @@ async function newReplica({ cluster }: Rig): Promise<BuiltController> {
   return replica;
 }
 
-/** When it began to lead, by its own log. */
+/** When it became the leader, by its own log. */
 function ledSince(replica: BuiltController): Promise<number> {
   return eventually(() => {
     const line = replica.output.split("\n").find((each) => each.includes('"msg":"leading"'));
@@ -69,7 +69,7 @@ function ledSince(replica: BuiltController): Promise<number> {
   }, LEADS_WITHIN_MS);
 }
 
-/** Changes all Secrets. Returns once the first has arrived, with what waits until the last has. */
+/** Changes all Secrets. Returns once the first has arrived, with a promise for the last. */
 async function underWay(rig: Rig, count: number, value: string): Promise<() => Promise<void>> {
   const arrived = new Set<string>();
   const [first, last] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

@@ -1,4 +1,4 @@
-/** Processes come in, what they use of the machine goes out, as Linux tells it; and the controller as users run it. */
+/** Measures what processes use of the machine, by Linux's own figures; and runs the controller like its users. */
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, "..");
 
 const dockerfile = readFileSync(join(root, "Dockerfile"), "utf8");
 
-/** The controller as its image runs it, from dist, which `npm run bench` builds before. */
+/** The controller as its image runs it, from dist, which `npm run bench` builds first. */
 export class BuiltController extends ControllerProcess {
   protected override readonly command = entrypoint();
   protected override readonly env = { ...process.env, ...environment() };
@@ -42,14 +42,14 @@ export class Process {
     return (Number(fields[11]) + Number(fields[12])) / 100;
   }
 
-  /** Memory in use now, and the most that it ever was. */
+  /** The memory in use now, and its maximum. */
   async memory(): Promise<{ resident: string; most: string }> {
     const status = await readFile(`${this.#folder}/status`, "utf8");
     const of = (key: string) => `${(Number(new RegExp(`${key}:\\s+(\\d+)`).exec(status)?.[1]) / 1024).toFixed(0)} MB`;
     return { resident: of("VmRSS"), most: of("VmHWM") };
   }
 
-  /** Waits until it used next to no processor for two seconds, and returns since when. */
+  /** Waits until it has used almost no processor for two seconds, and returns since when. */
   async quiet(): Promise<number> {
     let since = performance.now();
     for (let last = await this.cpuSeconds(); performance.now() - since < 2_000; ) {

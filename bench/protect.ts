@@ -1,6 +1,6 @@
 /**
- * What protection costs: how long a write of a Secret takes that nobody protects, with many bindings beside it, and without
- * them. All that protect are asked at each write, since an API server can't look up those that name the Secret.
+ * Cost of writing an unprotected Secret in a namespace whose other Secrets are protected by many bindings. Each write evaluates all
+ * protecting bindings, since an API server can't look up those that name the Secret.
  */
 import assert from "node:assert/strict";
 import { eventually } from "../test/controller/eventually.ts";
@@ -12,8 +12,8 @@ import { bindingPath, dropBindings, makeNamespace, makeSecrets, secretPath } fro
 const ALONE = "unprotected";
 const BESIDE = "protected";
 const WIDTH = 50;
-/** No admin, whom nothing is protected from. */
-const SOMEBODY = "somebody";
+/** A user who is not an admin: protection does not apply to admins. */
+const USER = "user";
 const KIND_IS_KNOWN_WITHIN = 60_000;
 
 export async function measureProtection(rig: Rig): Promise<void> {
@@ -22,7 +22,7 @@ export async function measureProtection(rig: Rig): Promise<void> {
     await makeSecrets(rig.client, () => namespace, 1);
   }
   await rig.cluster.kubectl(
-    ...["create", "rolebinding", SOMEBODY, "--clusterrole=edit", `--user=${SOMEBODY}`, `--namespace=${BESIDE}`],
+    ...["create", "rolebinding", USER, "--clusterrole=edit", `--user=${USER}`, `--namespace=${BESIDE}`],
   );
   const most = rig.of(1_000);
   await makeBindings(rig, 0, most, false);
@@ -53,15 +53,15 @@ async function makeBindings({ client }: Rig, from: number, to: number, protects:
   });
 }
 
-/** Waits until the API server goes by the last binding that was made. */
+/** Waits until the API server applies the last created binding. */
 async function untilProtected({ client, cluster }: Rig, last: number): Promise<void> {
   const name = `other-${last}`;
   await client.send("POST", secretPath(BESIDE), { metadata: { name } });
-  const change = ["label", "secret", name, "a=b", "--dry-run=server", `--namespace=${BESIDE}`, `--as=${SOMEBODY}`];
+  const change = ["label", "secret", name, "a=b", "--dry-run=server", `--namespace=${BESIDE}`, `--as=${USER}`];
   await eventually(() => assert.rejects(cluster.kubectl(...change), /protects it/), KIND_IS_KNOWN_WITHIN);
 }
 
-/** The two take turns: what else the machine does falls on both. */
+/** Both cases take turns, so that other load on the machine affects both. */
 async function compare(rig: Rig, what: string): Promise<void> {
   const took: Record<typeof ALONE | typeof BESIDE, number[]> = { [ALONE]: [], [BESIDE]: [] };
   for (let i = 0; i < rig.of(300); i++) {

@@ -1,4 +1,4 @@
-/** All that a measurement needs: the cluster, a fast client, the controller, and the table that figures go to. */
+/** The tools of a measurement: the cluster, a fast client, the controller, and the table for figures. */
 import { join } from "node:path";
 import type { ControlPlane } from "../test/control-plane/control-plane.ts";
 import { AuditLog } from "../test/controller/audit.ts";
@@ -24,7 +24,7 @@ export class Rig {
     this.audit = new AuditLog(join(cluster.folder, AUDIT_LOG));
   }
 
-  /** So many at full scale. */
+  /** Scales a number of objects. */
   of(count: number): number {
     return Math.max(10, Math.round(count * this.scale));
   }

@@ -1,6 +1,6 @@
 /**
- * How fast workloads restart for a changed Secret, how many at once where the installation sets a limit, and what knowing of
- * them costs. Pods are there for the limit alone: elsewhere all Deployments have none, so that the pods are not what is measured.
+ * How fast workloads restart for a changed Secret, how many at the same time if the configuration sets a limit, and the memory for them.
+ * Only the limit is measured with pods: elsewhere Deployments have no replicas, so that pods are not measured.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ export async function measureRollouts(rig: Rig): Promise<void> {
     path: deploymentPath,
     textOf: stampOf,
     patch: (value) => ({ spec: { template: { metadata: { annotations: { [STAMP]: value } } } } }),
-    // Its five requests for each restart are sent when the floor is over, and in the middle of ours.
+    // Its five requests for each restart are sent after the floor's round, but during ours.
     hush: async (on) => rig.cluster.processes.get("kube-controller-manager")?.kill(on ? "SIGSTOP" : "SIGCONT"),
     settled: async () => {
       for (const namespace of [FLOOR, OURS]) await until(rig, deploymentPath(namespace), count, isRolledOut);
@@ -61,7 +61,7 @@ export async function measureRollouts(rig: Rig): Promise<void> {
   await dropBindings(rig.client);
 }
 
-/** All Secrets change at once where so many workloads may roll out: how many do, and until when. */
+/** All Secrets change at once with a limit of concurrent rollouts: how many workloads roll out, and how long that takes. */
 async function measureLimit(rig: Rig, count: number): Promise<void> {
   const { client, cluster, table } = rig;
   await atOnce(count, WRITERS, (i) => client.merge(deploymentPath(OURS, `d-${i}`), { spec: { replicas: 1 } }));
@@ -132,13 +132,13 @@ const changeAll = ({ client }: Rig, namespace: string, count: number) =>
     client.merge(secretPath(namespace, `s-${i}`), { stringData: { accessKeyID: `all-${i}` } }),
   );
 
-/** Waits until so many bindings say that nothing is left to restart. */
+/** Waits until so many bindings report no pending restart. */
 const rolledOut = (rig: Rig, namespace: string, count: number) =>
   until(rig, bindingPath(namespace), count, ({ status }) =>
     status?.conditions?.some(({ type, reason }: AnyObject) => type === "RolledOut" && reason === "RolledOut"),
   );
 
-/** Waits until so many objects are as they should be at once. */
+/** Waits until so many objects have their desired state at the same time. */
 async function until(
   { client }: Rig,
   path: string,

@@ -1,4 +1,4 @@
-/** How fast a changed Secret arrives in the HarborCluster that a binding keeps in step with it. */
+/** How fast a changed Secret arrives in the HarborCluster of its binding. */
 import { type Course, compareBurst, compareLatency } from "./beside.ts";
 import type { Rig } from "./rig.ts";
 import {

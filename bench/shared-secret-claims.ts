@@ -1,6 +1,6 @@
 /**
- * The shipped composition shared-secret with a claim for each namespace, beside a client that writes the clones and the pod templates
- * itself: how fast one change reaches all, what the bindings cost while nothing changes, and what a restart writes.
+ * The composition shared-secret with a claim for each namespace, next to a client that writes the clones and the pod templates itself: how
+ * fast one change reaches all, the cost of the bindings while nothing changes, and the writes after a restart.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,10 +17,10 @@ const FLOOR = "floor";
 const LABEL = "claims";
 const STAMP = "ops.corp.com/triggerrestart";
 const WIDTH = 50;
-/** As many as the controller reconciles at once. */
+/** As many as the controller reconciles at the same time. */
 const WRITTEN_AT_ONCE = 32;
 const ROUNDS = 3;
-/** Of so many namespaces, one has a Deployment that reads the clone, and one that reads the clone of the floor. */
+/** One of so many namespaces has a Deployment that reads the clone, and one that reads the floor's clone. */
 const NAMESPACES_PER_WORKLOAD = 10;
 const COMPOSITIONS = "/apis/inlay.dev/v1alpha1/bindingcompositions";
 const root = join(import.meta.dirname, "..");
@@ -54,7 +54,7 @@ export async function measureSharedSecretClaims(rig: Rig): Promise<void> {
   await dropBindings(client);
 }
 
-/** The composition as it is, but for the selector: other parts of the benchmark leave namespaces too. */
+/** The original composition with another selector, because other parts of the benchmark leave namespaces behind. */
 async function composition(): Promise<AnyObject> {
   const shipped = parse(await readFile(join(folder, "composition.yaml"), "utf8")) as AnyObject;
   shipped.spec.for.selector.matchLabels = { [LABEL]: "true" };
@@ -83,7 +83,7 @@ async function prepare({ client, cluster }: Rig, count: number, workloads: numbe
   });
 }
 
-/** A Secret changes. The floor's client applies the clones, and then the pod templates, as many at once as Inlay. */
+/** A Secret changes. The floor's client applies the clones and then the pod templates, as many at the same time as Inlay. */
 function change(rig: Rig, name: string, count: number, workloads: number, value: string): Promise<Round> {
   const { client } = rig;
   return measureRound(rig, { name, home: HOME, clones: count, restarts: workloads, stamp: STAMP }, async () => {

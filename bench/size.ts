@@ -1,4 +1,4 @@
-/** What many Secrets, bindings and namespaces cost: memory, watches, a restart, and idling. */
+/** The cost of many Secrets, bindings and namespaces: memory, watches, a restart, and idling. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { atOnce } from "./cluster.ts";
 import type { Rig } from "./rig.ts";
@@ -6,7 +6,7 @@ import { dropBindings, makeBindings, makeHarbors, makeNamespace, makeSecrets } f
 
 const IDLE_SECONDS = 30;
 
-/** Resident memory with many Secrets and some bindings in one namespace, watched as its account or as the controller. */
+/** Resident memory with many Secrets and some bindings in one namespace, watched by its account or by the controller. */
 export async function measureMemory(rig: Rig): Promise<void> {
   const namespace = "memory";
   const [secrets, bindings] = [rig.of(10_000), rig.of(1_000)];
@@ -27,7 +27,7 @@ export async function measureMemory(rig: Rig): Promise<void> {
   await dropBindings(rig.client);
 }
 
-/** One binding in each of many namespaces, with everything watched as their accounts. */
+/** One binding in each of many namespaces, with everything watched by their accounts. */
 export async function measureTenants(rig: Rig): Promise<void> {
   const [tenants, secrets] = [rig.of(1_000), rig.of(10_000)];
   const namespaceOf = (i: number) => `tenant-${i % tenants}`;
@@ -48,7 +48,7 @@ export async function measureTenants(rig: Rig): Promise<void> {
   await dropBindings(rig.client);
 }
 
-/** A restart with many bindings where nothing changed, and what the controller does when there is nothing to do. */
+/** A restart with many bindings without changes, and the load when there is nothing to do. */
 export async function measureRestart(rig: Rig): Promise<void> {
   const namespace = "restart";
   const count = rig.of(10_000);
@@ -84,7 +84,7 @@ async function reportMemory(rig: Rig, what: string): Promise<void> {
   rig.table.ours(`resident: ${what}`, `${resident} (most: ${most})`, aim);
 }
 
-/** Opens Secrets and HarborClusters to the controller, as a platform does, or closes them. */
+/** Allows the controller to watch Secrets and HarborClusters, as a platform may, or withdraws that. */
 async function optIn({ client }: Rig, open: boolean): Promise<void> {
   await client.apply("/apis/rbac.authorization.k8s.io/v1/clusterroles/bench-shared", {
     apiVersion: "rbac.authorization.k8s.io/v1",
@@ -97,7 +97,7 @@ async function optIn({ client }: Rig, open: boolean): Promise<void> {
         ]
       : [],
   });
-  // Until the controller manager has aggregated it.
+  // Waits until the controller manager has aggregated the role.
   await sleep(2_000);
 }
 

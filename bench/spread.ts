@@ -1,6 +1,6 @@
 /**
- * One binding that clones a Secret into many namespaces and restarts what reads the clones there, beside a client that writes the
- * clones and the pod templates itself: how fast the first and the last follow, and what knowing of all of them costs.
+ * One binding that clones a Secret into many namespaces and restarts the workloads that read the clones, next to a client that writes the
+ * clones and the pod templates itself: how fast the first and the last follow, and the memory for all of them.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { deployment } from "../test/controller/workloads.ts";
@@ -122,7 +122,7 @@ function report(rig: Rig, count: number, theirs: readonly Round[], own: readonly
   reportProcessor(rig, theirs, own);
 }
 
-/** Memory and idle load with more clones and workloads, of one binding too. */
+/** Memory and idle load with more clones and workloads, also of one binding. */
 async function measureSize(rig: Rig, count: number): Promise<void> {
   const { client, controller, table } = rig;
   await controller.stop();
@@ -162,7 +162,7 @@ async function measureSize(rig: Rig, count: number): Promise<void> {
   table.ours("  writes of a restart", String(writes.length), "0");
 }
 
-/** Waits until a binding says that nothing is left to restart. */
+/** Waits until a binding reports no pending restart. */
 async function rolledOut({ client }: Rig, name: string, revision = 0): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const stop = await client.watch(bindingPath(HOME), ({ metadata, status }) => {

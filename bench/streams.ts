@@ -1,6 +1,6 @@
 /**
- * Bindings that name a thousand objects each, which their accounts may not watch, or may watch by name alone: what they do to the
- * latency of good ones in another namespace, to the API server, and to the controller.
+ * Bindings that name a thousand objects each, which their accounts may not watch, or may watch only by name: their effect on the latency of
+ * valid bindings in another namespace, on the API server, and on the controller.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { namedDeployment, namingBinding } from "../test/controller/hostile.ts";
@@ -12,7 +12,7 @@ import { bindingPath, dropBindings } from "./world.ts";
 const GOOD = "beside-naming";
 const ROTATIONS = 100;
 const WATCHED_SECONDS = 20;
-/** Until the pauses between tries are as long as they get. */
+/** Until the pauses between attempts have reached their maximum. */
 const SETTLED_SECONDS = 15;
 
 export async function measureStreams(rig: Rig): Promise<void> {
@@ -63,7 +63,7 @@ async function allowByName({ client }: Rig, n: number): Promise<void> {
 async function reportBeside(rig: Rig, rotations: Rotations, what: string): Promise<void> {
   const { table, controller } = rig;
   await controller.metric("nodejs_eventloop_lag_max_seconds");
-  report(rig, `${what}: latency while they come`, await rotations.until(sleep(SETTLED_SECONDS * 1_000)));
+  report(rig, `${what}: latency while they are created`, await rotations.until(sleep(SETTLED_SECONDS * 1_000)));
   const longest = await controller.metric("nodejs_eventloop_lag_max_seconds");
   report(rig, "  latency then", await rotations.times(ROTATIONS));
   const [requests, cpu] = [await requestsServed(rig), await controller.process.cpuSeconds()];
@@ -71,7 +71,7 @@ async function reportBeside(rig: Rig, rotations: Rotations, what: string): Promi
   const made = (await requestsServed(rig)) - requests;
   const used = (await controller.process.cpuSeconds()) - cpu;
   table.ours("  longest block of the event loop", `${(longest * 1_000).toFixed(0)} ms`);
-  table.ours("  requests to the API server, of everybody", `${(made / WATCHED_SECONDS).toFixed(0)}/s`);
+  table.ours("  requests to the API server, of all clients", `${(made / WATCHED_SECONDS).toFixed(0)}/s`);
   table.ours("  processor of the controller, of one core", `${((100 * used) / WATCHED_SECONDS).toFixed(0)} %`);
   const { resident, most } = await controller.process.memory();
   table.ours("  resident", `${resident} (most: ${most})`);

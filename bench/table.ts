@@ -1,8 +1,8 @@
-/** Figures come in as they are measured, lines of a table go out, with what they were measured on above. */
+/** Prints figures as lines of a table, below a description of the machine. */
 import { availableParallelism, loadavg, totalmem } from "node:os";
 
 export class Table {
-  /** `busy` is what the machine did before: on a busy one, no figure is worth much. */
+  /** `busy` is the load before the measurement: on a busy machine, figures mean little. */
   constructor(kubernetes: string, scale: number) {
     const [load = 0] = loadavg();
     const memory = (totalmem() / 2 ** 30).toFixed(0);
@@ -17,12 +17,12 @@ export class Table {
     console.log(`${what.padEnd(62)} ${floor.padStart(20)} ${ours.padStart(20)}  ${aim}`.trimEnd());
   }
 
-  /** What holds for the figures below. */
+  /** A note about the figures below. */
   note(text: string): void {
     console.log(text);
   }
 
-  /** A figure that a floor has no part in. */
+  /** A figure without a floor. */
   ours(what: string, ours: string, aim = ""): void {
     this.row(what, "", ours, aim);
   }
@@ -37,7 +37,7 @@ export const median = (values: readonly number[]): number => quantile(values, 0.
 
 export const ms = (time: number): string => `${time.toFixed(1)} ms`;
 
-/** The median of some rounds, with the least and the most of them. */
+/** The median of some rounds, with their minimum and maximum. */
 export function spread(values: readonly number[], unit: string): string {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   return `${median(values).toFixed(0)} ${unit} (${least.toFixed(0)}–${most.toFixed(0)})`;

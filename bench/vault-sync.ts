@@ -1,6 +1,6 @@
 /**
- * compositions/vault-sync-status with many objects of few paths: what they ask of Vault, what they take in memory, how soon a change has
- * restarted all Deployments of a path, and what a restart writes.
+ * compositions/vault-sync-status with many objects of few paths: the requests to Vault, the memory, how soon a change has restarted all
+ * Deployments of a path, and the writes after a restart.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ const COMPOSITION = "/apis/inlay.dev/v1alpha1/bindingcompositions/vault-sync-sta
 
 const namespaceOf = (i: number) => `sync-${i % NAMESPACES}`;
 const pathOf = (i: number) => `shared/s-${i % PATHS}`;
-/** Of a namespace, or of all. */
+/** The objects of a namespace, or of all. */
 const claimsPath = (namespace = "") =>
   `/apis/stable.example.com/v1/${namespace && `namespaces/${namespace}/`}vaultsyncstatus`;
 
@@ -56,7 +56,7 @@ export async function measureVaultSync(rig: Rig): Promise<void> {
   }
 }
 
-/** What the page installs, without TLS, and with another `refresh`. */
+/** The manifests that the page installs, without TLS, and with another `refresh`. */
 async function install({ cluster }: Rig, vault: Vault): Promise<void> {
   await cluster.kubectl("create", "namespace", HOME);
   const optional = join(root, "deploy", "manifests", "optional", "compositions.yaml");
@@ -79,7 +79,7 @@ async function install({ cluster }: Rig, vault: Vault): Promise<void> {
     await cluster.kubectlWith({ stdin: JSON.stringify(object) }, "apply", "--filename=-");
 }
 
-/** Deployments without pods, an object for each, and what their operator left: the time stamps of now. */
+/** Deployments without pods, an object for each, and the present time stamps that their operator left. */
 async function makeObjects({ client, cluster }: Rig, vault: Vault, count: number): Promise<void> {
   for (let i = 0; i < NAMESPACES; i++) {
     const namespace = namespaceOf(i);
@@ -115,7 +115,7 @@ async function makeObjects({ client, cluster }: Rig, vault: Vault, count: number
   });
 }
 
-/** Returns the time of the version that it writes. */
+/** Returns the time of the written version. */
 const change = async (vault: Vault, path: string): Promise<string> =>
   (await vault.api("POST", `${MOUNT}/data/${path}`, { data: { changed: `${Date.now()}` } })).data.created_time;
 
@@ -128,7 +128,7 @@ async function measure(rig: Rig, vault: Vault, controller: BuiltController, coun
   const mark = await rig.audit.mark();
   await controller.start();
   await rig.synced(count);
-  // Every path has been asked for by then.
+  // Every path has been requested by then.
   await sleep(8_000);
   const writes = await rig.audit.controllerWritesSince(mark);
   const requests = async () => {
@@ -148,7 +148,7 @@ async function measure(rig: Rig, vault: Vault, controller: BuiltController, coun
   table.ours(`  from a write in Vault to the last time stamp of ${each} objects, median`, ms(median(took)), "6.5 s");
 }
 
-/** From a write until every object of the path has its time: Deployments without pods roll out at once. */
+/** From a write until every object of the path has its time. Deployments without pods roll out at once. */
 async function measureChange({ client }: Rig, vault: Vault, path: number): Promise<number> {
   const stamps = new Map<string, string>();
   const { promise, resolve } = Promise.withResolvers<number>();

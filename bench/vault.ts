@@ -1,6 +1,6 @@
 /**
- * Sources from a real Vault, beside a client that polls Vault as often and writes the target itself: how soon a field follows, how
- * much many bindings ask of Vault, what they take in memory, and what a restart writes.
+ * Sources from a real Vault, next to a client that polls Vault at the same interval and writes the target itself: how soon a field follows,
+ * the requests of many bindings, their memory, and the writes after a restart.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -24,10 +24,10 @@ import {
 const MOUNT = "kv";
 const HOME = "vault-home";
 const REFRESH_MS = 1_000;
-/** How often a value changes, for the latency. */
+/** How often a value changes to measure the latency. */
 const CHANGES = 60;
 const WIDTH = 20;
-/** Namespaces of many bindings, each with a login of its own. */
+/** Namespaces of many bindings, each with its own login. */
 const NAMESPACES = 10;
 const PATHS_OF_EACH = 5;
 const COUNTED_MINUTES = 3;
@@ -105,7 +105,7 @@ const fromVault = (path: string, refresh: string) => ({
   vault: { connection: { name: "vault" }, refresh, data: { mount: MOUNT, path } },
 });
 
-/** From the answer to a write in Vault until the field has the value, with two that poll it once a second. */
+/** From the answer to a write in Vault until the field has the value, with a poll once a second on both sides. */
 async function measureLatency(rig: Rig, vault: Vault, controller: BuiltController): Promise<void> {
   const { client, table } = rig;
   await makeVaultNamespace(rig, vault, HOME);
@@ -132,7 +132,7 @@ async function measureLatency(rig: Rig, vault: Vault, controller: BuiltControlle
   await Promise.all([until("h-0 key-0"), until("h-1 key-0")]);
   const took: Record<"h-0" | "h-1", number[]> = { "h-0": [], "h-1": [] };
   for (let change = 1; change <= rig.of(CHANGES); change++) {
-    // At any moment of the interval.
+    // At a random moment of the interval.
     await sleep(Math.random() * REFRESH_MS);
     await vault.putKv(MOUNT, path, { accessKeyID: `key-${change}` });
     const from = performance.now();
@@ -154,7 +154,7 @@ async function measureLatency(rig: Rig, vault: Vault, controller: BuiltControlle
   await dropBindings(client);
 }
 
-/** What somebody would write who needs no more than this: it compares the version, reads, and patches. */
+/** A simple client for exactly this purpose: it compares the version, reads, and patches. */
 async function pollAndWrite(client: Client, vault: Vault, path: string, harbor: string, signal: AbortSignal) {
   let version: unknown;
   while (!signal.aborted) {
@@ -170,7 +170,7 @@ async function pollAndWrite(client: Client, vault: Vault, path: string, harbor: 
   }
 }
 
-/** Many bindings of few paths at the usual interval, beside as many of Secrets. */
+/** Many bindings of few paths at the usual interval, next to as many bindings of Secrets. */
 async function measureMany(rig: Rig, vault: Vault, controller: BuiltController): Promise<void> {
   const { client, table } = rig;
   const count = rig.of(1_000);
@@ -190,7 +190,7 @@ async function measureMany(rig: Rig, vault: Vault, controller: BuiltController):
     await bind(sourceOf);
     await controller.start();
     await rig.synced(count);
-    // A start that finds all as it is takes what the work itself takes, not what it left behind.
+    // A start without changes needs only the memory of the work itself.
     await controller.process.quiet();
     await controller.stop();
     await controller.start();
@@ -227,7 +227,7 @@ async function measureMany(rig: Rig, vault: Vault, controller: BuiltController):
   const mark = await rig.audit.mark();
   await controller.start();
   await controller.process.quiet();
-  // Every path has been asked for again by then.
+  // Every path has been requested again by then.
   await sleep(5_000);
   const writes = await rig.audit.controllerWritesSince(mark);
   table.ours("  writes of a restart", String(writes.length), "0");

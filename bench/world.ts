@@ -1,4 +1,4 @@
-/** Namespaces, Secrets, HarborClusters, Deployments and bindings by the thousand, as the measurements need them. */
+/** Creates namespaces, Secrets, HarborClusters, Deployments and bindings by the thousand for the measurements. */
 import { harborCluster } from "../test/controller/harbor.ts";
 import { deployment } from "../test/controller/workloads.ts";
 import type { AnyObject, Client } from "./cluster.ts";
@@ -6,7 +6,7 @@ import { atOnce } from "./cluster.ts";
 
 const WIDTH = 50;
 
-/** A namespace with the account `inlay` that may do what bindings of the benchmark need. */
+/** A namespace with the account `inlay` and the permissions for bindings of the benchmark. */
 export async function makeNamespace(client: Client, name: string): Promise<void> {
   await client.send("POST", "/api/v1/namespaces", { metadata: { name } });
   await client.send("POST", `/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: "inlay" } });
@@ -36,7 +36,7 @@ export const harborPath = (namespace: string, name = "") =>
   `/apis/goharbor.io/v1beta1/namespaces/${namespace}/harborclusters${name && `/${name}`}`;
 export const deploymentPath = (namespace: string, name = "") =>
   `/apis/apps/v1/namespaces/${namespace}/deployments${name && `/${name}`}`;
-/** Of one binding, or of all. */
+/** The path of one binding, or of all. */
 export const bindingPath = (namespace = "", name = "") =>
   `/apis/inlay.dev/v1alpha1/${namespace && `namespaces/${namespace}/`}secretbindings${name && `/${name}`}`;
 
@@ -51,7 +51,7 @@ export async function makeSecrets(client: Client, namespaceOf: (i: number) => st
   );
 }
 
-/** `count` HarborClusters `h-0`…; `accesskey` is there from the start where a binding is not to fill it. */
+/** `count` HarborClusters `h-0`…; `accesskey` is set from the start if no binding fills it. */
 export async function makeHarbors(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
   await atOnce(count, WIDTH, (i) => client.send("POST", harborPath(namespaceOf(i)), harborCluster(`h-${i}`)));
 }
@@ -80,7 +80,7 @@ export async function makeBindings(client: Client, namespaceOf: (i: number) => s
   );
 }
 
-/** `count` Deployments `d-0`… without pods, that read so many Secrets by turns. */
+/** `count` Deployments `d-0`… without pods, which read the Secrets in turns. */
 export async function makeDeployments(
   client: Client,
   namespace: string,
@@ -93,7 +93,7 @@ export async function makeDeployments(
   });
 }
 
-/** A binding for each of so many Secrets, which restarts who reads it. */
+/** A binding for each of so many Secrets, which restarts its consumers. */
 export async function makeRollouts(client: Client, namespace: string, count: number): Promise<void> {
   await atOnce(count, WIDTH, (i) =>
     client.send("POST", bindingPath(namespace), {

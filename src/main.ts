@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command line: one subcommand a file. Arguments come in, an exit code goes out. */
+/** The command line: one file for each subcommand. Parses the arguments and sets the exit code. */
 import { Command } from "commander";
 import { controllerCommand } from "./cli/controller.ts";
 import { explainCommand } from "./cli/explain.ts";
@@ -8,7 +8,7 @@ import { traceCommand } from "./cli/trace.ts";
 
 const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < 24) {
-  console.error(`inlay needs Node 24 or later, and this is ${process.versions.node}`);
+  console.error(`inlay needs Node 24 or later; this is Node ${process.versions.node}`);
   process.exit(1);
 }
 

@@ -1,4 +1,4 @@
-/** Names for the parts of a SecretBinding, and what follows from one without asking the cluster. */
+/** Names the parts of a SecretBinding, and derives facts from a binding without asking the cluster. */
 import { type JsonObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import type { StoredBinding } from "./secret-binding.ts";
 
@@ -12,37 +12,37 @@ export type Target = SecretBinding["spec"]["targets"][number];
 export type Field = Target["fields"][number];
 export type Status = Omit<StoredStatus, "targets"> & { targets?: TargetStatus[] };
 export type Condition = NonNullable<Status["conditions"]>[number];
-/** What status says of one object: its outcome, and the record of what there is ours. */
+/** The record of one object in the status: its outcome, and the fields that the binding owns there. */
 export type TargetStatus = Omit<Extract<StoredRecord, { name: string }>, "objects"> & {
-  /** The binding does not name this object alone: status puts it together with others in the same state. */
+  /** The target selects this object instead of naming it. The status groups such objects by their state. */
   selected?: true;
 };
 
 export const FINALIZER = "inlay.dev/release";
-/** On a SecretBinding or a VaultConnection: another text than before has Inlay ask Vault at once. */
+/** Annotation of a SecretBinding or a VaultConnection. When its text changes, Inlay reads Vault at once. */
 export const REFRESH_ANNOTATION = "inlay.dev/refresh";
 
-/** `registry/harbor-s3`: a binding's key in the queue and the indexes. */
+/** The key of a binding in the queue and the indexes, such as `registry/harbor-s3`. */
 export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
   return `${binding.metadata.namespace}/${binding.metadata.name}`;
 }
 
 export const namespaceIn = (key: string): string => key.slice(0, key.indexOf("/"));
 
-/** Of the object that a record speaks of; the version of its kind may have changed since. */
+/** The id of the object of a record. It has no API version, because that may change. */
 export function recordId(record: Pick<TargetStatus, "apiVersion" | "kind" | "namespace" | "name">): string {
   const { apiVersion, kind, namespace, name } = record;
   return objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name);
 }
 
-/** Whether a target is not one object that it names. */
+/** Whether a target selects its objects instead of naming one. */
 export const selects = (target: Target): boolean =>
   target.selector !== undefined || target.namespaceSelector !== undefined;
 
-/** Whether a target is written when every workload has rolled out for its values. */
+/** Whether a target is written only after every workload has rolled out for its values. */
 export const isAfterRollout = ({ when }: Pick<Target, "when">): boolean => when === "AfterRollout";
 
-/** Whether an object of a target is in one of many namespaces, and not in that of the binding. */
+/** Whether an object is in a namespace that the target selects, other than the binding's own. */
 export const isApart = (
   { namespaceSelector }: Pick<Target, "namespaceSelector">,
   namespace: string | undefined,
@@ -52,14 +52,14 @@ export const isApart = (
 export const onConflictOf = (binding: SecretBinding, target: Target) =>
   target.onConflict ?? binding.spec.defaults.onConflict;
 
-/** What a target with create says the object is to be, but for the values of its fields. */
+/** The manifest of a target with `create`, without the values of its fields. */
 export const manifestOf = ({ create }: Target): JsonObject => (create?.manifest ?? {}) as JsonObject;
 
-/** An object that the binding made goes with it unless it says otherwise; in one that others made its values stay. */
+/** The default of onRelease: delete an object that the binding created; keep the values in other objects. */
 export const onReleaseOf = (binding: SecretBinding, target: Target, isMade = target.create !== undefined) =>
   target.onRelease ?? binding.spec.defaults.onRelease ?? (isMade ? "Remove" : "Retain");
 
 export const modeOf = (binding: SecretBinding, target: Target) => target.mode ?? binding.spec.defaults.mode;
 
-/** The paths that a record says are ours, or may be after an interrupted write. */
+/** The paths that a record lists as owned, and those that an interrupted write may have written. */
 export const heldPaths = ({ paths = [], pendingPaths = [] }: TargetStatus): string[] => [...paths, ...pendingPaths];

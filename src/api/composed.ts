@@ -1,4 +1,4 @@
-/** The labels and annotations of bindings that a BindingComposition makes. Others may set them too: they prove nothing. */
+/** The labels and annotations of composed bindings. Any user may set them too: they prove nothing. */
 import type { SecretBinding } from "./binding.ts";
 
 export const COMPOSITION_LABEL = "inlay.dev/composition";
@@ -7,10 +7,10 @@ export const TEMPLATE_LABEL = "inlay.dev/composition-binding";
 export const CLAIM_UID_LABEL = "inlay.dev/claim-uid";
 /** `namespace/name` of the claim, or `name`. */
 export const CLAIM_ANNOTATION = "inlay.dev/claim";
-/** The fields, as toFieldPath has them, for which patches found a value when the binding was made last. */
+/** The fields (toFieldPath) for which patches found a value when the binding was last generated. */
 export const PATCHED_ANNOTATION = "inlay.dev/patched-fields";
 
-/** What a binding says of how it was made. */
+/** The origin of a composed binding, as its labels and annotations give it. */
 export interface ComposedFrom {
   readonly composition: string;
   readonly template: string;
@@ -18,17 +18,16 @@ export interface ComposedFrom {
   readonly claimUID: string;
 }
 
-/** Undefined for a binding that does not say all of it. */
+/** Undefined unless the binding has all of these labels and annotations. */
 export function composedFrom({ metadata }: Pick<SecretBinding, "metadata">): ComposedFrom | undefined {
   const { labels = {}, annotations = {} } = metadata;
   const [composition, template] = [labels[COMPOSITION_LABEL], labels[TEMPLATE_LABEL]];
   const [claim, claimUID] = [annotations[CLAIM_ANNOTATION], labels[CLAIM_UID_LABEL]];
-  // Nothing has an empty name.
   if (!composition || !template || !claim || !claimUID) return undefined;
   return { composition, template, claim, claimUID };
 }
 
-/** The fields for which patches found a value when the binding was made last. */
+/** The fields for which patches found a value when the binding was last generated. */
 export function patchedFields({ metadata }: Pick<SecretBinding, "metadata">): readonly string[] {
   try {
     const fields: unknown = JSON.parse(metadata.annotations?.[PATCHED_ANNOTATION] ?? "[]");

@@ -1,14 +1,16 @@
-/** The names under which Inlay stands in managedFields. */
+/** The names of Inlay's field managers in managedFields. */
 import { createHash } from "node:crypto";
 import type { SecretBinding } from "./binding.ts";
 
-/** Writes to bindings themselves: finalizers and status. */
+/** The field manager of writes to bindings themselves: finalizers and status. */
 export const CONTROLLER_MANAGER = "inlay";
 
-/** The API server takes no longer name. */
+/** The API server rejects longer names. */
 const MAX_LENGTH = 128;
 
-/** The one manager of a binding: `inlay/<namespace>/<name>`, with a hash at its end where that is too long. */
+/**
+ * The field manager of a binding: `inlay/<namespace>/<name>`. If that is too long, the name is cut and ends in a hash.
+ */
 export function fieldManagerOf(binding: SecretBinding): string {
   const full = `inlay/${binding.metadata.namespace}/${binding.metadata.name}`;
   if (full.length <= MAX_LENGTH) return full;

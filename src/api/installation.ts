@@ -1,6 +1,6 @@
 /**
- * What whoever installed Inlay says of all bindings, whatever their accounts may do: what a binding would write comes in,
- * and why it may not goes out, if it may not. Pure.
+ * Applies the installation's rules to bindings: which kinds, namespaces and paths they may write, whatever their
+ * accounts are allowed. Pure.
  */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
@@ -12,46 +12,46 @@ import type { ReceiverRules } from "./notification-rules.ts";
 import type { ReloaderRules } from "./reloader-rules.ts";
 import { VaultAddresses } from "./vault-addresses.ts";
 
-/** What to match; all that is given has to. Groups, kinds and namespaces are globs; a path means all that is below it too. */
+/** All given conditions must match. Groups, kinds and namespaces are globs. A path includes all fields below it. */
 export interface WriteRule {
   readonly apiGroups?: readonly string[];
   readonly kinds?: readonly string[];
-  /** No object that belongs to the cluster is in any. */
+  /** Never matches cluster-scoped objects. */
   readonly namespaces?: readonly string[];
   readonly paths?: readonly FieldPath[];
-  /** What to tell those whom it refuses. */
+  /** Printed in the refusal, in place of the standard advice. */
   readonly message?: string;
 }
 
-/** What a binding may have to acknowledge before it is acted upon. */
+/** What a binding may have to acknowledge before Inlay reconciles it. */
 export type Acknowledgement = "ReadableCopies";
 
-/** Of all rollouts together. */
+/** Limits for all rollouts together. */
 export interface RolloutRules {
-  /** The kill switch: no workload begins to roll while it is on. */
+  /** While it is set, no rollout begins. */
   readonly suspend: boolean;
-  /** How many workloads may roll at once; without it, as many as bindings let. */
+  /** How many workloads may roll out at once. Without it, only the limits of the bindings count. */
   readonly maxConcurrent?: number;
   readonly maxConcurrentPerNamespace?: number;
 }
 
 export interface InstallationRules {
-  /** Where the controller runs. */
+  /** The namespace of the controller. */
   readonly ownNamespace: string;
-  /** The one namespace that it is for; without it, the whole cluster. */
+  /** The one namespace that Inlay is installed for. Without it, the whole cluster. */
   readonly scope?: string | undefined;
-  /** Which of the closed namespaces are open after all. */
+  /** The closed namespaces that the configuration opens. */
   readonly allowSystemNamespaces?: readonly string[];
   readonly deny?: readonly WriteRule[];
-  /** Without any, all is allowed that is not denied. */
+  /** Without any rule, everything is allowed that is not denied. */
   readonly allow?: readonly WriteRule[];
   readonly requireAcknowledgement?: readonly Acknowledgement[];
   readonly rollouts?: RolloutRules;
-  /** Without it, those annotations are not looked at. */
+  /** Without it, Inlay ignores the annotations of Reloader. */
   readonly reloader?: ReloaderRules | undefined;
-  /** Who is notified of restarts; no one without it. */
+  /** The receivers of notifications. Without it, none. */
   readonly notifications?: readonly ReceiverRules[];
-  /** The servers to which VaultConnections may lead; none without it. */
+  /** The servers that VaultConnections may use. Without it, none. */
   readonly vaultAddresses?: VaultAddresses;
 }
 
@@ -63,18 +63,18 @@ export interface TargetWrites {
 
 type Kind = Pick<Resource, "group" | "kind">;
 
-/** In place of a namespace, where it is not known yet in which: what holds in any of them. */
+/** In place of a namespace that is not known yet. A write is then refused only if it is refused in every namespace. */
 export const SOME_NAMESPACE = Symbol("some namespace");
-/** Undefined for what belongs to the cluster. */
+/** Undefined for cluster-scoped objects. */
 export type Where = string | undefined | typeof SOME_NAMESPACE;
 
 const KUBE_SYSTEM = "kube-system";
-const ASK = "ask whoever installed Inlay in this cluster";
+const ASK = "ask the administrator of Inlay in this cluster";
 
 export class Installation {
-  /** The one namespace that it is for; undefined for the whole cluster. */
+  /** The one namespace that Inlay is installed for; undefined for the whole cluster. */
   readonly scope: string | undefined;
-  /** Where the controller runs. */
+  /** The namespace of the controller. */
   readonly ownNamespace: string;
   readonly reloader: ReloaderRules | undefined;
   readonly notifications: readonly ReceiverRules[];
@@ -87,7 +87,7 @@ export class Installation {
   readonly #listeners: (() => void)[] = [];
   #rollouts: RolloutRules;
 
-  /** Throws Error for an open namespace that is not closed anyway: it would be a mistake. */
+  /** Throws Error if allowSystemNamespaces lists a namespace that is not closed: that is a mistake. */
   constructor(rules: InstallationRules) {
     const { ownNamespace, scope, reloader, allowSystemNamespaces = [], deny = [], allow = [] } = rules;
     this.scope = scope;
@@ -97,15 +97,17 @@ export class Installation {
     this.vaultAddresses = rules.vaultAddresses ?? new VaultAddresses([]);
     this.#isReloading = nameMatcher(reloader?.namespaces ?? [], reloader?.exceptNamespaces);
     if (scope !== undefined && reloader?.namespaceSelector !== undefined) {
-      const why = `this Inlay is for the namespace ${scope} alone, and sees no labels of namespaces; leave it out`;
+      const why = `this Inlay is installed for the namespace ${scope} only and can't read labels of namespaces; remove the field`;
       throw new Error(`reloader.namespaceSelector: ${why}`);
     }
-    // Who installs it for the namespace in which it runs means that one.
+    // An installation for the namespace in which the controller runs opens that namespace.
     const closed = new Set(scope === ownNamespace ? [KUBE_SYSTEM] : [KUBE_SYSTEM, ownNamespace]);
     const mistaken = allowSystemNamespaces.find((each) => !closed.has(each));
     if (mistaken !== undefined) {
       const known = [...closed].join(" and ");
-      throw new Error(`allowSystemNamespaces: ${mistaken} is not closed; of ${known} it says which are open`);
+      throw new Error(
+        `allowSystemNamespaces: ${mistaken} is not a closed namespace; remove it. The field opens only ${known}`,
+      );
     }
     this.#closed = new Set([...closed].filter((each) => !allowSystemNamespaces.includes(each)));
     this.#deny = deny.map((rule) => new Matcher(rule));
@@ -114,12 +116,12 @@ export class Installation {
     this.#rollouts = rules.rollouts ?? { suspend: false };
   }
 
-  /** The one part that may be another the next time: ask right before it matters. */
+  /** The only rules that can change while the controller runs: read them right before use. */
   get rollouts(): RolloutRules {
     return this.#rollouts;
   }
 
-  /** Takes other rules for rollouts, and tells whoever listens. */
+  /** Replaces the rules for rollouts and calls the listeners. */
   replaceRollouts(rollouts: RolloutRules): void {
     this.#rollouts = rollouts;
     for (const listener of this.#listeners) listener();
@@ -129,20 +131,20 @@ export class Installation {
     this.#listeners.push(changed);
   }
 
-  /** Why nothing is done for bindings that stand in a namespace, and nothing is read or written there. */
+  /** Why Inlay ignores bindings in a namespace, and reads and writes nothing there. */
   closedNamespace(namespace: string | undefined): Problem | undefined {
     if (namespace === undefined || !this.#closed.has(namespace)) return undefined;
-    const why = `no binding acts, reads or writes in the namespace ${namespace} unless the installation opens it (allowSystemNamespaces)`;
+    const why = `the namespace ${namespace} is closed: no binding there is reconciled, and no binding reads or writes there, unless the configuration opens it (allowSystemNamespaces)`;
     return new Problem("ForbiddenNamespace", `${why}; ${ASK}`);
   }
 
-  /** Whether workloads in a namespace are restarted by annotations of Reloader, if it has the labels for that. */
+  /** Whether Reloader's annotations restart workloads in a namespace. The namespace's labels are checked elsewhere. */
   isReloading(namespace: string): boolean {
     if (!this.#isReloading(namespace) || this.#closed.has(namespace)) return false;
     return this.scope === undefined || this.scope === namespace;
   }
 
-  /** Why a target may not be written there. */
+  /** Why the installation refuses a write to a target. */
   refusal(kind: Kind, where: Where, writes: TargetWrites): Problem | undefined {
     const closed = where === SOME_NAMESPACE ? undefined : this.closedNamespace(where);
     if (closed !== undefined) return closed;
@@ -169,13 +171,16 @@ export class Installation {
     return new Problem(reason, `the installation does not allow writing ${which} (targets.allow); ${ASK}`);
   }
 
-  /** Whether a binding has to say that before it is acted upon. */
+  /** Whether bindings must have that acknowledgement before Inlay reconciles them. */
   requires(acknowledgement: Acknowledgement): boolean {
     return this.#requireAcknowledgement.includes(acknowledgement);
   }
 }
 
-/** The namespace that a write to an object is about: to a Namespace, it is that one. Without a name, it is not known which. */
+/**
+ * The namespace that the rules compare with a write. For a Namespace object, it is that namespace; unknown without a
+ * name.
+ */
 export function whereOf({ group, kind }: Kind, namespace: string | undefined, name: string | undefined): Where {
   return group === "" && kind === "Namespace" ? (name ?? SOME_NAMESPACE) : namespace;
 }
@@ -193,7 +198,7 @@ class Matcher {
     this.#isNamespace = nameMatcher(rule.namespaces);
   }
 
-  /** What it is about in the end. */
+  /** The reason of a refusal: what the rule is most specific about. */
   get reason(): "ForbiddenPath" | "ForbiddenNamespace" | "ForbiddenKind" {
     if (this.rule.paths !== undefined) return "ForbiddenPath";
     return this.rule.namespaces === undefined ? "ForbiddenKind" : "ForbiddenNamespace";
@@ -203,7 +208,7 @@ class Matcher {
     return this.#isGroup(group) && this.#isKind(kind);
   }
 
-  /** `some` is the answer where it is not known yet in which namespace. */
+  /** `some` is the result if the namespace is not known yet. */
   isAt(kind: Kind, where: Where, some: boolean): boolean {
     if (!this.isKind(kind)) return false;
     if (this.rule.namespaces === undefined) return true;
@@ -211,18 +216,18 @@ class Matcher {
     return where !== undefined && this.#isNamespace(where);
   }
 
-  /** What of the writes may change what the rule's paths name, be it around it; `all` for a rule without paths. */
+  /** The rule's first path that the writes may change, also by writing a parent; `all` for a rule without paths. */
   touched({ paths, manifest }: TargetWrites): FieldPath | "all" | undefined {
     if (this.rule.paths === undefined) return "all";
     return this.rule.paths.find(
       (denied) =>
-        paths.some((path) => mayOverlap(path, denied)) || (manifest !== undefined && standsIn(manifest, denied)),
+        paths.some((path) => mayOverlap(path, denied)) || (manifest !== undefined && containsPath(manifest, denied)),
     );
   }
 }
 
-/** Whether something of a manifest is at a path, or around it as one value. */
-function standsIn(manifest: JsonObject, path: FieldPath): boolean {
+/** Whether a manifest has a value at a path, or one value in place of a parent of the path. */
+function containsPath(manifest: JsonObject, path: FieldPath): boolean {
   let value: JsonValue | undefined = manifest;
   for (const segment of path.segments) {
     if (!isObject(value) || segment.kind !== "key") return value !== undefined;
@@ -231,7 +236,7 @@ function standsIn(manifest: JsonObject, path: FieldPath): boolean {
   return value !== undefined;
 }
 
-/** What of the writes none of the rules has among its paths. */
+/** The first path of the writes that no rule allows. */
 function firstOutside(rules: readonly Matcher[], { paths, manifest }: TargetWrites): string | undefined {
   const allowed: FieldPath[] = [];
   for (const { rule } of rules) {

@@ -1,20 +1,20 @@
-/** The manifest of an object that a binding makes comes in; a Problem goes out if it says what is not its own to say. */
+/** Checks the manifest of an object that a binding creates: it may contain only what belongs in a manifest. */
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject, MAX_VALUE_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { assertReadablePath } from "./writable.ts";
 
-/** Carried by every object that a binding made: the binding's uid. */
+/** On every object that a binding created: the binding's uid. */
 export const CREATED_BY = "inlay.dev/created-by";
 
 const refused = new Map([
-  ["apiVersion", "it stands in the target"],
-  ["kind", "it stands in the target"],
+  ["apiVersion", "the target sets it"],
+  ["kind", "the target sets it"],
   ["status", "it belongs to the controller of the object"],
 ]);
 
-/** Throws Problem: InvalidBinding, and ForbiddenPath for what the API server takes and never shows again. */
+/** Throws Problem: InvalidBinding, or ForbiddenPath for fields that the API server accepts but never returns. */
 export function assertManifest(group: string, kind: string, manifest: JsonObject): void {
   if (nestsDeeper(manifest, MAX_VALUE_LEVELS))
     throw new Problem(
@@ -23,19 +23,22 @@ export function assertManifest(group: string, kind: string, manifest: JsonObject
     );
   for (const key of Object.keys(manifest)) {
     const why = refused.get(key);
-    if (why !== undefined) throw new Problem("InvalidBinding", `${key} can't stand in a manifest: ${why}`);
+    if (why !== undefined) throw new Problem("InvalidBinding", `a manifest can't contain ${key}: ${why}; remove it`);
     assertReadablePath(group, kind, new FieldPath([{ kind: "key", key }]));
   }
   const { metadata } = manifest;
   if (metadata === undefined) return;
-  if (!isObject(metadata)) throw new Problem("InvalidBinding", "metadata of a manifest is an object");
+  if (!isObject(metadata)) throw new Problem("InvalidBinding", "metadata of a manifest must be an object");
   for (const [key, map] of Object.entries(metadata)) {
     if (key !== "labels" && key !== "annotations") {
-      const why = key === "name" || key === "namespace" ? "; it stands in the target" : "";
-      throw new Problem("InvalidBinding", `metadata of a manifest has labels and annotations, and no ${key}${why}`);
+      const why = key === "name" || key === "namespace" ? ", which the target sets" : "";
+      throw new Problem(
+        "InvalidBinding",
+        `metadata of a manifest can contain only labels and annotations; remove ${key}${why}`,
+      );
     }
     if (isObject(map) && Object.hasOwn(map, CREATED_BY)) {
-      throw new Problem("InvalidBinding", `${CREATED_BY} is Inlay's own to write; take it out of the manifest`);
+      throw new Problem("InvalidBinding", `only Inlay writes ${CREATED_BY}; remove it from the manifest`);
     }
   }
 }

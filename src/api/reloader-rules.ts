@@ -1,14 +1,16 @@
-/** What the configuration says of Stakater Reloader's annotations: where they count, for what, and by which keys. No I/O. */
+/**
+ * The configuration of Stakater Reloader's annotations: the namespaces, kinds and keys for which they count. No I/O.
+ */
 import type { LabelSelector } from "../apimachinery/label-selector.ts";
 
-/** The kinds of sources and of workloads that annotations may be about. */
+/** The kinds of sources and workloads that annotations can refer to. */
 export const RELOADER_KINDS = {
   sources: ["Secret", "ConfigMap", "SecretProviderClass"],
   workloads: ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Rollout", "Job"],
 } as const;
 export type ReloaderKind = (typeof RELOADER_KINDS)["sources" | "workloads"][number];
 
-/** The annotations by their meaning, each with its key: Reloader's, unless the configuration has another one. */
+/** The key of each annotation: Reloader's own, unless the configuration sets another one. */
 export const RELOADER_KEYS = {
   auto: "reloader.stakater.com/auto",
   search: "reloader.stakater.com/search",
@@ -29,32 +31,32 @@ export const RELOADER_KEYS = {
 } as const;
 export type ReloaderKeys = Readonly<Record<keyof typeof RELOADER_KEYS, string>>;
 
-/** Where workloads are restarted by the annotations of Stakater Reloader, and how. */
+/** Where and how the annotations of Stakater Reloader restart workloads. */
 export interface ReloaderRules {
   /** Globs. */
   readonly namespaces: readonly string[];
-  /** Globs of those that are left out. */
+  /** Globs of excluded namespaces. */
   readonly exceptNamespaces?: readonly string[];
-  /** The labels that a namespace has to have. */
+  /** The labels that a namespace must have. */
   readonly namespaceSelector?: LabelSelector;
-  /** The labels that a Secret or ConfigMap has to have, for anything to restart for it. */
+  /** The labels that a Secret or ConfigMap must have to restart anything. */
   readonly sourceSelector?: LabelSelector;
-  /** No workload of such a kind restarts, and nothing restarts for a source of such a kind. */
+  /** Workloads of these kinds never restart. Sources of these kinds restart nothing. */
   readonly ignoreKinds?: readonly ReloaderKind[];
-  /** Keys in place of Reloader's. */
+  /** Keys that replace Reloader's. */
   readonly annotations?: Partial<ReloaderKeys>;
-  /** Workloads carry what Reloader writes on them for people and scripts. */
+  /** Inlay records restarts on workloads in the annotations that Reloader writes, for people and scripts. */
   readonly recordOnWorkloads?: boolean;
-  /** A workload without annotations restarts for all that its pods refer to. */
+  /** A workload without annotations restarts for everything that its pods refer to. */
   readonly autoReloadAll: boolean;
-  /** An annotated Job is deleted and created again. */
+  /** Inlay deletes an annotated Job and creates it again. */
   readonly jobs: boolean;
-  /** A workload restarts when a source comes that was not there. */
+  /** A workload restarts when a missing source is created. */
   readonly reloadOnCreate?: boolean;
-  /** A workload restarts when a source goes, if its pods can start without it. */
+  /** A workload restarts when a source is deleted, if its pods can start without it. */
   readonly reloadOnDelete?: boolean;
   /** A CronJob that restarts runs a Job at once. */
   readonly runCronJobs?: boolean;
-  /** A workload restarts by the versions that the driver reports of a SecretProviderClass, where that writes no Secret. */
+  /** A workload restarts when the driver reports new versions of a SecretProviderClass that writes no Secret. */
   readonly providerClasses?: boolean;
 }

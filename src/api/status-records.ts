@@ -1,10 +1,10 @@
 /**
- * What status records comes in, one record for each object; out goes what is stored, in which selected objects that are in
- * the same state share an entry, so that a thousand of them have room. And back. Pure.
+ * Converts between the records in memory, one for each object, and the stored status. There, selected objects in the
+ * same state share an entry, so that a status has room for a thousand objects. Pure.
  */
 import type { SecretBinding, Status, StoredBinding, StoredRecord, StoredStatus, TargetStatus } from "./binding.ts";
 
-/** So many different messages are kept of selected objects; others say their reason alone. */
+/** The limit of different messages for selected objects. Further entries have only their reason. */
 const MAX_MESSAGES = 10;
 
 export function storedStatus(status: Status): StoredStatus {
@@ -12,7 +12,7 @@ export function storedStatus(status: Status): StoredStatus {
   return targets === undefined ? rest : { ...rest, targets: compact(targets) };
 }
 
-/** The binding as the rest of the program knows it. */
+/** The binding with one record for each object. */
 export function asRecorded(stored: StoredBinding): SecretBinding {
   const { status } = stored;
   if (status?.targets === undefined) return stored as SecretBinding;
@@ -51,7 +51,7 @@ export function expand(stored: readonly StoredRecord[]): TargetStatus[] {
 
 type NamedObject = Pick<TargetStatus, "namespace" | "name" | "uid">;
 
-/** A name has no slash and no percent sign, and of few kinds a blank. */
+/** A blank separates name and uid, so a blank in a name becomes %20. Names have no slash or percent sign. */
 function textOf({ namespace, name, uid }: NamedObject): string {
   const where = namespace === undefined ? "" : `${namespace}/`;
   return `${where}${name.replaceAll(" ", "%20")}${uid === undefined ? "" : ` ${uid}`}`;

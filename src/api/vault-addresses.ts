@@ -1,6 +1,6 @@
 /**
- * The servers that the configuration lists in `vault.addresses`: a URL comes in, and why Inlay may not connect to it goes out.
- * Whatever is listed, Inlay connects to no link-local address: cloud providers hand out credentials there. Pure.
+ * Checks URLs of Vault servers against `vault.addresses` in the configuration. Inlay never connects to a link-local
+ * address, even if listed: cloud providers serve credentials there. Pure.
  */
 import { BlockList, isIP } from "node:net";
 import { Problem } from "../apimachinery/problem.ts";
@@ -14,18 +14,18 @@ const DEFAULT_PORTS: Record<string, string> = { "https:": "443", "http:": "80" }
 const BITS = { ipv4: 32, ipv6: 128 } as const;
 
 const linkLocal = new BlockList();
-// In a rule for IPv4, Node includes the IPv6 addresses that stand for it, such as ::ffff:169.254.1.1.
+// In a rule for IPv4, Node includes the IPv6 addresses that map to it, such as ::ffff:169.254.1.1.
 linkLocal.addSubnet("169.254.0.0", 16, "ipv4");
 linkLocal.addSubnet("fe80::", 10, "ipv6");
 // The same addresses through a gateway from IPv6 to IPv4 (RFC 6052).
 linkLocal.addSubnet("64:ff9b::a9fe:0", 112, "ipv6");
 
-/** One entry. */
+/** An entry of the list. */
 interface Listed {
   readonly protocol: string;
-  /** Any, where none is given. */
+  /** Undefined: any port. */
   readonly port: string | undefined;
-  /** Whether a host name is listed; never for an entry with addresses. */
+  /** Whether the entry lists a host name. Always false for an entry with addresses. */
   hasName(name: string): boolean;
   /** Undefined for an entry with a name. */
   readonly addresses: BlockList | undefined;
@@ -34,14 +34,14 @@ interface Listed {
 export class VaultAddresses {
   readonly #listed: readonly Listed[];
 
-  /** Throws Error with the position of an entry that can't be used, and why. */
+  /** Throws Error with the position of an invalid entry, and why it is invalid. */
   constructor(entries: readonly string[]) {
     this.#listed = entries.map((entry, at) => parseEntry(entry, `vault.addresses[${at}]`));
   }
 
   /**
-   * Why Inlay may not connect to the host of a URL. A host name that no entry lists may have addresses that an entry lists. Then
-   * this returns undefined, and `refusalOf` decides when the addresses are known.
+   * Why Inlay may not connect to the host of a URL. If a host name is not listed, but its addresses may be, this
+   * returns undefined. `refusalOf` decides then, when the addresses are known.
    */
   refusal(url: URL): Problem | undefined {
     const host = hostOf(url);
@@ -51,11 +51,11 @@ export class VaultAddresses {
     return isPossible ? undefined : notListed(url);
   }
 
-  /** Why Inlay may not connect to these addresses, which are what the host name of the URL stands for. */
+  /** Why Inlay may not connect to these addresses, to which the host of the URL resolves. */
   refusalOf(url: URL, addresses: readonly string[]): Problem | undefined {
     const host = hostOf(url);
     if (addresses.some((each) => isIn(linkLocal, each))) {
-      const what = isIP(host) === 0 ? `${host} stands for` : `${host} is`;
+      const what = isIP(host) === 0 ? `${host} resolves to` : `${host} is`;
       const why = `${what} a link-local address, and Inlay never connects to one; use another address of the server`;
       return new Problem("ForbiddenAddress", why);
     }
@@ -81,7 +81,7 @@ export function hostOf(url: URL): string {
     .toLowerCase();
 }
 
-/** `vault.vault.svc:8200`, with http:// where that is not https. What an entry has to say to list the URL. */
+/** The entry that lists the URL: `vault.vault.svc:8200`, with http:// before it where that is the scheme. */
 export function entryOf(url: URL): string {
   const host = hostOf(url);
   const scheme = url.protocol === "http:" ? "http://" : "";
@@ -102,7 +102,7 @@ function notListed(url: URL): Problem {
 function parseEntry(entry: string, field: string): Listed {
   const what = `${field}: ${JSON.stringify(entry)}`;
   const [, scheme = "https", given = "", port] = ENTRY.exec(entry) ?? [];
-  if (given === "") throw new Error(`${what} is no address; ${EXAMPLES}`);
+  if (given === "") throw new Error(`${what} is not an address; ${EXAMPLES}`);
   if (port !== undefined && (Number(port) < 1 || Number(port) > MAX_PORT)) {
     throw new Error(`${what} has the port ${port}; ports are from 1 to ${MAX_PORT}`);
   }
@@ -113,9 +113,9 @@ function parseEntry(entry: string, field: string): Listed {
     return { ...common, hasName: () => false, addresses: subnetOf(address, length, what) };
   }
   const name = host.replace(/\.$/, "").toLowerCase();
-  // What looks like an address and is none, such as 10.0.0.256, would never match a name.
+  // Text such as 10.0.0.256 looks like an address, but is invalid, and never matches a name.
   if (given !== host || !NAME.test(name) || /^[\d.]+$/.test(name))
-    throw new Error(`${what} is no address; ${EXAMPLES}`);
+    throw new Error(`${what} is not an address; ${EXAMPLES}`);
   const suffix = name.slice(1);
   const hasName = name.startsWith("*.") ? (other: string) => other.endsWith(suffix) : (other: string) => other === name;
   return { ...common, hasName, addresses: undefined };
@@ -125,14 +125,14 @@ function subnetOf(address: string, length: string | undefined, what: string): Bl
   const family = isIP(address) === 4 ? "ipv4" : "ipv6";
   const bits = length === undefined ? BITS[family] : Number(length);
   if (length !== undefined && (!/^\d+$/.test(length) || bits > BITS[family])) {
-    throw new Error(`${what} has the prefix /${length}; it is from /0 to /${BITS[family]}`);
+    throw new Error(`${what} has the prefix /${length}; use /0 to /${BITS[family]}`);
   }
   const list = new BlockList();
   list.addSubnet(address, bits, family);
   return list;
 }
 
-/** The zone of an address, as in fe80::1%eth0, is no part of what is listed. */
+/** Ignores the zone of an address, as in fe80::1%eth0. */
 function isIn(list: BlockList, address: string): boolean {
   const [plain = ""] = address.split("%");
   return list.check(plain, isIP(plain) === 4 ? "ipv4" : "ipv6");

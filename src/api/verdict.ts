@@ -1,19 +1,19 @@
-/** What a condition says of an object, and that condition. Pure. */
+/** Builds the conditions of objects. Pure. */
 import type { ObjectMeta } from "../apimachinery/objects.ts";
 import type { ConditionReason } from "../apimachinery/reasons.ts";
 import type { Condition } from "./binding.ts";
 
 export interface Verdict {
-  /** Unknown while nothing evaluates it. */
+  /** Unknown until something evaluates it. */
   ready: Condition["status"];
   reason: ConditionReason;
   message: string;
 }
 
-/** In characters. Longer messages are cut: people read a status. */
+/** In characters. Longer messages are cut, so that people can read the status. */
 export const MAX_MESSAGE_LENGTH = 1024;
 
-/** The condition of an object as it is now. The time of its last transition stays while its status does. */
+/** The condition of an object. The time of its last transition changes only with its status. */
 export function conditionOf<T extends string>(
   type: T,
   { metadata, status }: { metadata: Pick<ObjectMeta, "generation">; status?: { conditions?: Condition[] } },

@@ -1,19 +1,19 @@
-/** A duration in Go's notation comes in, such as 1h30m, milliseconds go out. Pure. */
+/** Parses durations in Go's notation, such as 1h30m, to milliseconds. Pure. */
 import { Problem } from "./problem.ts";
 
 const MS: Record<string, number> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1, us: 1e-3, µs: 1e-3, μs: 1e-3, ns: 1e-6 };
 const PART = "(\\d+(?:\\.\\d*)?|\\.\\d+)(h|ms|m|s|us|µs|μs|ns)";
 const PARTS = new RegExp(PART, "g");
 const DURATION = new RegExp(`^(?:0|(?:${PART})+)$`);
-/** What Go can hold: about 292 years. */
+/** The longest duration in Go: about 292 years. */
 const MAX_MS = 2 ** 63 / 1e6;
 
-/** Throws Problem("InvalidBinding") for what is none; `field` says where it stands. */
+/** Throws Problem("InvalidBinding") for an invalid duration; `field` names its field. */
 export function parseDuration(text: string, field = "a duration"): number {
   let ms = DURATION.test(text) ? 0 : Number.NaN;
-  // Not looked for in any text: that would take the square of its length.
+  // PARTS runs only on valid text: on other text, its time grows with the square of the length.
   if (ms === 0) for (const [, number, unit = ""] of text.matchAll(PARTS)) ms += Number(number) * (MS[unit] ?? 0);
   if (ms <= MAX_MS) return Math.round(ms);
-  const what = `${JSON.stringify(text)} is no duration`;
+  const what = `${JSON.stringify(text)} is not a duration`;
   throw new Problem("InvalidBinding", `${field}: ${what}; write one like 45s, 10m or 1h30m`);
 }

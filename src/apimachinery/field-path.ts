@@ -1,20 +1,19 @@
 /**
- * Paths to fields: the text that stands in a binding comes in, parsed segments go out, and back. One canonical text per
- * path, so texts may be compared and recorded.
+ * Parses and prints paths to fields, such as `spec.host`. Each path has one canonical text, so code can compare and
+ * record texts.
  */
 import { Problem } from "./problem.ts";
 
 /**
- * One step from an object or a list to what it holds. `key`: a field of an object. `index`: a place in a list, from 0, as
- * the list is at the moment. `element`: the one element of a list that all conditions hold for, which are in the order of
- * their keys.
+ * One step from an object or a list to a value in it. `key`: a field of an object. `index`: a position in a list, from
+ * 0, as the list is now. `element`: the one element of a list that matches all conditions, which are sorted by key.
  */
 export type Segment =
   | { readonly kind: "key"; readonly key: string }
   | { readonly kind: "index"; readonly index: number }
   | { readonly kind: "element"; readonly conditions: readonly ElementCondition[] };
 
-/** A field of an element, and what it is, as text: `80` is the number too. */
+/** A field of an element and its value as text: `80` also matches the number 80. */
 export interface ElementCondition {
   readonly key: string;
   readonly value: string;
@@ -28,10 +27,10 @@ const INDEX = /(?:0|[1-9]\d{0,8})(?=\])/y;
 const isBare = (text: string): boolean => /^[A-Za-z0-9_-]+$/.test(text);
 const isBareValue = (text: string): boolean => /^[^\s"'\\[\]=,]+$/.test(text);
 
-/** Keys that mean something to JavaScript and nothing to Kubernetes. */
+/** Keys with a meaning in JavaScript, and none in Kubernetes. */
 const REFUSED = new Set(["__proto__", "constructor", "prototype"]);
 
-/** Whether a path may have that key. */
+/** Whether a path may contain that key. */
 export const isNameable = (key: string): boolean => !REFUSED.has(key);
 
 /** A path from the root of an object, such as `spec.hosts[0].name` or `metadata.annotations["example.com/key"]`. */
@@ -49,12 +48,12 @@ export class FieldPath {
     this.segments = segments;
   }
 
-  /** Reads a path's text. Throws Problem("InvalidPath") that says what is wrong, at which column (from 1). */
+  /** Parses a path. Throws Problem("InvalidPath") with the error and its column (from 1). */
   static parse(text: string): FieldPath {
     return new FieldPath([...new Parser(text).segments()]);
   }
 
-  /** The canonical text: keys are quoted only where they must be. `parse` of it equals this path. */
+  /** The canonical text: keys are quoted only where necessary. `parse` of it equals this path. */
   toString(): string {
     return this.segments
       .map((segment, position) => {
@@ -66,7 +65,7 @@ export class FieldPath {
       .join("");
   }
 
-  /** What stands at the path, or undefined. Only own properties count. Throws Problem("ElementNotUnique"). */
+  /** The value at the path, or undefined. Only own properties count. Throws Problem("ElementNotUnique"). */
   get(object: unknown): unknown {
     return this.segments.reduce((from, segment, position) => {
       if (segment.kind !== "element" || !Array.isArray(from)) return step(from, segment);
@@ -81,12 +80,12 @@ export class FieldPath {
     return new FieldPath([...this.segments, ...more]);
   }
 
-  /** The first so many segments. */
+  /** The path of the first `length` segments. */
   upTo(length: number): FieldPath {
     return new FieldPath(this.segments.slice(0, length));
   }
 
-  /** Whether the path goes through objects only, never through an element of a list. */
+  /** Whether the path contains only keys, no elements of lists. */
   get isPlain(): boolean {
     return this.segments.every((segment) => segment.kind === "key");
   }
@@ -96,7 +95,7 @@ export class FieldPath {
     return this.segments.length > 1 ? this.upTo(this.segments.length - 1) : undefined;
   }
 
-  /** Whether `other` is this path or stands above it. */
+  /** Whether `other` is this path or one of its parents. */
   startsWith(other: FieldPath): boolean {
     return (
       other.segments.length <= this.segments.length &&
@@ -108,7 +107,7 @@ export class FieldPath {
     return other.segments.length === this.segments.length && this.startsWith(other);
   }
 
-  /** The path as RFC 6901 writes it. Throws TypeError for a path with `[key=value]`: find its index first. */
+  /** The path as a JSON pointer (RFC 6901). Throws TypeError for a path with `[key=value]`: find the index first. */
   toJsonPointer(): string {
     return this.segments
       .map((segment) => {
@@ -120,14 +119,17 @@ export class FieldPath {
   }
 }
 
-/** What one segment leads to from a value, or undefined. Only own properties count. Of elements the first that fits. */
+/**
+ * The value that one segment leads to, or undefined. Only own properties count. Of several matching elements, the
+ * first.
+ */
 export function step(from: unknown, segment: Segment): unknown {
   if (segment.kind === "key") return Array.isArray(from) ? undefined : own(from, segment.key);
   if (!Array.isArray(from)) return undefined;
   return from[segment.kind === "index" ? segment.index : (elementsOf(from, segment.conditions)[0] ?? -1)];
 }
 
-/** The places of all elements of a list that the conditions hold for. */
+/** The indexes of all elements of a list that match the conditions. */
 export function elementsOf(list: readonly unknown[], conditions: readonly ElementCondition[]): number[] {
   const holds = (element: unknown) =>
     conditions.every(({ key, value }) => {
@@ -137,13 +139,13 @@ export function elementsOf(list: readonly unknown[], conditions: readonly Elemen
   return list.flatMap((element, place) => (holds(element) ? [place] : []));
 }
 
-/** Says of a path that ends in conditions that more than one element fits them. */
+/** The problem of a path whose last conditions match more than one element. */
 export function notUnique(path: FieldPath, count: number): Problem {
-  const message = `${path} fits ${count} elements of the list; name one, by more conditions as in [name=web,port=80] or by its place as in [0]`;
+  const message = `${path} matches ${count} elements of the list; name one, by more conditions as in [name=web,port=80] or by its index as in [0]`;
   return new Problem("ElementNotUnique", message);
 }
 
-/** Conditions in the one order that they have in a path. */
+/** Sorts conditions by key. */
 export function inOrder(conditions: readonly ElementCondition[]): ElementCondition[] {
   return conditions.toSorted((a, b) => (a.key < b.key ? -1 : 1));
 }
@@ -192,7 +194,7 @@ class Parser {
     }
   }
 
-  /** What stands between [ and ], the former already taken. */
+  /** The text between [ and ]. The [ is already consumed. */
   #bracket(): Segment {
     const start = this.#at;
     const index = this.#take(INDEX);
@@ -206,7 +208,7 @@ class Parser {
     throw this.#wrong(start === 1 ? rootHint : bracketHint);
   }
 
-  /** One or more of key=value, in the order of their keys; undefined for anything else. */
+  /** One or more conditions key=value, sorted by key; undefined for any other text. */
   #conditions(): ElementCondition[] | undefined {
     const conditions: ElementCondition[] = [];
     do {
@@ -214,7 +216,7 @@ class Parser {
       if (key === undefined || !this.#takes("=")) return undefined;
       const value = this.#quoted() ?? this.#take(BARE_VALUE);
       if (value === undefined) return undefined;
-      if (keysOf(conditions).includes(key)) throw this.#wrong(`${key} is asked for twice`);
+      if (keysOf(conditions).includes(key)) throw this.#wrong(`two conditions name ${key}; remove one`);
       conditions.push({ key, value });
     } while (this.#takes(","));
     return inOrder(conditions);
@@ -227,7 +229,7 @@ class Parser {
       return JSON.parse(text) as string;
     } catch {
       this.#at -= text.length;
-      throw this.#wrong('in quotes stands a JSON string: \\ is written \\\\, a line break \\n, " is written \\"');
+      throw this.#wrong('text in quotes must be a JSON string: write \\\\ for \\, \\n for a line break, \\" for "');
     }
   }
 
@@ -246,10 +248,10 @@ class Parser {
 
   #quoteHint(): string {
     const found = this.#text[this.#at];
-    const what = found === undefined ? "a key is missing at the end" : `${JSON.stringify(found)} can't stand here`;
+    const what = found === undefined ? "a key is missing at the end" : `${JSON.stringify(found)} is not allowed here`;
     const [, map, key] = /^metadata\.(annotations|labels)\.(.*[^.])$/s.exec(this.#text) ?? [];
-    const example = key === undefined ? 'as in data["tls.crt"]' : `so write metadata.${map}[${JSON.stringify(key)}]`;
-    return `${what}; a key with other characters than letters, digits, _ and - is quoted, ${example}`;
+    const example = key === undefined ? 'as in data["tls.crt"]' : `as in metadata.${map}[${JSON.stringify(key)}]`;
+    return `${what}; quote a key that has characters other than letters, digits, _ and -, ${example}`;
   }
 
   #wrong(what: string): Problem {
@@ -257,7 +259,7 @@ class Parser {
   }
 }
 
-const dotHint = 'no dot stands before [; write a["key"] or a[0]';
-const rootHint = 'a path begins with a field of the object, as in spec or ["a field"]';
+const dotHint = 'there is a dot before [; write a["key"] or a[0]';
+const rootHint = 'start the path with a field of the object, as in spec or ["a field"]';
 const bracketHint =
-  'in brackets stands a place [0], a key in double quotes ["example.com/key"] or an element [name=web] or [name=web,port=80]';
+  'write an index [0], a key in double quotes ["example.com/key"] or an element [name=web] or [name=web,port=80] in brackets';

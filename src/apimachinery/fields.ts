@@ -1,4 +1,4 @@
-/** Reads fields of an object whose types are not known. No I/O. */
+/** Reads fields of objects of unknown types. No I/O. */
 import type { FieldPath } from "./field-path.ts";
 import { isObject } from "./json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "./objects.ts";
@@ -24,13 +24,13 @@ export const conditionIn = (status: unknown, type: string): JsonObject | undefin
     .filter(isObject)
     .find((each) => each["type"] === type);
 
-/** The value at a path. Conditions in it may fit more than one element: then it is not known which is meant. */
+/** The value at a path; undefined if conditions in the path match more than one element. */
 export function valueAt(object: KubeObject, path: FieldPath): unknown {
   const value = attemptSync(() => path.get(object));
   return value instanceof Problem ? undefined : value;
 }
 
-/** A new object with those fields alone of another one. The paths go through objects only; what is not there is left out. */
+/** A new object with only these fields of another object. The paths contain only keys. Missing fields are omitted. */
 export function pickFields(object: object, paths: readonly FieldPath[]): JsonObject {
   const picked: JsonObject = {};
   for (const { segments } of paths) {
@@ -50,7 +50,7 @@ export function pickFields(object: object, paths: readonly FieldPath[]): JsonObj
   return picked;
 }
 
-/** The names that a list of objects has at a key; undefined where it is empty, or one has none. */
+/** The texts at a key of each object in a list; undefined if the list is empty or an object has no text there. */
 export function namesIn(list: readonly unknown[], key: string): string[] | undefined {
   const names = list.map((each) => at(each, key));
   return names.length > 0 && names.every((name) => typeof name === "string") ? names : undefined;

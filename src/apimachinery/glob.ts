@@ -1,4 +1,4 @@
-/** Matches names against globs: `*` stands for any characters, `?` for one, everything else for itself. */
+/** Matches names against globs: `*` matches any characters, `?` matches one character. */
 
 /** The steps that a caller may still spend on matching. Below zero, the caller has spent too many. */
 export interface Effort {
@@ -11,7 +11,7 @@ export function isGlob(text: string): boolean {
   return /[*?]/.test(text);
 }
 
-/** A name matches if one of `names` matches it, or if that is left out, and none of `exceptNames` does. */
+/** A name matches if `names` has a match, or is not given, and `exceptNames` has none. */
 export function nameMatcher(
   names: readonly string[] | undefined,
   exceptNames?: readonly string[] | undefined,
@@ -31,20 +31,20 @@ function anyOf(globs: readonly string[]): NameMatcher {
 const BITS = 32;
 
 /**
- * Goes through a name once, with one bit for each place in the glob that may have been reached, so that no glob is slow, however
- * it is written. Going back to the last `*` instead takes up to 40 times as long, and RE2 longer still (docs/decisions/0038).
+ * Reads a name once, with one bit for each position in the glob that it may have reached. So every glob is fast.
+ * Backtracking to the last `*` takes up to 40 times as long, and RE2 even longer (docs/decisions/0038).
  */
 class Glob {
-  /** What is before the first wildcard, and after the last one: most names differ there. */
+  /** The text before the first wildcard, and after the last one: most names differ there. */
   readonly #prefix: string;
   readonly #suffix: string;
   readonly #isSimple: boolean;
   readonly #words: number;
-  /** The places at which a `*` stands: any character may pass there. */
+  /** The positions of each `*`, where any character matches. */
   readonly #stars: Uint32Array;
-  /** The places that a character leads on from. */
+  /** The positions that match a character. */
   readonly #passes = new Map<string, Uint32Array>();
-  /** The same for a character that the glob does not have. */
+  /** The positions that match a character which is not in the glob. */
   readonly #others: Uint32Array;
   readonly #end: number;
 

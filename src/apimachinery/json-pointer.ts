@@ -1,11 +1,11 @@
-/** RFC 6901: the text of a JSON pointer comes in, the place that it names in a value goes out. */
+/** Parses, prints and follows JSON pointers (RFC 6901). */
 import type { JsonValue } from "./objects.ts";
 import { Problem } from "./problem.ts";
 
 /** Throws Problem("InvalidPath"). */
 export function parsePointer(text: string): readonly string[] {
   if (!/^(?:\/(?:[^~/]|~[01])*)*$/.test(text)) {
-    const message = `${JSON.stringify(text)} is no JSON pointer; write it as /spec/bucketName, with ~1 for / and ~0 for ~ in a name`;
+    const message = `${JSON.stringify(text)} is not a JSON pointer; write it as /spec/bucketName, with ~1 for / and ~0 for ~ in a name`;
     throw new Problem("InvalidPath", message);
   }
   return text
@@ -18,7 +18,7 @@ export function parsePointer(text: string): readonly string[] {
 export const pointerTo = (tokens: readonly string[]): string =>
   tokens.map((token) => `/${token.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 
-/** What stands there, or undefined. Only own properties count. */
+/** The value at a pointer, or undefined. Only own properties count. */
 export function pointAt(value: JsonValue, tokens: readonly string[]): JsonValue | undefined {
   let at: JsonValue | undefined = value;
   for (const token of tokens) {

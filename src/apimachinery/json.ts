@@ -1,34 +1,34 @@
 /**
- * JSON text comes in, values go out, and back, with every integer exact: one that a double can't hold is a bigint, all
- * others are numbers. Nothing that comes out nests deeper than recursion can go.
+ * Parses and prints JSON with exact integers: an integer that a double can't hold exactly becomes a bigint. Parsed
+ * values are never nested too deeply for recursion.
  */
 import type { JsonObject, JsonValue } from "./objects.ts";
 
-/** An integer of 16 digits or more where a value may stand, or in a string that looks like it: parsed with more care. */
+/** An integer of 16 digits or more, or text that looks like one: then the text needs the exact parser. */
 const LONG_INTEGER = /(?:^|[[:,\s])-?\d{16}/;
 const INTEGER = /^-?\d+$/;
-/** More digits than any integer has that Kubernetes takes; longer ones are not worth the time. */
+/** No integer that Kubernetes accepts has more digits. Longer ones would only cost time. */
 const MAX_DIGITS = 40;
 
 /**
- * How many levels of an object are read. Kinds and their schemas have up to some fifty, and managedFields five more than the object.
- * The API server stores 10,000, but what goes through an object by recursion, here and in Node, runs out of stack from 1,000 on.
+ * The limit of levels that Inlay reads. Kinds and their schemas have up to about fifty levels, and managedFields five
+ * more than the object. The API server stores 10,000, but recursion here and in Node runs out of stack from 1,000 on.
  */
 export const MAX_LEVELS = 256;
-/** The same for a value that is written: below a path, and with what else is in the object, it has to be readable again. */
+/** The limit of levels of a written value: the whole object with that value must stay readable. */
 export const MAX_VALUE_LEVELS = 64;
 const [QUOTE, BACKSLASH, LIST, LIST_END, OBJECT, OBJECT_END] = [34, 92, 91, 93, 123, 125];
 
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
 
-/** With null for each object and list below MAX_LEVELS levels. Throws SyntaxError. */
+/** Replaces each object and list below MAX_LEVELS levels with null. Throws SyntaxError. */
 export function parseJson(text: string): JsonValue {
   const shallow = withoutDeepLevels(text);
   if (!LONG_INTEGER.test(shallow)) return JSON.parse(shallow);
   return JSON.parse(shallow, exact as (key: string, value: unknown) => unknown);
 }
 
-/** Whether `parseJson` leaves anything out. */
+/** Whether `parseJson` omits anything. */
 export function isTooDeep(text: string): boolean {
   return withoutDeepLevels(text) !== text;
 }
@@ -48,7 +48,7 @@ function withoutDeepLevels(text: string): string {
   return from === 0 ? text : kept + text.slice(from);
 }
 
-/** Where the string ends that begins there. */
+/** The position of the end of the string that begins at `start`. */
 function endOfString(text: string, start: number): number {
   for (let at = start; ; ) {
     at = text.indexOf('"', at + 1);
@@ -63,7 +63,7 @@ export function stringifyJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, (_, each) => (typeof each === "bigint" ? rawJSON(String(each)) : each), indent);
 }
 
-/** Whether two values are the same JSON. Numbers are compared as they are written, so `0` is `-0`, and digits count. */
+/** Whether two values are the same JSON. Numbers are compared by their text, so `0` equals `-0`. */
 export function sameJson(a: unknown, b: unknown): boolean {
   if (isNumeric(a) && isNumeric(b)) return String(a) === String(b);
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
@@ -76,7 +76,7 @@ export function sameJson(a: unknown, b: unknown): boolean {
   );
 }
 
-/** Whether objects and lists nest more than so many levels in a value. */
+/** Whether objects and lists in a value are nested more than `levels` levels deep. */
 export function nestsDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   return levels === 0 || Object.values(value).some((each) => nestsDeeper(each, levels - 1));
@@ -86,7 +86,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The one form of an integer: a number where that is exact. */
+/** A number if it is exact, else the bigint. */
 export function integerOf(value: bigint): number | bigint {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;

@@ -1,11 +1,11 @@
-/** A label selector and labels come in, whether they match goes out, as the API server would have it; and the selector as a text. No I/O. */
+/** Matches label selectors against labels, as the API server does, and prints and parses selectors. No I/O. */
 
 export interface LabelSelector {
   matchLabels?: Record<string, string>;
   matchExpressions?: { key: string; operator: "In" | "NotIn" | "Exists" | "DoesNotExist"; values?: string[] }[];
 }
 
-/** All that is given has to hold. An object without the label is NotIn, whatever the values. */
+/** All given conditions must match. NotIn matches an object without the label. */
 export function matchesLabels(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,
@@ -30,7 +30,7 @@ const OPERATORS = {
   DoesNotExist: (key: string) => `!${key}`,
 };
 
-/** As the API server takes it; in an order of its own, so that those who mean the same share a stream. */
+/** The selector as the API server reads it. Sorted, so that equal selectors share a watch. */
 export function selectorText({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string {
   const equal = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
   const others = matchExpressions.map(({ key, operator, values = [] }) => OPERATORS[operator](key, values));
@@ -39,7 +39,7 @@ export function selectorText({ matchLabels = {}, matchExpressions = [] }: LabelS
 
 const REQUIREMENT = /([^\s,!()=]+) (in|notin) \(([^)]*)\)|!([^,]+)|([^,=]+)=([^,]*)|([^,]+)/g;
 
-/** Reads what `selectorText` writes. */
+/** Parses what `selectorText` prints. */
 export function parseSelector(text: string): LabelSelector {
   const matchExpressions = [...text.matchAll(REQUIREMENT)].map(
     ([, listed = "", how, values = "", absent, equal, value = "", present = ""]) => {

@@ -1,6 +1,6 @@
-/** Lists names for people, as many as a message has room for. Pure. */
+/** Prints lists of names for messages. Pure. */
 
-/** Such as `a, b and 3 more`. */
+/** Prints the first `most` names, such as `a, b and 3 more`. */
 export function firstOf(names: readonly string[], most: number): string {
   const more = names.length - most;
   return `${names.slice(0, most).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;

@@ -1,6 +1,6 @@
-/** Keeps a map to its newest entries. Pure. */
+/** Limits a map to its newest entries. Pure. */
 
-/** Sets an entry, which is the newest one then, and drops the oldest while there are more than `most`. */
+/** Sets an entry as the newest one, and removes the oldest entries beyond `most`. */
 export function setNewest<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
   map.delete(key);
   map.set(key, value);

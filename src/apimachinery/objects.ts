@@ -1,4 +1,4 @@
-/** The shapes that every object of the Kubernetes API shares, and the ways to name one. No I/O. */
+/** The shapes that all objects of the Kubernetes API share, and their names. No I/O. */
 
 /** A bigint is an integer that a double can't hold; see json.ts. */
 export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject;
@@ -29,14 +29,17 @@ export interface ObjectMeta {
   managedFields?: ManagedFieldsEntry[];
 }
 
-/** What tells one state of an object from another. */
+/** Identifies one state of an object. */
 export interface Version {
   uid: string;
   resourceVersion: string;
   generation: number | undefined;
 }
 
-/** Of one object, resourceVersions are numbers that grow, but of an API server of somebody else's they may be anything: then unknown is no. */
+/**
+ * Compares resourceVersions of one object. Those of an aggregated API server may not be numbers; then the result is
+ * false.
+ */
 export function isOlder(a: Pick<Version, "resourceVersion">, b: Pick<Version, "resourceVersion">): boolean {
   if (![a, b].every(({ resourceVersion }) => /^\d+$/.test(resourceVersion))) return false;
   return BigInt(a.resourceVersion) < BigInt(b.resourceVersion);
@@ -55,12 +58,12 @@ export interface Resource {
   group: string;
   version: string;
   kind: string;
-  /** The plural that stands in the URL. */
+  /** The plural in the URL. */
   plural: string;
   namespaced: boolean;
-  /** With it, metadata.generation does not grow when only the status changes. */
+  /** If true, metadata.generation does not grow when only the status changes. */
   hasStatus: boolean;
-  /** A write in one of its versions drops fields that others have. metadata.generation need not grow with that. */
+  /** A write in one version of this kind removes fields of other versions. metadata.generation may not grow then. */
   hasLossyVersions?: true;
 }
 
@@ -74,7 +77,7 @@ export interface ObjectRef {
 export const apiVersionOf = (resource: Pick<Resource, "group" | "version">): string =>
   resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
 
-/** Group and plural, such as `goharbor.io/harborclusters` or `secrets`: what a kind is called in metrics. */
+/** Group and plural, such as `goharbor.io/harborclusters` or `secrets`: the label value in metrics. */
 export const resourceName = ({ group, plural }: Pick<Resource, "group" | "plural">): string =>
   group === "" ? plural : `${group}/${plural}`;
 
@@ -84,7 +87,7 @@ export function parseApiVersion(apiVersion: string): { group: string; version: s
   return { group: slash < 0 ? "" : apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
 }
 
-/** Whether two are of one kind, by whatever version. */
+/** Whether two objects are of one kind, in any versions. */
 export const isSameKind = (a: Pick<KubeObject, "apiVersion" | "kind">, b: Pick<KubeObject, "apiVersion" | "kind">) =>
   a.kind === b.kind && parseApiVersion(a.apiVersion).group === parseApiVersion(b.apiVersion).group;
 
@@ -93,7 +96,7 @@ export function describeObject(kind: string, namespace: string | undefined, name
   return namespace === undefined || namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
 }
 
-/** The same for one object by whatever version. */
+/** The same id for an object in every version of its kind. */
 export function objectId(of: Pick<Resource, "group" | "kind">, namespace: string | undefined, name: string): string {
   return [of.group, of.kind, namespace ?? "", name].join("|");
 }

@@ -1,12 +1,12 @@
-/** The part of OpenAPI v3 that Kubernetes publishes at /openapi/v3, as far as it says what may stand where. Types only. */
+/** Types for the schemas that Kubernetes publishes at /openapi/v3: the part that limits the values of fields. */
 import type { JsonValue } from "./objects.ts";
 
 export type OpenApiType = "string" | "integer" | "number" | "boolean" | "object" | "array";
 
-/** A schema without `type` takes anything, unless it refers to another or lists types by oneOf or anyOf. */
+/** A schema without `type`, `$ref`, `oneOf` and `anyOf` accepts any value. */
 export interface OpenApiSchema {
   $ref?: string;
-  /** Kubernetes wraps a $ref that has a description or default beside it; CRDs put more rules here. */
+  /** Kubernetes wraps a $ref with a description or default in allOf. CRDs use it for further rules. */
   allOf?: OpenApiSchema[];
   anyOf?: OpenApiSchema[];
   oneOf?: OpenApiSchema[];
@@ -16,7 +16,7 @@ export interface OpenApiSchema {
   nullable?: boolean;
   default?: JsonValue;
   enum?: JsonValue[];
-  /** In Go's syntax (RE2), found anywhere in the text. */
+  /** In Go's syntax (RE2). It may match any part of the text. */
   pattern?: string;
   minLength?: number;
   maxLength?: number;
@@ -29,7 +29,7 @@ export interface OpenApiSchema {
   maxItems?: number;
   minProperties?: number;
   properties?: Record<string, OpenApiSchema>;
-  /** Absent on an object with properties: no others. */
+  /** If absent on an object with properties, the object has no other fields. */
   additionalProperties?: boolean | OpenApiSchema;
   items?: OpenApiSchema;
   required?: string[];
@@ -38,7 +38,7 @@ export interface OpenApiSchema {
   "x-kubernetes-embedded-resource"?: boolean;
   "x-kubernetes-list-type"?: "atomic" | "set" | "map";
   "x-kubernetes-list-map-keys"?: string[];
-  /** `atomic`: whoever applies one field of the object replaces all of it. */
+  /** `atomic`: an apply of one field of the object replaces the whole object. */
   "x-kubernetes-map-type"?: "atomic" | "granular";
   "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
 }

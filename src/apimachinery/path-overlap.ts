@@ -1,8 +1,11 @@
-/** Two paths come in; whether writing the one can touch what stands at the other goes out. Pure. */
+/** Compares paths: can a write to one change the value at the other? Pure. */
 import { FieldPath, type Segment } from "./field-path.ts";
 import { attemptSync } from "./problem.ts";
 
-/** Whether one is the other, or contains it, or may: elements of a list are told apart only by what both paths say. */
+/**
+ * Whether the paths are equal, or one contains the other, or that is possible. Elements of lists differ only where
+ * conditions of both paths do.
+ */
 export function mayOverlap(a: FieldPath, b: FieldPath): boolean {
   const depth = Math.min(a.segments.length, b.segments.length);
   return a.segments.slice(0, depth).every((segment, position) => mayBeSame(segment, b.segments[position] as Segment));
@@ -17,7 +20,7 @@ function mayBeSame(a: Segment, b: Segment): boolean {
   );
 }
 
-/** Those of the texts that are paths: what is none is written by nobody. */
+/** The valid paths among the texts. No field has an invalid path. */
 export function parsePaths(texts: Iterable<string>): FieldPath[] {
   return [...texts].map((text) => attemptSync(() => FieldPath.parse(text))).filter((path) => path instanceof FieldPath);
 }

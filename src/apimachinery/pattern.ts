@@ -1,7 +1,7 @@
 /**
- * Regular expressions that users write, in Go's syntax (RE2). RE2 takes time with the length of the text times the size of the program
- * that a pattern compiles to, and a few characters such as `(.{0,1000})` compile to thousands of instructions. So callers pay
- * for both from an effort, before they are spent.
+ * Regular expressions of users, in Go's syntax (RE2). Matching takes time in proportion to the length of the text times
+ * the size of the compiled pattern. A few characters such as `(.{0,1000})` compile to thousands of instructions. So
+ * callers pay for both from an effort, before the work begins.
  */
 import { RE2JS } from "re2js";
 import type { Effort } from "./glob.ts";
@@ -10,20 +10,20 @@ import type { Effort } from "./glob.ts";
 export type CompiledPattern = Pattern | "Invalid" | "TooLarge";
 
 const MAX_LENGTH = 1024;
-/** In instructions: some 10 ms to compile, and less than a megabyte of memory. */
+/** In instructions: about 10 ms to compile, and less than a megabyte of memory. */
 const MAX_SIZE = 4_000;
-/** What all compiled patterns together hold, in instructions. One takes up to 600 bytes, in small patterns: 24 MB at most. */
+/** The limit of all cached patterns together, in instructions. An instruction takes up to 600 bytes: 24 MB at most. */
 const MAX_CACHED_SIZE = 40_000;
-/** An instruction takes as long to compile as to match this many characters. */
+/** Compiling an instruction takes as long as matching this many characters. */
 const COMPILE_EFFORT = 100;
-/** What each match takes besides, in characters. */
+/** The fixed cost of each match, in characters. */
 const MATCH_EFFORT = 10;
-/** A class of Unicode, such as `\pL`, holds hundreds of ranges. */
+/** A class of Unicode, such as `\pL`, contains hundreds of ranges. */
 const UNICODE_CLASS_SIZE = 50;
 
-/** A character of a class is part of no instruction, but takes a quarter of one. */
+/** A character of a class is part of no instruction, but costs a quarter of one. */
 const CHARACTERS_IN_SIZE = 4;
-/** Where case is ignored, so many characters of a range take as long as an instruction. */
+/** Where case is ignored, this many characters of a range cost as much as an instruction. */
 const FOLDED_IN_SIZE = 50;
 /** The last character that has another case. */
 const LAST_FOLDED = 0x1e943;
@@ -37,42 +37,42 @@ const cache = new Map<string, CompiledPattern>();
 let cachedSize = 0;
 
 export class Pattern {
-  /** An upper bound of the instructions that it compiles to. */
+  /** An upper bound of its compiled instructions. */
   readonly size: number;
   readonly #program: RE2JS;
 
-  /** Throws when the text is no pattern. */
+  /** Throws if the text is not a pattern. */
   constructor(text: string, size: number) {
     this.size = size;
     this.#program = RE2JS.compile(text);
   }
 
-  /** How many groups it has, besides all that matches. */
+  /** The number of its groups, without the whole match. */
   get groups(): number {
     return this.#program.groupCount();
   }
 
-  /** Whether it matches anywhere in the text; undefined when too little effort is left to say. */
+  /** Whether it matches anywhere in the text; undefined if too little effort is left. */
   isFoundIn(text: string, effort: Effort): boolean | undefined {
     const found = this.groupIn(text, 0, effort);
     return found === undefined ? undefined : found !== null;
   }
 
   /**
-   * What a group of the first match holds, the empty text where the group takes no part in it; null when nothing matches, and
-   * undefined when too little effort is left to say.
+   * The text of a group in the first match: empty if the group takes no part in it, null if nothing matches, undefined
+   * if too little effort is left.
    */
   groupIn(text: string, group: number, effort: Effort): string | null | undefined {
     effort.left -= this.size * (text.length + MATCH_EFFORT);
     if (effort.left < 0) return undefined;
-    // Not `test`, whose cache of states takes megabytes for each pattern.
+    // Not `test`: its cache of states takes megabytes for each pattern.
     const matcher = this.#program.matcher(text);
     return matcher.find() ? (matcher.group(group) ?? "") : null;
   }
 }
 
 /**
- * The pattern, compiled once; undefined when too little effort is left. A cached one costs the same effort, so that the
+ * The compiled pattern; undefined if too little effort is left. A cached pattern costs the same effort, so that the
  * outcome does not depend on the cache.
  */
 export function compilePattern(text: string, effort: Effort): CompiledPattern | undefined {
@@ -102,11 +102,11 @@ function compiled(text: string, size: number): CompiledPattern {
 }
 
 /**
- * An upper bound of the instructions: a counted repetition compiles to that many copies of what it repeats. The ranges of classes are
- * counted apart, as the copies share them.
+ * An upper bound of the compiled instructions: a counted repetition compiles to that many copies of its content. The
+ * ranges of classes count separately, because the copies share them.
  */
 function sizeOf(pattern: string): number {
-  /** Of each group that is open, and of the whole pattern. */
+  /** One size for each open group, and one for the whole pattern. */
   const sizes = [4 + Math.floor(pattern.length / CHARACTERS_IN_SIZE) + Math.floor(foldedBy(pattern) / FOLDED_IN_SIZE)];
   let last = 0;
   const add = (size: number) => {
@@ -117,7 +117,7 @@ function sizeOf(pattern: string): number {
     if (token === "(") sizes.push(2);
     else if (token === ")") add(sizes.pop() ?? 0);
     else if (least !== undefined) add((last + 1) * Math.max(Number(least), Number(most || Number(least) + 1)));
-    // A star needs one more where what it repeats may be empty.
+    // A star over content that may be empty needs one more instruction.
     else if (/^[*+?]$/.test(token)) sizes.push((sizes.pop() ?? 0) + (token === "*" ? 2 : 1));
     else if (token.startsWith("\\Q")) add(token.length);
     else add(1 + UNICODE_CLASS_SIZE * (token.match(/\\p/gi)?.length ?? 0));
@@ -126,8 +126,8 @@ function sizeOf(pattern: string): number {
 }
 
 /**
- * An upper bound of the characters that the parser goes through to find their other cases. No range is wider than the last character
- * that the pattern has or escapes. A class that does not end counts too: the parser finds that out after all its ranges.
+ * An upper bound of the characters whose other cases the parser looks up. No range is wider than the last character in
+ * the pattern, escaped or not. An unclosed class counts too: the parser detects it only after all its ranges.
  */
 function foldedBy(pattern: string): number {
   if (!FOLDING.test(pattern)) return 0;

@@ -1,17 +1,17 @@
 /**
- * Everything that can stand in the way of a binding, as one catalogue: what comes in is a cause, what goes out is a
- * reason in CamelCase, a message that says what to do, and when it is retried. A message never carries a
- * value of a Secret nor the API server's own words, which quote values.
+ * The catalogue of everything that can stop a binding. Each problem has a reason in CamelCase, a message that says what
+ * to do, and a retry policy. A message never contains a value of a Secret, nor the API server's own text, which quotes
+ * values.
  */
 
 /**
- * When a problem is retried. `Terminal`: only a change of the binding helps. `OnChange`: a change of something that is watched
- * helps, so nothing is retried before that. The others wait for something that can't be watched: `Backoff` retries within
- * seconds, where somebody waits for it, such as a permission; `Slow` retries every half a minute, for rules that seldom change.
+ * When a problem is retried. `Terminal`: only a change of the binding helps. `OnChange`: a change of a watched object
+ * helps, so Inlay waits for it. The others depend on what Inlay can't watch: `Backoff` retries within seconds, for what
+ * users wait for, such as a permission; `Slow` retries every 30 seconds, for rules that seldom change.
  */
 export type RetryPolicy = "Terminal" | "OnChange" | "Backoff" | "Slow";
 
-/** Every reason that a condition, an event or a log line may carry, and when it is retried. */
+/** Every reason of a condition, an event or a log line, with its retry policy. */
 export const retryPolicies = {
   InvalidBinding: "Terminal",
   InvalidPath: "Terminal",
@@ -51,7 +51,7 @@ export const retryPolicies = {
   ImpersonationForbidden: "Backoff",
   TooManyWatches: "OnChange",
   NoDigestKey: "Backoff",
-  // A poll goes on by itself, and a VaultConnection is watched: both call when it is different.
+  // The polls of Vault and the watch of VaultConnections requeue the binding when something changes.
   ConnectionNotFound: "OnChange",
   ConnectionNotReady: "OnChange",
   ForbiddenAddress: "OnChange",
@@ -70,12 +70,12 @@ export const retryPolicies = {
 
 export type Reason = keyof typeof retryPolicies;
 
-/** A reason why something could not be done, safe to print anywhere. */
+/** The reason and message of a failure. Safe to print anywhere. */
 export class Problem extends Error {
   override readonly name = "Problem";
   readonly reason: Reason;
   readonly retryPolicy: RetryPolicy;
-  /** Set where a server says how long to wait before the next request, in ms. */
+  /** Set if a server says how long to wait before the next request, in ms. */
   readonly retryAfterMs?: number | undefined;
   constructor(reason: Reason, message: string, retryPolicy: RetryPolicy = retryPolicies[reason]) {
     super(message);
@@ -84,7 +84,7 @@ export class Problem extends Error {
   }
 }
 
-/** What the work returns, or the Problem that it throws. */
+/** The result of the work, or the Problem that it throws. */
 export function attemptSync<T>(work: () => T): T | Problem {
   try {
     return work();
@@ -94,19 +94,22 @@ export function attemptSync<T>(work: () => T): T | Problem {
   }
 }
 
-/** What keeps an object from being made only if it was named: selected with others, it was not meant, and is left alone. */
+/**
+ * Prevents the creation of a target that the binding names, but excludes a selected object: the selection did not mean
+ * it.
+ */
 export class UnintendedTarget extends Problem {}
 
-/** What a source says is to become of the fields that need what is not there. */
+/** What happens to fields whose value is missing. */
 export interface MissingPolicy {
   readonly onMissing: "Wait" | "Remove";
-  /** The binding is as it should be without it. */
+  /** The binding is ready without it. */
   readonly optional: boolean;
 }
 
 type MissingReason = "SourceNotFound" | "KeyNotFound" | "NotGranted" | "GrantWithdrawn";
 
-/** A value that is not there, or not there for this binding: its source, or the key or field in it. */
+/** A value is missing, or not available to this binding: its source, or the key or field in the source. */
 export class MissingValue extends Problem {
   declare readonly reason: MissingReason;
   readonly policy: MissingPolicy;

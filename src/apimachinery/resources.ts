@@ -1,4 +1,4 @@
-/** The kinds that are known whatever a binding names, as every API server serves them. */
+/** The kinds that every API server serves, and Inlay's own kinds. */
 import type { Resource } from "./objects.ts";
 
 function kind(group: string, version: string, kind: string, plural: string, more: Partial<Resource> = {}): Resource {
@@ -12,12 +12,12 @@ export const CONFIG_MAPS = kind("", "v1", "ConfigMap", "configmaps");
 export const SERVICE_ACCOUNTS = kind("", "v1", "ServiceAccount", "serviceaccounts");
 export const NAMESPACES = kind("", "v1", "Namespace", "namespaces", { namespaced: false, hasStatus: true });
 export const PODS = kind("", "v1", "Pod", "pods", withStatus);
-/** What is made to have a pod deleted. */
+/** Created to have a pod deleted. */
 export const EVICTIONS = kind("", "v1", "Eviction", "pods/eviction");
 export const DISRUPTION_BUDGETS = kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", withStatus);
-/** As they are written. */
+/** For writing events. */
 export const EVENTS = kind("events.k8s.io", "v1", "Event", "events");
-/** The same events as kubectl reads them, which can be selected by what they are about. */
+/** For reading the same events, as kubectl does: selectable by the object that they are about. */
 export const CORE_EVENTS = kind("", "v1", "Event", "events");
 export const JOBS = kind("batch", "v1", "Job", "jobs", withStatus);
 export const LEASES = kind("coordination.k8s.io", "v1", "Lease", "leases");

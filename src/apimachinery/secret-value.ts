@@ -1,6 +1,6 @@
 /**
- * A value that came out of a Secret, or was made from one. It goes in once and comes out only by `reveal()`; every way
- * in which JavaScript prints a thing (string conversion, JSON, inspect, errors, console) shows a mask instead.
+ * Wraps a value from a Secret, or computed from one. Only `reveal()` returns it. Every way in which JavaScript prints
+ * an object (string conversion, JSON, inspect, errors, console) prints a mask.
  */
 import { inspect } from "node:util";
 
@@ -11,7 +11,7 @@ export class SecretValue<T> {
   constructor(value: T) {
     this.#value = value;
   }
-  /** The value itself. Call it where the value is written or compared, and nowhere else. */
+  /** The value. Call this only where the value is written or compared. */
   reveal(): T {
     return this.#value;
   }

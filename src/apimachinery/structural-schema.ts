@@ -1,9 +1,12 @@
-/** What the API server does with an object of a CRD beside checking types: it fills in defaults, and asks for required fields. Pure. */
+/** Applies the schema of a CRD as the API server does: fills in defaults, and finds missing required fields. Pure. */
 import { isObject } from "./json.ts";
 import type { JsonObject, JsonValue } from "./objects.ts";
 import type { OpenApiSchema } from "./openapi.ts";
 
-/** A copy of the value with the defaults of its schema, as the API server stores it. `$ref` and `allOf` are not followed: CRDs have none. */
+/**
+ * A copy of the value with the defaults of its schema, as the API server stores it. Ignores `$ref` and `allOf`: CRDs
+ * have none.
+ */
 export function withDefaults(schema: OpenApiSchema, value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map((each) => (schema.items ? withDefaults(schema.items, each) : each));
   if (!isObject(value)) return value;
@@ -11,7 +14,7 @@ export function withDefaults(schema: OpenApiSchema, value: JsonValue): JsonValue
   const filled: JsonObject = {};
   for (const [key, each] of Object.entries(value)) {
     const below = Object.hasOwn(properties, key) ? properties[key] : others;
-    // A null takes the place of what is not there, unless the schema lets it be.
+    // A null counts as missing, unless the field is nullable.
     if (each === null && typeof below === "object" && below.nullable !== true) continue;
     filled[key] = typeof below === "object" ? withDefaults(below, each) : each;
   }
@@ -21,20 +24,20 @@ export function withDefaults(schema: OpenApiSchema, value: JsonValue): JsonValue
   return filled;
 }
 
-/** The paths of all fields that the schema requires and the value does not have, such as `spec.sources[0].secret.name`. */
+/** The paths of all required fields that are missing, such as `spec.sources[0].secret.name`. */
 export function missingFields(schema: OpenApiSchema, value: JsonValue, path = ""): string[] {
   return [...objectsIn(schema, value, path)].flatMap(({ schema: { required = [] }, object, path: at }) =>
     required.filter((key) => !Object.hasOwn(object, key)).map((key) => (at === "" ? key : `${at}.${key}`)),
   );
 }
 
-/** An object that has too few fields, or not exactly one of some. */
+/** An object with too few fields, or with not exactly one of several. */
 export interface WrongChoice {
   readonly path: string;
   readonly rule: string;
 }
 
-/** The objects that break `minProperties`, or a `oneOf` of required fields. Other forms of `oneOf` are not looked at. */
+/** The objects that violate `minProperties`, or a `oneOf` of required fields. Ignores other forms of `oneOf`. */
 export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoice[] {
   return [...objectsIn(schema, value, "")].flatMap(({ schema: { oneOf = [], minProperties = 0 }, object, path }) => {
     const choices = oneOf.flatMap(({ required = [] }) => required);
@@ -42,8 +45,8 @@ export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoi
     const isWrong = oneOf.length > 0 && choices.length === oneOf.length && given.length !== 1;
     const few = Object.keys(object).length < minProperties;
     return [
-      ...(isWrong ? [{ path, rule: `it has exactly one of ${choices.join(", ")}` }] : []),
-      ...(few ? [{ path, rule: `it has at least ${minProperties} of its fields` }] : []),
+      ...(isWrong ? [{ path, rule: `set exactly one of ${choices.join(", ")}` }] : []),
+      ...(few ? [{ path, rule: `set at least ${minProperties} of its fields` }] : []),
     ];
   });
 }

@@ -1,10 +1,10 @@
-/** A name that is not there comes in, with those that are; what to say of them goes out. */
+/** Suggests existing names for a misspelt one. */
 
 const MAX_NAMES = 8;
-/** No name of a field is much longer; a key of a path may be. */
+/** Names of fields are seldom longer. A key in a path may be. */
 const MAX_LENGTH = 64;
 
-/** The fields that there are, the likeliest first. */
+/** Lists the existing fields, the most similar first. */
 export function suggestNames(parent: string, key: string, names: readonly string[]): string {
   if (names.length === 0) return `${parent} has no fields`;
   const beginning = key.slice(0, MAX_LENGTH).toLowerCase();
@@ -16,7 +16,7 @@ export function suggestNames(parent: string, key: string, names: readonly string
   return `${guess}${parent} has ${listed.join(", ")}${names.length > MAX_NAMES ? ", and others" : ""}`;
 }
 
-/** How many letters must be added, removed or changed to make one text the other. */
+/** The number of letters to add, remove or change to get from one text to the other. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (const [line, letter] of [...from].entries()) {

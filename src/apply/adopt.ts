@@ -1,6 +1,6 @@
 /**
- * Takes over an object that the binding did not make. A dry run of the apply says what the object would be; one JSON Patch makes exactly
- * that of the version that was read, so a watch sees one update.
+ * Adopts an object that the binding did not create. A dry run of the apply returns the adopted object; one JSON Patch
+ * then makes exactly these changes to the version that was read. So a watch shows one update.
  */
 import { CREATED_BY } from "../api/manifest.ts";
 import { FieldPath, isNameable } from "../apimachinery/field-path.ts";
@@ -19,11 +19,11 @@ import { onlyTo } from "./patch.ts";
 
 export interface Adoption {
   operations: readonly JsonPatchOperation[];
-  /** What the binding would overwrite or remove; its own marks aside. */
+  /** The paths that the binding would overwrite or remove, without its own label and owner reference. */
   differing: readonly string[];
 }
 
-/** What the object would be with all that the binding wants, as the API server sees it; `stale` if it changed. Throws Problem. */
+/** The object as the API server would store it after the apply; `stale` if it changed. Throws Problem. */
 export async function previewAdoption(
   { client, identity, ref, verbs }: ObjectAccess<"apply">,
   whole: Whole,
@@ -37,12 +37,12 @@ export async function previewAdoption(
     if (isOutdated(error) || isNotFound(error)) return "stale";
     const refused = immutablePaths(error, pathsIn(whole.object));
     if (refused === undefined) throw refusal(error, { identity, ref, verbs }, "patch");
-    const message = `${refused.join(", ")} can't be changed on an object that is there, by the rules of its kind, and Inlay never deletes an object to take it over. Change the binding to what the object has, or delete the object so that the binding makes it`;
+    const message = `${refused.join(", ")} can't be changed on an existing object, by the rules of its kind, and Inlay never deletes an object to adopt it. Set the binding to the values of the object, or delete the object so that the binding creates it`;
     throw new Problem("Conflict", message);
   }
 }
 
-/** What makes the object that was previewed of the one that was read. `isGone` tells the owners that don't exist any more. */
+/** The patch from the object that was read to the previewed one. `isGone` detects owners that no longer exist. */
 export function adoptionOf(
   live: KubeObject,
   preview: KubeObject,
@@ -63,7 +63,7 @@ export function adoptionOf(
   };
 }
 
-/** Writes it to the version that was read, and to no other object; `stale` if it changed. Throws Problem. */
+/** Writes the patch to the version that was read, and to no other object; `stale` if it changed. Throws Problem. */
 export async function adoptObject(
   access: ObjectAccess<"get" | "jsonPatch">,
   live: KubeObject,
@@ -77,21 +77,21 @@ export async function adoptObject(
     return await client.jsonPatch(identity, ref, [test, onlyTo(live), ...operations], fieldManager);
   } catch (error) {
     if (isOutdated(error) || isNotFound(error)) return "stale";
-    // So it is answered, too, when another object has the name, or lacks what is replaced.
+    // The answer is also 422 if another object has the name, or lacks a replaced value.
     if (isStatus(error, 422) && (await getIfExists(access))?.metadata.resourceVersion !== resourceVersion)
       return "stale";
     throw refusal(error, { identity, ref, verbs }, "patch");
   }
 }
 
-/** The keys of the data of a Secret or ConfigMap that the binding does not write, and that stay. */
+/** The keys in the data of a Secret or ConfigMap that the binding does not write, and that the adoption keeps. */
 export function keysOfOthers(live: KubeObject, { object, maker: { fieldManager } }: Whole): string[] {
   return ["data", "binaryData"].flatMap((field) => {
     const [there, ours] = [live[field], object[field]].map((each) => (isObject(each) ? each : {})) as [
       JsonObject,
       JsonObject,
     ];
-    // What the binding alone holds goes with its next write.
+    // The next write removes the keys that only the binding owns.
     const stays = (path: FieldPath) =>
       !holds(live, fieldManager, path) || otherHolders(live, fieldManager, path).length > 0;
     return Object.keys(there)
@@ -101,8 +101,8 @@ export function keysOfOthers(live: KubeObject, { object, maker: { fieldManager }
 }
 
 /**
- * Whose fields are whose once the object is taken over: what the binding applies is its own alone, so that what it drops later goes,
- * as from an object that it made. What a former binding of its name posted is given up.
+ * The managedFields after the adoption. The binding owns alone what it applies, so that later applies can remove it, as
+ * in an object that it created. The entries of an earlier binding of its name are dropped.
  */
 function takenOver(entries: readonly ManagedFieldsEntry[], manager: string): ManagedFieldsEntry[] {
   const own = entries.find((entry) => isEntryOf(entry, manager) && entry.operation === "Apply");
@@ -114,7 +114,7 @@ function takenOver(entries: readonly ManagedFieldsEntry[], manager: string): Man
   });
 }
 
-/** Of an element in which others hold something besides, they keep all: nothing is held in one of which the keys are not. */
+/** An element in which others own another field keeps all their entries: ownership in it needs its keys. */
 function withoutFields(theirs: JsonObject, ours: JsonObject): JsonObject | undefined {
   const left = Object.entries(theirs).flatMap(([name, below]): [string, JsonValue][] => {
     const own = ours[name] as JsonObject | undefined;
@@ -131,7 +131,7 @@ interface Change {
   after: unknown;
 }
 
-/** The smallest values that differ: an object is compared key by key, a list as one value. */
+/** The smallest values that differ: objects are compared key by key, lists as one value. */
 function* changesBetween(before: unknown, after: unknown, keys: readonly string[] = []): Generator<Change> {
   if (sameJson(before, after)) return;
   if (!isObject(before) || !isObject(after)) {
@@ -149,13 +149,13 @@ function operationOf({ keys, before, after }: Change): JsonPatchOperation {
   return { op: before === undefined ? "add" : "replace", path, value: after };
 }
 
-/** Of its metadata what a write may change. */
+/** The object with only the metadata that a write may change. */
 function written({ metadata, ...object }: KubeObject): object {
   const { labels, annotations, ownerReferences, managedFields } = metadata;
   return { ...object, metadata: { labels, annotations, ownerReferences, managedFields } };
 }
 
-/** The object without what every adoption changes. */
+/** The object without the fields that every adoption changes. */
 function unmarked({ metadata, ...object }: KubeObject): object {
   const { [CREATED_BY]: _, ...labels } = metadata.labels ?? {};
   return { ...object, metadata: { labels, annotations: metadata.annotations ?? {} } };

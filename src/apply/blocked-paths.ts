@@ -1,12 +1,14 @@
-/** Finds out which paths an object can't be without, by dry runs: the API server does not say which of them it refuses to lose. */
+/**
+ * Finds by dry runs which paths an object requires: the API server does not say which of several it refuses to remove.
+ */
 
-/** A target has up to 64 fields; to find the one of them that has to stay takes a dozen dry runs. */
+/** A target has up to 64 fields. To find one required field among them takes a dozen dry runs. */
 const MAX_DRY_RUNS = 256;
 
 /**
- * Of paths that can't all go, those that stay, so that as many others as possible go together. `canGo` says whether the API
- * server would accept the removal of these and no others. Where one of several has to stay, it is the last. After 256 dry
- * runs, all paths stay that were not accepted by then. Throws what `canGo` throws.
+ * The paths to keep so that as many others as possible can be removed together. `canGo` says whether the API server
+ * would accept the removal of exactly these paths. If one of several must stay, the last one stays. After 256 dry runs,
+ * all paths stay that are not accepted yet. Throws what `canGo` throws.
  */
 export async function blockedPaths(
   paths: readonly string[],
@@ -15,7 +17,7 @@ export async function blockedPaths(
   let dryRuns = 0;
   let gone: readonly string[] = [];
   const accepts = async (some: readonly string[]) => dryRuns++ < MAX_DRY_RUNS && (await canGo([...gone, ...some]));
-  /** Returns those of `some` that stay. */
+  /** Returns the paths of `some` that stay. */
   const take = async (some: readonly string[]): Promise<readonly string[]> => {
     if (await accepts(some)) {
       gone = [...gone, ...some];
@@ -27,10 +29,10 @@ export async function blockedPaths(
     const middle = Math.ceil(some.length / 2);
     return [...(await take(some.slice(0, middle))), ...(await take(some.slice(middle)))];
   };
-  // One path has been refused by itself; and where no change at all is accepted, there is nothing to find out.
+  // A single path is already known to be refused. If not even an unchanged object is accepted, dry runs show nothing.
   if (paths.length === 1 || !(await accepts([]))) return [...paths];
   let left = await takeHalves(paths);
-  // What could not go before others did may be able to now.
+  // The removal of others may permit the removal of a path that was refused before.
   for (let before = paths.length; left.length > 0 && left.length < before; ) {
     before = left.length;
     left = (await take(left.toReversed())).toReversed();

@@ -1,4 +1,4 @@
-/** Creates, corrects, deletes or gives up an object that a binding makes. An object that others made is never written. */
+/** Creates, corrects, deletes or releases an object that a binding creates. Never writes to objects of others. */
 import type { TargetStatus } from "../api/binding.ts";
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { CREATED_BY } from "../api/manifest.ts";
@@ -15,7 +15,7 @@ import { fieldsOf, isMadeBy, type Maker, merged, pathsIn, type Whole } from "./m
 import { isEntryOf, restrictedTo } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
 
-/** Makes the object by a request that touches none that is there; `stale` if one is. Throws Problem. */
+/** Creates the object; `stale` if one of that name exists, which stays unchanged. Throws Problem. */
 export async function makeObject(
   { client, identity, ref, verbs }: ObjectAccess<"make">,
   whole: Whole,
@@ -28,7 +28,7 @@ export async function makeObject(
   }
 }
 
-/** Corrects all of an object that the binding made, in the version that was read; `stale` if it changed. Throws Problem. */
+/** Corrects an object that the binding created, in the version that was read; `stale` if it changed. Throws Problem. */
 export async function correctObject(
   { client, identity, ref, verbs }: ObjectAccess<"apply" | "jsonPatch">,
   whole: Whole,
@@ -43,7 +43,7 @@ export async function correctObject(
   }
 }
 
-/** Applies fields to the version that was read. Should the apply be refused, what is ours is so still. */
+/** Applies fields to the version that was read. If the apply is refused, the binding still owns its fields. */
 export async function applyTo(
   live: KubeObject,
   { client, identity, ref }: Pick<ObjectAccess<"apply" | "jsonPatch">, "client" | "identity" | "ref">,
@@ -63,7 +63,10 @@ type Ending = "deleted" | "retained" | "gone";
 
 const TRIES = 5;
 
-/** Deletes what the binding made, or takes its marks off it. An object of others is left alone. Throws Problem. */
+/**
+ * Deletes an object that the binding created, or removes the binding's marks. Ignores objects of others. Throws
+ * Problem.
+ */
 export async function releaseObject(
   access: ObjectAccess<"get" | "delete" | "jsonPatch">,
   maker: Maker,
@@ -85,19 +88,20 @@ export async function releaseObject(
       return "retained";
     } catch (error) {
       if (isStatus(error, 404) || isStatus(error, 409)) continue;
-      // A patch of what is gone meanwhile is answered with 422 before versions are compared.
+      // A patch of a deleted object fails with 422, before the API server compares versions.
       const isStale = async () =>
         (await getIfExists(access))?.metadata.resourceVersion !== live.metadata.resourceVersion;
       if (isStatus(error, 422) && (await isStale())) continue;
       throw refusal(error, { identity, ref, verbs }, mode === "Remove" ? "delete" : "patch");
     }
   }
-  throw new Problem("Unavailable", "the object changes faster than it can be released; it is tried again");
+  throw new Problem("Unavailable", "the object changes faster than it can be released; Inlay retries");
 }
 
 /**
- * What was posted or patched stands in managedFields as an update, and an update keeps alive what later applies leave out.
- * So it becomes an apply, before the first one: of all, or of the paths that stay ours. Never is it given up in between.
+ * A POST or a patch is an Update in managedFields, and an Update keeps values alive that later applies omit. So before
+ * the first apply, the Update becomes an Apply: of all its paths, or of those that the binding keeps. The binding never
+ * gives up ownership in between.
  */
 export function toApplied(live: KubeObject, manager: string, keep?: readonly FieldPath[]): JsonPatchOperation[] {
   const entries = live.metadata.managedFields ?? [];
@@ -117,10 +121,12 @@ export function toApplied(live: KubeObject, manager: string, keep?: readonly Fie
   ];
 }
 
-/** Whether all that is the manager's is one apply, as far as is known: an object that was not read is as it was applied last. */
+/**
+ * Whether all that the manager owns is one Apply. An object without managedFields was not read, and is as last applied.
+ */
 export const isApplied = (live: KubeObject, manager: string): boolean => toApplied(live, manager).length === 0;
 
-/** Removes elements of a list, from the last, so that each is still where it was. */
+/** Removes elements of a list from the last to the first, so that the indexes stay valid. */
 function removals<T>(path: string, list: readonly T[], isGone: (element: T) => boolean): JsonPatchOperation[] {
   const operations = list.map((element, index): JsonPatchOperation[] =>
     isGone(element) ? [{ op: "remove", path: `${path}/${index}` }] : [],
@@ -129,8 +135,8 @@ function removals<T>(path: string, list: readonly T[], isGone: (element: T) => b
 }
 
 /**
- * Takes off what says that the binding made the object: label, owner, and all of its names in managedFields. A list of
- * those that is empty is not heeded; one of an empty entry clears it.
+ * Removes the marks of the binding: the label, the owner reference, and all of its entries in managedFields. The API
+ * server ignores an empty list of entries, so an empty entry clears the list.
  */
 export function withoutMarks({ metadata }: KubeObject, { uid, fieldManager }: Maker): JsonPatchOperation[] {
   const { labels = {}, ownerReferences = [], managedFields = [] } = metadata;
@@ -145,17 +151,17 @@ export function withoutMarks({ metadata }: KubeObject, { uid, fieldManager }: Ma
 }
 
 /**
- * Why nothing can be made where it should be, if that is its namespace. Only an account that may create there gets these
- * answers. Nothing tells when a namespace of that name comes.
+ * The problem of an object whose namespace is missing or being deleted. Only an account that may create objects there
+ * gets these answers. Inlay does not watch for the namespace's creation, so it retries.
  */
 function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const { resource, namespace, name } = ref;
   if (error.status === 404 && error.subject.resource === "namespaces") {
-    const message = `there is no namespace ${namespace}; ${resource.kind} ${name} is made in it once there is`;
+    const message = `there is no namespace ${namespace}; create it, and Inlay creates ${resource.kind} ${name} in it`;
     return new Problem("TargetNotFound", message, "Backoff");
   }
   if (!error.namespaceEnds) return undefined;
-  const message = `namespace ${namespace} is being deleted; nothing can be made in it`;
+  const message = `namespace ${namespace} is being deleted; nothing can be created in it`;
   return new UnintendedTarget("TargetNotFound", message, "Slow");
 }

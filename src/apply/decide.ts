@@ -1,4 +1,4 @@
-/** Decides whether to write to a target, and how, from the plan, the target and the record of what is ours. Pure. */
+/** Decides whether and how to write to a target, from the plan, the target and the record of owned fields. Pure. */
 import type { TargetStatus } from "../api/binding.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
@@ -19,7 +19,7 @@ export interface Desired {
   onConflict: "Fail" | "Force";
 }
 
-/** A value and where it stands, or is to stand. */
+/** A value with its location in the object. */
 export interface Located {
   path: FieldPath;
   place: FieldLocation;
@@ -28,40 +28,47 @@ export interface Located {
 
 export interface Decision {
   write: boolean;
-  /** `patch`: by one JSON Patch, since a path goes into a list that is applied as a whole or not at all. */
+  /** `patch`: by one JSON Patch, because a path goes into a list that an apply replaces as a whole. */
   way: "apply" | "patch";
   fields: Located[];
-  /** Take the fields from whoever holds them: because the binding says so, or because they are ours by record. */
+  /**
+   * Take the fields from other managers: because the binding says so, or because the record says that the binding owns
+   * them.
+   */
   force: boolean;
-  /** Paths that are written for the first time. */
+  /** Paths that the binding writes for the first time. */
   acquires: string[];
-  /** Objects, lists and elements that will come to be on the way to those paths. */
+  /** Objects, lists and elements that the write creates around those paths. */
   parents: string[];
-  /** Fields of ours that are not written now and stay: an apply repeats what is there, since it removes what it leaves out. */
+  /**
+   * Owned fields that stay without being written now. An apply repeats their values, because it removes what it omits.
+   */
   carried: Located[];
-  /** All that the binding names, as managedFields have it. What else our name holds is given up before an apply would remove it. */
+  /**
+   * All paths that the binding names, as in managedFields. The binding's other fields are given up before the apply.
+   */
   keeps: FieldPath[];
-  /** Managers who hold a path of ours that differs now. */
+  /** The managers that now own a path of the binding whose value differs. */
   takenBy: string[];
-  /** Paths whose value is not what it should be. */
+  /** Paths whose value differs from the wanted one. */
   differing: string[];
-  /** What will be in somebody's way who does not know of it. */
+  /** Warnings about other managers that will conflict later. */
   warnings: string[];
 }
 
-/** The paths of a record, when it speaks of this very object and not of one of the same name before it. */
+/** The paths of a record, if it is about this object and not an earlier one of the same name. */
 export function recordedPaths(record: TargetStatus | undefined, live: KubeObject): string[] {
   return record?.uid === live.metadata.uid ? (record.paths ?? []) : [];
 }
 
-/** The fields of the binding that are not written now, and stay as they are. */
+/** The binding's fields that are not written now, and keep their values. */
 export function waitingIn({ plan: { leftOut, kept = [] } }: Desired): FieldPath[] {
   return [...leftOut.flatMap(({ path, why }) => (why.policy.onMissing === "Wait" ? [path] : [])), ...kept];
 }
 
 /**
- * Throws Problem: Conflict when a field not ours yet is another's, and the binding does not say to take it; ElementNotFound,
- * and what `locate` throws; InvalidBinding when two paths lead to one place.
+ * Throws Problem: Conflict if another manager owns a new field of the binding and the binding does not force it;
+ * ElementNotFound, and what `locate` throws; InvalidBinding if two paths lead to one location.
  */
 export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
   const { shape, fieldManager: manager } = desired;
@@ -73,12 +80,12 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     .filter(({ place }) => place.missing === undefined);
   const way = [...wanted, ...waiting].some(({ place }) => place.within) ? "patch" : "apply";
   const keeps = [...wanted, ...waiting].map(({ place }) => place.held);
-  // A patch replaces all that stands at a place, so it says what others hold there again.
+  // A patch replaces the whole value at a location, so it repeats what others own there.
   const put = (field: Located): Located =>
     way === "apply"
       ? field
       : { ...field, value: field.value.map((value) => mergedAt(field.place, value, live, manager, shape)) };
-  const differing = wanted.filter((field) => !stands(put(field), live, manager, field.place));
+  const differing = wanted.filter((field) => !hasValue(put(field), live, manager, field.place));
   const acquired = wanted.filter(({ path }) => !recorded.has(String(path)));
 
   const holdersOf = ({ place, value }: Located) =>
@@ -86,7 +93,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       ? otherHolders(live, manager, place.held)
       : otherHoldersOf(live, manager, place.held, value.reveal(), shape);
   const contested = differing.flatMap((field) =>
-    // Who made a list holds all of it: to name an element of it in a binding is the consent.
+    // The manager that created such a list owns all of it. To name an element in a binding is the consent.
     recorded.has(String(field.path)) || field.place.within
       ? []
       : holdersOf(field).map((other) => ({ path: String(field.path), manager: other })),
@@ -95,7 +102,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
   const alsoApplied = ({ place: { within, held } }: Located) =>
     (within ? otherAppliers(live, manager, held) : []).map(
       (other) =>
-        `${held} is one value to the API server, and ${other} applies it: take it out of there, or it will conflict`,
+        `the API server treats ${held} as one value, and ${other} applies it: remove it from what ${other} applies, or it will conflict`,
     );
   const isOwned = wanted.every(({ place }) => holds(live, manager, place.held)) && !isOfOtherVersion(live, manager);
   return {
@@ -117,38 +124,38 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
   };
 }
 
-/** Where a field stands, or is to be appended, and what it is to be. */
+/** The location of a field, or of its new element, and the value to write. */
 export function locateField({ path, value, append = false }: PlannedField, shape: TargetShape, live: unknown): Located {
   const place = locate(path, shape, live);
   if (place.missing !== undefined && !append) throw place.missing;
-  if (place.untold !== undefined) throw place.untold;
+  if (place.unidentified !== undefined) throw place.unidentified;
   const conditions = conditionsOf(path.segments.at(-1));
   if (conditions.length === 0) return { path, place, value };
-  // An element as a whole is still the one that the path names.
+  // A whole element must keep the keys that the path names.
   const list = path.upTo(path.segments.length - 1);
-  const told = place.within ? shape.elementOf(list, conditions) : (place.keys.at(-1) ?? {});
+  const identity = place.within ? shape.elementOf(list, conditions) : (place.keys.at(-1) ?? {});
   const element = value.map((given) => {
-    if (isObject(given) && Object.entries(told).every(([key, own]) => sameJson(given[key] ?? own, own)))
-      return { ...told, ...given };
-    throw new Problem("InvalidValue", `${path}: the value is no object that these conditions hold for`);
+    if (isObject(given) && Object.entries(identity).every(([key, own]) => sameJson(given[key] ?? own, own)))
+      return { ...identity, ...given };
+    throw new Problem("InvalidValue", `${path}: the value must be an object that matches the conditions of the path`);
   });
   return { path, place, value: element };
 }
 
-/** `list[0]` and `list[name=web]` may be one element. */
+/** `list[0]` and `list[name=web]` may be the same element. */
 function assertApart(fields: readonly Located[]): void {
   fields.forEach(({ path, place }, position) => {
     for (const other of fields.slice(0, position)) {
       if (place.missing ?? other.place.missing) continue;
       if (place.at.startsWith(other.place.at) || other.place.at.startsWith(place.at)) {
-        throw new Problem("InvalidBinding", `${other.path} and ${path} are at one place now; write each field once`);
+        throw new Problem("InvalidBinding", `${other.path} and ${path} lead to the same field; write each field once`);
       }
     }
   });
 }
 
-/** Whether the value stands there. Beside what is ours of an object, defaults and fields of others may stand. */
-export function stands(
+/** Whether the value is there. An object may also contain defaults and fields of others. */
+export function hasValue(
   { path, value }: Pick<PlannedField, "path" | "value">,
   live: KubeObject,
   manager: string,
@@ -160,10 +167,10 @@ export function stands(
   return typeof wanted === "object" && !place?.within && sameJson(heldPart(live, manager, place?.held ?? path), wanted);
 }
 
-/** Says who holds which field, and how to let the binding have it. */
+/** Says who owns which field, and how the binding can take it over. */
 export function conflict(contested: readonly { path: string; manager: string }[]): Problem {
   const who = contested.map(({ path, manager }) => `${path} belongs to ${JSON.stringify(manager)}`).join(", ");
-  const message = `${who}; nothing was written. Take the field out of what that manager applies, or set onConflict: Force on the target to take it over`;
+  const message = `${who}; nothing was written. Remove the field from what that manager applies, or set onConflict: Force on the target to take it over`;
   return new Problem("Conflict", message);
 }
 

@@ -1,12 +1,15 @@
-/** Matches elements of lists with their names in fieldsV1, by an index: to compare each with each takes minutes for thousands. */
+/**
+ * Matches elements of lists with their names in fieldsV1, by an index: comparing each with each takes minutes for
+ * thousands.
+ */
 import { type ElementCondition, inOrder } from "../apimachinery/field-path.ts";
 import { isObject, parseJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 
-/** What a name tells of an element: itself, for one of a set, or its keys. */
-type Told = { value: JsonValue } | { keys: JsonObject };
+/** The content of a name in fieldsV1: the value of an element of a set, or the keys of an element of a map list. */
+type ElementName = { value: JsonValue } | { keys: JsonObject };
 
-/** How a value is written, alike for what is the same JSON. */
+/** The text of a value. Equal JSON values have equal texts. */
 export function textOf(value: JsonValue | undefined): string {
   if (typeof value === "number" || typeof value === "bigint") return String(value);
   if (typeof value !== "object" || value === null) return stringifyJson(value ?? null);
@@ -21,14 +24,14 @@ const fieldsText = (object: JsonObject, keys: readonly string[]) => keys.map((ke
 const conditionsText = (conditions: readonly ElementCondition[]) =>
   stringifyJson(conditions.map(({ key, value }) => [key, value]));
 
-/** Names that tell the same keys, with indexes by some of those. */
+/** Names with the same set of keys, with indexes by some of these keys. */
 interface Group {
   keys: readonly string[];
-  told: (readonly [name: string, keys: JsonObject])[];
+  members: (readonly [name: string, keys: JsonObject])[];
   indexes: Map<string, Map<string, string[]>>;
 }
 
-/** The names of elements in one node of fieldsV1, or in several. */
+/** The names of elements in one or several nodes of fieldsV1. */
 class Names {
   readonly #values = new Map<string, string[]>();
   readonly #groups = new Map<string, Group>();
@@ -36,19 +39,19 @@ class Names {
 
   constructor(names: Iterable<string>) {
     for (const name of names) {
-      const told = toldBy(name);
-      if (told === undefined) continue;
-      if ("value" in told) add(this.#values, textOf(told.value), name);
+      const parsed = parseName(name);
+      if (parsed === undefined) continue;
+      if ("value" in parsed) add(this.#values, textOf(parsed.value), name);
       else {
-        const keys = Object.keys(told.keys).sort();
-        const group: Group = this.#groups.get(keys.join("\n")) ?? { keys, told: [], indexes: new Map() };
+        const keys = Object.keys(parsed.keys).sort();
+        const group: Group = this.#groups.get(keys.join("\n")) ?? { keys, members: [], indexes: new Map() };
         this.#groups.set(keys.join("\n"), group);
-        group.told.push([name, told.keys]);
+        group.members.push([name, parsed.keys]);
       }
     }
   }
 
-  /** All names that mean an element: that have its keys, each of them. */
+  /** All names of an element: those whose keys all match. */
   of(element: JsonValue): readonly string[] {
     const own = this.#values.get(textOf(element)) ?? [];
     if (!isObject(element)) return own;
@@ -56,7 +59,7 @@ class Names {
     return [...own, ...groups.flatMap((group) => having(group, element, group.keys))];
   }
 
-  /** The first name that may mean an element, some of whose keys may have been left to their defaults. */
+  /** The first name that may match an element in which keys with defaults may be missing. */
   first(element: JsonValue): string | undefined {
     const [own] = this.#values.get(textOf(element)) ?? [];
     if (own !== undefined || !isObject(element)) return own;
@@ -68,19 +71,19 @@ class Names {
     return undefined;
   }
 
-  /** The name of the element of which all of that holds, and no more is told. */
+  /** The name with exactly these conditions as its keys. */
   by(conditions: readonly ElementCondition[]): string | undefined {
-    const told = () => [...this.#groups.values()].flatMap((group) => group.told);
-    this.#byConditions ??= new Map(told().map(([name, keys]) => [conditionsText(conditionsIn(keys)), name]));
+    const members = () => [...this.#groups.values()].flatMap((group) => group.members);
+    this.#byConditions ??= new Map(members().map(([name, keys]) => [conditionsText(conditionsIn(keys)), name]));
     return this.#byConditions.get(conditionsText(conditions));
   }
 }
 
-/** The names in a group that have some of its keys as the element has. */
-function having({ told, indexes }: Group, element: JsonObject, some: readonly string[]): readonly string[] {
+/** The names in a group whose keys `some` match the element. */
+function having({ members, indexes }: Group, element: JsonObject, some: readonly string[]): readonly string[] {
   const id = some.join("\n");
   const index = indexes.get(id) ?? new Map<string, string[]>();
-  if (!indexes.has(id)) for (const [name, keys] of told) add(index, fieldsText(keys, some), name);
+  if (!indexes.has(id)) for (const [name, keys] of members) add(index, fieldsText(keys, some), name);
   indexes.set(id, index);
   return index.get(fieldsText(element, some)) ?? [];
 }
@@ -93,22 +96,24 @@ export function namesIn(fields: JsonObject): Names {
   return known;
 }
 
-/** The same, of several nodes. */
+/** The names of several nodes. */
 export const namesAmong = (all: Iterable<string>): Names => new Names(all);
 
 const places = new WeakMap<readonly JsonValue[], Map<string, Map<string, number>>>();
 
-/** The first place in a list of what a name means, or -1. With `defaults`, keys that an element does not have may be as told. */
+/** The index of the first element with that name, or -1. With `defaults`, missing keys of an element match too. */
 export function placeOfName(list: readonly JsonValue[], name: string, { defaults = false } = {}): number {
-  const told = toldBy(name);
-  if (told === undefined) return -1;
+  const parsed = parseName(name);
+  if (parsed === undefined) return -1;
   if (!defaults) {
-    const keys = "keys" in told ? Object.keys(told.keys).sort() : undefined;
-    return indexOf(list, keys).get("keys" in told ? fieldsText(told.keys, keys as string[]) : textOf(told.value)) ?? -1;
+    const keys = "keys" in parsed ? Object.keys(parsed.keys).sort() : undefined;
+    return (
+      indexOf(list, keys).get("keys" in parsed ? fieldsText(parsed.keys, keys as string[]) : textOf(parsed.value)) ?? -1
+    );
   }
   const exact = placeOfName(list, name);
-  if (exact >= 0 || !("keys" in told)) return exact;
-  const entries = Object.entries(told.keys);
+  if (exact >= 0 || !("keys" in parsed)) return exact;
+  const entries = Object.entries(parsed.keys);
   return list.findIndex(
     (each) =>
       isObject(each) &&
@@ -124,14 +129,14 @@ function indexOf(list: readonly JsonValue[], keys: readonly string[] | undefined
   if (known.has(id)) return index;
   known.set(id, index);
   for (const [at, element] of list.entries()) {
-    const isTold = keys === undefined || (isObject(element) && keys.every((key) => Object.hasOwn(element, key)));
-    const text = isTold ? (keys === undefined ? textOf(element) : fieldsText(element as JsonObject, keys)) : undefined;
+    const hasKeys = keys === undefined || (isObject(element) && keys.every((key) => Object.hasOwn(element, key)));
+    const text = hasKeys ? (keys === undefined ? textOf(element) : fieldsText(element as JsonObject, keys)) : undefined;
     if (text !== undefined && !index.has(text)) index.set(text, at);
   }
   return index;
 }
 
-function toldBy(name: string): Told | undefined {
+function parseName(name: string): ElementName | undefined {
   if (name.startsWith("v:")) return { value: parseJson(name.slice(2)) };
   return name.startsWith("k:") ? { keys: parseJson(name.slice(2)) as JsonObject } : undefined;
 }

@@ -1,4 +1,4 @@
-/** Explains a refused write to fields that can't be changed any more. */
+/** Explains refused writes to immutable fields. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { ApiError } from "../kube/api-error.ts";
@@ -6,11 +6,11 @@ import { ApiError } from "../kube/api-error.ts";
 export function immutableProblem(error: unknown, paths: readonly FieldPath[]): Problem | undefined {
   const refused = immutablePaths(error, paths);
   if (refused === undefined) return undefined;
-  const message = `${refused.join(", ")} can't be changed on an object that is there, by the rules of its kind; delete the object so that it is made anew with the value, or set mode: Once on the target so that what was written stays`;
+  const message = `${refused.join(", ")} can't be changed on an existing object, by the rules of its kind; delete the object so that it is created again with the new value, or set mode: Once on the target to keep the first value`;
   return new Problem("Immutable", message);
 }
 
-/** The paths of ours that were refused, and no others: in the server's spelling, keys of the object stand too. */
+/** The refused paths among `paths`. The server's own texts are dropped, because they contain keys of the object. */
 export function immutablePaths(error: unknown, paths: readonly FieldPath[]): readonly FieldPath[] | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const refused = error.immutable.reveal().map((field) => keysOf(field));
@@ -22,7 +22,7 @@ export function immutablePaths(error: unknown, paths: readonly FieldPath[]): rea
   return meant.length > 0 ? meant : paths;
 }
 
-/** `spec.ports[0].name` leads through the fields spec and ports. */
+/** `spec.ports[0].name` begins with the keys spec and ports. */
 const keysOf = (field: string): string[] => (/^[^[]*/.exec(field) as RegExpExecArray)[0].split(".");
 
 function leadingKeys({ segments }: FieldPath): string[] {

@@ -1,6 +1,7 @@
 /**
- * Decides without a read what to write to a target that is as this binding last applied it, as for a rotation. Pure but for a
- * key of this process. It is only for fields that stand alone: not in lists, not merged with what others hold, not waiting.
+ * Decides without a read what to write to a target that is as this binding last applied it, such as in a rotation. Only
+ * for fields that depend on nothing else: not in lists, not merged with fields of others, not waiting. Pure, except for
+ * a key of this process.
  */
 import { createHmac, createSecretKey, randomBytes } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
@@ -9,17 +10,17 @@ import { apiVersionOf, type KubeObject, type ObjectRef, type Version } from "../
 import { type Decision, type Desired, locateField } from "./decide.ts";
 import type { Whole } from "./manifest.ts";
 
-/** A target that is still as this binding last applied it. */
+/** A target that is still as the binding last applied it. */
 export interface LastApplied {
-  /** The version that it has now: what changed since then is nothing that the binding looks at. */
+  /** Its current version. Changes since the last apply don't concern the binding. */
   version: Version;
   values: string;
 }
 
-/** As a KeyObject: `createHmac` takes much longer for a key of raw bytes. */
+/** A KeyObject, because `createHmac` takes much longer for a key of raw bytes. */
 const KEY = createSecretKey(randomBytes(32));
 
-/** What tells these values, at these paths, from any other; undefined where that does not suffice to know what stands there. */
+/** A digest of these values at these paths; undefined if the values alone don't determine the state of the target. */
 export function digestOf({ plan: { fields, leftOut, kept } }: Desired): string | undefined {
   if (leftOut.length > 0 || kept !== undefined) return undefined;
   const values = fields.map(({ path, value }) => [String(path), value.reveal()] as const);
@@ -30,11 +31,11 @@ export function digestOf({ plan: { fields, leftOut, kept } }: Desired): string |
 
 const hmacOf = (values: unknown) => createHmac("sha256", KEY).update(stringifyJson(values)).digest("base64");
 
-/** What tells the values in an object that the binding makes from any other, as they are written in that version of the kind. */
+/** A digest of the values in an object that the binding creates, in that version of the kind. */
 export const wholeDigestOf = ({ fields }: Whole, { resource }: ObjectRef): string =>
   hmacOf([apiVersionOf(resource), fields.map(({ path, value }) => [String(path), value.reveal()])]);
 
-/** Whether to write to an object that the binding made and applied last; undefined if it has to be read. */
+/** Whether to write to an object that the binding created and last applied; undefined if it must be read. */
 export function decideWholeByLastApplied(
   whole: Whole,
   ref: ObjectRef,
@@ -45,7 +46,7 @@ export function decideWholeByLastApplied(
   return isOurs ? { write: wholeDigestOf(whole, ref) !== values, takenBy: [] } : undefined;
 }
 
-/** Undefined if the target has to be read: the binding holds other fields of it than it should. */
+/** Undefined if the target must be read, because the binding owns other fields of it than it should. */
 export function decideByLastApplied(
   desired: Desired,
   record: TargetStatus,
@@ -62,7 +63,7 @@ export function decideByLastApplied(
     write: values !== lastApplied.values,
     way: "apply",
     fields: located,
-    // They are ours by record.
+    // The record says that the binding owns them.
     force: true,
     acquires: [],
     parents: [],
@@ -74,7 +75,7 @@ export function decideByLastApplied(
   };
 }
 
-/** The target without a read: enough to write to it, if it still has that version. */
+/** The target without a read: enough for a write that fails if the version has changed. */
 export function lastAppliedObject({ resource, namespace, name }: ObjectRef, { version }: LastApplied): KubeObject {
   const { uid, resourceVersion, generation } = version;
   return {

@@ -1,4 +1,7 @@
-/** Splits a value into what server-side apply tracks separately: leaves of objects, and elements of sets and map lists. */
+/**
+ * Splits a value into the parts that server-side apply tracks separately: leaves of objects, and elements of sets and
+ * map lists.
+ */
 import { type FieldPath, inOrder, isNameable, step } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
@@ -7,8 +10,8 @@ import type { FieldLocation } from "./locate.ts";
 import { nodesAt, otherHolders, placeOf } from "./ownership.ts";
 
 /**
- * The path itself for anything but an object with something in it that is told apart, or a list whose elements are told apart. An element of a
- * set is the same as another's, or another element.
+ * The paths of all parts that can have different owners. The path itself, unless the value is a non-empty granular
+ * object or map list. None for a set: its elements can't conflict.
  */
 export function leafPaths(path: FieldPath, value: JsonValue, shape: TargetShape): FieldPath[] {
   if (typeof value !== "object" || value === null) return [path];
@@ -24,7 +27,7 @@ export function leafPaths(path: FieldPath, value: JsonValue, shape: TargetShape)
 function elementLeaves(list: FieldPath, elements: readonly JsonValue[], shape: TargetShape): FieldPath[] {
   const type = shape.listAt(list);
   if (type.kind !== "map") return type.kind === "set" ? [] : [list];
-  // What has no keys is for the API server to refuse.
+  // The API server refuses elements without keys.
   return elements.filter(isObject).flatMap((element) => {
     const conditions = inOrder(type.keys.map((key) => ({ key, value: String(element[key]) })));
     const rest = Object.entries(element).filter(([key]) => !type.keys.includes(key));
@@ -45,19 +48,19 @@ export function otherHoldersOf(
   return [...new Set(leaves.flatMap((leaf) => otherHolders(live, manager, leaf)))];
 }
 
-/** A part of an object that we hold, by places; and whether others hold it too. */
+/** A part of an object that the binding owns, by indexes; and whether others own it too. */
 export interface Part {
   at: FieldPath;
   isShared: boolean;
 }
 
-/** What we hold at a place: all of it, or its parts where others hold something there too. */
+/** The parts at a location that the binding owns. The whole location, if no other manager owns anything there. */
 export function ownParts(live: KubeObject, manager: string, { held, at }: Pick<FieldLocation, "held" | "at">): Part[] {
   const { own, others } = nodesAt(live, manager, held);
   return split(own, others, at.get(live) as JsonValue, at);
 }
 
-/** `keys` are the fields that tell an element of a map list: they are everybody's who holds the element. */
+/** `keys` are the fields that identify an element of a map list: all owners of the element own them. */
 function split(
   own: readonly JsonObject[],
   others: readonly JsonObject[],

@@ -1,4 +1,4 @@
-/** Locates a binding's path in an object, and in its managedFields. Pure. */
+/** Locates a binding's path in an object and in its managedFields. Pure. */
 import {
   type ElementCondition,
   elementsOf,
@@ -13,26 +13,29 @@ import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 
 export interface FieldLocation {
-  /** The path as managedFields have it: elements of map lists by `keys`. It ends at a list whose elements have no owners of their own. */
+  /**
+   * The path as in managedFields, with elements of map lists by their keys. Ends at a list that has one owner as a
+   * whole.
+   */
   readonly held: FieldPath;
-  /** What tells each element of a map list on the way, in order. */
+  /** The keys of each map list element on the path, in order. */
   readonly keys: readonly JsonObject[];
-  /** Whether the path goes on within that list: server-side apply can't write it then. */
+  /** Whether the path continues in that list. Server-side apply can't write such a path. */
   readonly within: boolean;
-  /** The path by places only, as far as there are such elements. */
+  /** The path with indexes only, as far as the elements exist. */
   readonly at: FieldPath;
-  /** Why there is no such element; undefined when the path is open to its end. */
+  /** Why an element of the path does not exist; undefined if all exist. */
   readonly missing: Problem | undefined;
-  /** Why none can be made by what the path says of it. */
-  readonly untold: Problem | undefined;
+  /** Why an element can't be created from the conditions in the path. */
+  readonly unidentified: Problem | undefined;
 }
 
-/** Throws Problem: ElementNotUnique, and TypeMismatch where the path and the object differ about what is a list. */
+/** Throws Problem: ElementNotUnique; TypeMismatch if the path and the object disagree about what is a list. */
 export function locate(path: FieldPath, shape: TargetShape, live: unknown): FieldLocation {
   let node: unknown = live;
   let within = false;
   let missing: Problem | undefined;
-  let untold: Problem | undefined;
+  let unidentified: Problem | undefined;
   const [at, held, keys]: [Segment[], Segment[], JsonObject[]] = [[], [], []];
   for (const [position, segment] of path.segments.entries()) {
     const here = path.upTo(position);
@@ -46,26 +49,29 @@ export function locate(path: FieldPath, shape: TargetShape, live: unknown): Fiel
     const list = Array.isArray(node) ? node : [];
     const place = placeIn(list, segment, path.upTo(position + 1));
     if (place === undefined) missing ??= notFound(path, here, segment, list);
-    if (place === undefined && segment.kind === "index") untold ??= missing;
+    if (place === undefined && segment.kind === "index") unidentified ??= missing;
     if (place !== undefined && missing === undefined) at.push({ kind: "index", index: place });
     node = place === undefined ? undefined : list[place];
     const type = shape.listAt(here);
     within ||= type.kind !== "map" || isKey(path.segments.slice(position + 1), type.keys);
     if (within || type.kind !== "map") continue;
-    const told = node === undefined ? newElement(shape, here, segment, type.keys) : (node as JsonObject);
-    if (told instanceof Problem) {
-      untold ??= told;
+    const element = node === undefined ? newElement(shape, here, segment, type.keys) : (node as JsonObject);
+    if (element instanceof Problem) {
+      unidentified ??= element;
       break;
     }
-    const own = Object.fromEntries(type.keys.map((key) => [key, told[key] as JsonValue]));
+    const own = Object.fromEntries(type.keys.map((key) => [key, element[key] as JsonValue]));
     keys.push(own);
     const conditions = Object.entries(own).map(([key, value]) => ({ key, value: String(value) }));
     held.push({ kind: "element", conditions: inOrder(conditions) });
   }
-  return { held: new FieldPath(held), keys, within, at: new FieldPath(at), missing, untold };
+  return { held: new FieldPath(held), keys, within, at: new FieldPath(at), missing, unidentified };
 }
 
-/** Only its keys tell an element to the API server: by more, the write would go into another element of those keys. */
+/**
+ * The API server identifies elements only by keys. A write by further conditions would change the element with these
+ * keys.
+ */
 function newElement(
   shape: TargetShape,
   list: FieldPath,
@@ -80,11 +86,11 @@ function newElement(
 
 function tooMuch(element: FieldPath, keys: readonly string[], more: readonly ElementCondition[]): Problem {
   const names = more.map(({ key }) => key).join(" and ");
-  const message = `${element} is not there, and can't be appended: an element of this list is told by ${keys.join(" and ")} alone; leave ${names} out of the path, or add the element to the target`;
+  const message = `${element} does not exist and can't be appended: only ${keys.join(" and ")} identifies an element of this list; remove ${names} from the path, or add the element to the target`;
   return new Problem("InvalidPath", message);
 }
 
-/** The place of the element that a segment names. Throws Problem("ElementNotUnique"). */
+/** The index of the element that a segment names. Throws Problem("ElementNotUnique"). */
 export function placeIn(list: readonly unknown[], segment: Segment, path: FieldPath): number | undefined {
   if (segment.kind === "index") return segment.index < list.length ? segment.index : undefined;
   const found = elementsOf(list, conditionsOf(segment));
@@ -94,7 +100,7 @@ export function placeIn(list: readonly unknown[], segment: Segment, path: FieldP
 
 export const conditionsOf = (segment: Segment | undefined) => (segment?.kind === "element" ? segment.conditions : []);
 
-/** The keys of an element make it the one that it is: a list whose keys change is changed as a whole. */
+/** Whether the path ends in a key of a map list. A write to a key replaces the whole list. */
 function isKey(rest: readonly Segment[], keys: readonly string[]): boolean {
   const [leaf] = rest;
   return rest.length === 1 && leaf?.kind === "key" && keys.includes(leaf.key);
@@ -103,7 +109,7 @@ function isKey(rest: readonly Segment[], keys: readonly string[]): boolean {
 const words = (value: unknown) =>
   Array.isArray(value) ? "a list" : value !== null && typeof value === "object" ? "an object" : "a single value";
 
-/** What stands there, where the schema leaves it open, may be something else than the path takes it for. */
+/** Where the schema is open, the value in the object may have another type than the path expects. */
 function assertFits(node: unknown, segment: Segment, here: FieldPath, path: FieldPath): void {
   if (node === undefined || node === null) return;
   if (segment.kind === "key" && Array.isArray(node)) {
@@ -112,7 +118,7 @@ function assertFits(node: unknown, segment: Segment, here: FieldPath, path: Fiel
   }
   if (segment.kind === "key" ? typeof node === "object" : Array.isArray(node)) return;
   const wanted = segment.kind === "key" ? "an object" : "a list";
-  const message = `${path}: ${here} is ${words(node)} in the target, and the path goes into it as ${wanted}`;
+  const message = `${path}: ${here} is ${words(node)} in the target, but the path needs ${wanted}`;
   throw new Problem("TypeMismatch", message);
 }
 
@@ -122,11 +128,11 @@ function notFound(path: FieldPath, list: FieldPath, segment: Segment, elements: 
   const why =
     segment.kind === "index"
       ? `there is no ${named}: the list has ${count}, counted from 0`
-      : `there is no element ${named}; add it to the target, or have it added by onMissingElement: Append`;
+      : `there is no element ${named}; add it to the target, or set onMissingElement: Append`;
   return new Problem("ElementNotFound", String(named) === String(path) ? why : `${path}: ${why}`);
 }
 
-/** The order of places in an object: a later element of a list comes after, and one that is to be appended is the last. */
+/** Sorts locations in an object: later elements of a list come later, and new elements last. */
 export function byPlace(a: FieldPath, b: FieldPath): number {
   for (const [n, segment] of a.segments.entries()) {
     const other = b.segments[n];

@@ -1,4 +1,4 @@
-/** Composes the object that a binding makes, and decides whether the one that exists still is it. Pure. */
+/** Composes the object that a binding creates, and decides whether the existing object still matches. Pure. */
 
 import { createHash } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
@@ -10,7 +10,7 @@ import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../a
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import { stands } from "./decide.ts";
+import { hasValue } from "./decide.ts";
 import { namesIn, placeOfName } from "./elements.ts";
 import { isEntryOf, isLeaf, isOfOtherVersion, otherHolders } from "./ownership.ts";
 import { withValues } from "./patch.ts";
@@ -18,21 +18,23 @@ import { withValues } from "./patch.ts";
 export interface Maker {
   uid: string;
   fieldManager: string;
-  /** What lets the garbage collector delete the object with the binding, where it may. */
+  /** Set if the garbage collector may delete the object with the binding. */
   owner?: { apiVersion: string; kind: string; name: string };
 }
 
-/** All that a binding wants of an object that it makes. */
+/** The object that a binding creates, with all its fields. */
 export interface Whole {
   /** Without apiVersion, kind, name and namespace. */
   object: JsonObject;
   fields: readonly PlannedField[];
-  /** Changes with everything in the object but the values of fields. */
+  /** Changes with everything in the object except the values of fields. */
   digest: string;
   maker: Maker;
 }
 
-/** Throws Problem("InvalidBinding") where the manifest has no place for a field: a text on the way, or no such element. */
+/**
+ * Throws Problem("InvalidBinding") if a field has no place in the manifest: a text on its path, or a missing element.
+ */
 export function composeWhole(
   manifest: JsonObject,
   fields: readonly PlannedField[],
@@ -52,7 +54,7 @@ export function composeWhole(
   return { object, fields, digest, maker };
 }
 
-/** Every value of a manifest, lists as one; but what no path can name. */
+/** The paths of all values of a manifest, with lists as one value; without values that no path can name. */
 export function pathsIn(manifest: JsonObject): FieldPath[] {
   const walk = (value: JsonValue, segments: readonly Segment[]): FieldPath[] => {
     const keys = isObject(value) ? Object.keys(value) : [];
@@ -65,8 +67,9 @@ export function pathsIn(manifest: JsonObject): FieldPath[] {
 }
 
 /**
- * Whether the binding made this very object: by the uid in the record. Anyone who may create such an object can write the label, so that
- * counts only while the record has no uid: from when the object is about to be made until it is known to be there.
+ * Whether the binding created this very object, by the uid in the record. Anyone who may create such an object can
+ * write the label. So the label counts only until the record has a uid: from before the creation until the object is
+ * known.
  */
 export function isMadeBy(uid: string, { metadata }: KubeObject, record: TargetStatus): boolean {
   if (record.created !== true) return false;
@@ -74,9 +77,9 @@ export function isMadeBy(uid: string, { metadata }: KubeObject, record: TargetSt
 }
 
 /**
- * Whether to write, and who took what differs. What was applied last is in the record, and nobody can change or remove
- * any of it without taking it from us in managedFields: so a value that the server spells in its own way, or a default
- * beside ours, is no difference. Values of fields are compared too.
+ * Whether to write, and which managers own differing fields. The record has the digest of the last apply, and no change
+ * of its fields is possible without taking ownership in managedFields. So a value that the server normalizes, or a
+ * default beside it, is no difference. The values of fields are compared too.
  */
 export function decideWhole(
   whole: Whole,
@@ -85,12 +88,12 @@ export function decideWhole(
 ): { write: boolean; takenBy: string[] } {
   const { fieldManager } = whole.maker;
   const entries = live.metadata.managedFields ?? [];
-  // By any operation: managedFields show what was posted as an update.
+  // By any operation: a POST is an Update in managedFields.
   const ours = entries.filter((entry) => isEntryOf(entry, fieldManager));
   const others = entries.filter((entry) => !isEntryOf(entry, fieldManager));
   const lost =
     ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours.map(fieldsOf)), others.map(fieldsOf), [])];
-  const changed = whole.fields.filter((field) => !stands(field, live, fieldManager)).map(({ path }) => path);
+  const changed = whole.fields.filter((field) => !hasValue(field, live, fieldManager)).map(({ path }) => path);
   const isAsMade = record.uid === live.metadata.uid && record.manifestDigest === whole.digest;
   const isOther = !isAsMade || isOfOtherVersion(live, fieldManager);
   const takers = others.filter((entry) =>
@@ -109,7 +112,7 @@ export function decideWhole(
 
 export const fieldsOf = ({ fieldsV1 = {} }: ManagedFieldsEntry): JsonObject => fieldsV1;
 
-/** What is in any of some sets of fields. */
+/** The union of several sets of fields. */
 export function merged(trees: readonly JsonObject[]): JsonObject {
   const all: JsonObject = {};
   for (const [key, below] of trees.flatMap((tree) => Object.entries(tree)))
@@ -117,7 +120,9 @@ export function merged(trees: readonly JsonObject[]): JsonObject {
   return all;
 }
 
-/** The keys, as fieldsV1 writes them, to what is wanted and not ours. `live`, `ours` and `others` are what stands there. */
+/**
+ * The keys, as in fieldsV1, of wanted values that the binding does not own. The other arguments are the current state.
+ */
 function* lostIn(
   wanted: JsonValue,
   live: unknown,
@@ -132,13 +137,13 @@ function* lostIn(
   }
   if (typeof wanted !== "object") return;
   const below = (key: string) => others.flatMap((tree) => (isObject(tree[key]) ? [tree[key]] : []));
-  // A leaf is ours with all that is in it; so looks an object, too, of which others took everything.
+  // The owner of a leaf owns all of its content. An object whose fields others have all taken looks like a leaf too.
   if (isLeaf(ours) && others.every(isLeaf)) {
     if (!covers(live, wanted)) yield keys;
   } else if (Array.isArray(wanted)) {
     for (const element of wanted) {
       const key = elementKeyOf([ours, ...others], element);
-      // One of its keys that is not written out has the default.
+      // A key that is missing has its default.
       const found =
         Array.isArray(live) && key !== undefined ? live[placeOfName(live, key, { defaults: true })] : undefined;
       yield* key === undefined
@@ -164,7 +169,7 @@ function elementKeyOf(trees: readonly JsonObject[], element: JsonValue): string 
   return undefined;
 }
 
-/** Whether all that is wanted is there, of whatever value. */
+/** Whether all wanted fields exist, with any values. */
 function covers(live: unknown, wanted: JsonValue): boolean {
   if (wanted === null) return true;
   if (Array.isArray(wanted)) {
@@ -179,5 +184,5 @@ function filled(manifest: JsonObject, fields: readonly PlannedField[], shape: Ta
   const object = attemptSync(() => withValues(manifest, fields, shape));
   if (!(object instanceof Problem)) return object;
   if (object.reason === "InvalidValue") throw object;
-  throw new Problem("InvalidBinding", `what is made has no place for a value in its manifest: ${object.message}`);
+  throw new Problem("InvalidBinding", `the manifest has no place for a value: ${object.message}`);
 }

@@ -1,4 +1,4 @@
-/** Merges a value with what others hold beside it, as server-side apply would, for a write by JSON Patch. Pure. */
+/** Merges a value with fields of other managers, as server-side apply does, for a write by JSON Patch. Pure. */
 import { type FieldPath, isNameable } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
@@ -7,7 +7,7 @@ import { namesIn, textOf } from "./elements.ts";
 import type { FieldLocation } from "./locate.ts";
 import { nodesAt } from "./ownership.ts";
 
-/** What is not wanted and ours alone goes; what is nobody's stays. */
+/** Removes unwanted parts that only the binding owns. Keeps parts without an owner. */
 export function mergedAt(
   { held, within, missing }: FieldLocation,
   wanted: JsonValue,
@@ -20,10 +20,10 @@ export function mergedAt(
   return merge(shape, held, value, wanted, nodesAt(live, manager, held)) ?? wanted;
 }
 
-/** What stands under one place in managedFields, in our entries and in those of all others. */
+/** The nodes of managedFields at one location, of the binding and of all others. */
 type Holders = ReturnType<typeof nodesAt>;
 
-/** Undefined for nothing. Where nothing is wanted, what is not ours alone stays. */
+/** Undefined: no value. If nothing is wanted, parts stay that the binding does not own alone. */
 function merge(
   shape: TargetShape,
   path: FieldPath,
@@ -39,7 +39,7 @@ function merge(
   return wanted === undefined && !isOursAlone(holders) ? live : wanted;
 }
 
-/** `keys` are the fields that tell an element: they go with it, and alone they are nothing. */
+/** `keys` are the fields that identify an element: they stay and go with it. */
 function mergeObject(
   shape: TargetShape,
   path: FieldPath,
@@ -50,21 +50,21 @@ function mergeObject(
 ): JsonObject | undefined {
   const names = new Set([...Object.keys(live), ...Object.keys(wanted ?? {})]);
   const entries = [...names].flatMap((name): [string, JsonValue][] => {
-    const [stands, want] = [own(live, name), own(wanted, name)];
+    const [current, want] = [own(live, name), own(wanted, name)];
     const below = under(holders, () => [`f:${name}`]);
     const isKept = keys.includes(name) || !isNameable(name);
     const child = isKept
       ? want === undefined
-        ? stands
+        ? current
         : want
-      : merge(shape, path.with({ kind: "key", key: name }), stands, want, below);
+      : merge(shape, path.with({ kind: "key", key: name }), current, want, below);
     return child === undefined ? [] : [[name, child]];
   });
   const isEmpty = entries.every(([name]) => keys.includes(name));
   return wanted === undefined && isEmpty && isOursAlone(holders) ? undefined : Object.fromEntries(entries);
 }
 
-/** Elements stay in the order in which they stand; new ones come last. */
+/** Elements keep their order; new elements come last. */
 function mergeList(
   shape: TargetShape,
   path: FieldPath,
@@ -95,10 +95,10 @@ function mergeList(
   return wanted === undefined && all.length === 0 && isOursAlone(holders) ? undefined : all;
 }
 
-/** A key that is not written out has its default. */
+/** A missing key has its default. */
 function keyOf(shape: TargetShape, list: FieldPath, element: JsonValue, key: string): JsonValue | undefined {
-  const told = isObject(element) ? own(element, key) : undefined;
-  return told ?? shape.defaultAt(list.with({ kind: "index", index: 0 }, { kind: "key", key }));
+  const given = isObject(element) ? own(element, key) : undefined;
+  return given ?? shape.defaultAt(list.with({ kind: "index", index: 0 }, { kind: "key", key }));
 }
 
 const isOursAlone = ({ own, others }: Holders) => own.length > 0 && others.length === 0;
@@ -106,7 +106,7 @@ const isOursAlone = ({ own, others }: Holders) => own.length > 0 && others.lengt
 const own = (object: JsonObject | undefined, name: string): JsonValue | undefined =>
   object !== undefined && Object.hasOwn(object, name) ? object[name] : undefined;
 
-/** What the names that each node has lead to. */
+/** The children of all nodes with the given names. */
 function under({ own, others }: Holders, namesOf: (node: JsonObject) => readonly string[]): Holders {
   const below = (nodes: readonly JsonObject[]) =>
     nodes.flatMap((node) =>

@@ -1,21 +1,21 @@
 /**
- * Reads from managedFields who owns a path, and restricts entries to some paths. The form of fieldsV1 is that of
- * structured-merge-diff: `f:<name>` for a field, `k:<keys>` for an element of a map list, `v:<value>` for one of a set, `.` for
- * the object or element itself, `{}` for a leaf. Paths go through elements of map lists by their keys, and into no other list.
+ * Reads from managedFields who owns a path, and restricts entries to some paths. fieldsV1 has the format of
+ * structured-merge-diff: `f:<name>` for a field, `k:<keys>` for an element of a map list, `v:<value>` for an element of
+ * a set, `.` for the object or element itself, `{}` for a leaf. Paths enter map lists by keys, and no other lists.
  */
 import { type FieldPath, type Segment, sameSegment } from "../apimachinery/field-path.ts";
 import { isObject, parseJson, sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../apimachinery/objects.ts";
 import { conditionsIn, namesAmong, namesIn, placeOfName } from "./elements.ts";
 
-/** What a manager wrote on the object itself, by server-side apply or in any other way. */
+/** Whether an entry is the manager's, for the object itself and not a subresource; by any operation. */
 export function isEntryOf({ manager, subresource }: ManagedFieldsEntry, name: string): boolean {
   return manager === name && !subresource;
 }
 
 /**
- * Whether `manager` last wrote in another version of the kind than this is. The API server then reads the object in that one too, and
- * refuses what others apply to it of fields that one lacks.
+ * Whether `manager` last wrote in another version of the kind. The API server then also converts the object to that
+ * version, and refuses applies of others with fields that it lacks.
  */
 export function isOfOtherVersion(live: KubeObject, manager: string): boolean {
   const own = (live.metadata.managedFields ?? []).filter((entry) => isEntryOf(entry, manager));
@@ -26,14 +26,14 @@ export function holds(live: KubeObject, manager: string, path: FieldPath): boole
   return ownNodes(live, manager, path).length > 0;
 }
 
-/** Of what stands at the path, the part that `manager` holds; undefined if that is nothing. */
+/** The part of the value at the path that `manager` owns; undefined if none. */
 export function heldPart(live: KubeObject, manager: string, path: FieldPath): JsonValue | undefined {
   const value = path.get(live) as JsonValue | undefined;
   const own = ownNodes(live, manager, path);
   return value === undefined || own.length === 0 ? undefined : partOf(value, own);
 }
 
-/** Of the entries of `manager` alone: what others own may be large, and is not parsed. */
+/** Reads only the entries of `manager`: others may be large. */
 function ownNodes(live: KubeObject, manager: string, path: FieldPath): JsonObject[] {
   return (live.metadata.managedFields ?? []).flatMap((entry) => {
     const node = isEntryOf(entry, manager) ? fieldsAt(entry.fieldsV1 ?? {}, path) : undefined;
@@ -41,7 +41,7 @@ function ownNodes(live: KubeObject, manager: string, path: FieldPath): JsonObjec
   });
 }
 
-/** Without what others hold in an object, or in a list whose elements are told apart; any other list is taken whole. */
+/** The owned part of an object, a map list or a set. Any other list is owned as a whole. */
 function partOf(value: JsonValue, held: readonly JsonObject[]): JsonValue {
   const names = [...new Set(held.flatMap((fields) => Object.keys(fields)))].filter((name) => name !== ".");
   const below = (some: readonly string[]): JsonObject[] =>
@@ -61,12 +61,12 @@ function partOf(value: JsonValue, held: readonly JsonObject[]): JsonValue {
   );
 }
 
-/** Who but `manager` holds the path, or something below it. */
+/** The other managers that own the path, or something below it. */
 export function otherHolders(live: KubeObject, manager: string, path: FieldPath): string[] {
   return otherEntries(live, manager, path).map((entry) => entry.manager ?? "unknown");
 }
 
-/** Who but `manager` applies what stands at the path, and will do so again. */
+/** The other managers that apply the value at the path, and will apply it again. */
 export function otherAppliers(live: KubeObject, manager: string, path: FieldPath): string[] {
   return otherEntries(live, manager, path).flatMap((entry) =>
     entry.operation === "Apply" ? (entry.manager ?? "unknown") : [],
@@ -74,8 +74,8 @@ export function otherAppliers(live: KubeObject, manager: string, path: FieldPath
 }
 
 /**
- * An object or list above the path that stands as a leaf has nothing in it: what was in it may be nobody's since. Where
- * the API server takes one as a whole, no path goes into it.
+ * A parent of the path that is a leaf counts as empty: its owner need not own what it contains now. Where the API
+ * server treats a parent as one value, no path goes into it.
  */
 function otherEntries(live: KubeObject, manager: string, path: FieldPath): ManagedFieldsEntry[] {
   return (live.metadata.managedFields ?? []).filter(
@@ -83,7 +83,7 @@ function otherEntries(live: KubeObject, manager: string, path: FieldPath): Manag
   );
 }
 
-/** What stands under a path in the entries of `manager`, and in those of all others. */
+/** The nodes at a path in the entries of `manager`, and in all others. */
 export function nodesAt(live: KubeObject, manager: string, path: FieldPath) {
   const nodes: { own: JsonObject[]; others: JsonObject[] } = { own: [], others: [] };
   for (const entry of live.metadata.managedFields ?? []) {
@@ -93,7 +93,7 @@ export function nodesAt(live: KubeObject, manager: string, path: FieldPath) {
   return nodes;
 }
 
-/** Where a name in fieldsV1 leads to in a value, with the names of the keys that tell an element; undefined if nowhere. */
+/** The position of a name of fieldsV1 in a value, with the names of an element's keys; undefined if it is not there. */
 export function placeOf(
   name: string,
   value: JsonValue,
@@ -108,13 +108,13 @@ export function placeOf(
   return index < 0 ? undefined : { segment: { kind: "index", index }, keys };
 }
 
-/** An entry's fieldsV1 with nothing left but the paths and what is below them, or undefined when that is nothing. */
+/** The fieldsV1 of an entry, reduced to the paths and everything below them; undefined if nothing is left. */
 export function restrictedTo(fields: JsonObject, paths: readonly FieldPath[]): JsonObject | undefined {
   const segments = paths.map((path) => path.segments);
   return restrict(fields, segments);
 }
 
-/** Whether something stands under `manager`'s name, by server-side apply, beside the paths. */
+/** Whether `manager` applies anything beside the paths. */
 export function strays(live: KubeObject, manager: string, paths: readonly FieldPath[]): boolean {
   const applied = (live.metadata.managedFields ?? []).filter(
     (entry) => isEntryOf(entry, manager) && entry.operation === "Apply",
@@ -122,7 +122,7 @@ export function strays(live: KubeObject, manager: string, paths: readonly FieldP
   return applied.some(({ fieldsV1 = {} }) => !sameJson(restrictedTo(fieldsV1, paths) ?? {}, fieldsV1));
 }
 
-/** Whether a node of fieldsV1 is a value, or an object or list with nothing of its own in it. */
+/** Whether a node of fieldsV1 is a value, or an object or list of which only itself is owned. */
 export const isLeaf = (node: JsonObject) => Object.keys(node).every((key) => key === ".");
 
 function restrict(fields: JsonObject, paths: readonly (readonly Segment[])[]): JsonObject | undefined {
@@ -138,7 +138,7 @@ function restrict(fields: JsonObject, paths: readonly (readonly Segment[])[]): J
   return Object.keys(left).length === 0 ? undefined : left;
 }
 
-/** An element of a map list is held by itself and with its keys, or what is in it would not be held. */
+/** Who owns a field in an element of a map list must also own the element and its keys. */
 function identityOf(fields: JsonObject, { conditions }: Extract<Segment, { kind: "element" }>): JsonObject {
   const names = [".", ...conditions.map(({ key }) => `f:${key}`)];
   return Object.fromEntries(names.flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])));
@@ -156,7 +156,7 @@ function childOf(fields: JsonObject, segment: Segment): JsonObject | undefined {
   return name === undefined ? undefined : (fields[name] as JsonObject);
 }
 
-/** What a name in fieldsV1 leads to; undefined for `.`, and for elements that are told by no key. */
+/** The segment of a name in fieldsV1; undefined for `.`, and for elements of sets. */
 export function segmentOf(name: string): Segment | undefined {
   if (name.startsWith("f:")) return { kind: "key", key: name.slice(2) };
   if (!name.startsWith("k:")) return undefined;

@@ -1,4 +1,6 @@
-/** Plans a JSON Patch for paths into lists that server-side apply takes as a whole: every other element stays as it is. Pure. */
+/**
+ * Plans a JSON Patch for paths into lists that server-side apply replaces as a whole. All other elements stay. Pure.
+ */
 import { FieldPath, type Segment, step } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
@@ -8,16 +10,15 @@ import type { TargetShape } from "../transform/target-shape.ts";
 import { type Located, locateField } from "./decide.ts";
 import { conditionsOf, placeIn } from "./locate.ts";
 
-/** Lets a JSON Patch hit the version that was read, and no other. Anything else is a 409. */
+/** Restricts a JSON Patch to the version that was read. For any other version, the API server answers 409. */
 export function onlyTo({ metadata }: KubeObject): JsonPatchOperation {
   return { op: "replace", path: "/metadata/resourceVersion", value: metadata.resourceVersion };
 }
 
 /**
- * What is replaced is tested: the object's uid, the fields that name an element, and the value that was read. So others may
- * change the rest at the same time, as often as they like, and a patch that comes late does nothing. What can't be tested
- * is only right for the version that was read: a place by its number, something that is made, a value of more than
- * one part. With `byVersion` everything is.
+ * The patch tests what it replaces: the object's uid, the keys of an element, and the old value. So others may change
+ * everything else at the same time, and a late patch fails. What can't be tested needs the version that was read: an
+ * index, a new value, a value that is an object or list. With `byVersion`, the patch always needs that version.
  */
 export function planPatch(
   live: KubeObject,
@@ -31,7 +32,7 @@ export function planPatch(
   return [{ op: "test", path: "/metadata/uid", value: live.metadata.uid }, ...draft.tests, ...draft.changes];
 }
 
-/** An object with the values in it. Throws what `locate` throws, and Problem("ElementNotFound"). */
+/** A copy of the object with the values. Throws what `locate` throws, and Problem("ElementNotFound"). */
 export function withValues(object: JsonObject, fields: readonly PlannedField[], shape: TargetShape): JsonObject {
   const draft = new Draft(object, shape);
   for (const field of fields) {
@@ -45,7 +46,7 @@ class Draft {
   readonly tests: JsonPatchOperation[] = [];
   readonly changes: JsonPatchOperation[] = [];
   isTestable = true;
-  /** The object with all changes so far: several fields may go into one element that is appended. */
+  /** The object with all changes so far: several fields may go into one new element. */
   readonly after: JsonObject;
   readonly #shape: TargetShape;
 
@@ -85,7 +86,7 @@ class Draft {
     return index === undefined ? undefined : { kind: "index", index };
   }
 
-  /** What is to stand at the segment of that position so that the value stands at the path's end. */
+  /** The value at the segment of that position, such that the path's end has `value`. */
   #make(path: FieldPath, position: number, value: JsonValue): JsonValue {
     const next = path.segments[position + 1];
     const within = next === undefined ? value : this.#make(path, position + 1, value);
@@ -114,7 +115,7 @@ class Draft {
     this.changes.push({ op: "replace", path: at.toJsonPointer(), value });
   }
 
-  /** The API server compares texts as they are spelled: a number with a fraction, or an object, may be the same and differ. */
+  /** The API server compares texts, so an unchanged fraction or object may differ. These are not tested. */
   #test(at: FieldPath, value: JsonValue | undefined): void {
     const isPlain = typeof value === "string" || typeof value === "boolean" || typeof value === "bigint";
     if (isPlain || Number.isSafeInteger(value)) this.tests.push({ op: "test", path: at.toJsonPointer(), value });

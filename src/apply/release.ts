@@ -1,6 +1,6 @@
 /**
- * Releases paths of a target by a JSON Patch, which removes the values or only our name from them. Never by an empty apply: that
- * turns parents that others own into null, or fails.
+ * Releases paths of a target by a JSON Patch that removes the values, or only the ownership. An empty apply is no
+ * alternative: it sets parents of other owners to null, or fails.
  */
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { FieldPath, isNameable } from "../apimachinery/field-path.ts";
@@ -19,31 +19,31 @@ import { holds, isEntryOf, otherHolders, restrictedTo } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
 
 export interface Release {
-  /** Of the object that the record speaks of; one made anew under its name is not ours. */
+  /** The object of the record. The binding does not own a new object of that name. */
   uid: string | undefined;
   paths: readonly string[];
-  /** Those of which the record says that they were written, and not only that they would be. */
+  /** The paths that the record lists as written, not only as about to be written. */
   written: readonly string[];
-  /** Paths that stay ours. */
+  /** The paths that the binding keeps. */
   kept: readonly string[];
-  /** Objects, lists and elements that came to be with the paths. */
+  /** Objects, lists and elements that were created with the paths. */
   parents: readonly string[];
   mode: "Retain" | "Remove";
   fieldManager: string;
   shape: TargetShape;
-  /** Paths whose values stay, because of a rule that the schema does not show. */
+  /** Paths whose values must stay, because of a rule that is not in the schema. */
   blocked?: readonly string[];
 }
 
 export interface Released {
   removed: string[];
-  /** Values that stay because the binding says Retain, or because others hold them too. */
+  /** Values that stay because of onRelease: Retain, or because others own them too. */
   retained: string[];
-  /** Values that should have gone and could not, because the object is not valid without them. */
+  /** Values that can't be removed because the object is invalid without them. */
   blocked: string[];
-  /** Elements that should have gone, named by their place: they were there before, and the elements after them would shift. */
+  /** Elements that stay because the path names their index: they existed before, and later ones would shift. */
   positional: string[];
-  /** Values that should have gone, at places in lists that were changed by others since: what is there may be another's. */
+  /** Values that stay because others changed their list: another element may be at the index now. */
   shifted: string[];
 }
 
@@ -51,7 +51,7 @@ const TRIES = 5;
 const BEFORE_FIRST_APPLY = "before-first-apply";
 const nothing = (): Released => ({ removed: [], retained: [], blocked: [], positional: [], shifted: [] });
 
-/** Releases, or finds that there is nothing left to release. Throws Problem when it can't be done now. */
+/** Releases the paths, if anything is left to release. Throws Problem if that is not possible now. */
 export async function release(
   client: Pick<Client, "get" | "jsonPatch">,
   identity: Identity,
@@ -61,28 +61,28 @@ export async function release(
   let done: Released | undefined;
   try {
     for (let attempt = 1; attempt <= TRIES; attempt++) {
-      // A patch that takes a value out of a list owns the list, or the default that replaces the value: our name goes last.
+      // The patch that removes a value owns its list, or the default in its place. So ownership is given up last.
       const outcome = await tryRelease(client, identity, ref, done ? { ...request, paths: [] } : request);
       if (outcome === "stale") continue;
       done ??= outcome.released;
       if (!outcome.again) return done;
     }
-    throw new Problem("Unavailable", "the target changes faster than it can be released; it is tried again");
+    throw new Problem("Unavailable", "the target changes faster than it can be released; Inlay retries");
   } catch (error) {
     if (isNotFound(error)) return done ?? nothing();
     throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
   }
 }
 
-/** What to do about paths. */
+/** The changes for a release, and the outcome for each path. */
 interface ReleasePlan {
   operations: JsonPatchOperation[];
   released: Released;
-  /** What stays ours, as managedFields have it. */
+  /** The paths that the binding keeps, as in managedFields. */
   kept: FieldPath[];
 }
 
-/** Reads and patches; `stale` when the object changed in between. `again`: something of ours is left to give up. */
+/** Reads and patches; `stale` if the object changed in between. `again`: there is more to release. */
 async function tryRelease(
   client: Pick<Client, "get" | "jsonPatch">,
   identity: Identity,
@@ -94,7 +94,7 @@ async function tryRelease(
   const patch = async (how: Release, dryRun = false) => {
     const { operations, released, kept } = planRelease(live, how);
     if (operations.length === 0) return { released, again: false };
-    // What the API server puts in the place of a value is owned by the name that removes it, which is given up next.
+    // The manager that removes a value owns the default that replaces it, and gives it up next.
     const manager = released.removed.length > 0 ? request.fieldManager : CONTROLLER_MANAGER;
     const after = await client.jsonPatch(identity, ref, operations, manager, dryRun);
     return { released, again: giveUp(after, request.fieldManager, kept).length > 0 };
@@ -106,10 +106,10 @@ async function tryRelease(
     try {
       return await patch(request);
     } catch (error) {
-      // Else what is to be removed is gone. Refused: the object is not valid without it, by a rule that the schema does not show.
+      // A 422 for an unchanged object: it is invalid without the values, by a rule beyond the schema.
       if (request.mode !== "Remove" || !(await isRefused(error))) throw error;
     }
-    // It may be the object around the values that has to stay.
+    // Perhaps only the removal of a parent is refused.
     const bare = { ...request, parents: [] };
     if (request.parents.length > 0 && (await isAccepted(patch(bare, true)))) return await patch(bare);
     const { removed } = planRelease(live, request).released;
@@ -134,13 +134,13 @@ async function isAccepted(dryRun: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** A JSON Patch that hits only the version that was read, and what it does to each path. Pure. */
+/** A JSON Patch for the version that was read, and the outcome for each path. Pure. */
 export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   const owned = withoutUnknown(live);
   const parts = request.paths.flatMap((text): Part[] => {
     const path = FieldPath.parse(text);
     const place = locateNow(path, request.shape, live);
-    if (place === "untold") return request.mode === "Remove" ? [{ path, at: path, fate: "shifted" }] : [];
+    if (place === "ambiguous") return request.mode === "Remove" ? [{ path, at: path, fate: "shifted" }] : [];
     if (place === undefined || path.get(live) === undefined) return [];
     return fatesOf(owned, request, path, place).map(([fate, at]) => ({ path, at, fate }));
   });
@@ -155,7 +155,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
     return typeof place === "object" ? [place.held] : [];
   });
   const operations: JsonPatchOperation[] = [
-    // Of what is removed too: where there is no schema, the API server leaves our name on the object around it.
+    // Includes the removed paths: without a schema, the API server keeps the ownership of their parent.
     ...giveUp(live, request.fieldManager, kept),
     ...removal,
   ];
@@ -166,23 +166,23 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   };
 }
 
-/** The API server gives all that was there before the first apply to a field manager that does not exist. */
+/** The API server assigns fields from before the first apply to a field manager that does not exist. */
 function withoutUnknown(live: KubeObject): KubeObject {
   const managedFields = (live.metadata.managedFields ?? []).filter(({ manager }) => manager !== BEFORE_FIRST_APPLY);
   return { ...live, metadata: { ...live.metadata, managedFields } };
 }
 
-/** A value that stands there, or a part of it. */
+/** An existing value, or a part of one. */
 interface Part {
   path: FieldPath;
-  /** Where it is now, by places only. */
+  /** Its current location, by indexes. */
   at: FieldPath;
   fate: keyof Released;
 }
 
 /**
- * A required field without a default stays and is blocked, unless the object around it goes too: that is known once all is
- * planned.
+ * A required field without a default stays and is blocked, unless its parent is removed too. That is known only when
+ * everything is planned.
  */
 function removeWhatMay(live: KubeObject, parts: readonly Part[], request: Release): JsonPatchOperation[] {
   const { blocked = [], shape } = request;
@@ -198,28 +198,28 @@ function removeWhatMay(live: KubeObject, parts: readonly Part[], request: Releas
   }
 }
 
-/** `untold` where several elements fit now; undefined where the object has become another than the path was made for. */
-function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): FieldLocation | "untold" | undefined {
+/** `ambiguous` if several elements match; undefined if the path no longer fits the object. */
+function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): FieldLocation | "ambiguous" | undefined {
   const place = attemptSync(() => locate(path, shape, live));
   if (!(place instanceof Problem)) return place;
-  return place.reason === "ElementNotUnique" ? "untold" : undefined;
+  return place.reason === "ElementNotUnique" ? "ambiguous" : undefined;
 }
 
-/** What becomes of a value that stands there, or of its parts; nothing if it is not ours any more. */
+/** The outcome for a value or its parts; none if the binding no longer owns it. */
 function fatesOf(
   live: KubeObject,
   { mode, fieldManager, written }: Release,
   path: FieldPath,
   place: FieldLocation,
 ): (readonly [keyof Released, FieldPath])[] {
-  // No element is appended by its place, so this one was there before the binding wrote it.
+  // Inlay appends no element by index, so this one existed before.
   if (mode === "Remove" && path.segments.at(-1)?.kind === "index") return [["positional", place.at]];
   const isHeld = holds(live, fieldManager, place.held);
-  // Within a list that is one value, the record alone says what is ours.
+  // In a list that is one value, only the record says what the binding owns.
   if (!isHeld && !place.within) {
     if (mode === "Retain") return [];
     if (isNumbered(path)) return [["shifted", place.at]];
-    // What another manager took over, it holds. What was written and has no manager is ours: managedFields was cleared.
+    // A written field without any owner is still the binding's: managedFields was cleared.
     const isForgotten = written.includes(String(path)) && otherHolders(live, fieldManager, place.held).length === 0;
     return isForgotten ? [["removed", place.at]] : [];
   }
@@ -231,7 +231,7 @@ function fatesOf(
 
 const isNumbered = (path: FieldPath) => path.segments.some(({ kind }) => kind === "index");
 
-/** Takes all but some paths out of our entries in managedFields; their values stay. */
+/** Removes all but some paths from the binding's entries in managedFields. The values stay. */
 function giveUp(live: KubeObject, manager: string, kept: readonly FieldPath[]): JsonPatchOperation[] {
   const entries = live.metadata.managedFields ?? [];
   const operations = entries.flatMap((entry, index): JsonPatchOperation[] => {
@@ -241,11 +241,11 @@ function giveUp(live: KubeObject, manager: string, kept: readonly FieldPath[]): 
     const path = `/metadata/managedFields/${index}`;
     return [left === undefined ? { op: "remove", path } : { op: "replace", path: `${path}/fieldsV1`, value: left }];
   });
-  // From the last, so that each is still where it was.
+  // From the last, so that the indexes stay valid.
   return operations.reverse();
 }
 
-/** Removes the values, then what came to be with them and is left empty, the deepest first. */
+/** Removes the values, then parents that were created with them and are empty now, the deepest first. */
 function remove(
   live: KubeObject,
   removed: readonly Part[],
@@ -266,7 +266,7 @@ function remove(
   for (const path of deepestFirst) {
     const [before, place] = [locateNow(path, shape, live), locateNow(path, shape, after)];
     if (typeof before !== "object" || typeof place !== "object" || place.missing) continue;
-    // Others who hold an object want it by itself. In a list that is one value, nobody holds an element.
+    // Other owners of an object want the object itself. In a list that is one value, elements have no owners.
     const isElement = before.within && !before.held.equals(path);
     if (!isElement && otherHolders(live, fieldManager, before.held).length > 0) continue;
     if (!isEmpty(path.get(after), path, place, shape)) continue;
@@ -276,7 +276,7 @@ function remove(
   return { operations, dropped };
 }
 
-/** Nothing is in it but defaults, and in an element what names it. */
+/** Whether a value contains only defaults, and in an element its keys. */
 function isEmpty(value: unknown, path: FieldPath, { keys, at }: FieldLocation, shape: TargetShape): boolean {
   if (value === null || typeof value !== "object") return false;
   if (Array.isArray(value)) return value.length === 0;

@@ -13,7 +13,7 @@ import { immutableProblem } from "./immutable.ts";
 import { byPlace } from "./locate.ts";
 import { planPatch } from "./patch.ts";
 
-/** The target as a binding's account sees it, as it is or at least as new as the version that was seen. Throws Problem. */
+/** The target as the binding's account sees it, current or at least as new as the version `seen`. Throws Problem. */
 export async function readTarget(
   client: Pick<Client, "get">,
   identity: Identity,
@@ -24,13 +24,14 @@ export async function readTarget(
   if (live !== undefined) return live;
   const { resource, namespace, name } = ref;
   const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
-  const message = `there is no ${resource.kind} ${name}${where}; the binding waits for it and never creates it`;
+  const message = `there is no ${resource.kind} ${name}${where}; create it, or set create on the target. Until then the binding waits`;
   throw new Problem("TargetNotFound", message);
 }
 
 /**
- * Writes all fields in one request, and what is carried, to what was read: nothing is ever created, and a write that comes
- * late, from a process that was paused, is not taken. `stale` when the object changed in between. Throws Problem.
+ * Writes all fields, and repeats those that stay, in one request to the version that was read. It never creates an
+ * object, and a late write, such as from a process that was paused, is refused. `stale` if the object changed in
+ * between. Throws Problem.
  */
 export async function writeTarget(
   client: Pick<Client, "get" | "apply" | "jsonPatch">,
@@ -60,7 +61,7 @@ async function applyFields(
   try {
     return await applyTo(live, { client, identity, ref }, leaves, options, decision.keeps);
   } catch (error) {
-    // So it is answered when an object was made anew under the name, too.
+    // The answer is also 422 if a new object has the name.
     if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid)
       return "stale";
     throw error;
@@ -75,13 +76,13 @@ async function patchFields(...[client, identity, ref, desired, { fields }, live]
   try {
     return await patch(false);
   } catch (error) {
-    // A test that failed, or an object that is not valid: the answer does not say which.
+    // A test failed, or the object is invalid: the answer does not say which.
     if (!isStatus(error, 422)) throw error;
     return (await isChanged()) ? "stale" : await patch(true);
   }
 }
 
-/** Our own paths that a conflict is about. The server's spelling of it is not passed on: it can hold values of lists. */
+/** The binding's paths in a conflict. The server's own path is dropped, because it can contain values of lists. */
 function contested(fields: readonly Located[], { manager, path: theirs }: FieldManagerConflict) {
   const meant = fields.filter(({ place }) => {
     const ours = spelled(place);
@@ -92,7 +93,7 @@ function contested(fields: readonly Located[], { manager, path: theirs }: FieldM
   return (meant.length > 0 ? meant : fields).map(({ path }) => ({ path: String(path), manager }));
 }
 
-/** A path as the API server writes it in a conflict: `.spec.list[name="web",port=80].value`. */
+/** A path as in the API server's conflicts: `.spec.list[name="web",port=80].value`. */
 function spelled({ held, keys }: Located["place"]): string {
   const elements = keys.map((own) => {
     const sorted = Object.entries(own).toSorted(([a], [b]) => (a < b ? -1 : 1));
@@ -101,10 +102,13 @@ function spelled({ held, keys }: Located["place"]): string {
   return held.segments.map((segment) => (segment.kind === "key" ? `.${segment.key}` : elements.shift())).join("");
 }
 
-/** The smallest object that holds the fields, elements of lists by their keys. Nothing is inherited, so no key means anything by itself. */
+/**
+ * The smallest object with the fields; elements of lists have their keys. Objects have no prototype, so no key is
+ * special.
+ */
 function leavesOf(fields: readonly Located[]): JsonObject {
   const root = emptyObject();
-  // The API server puts elements into the order in which they are applied.
+  // The API server orders elements as they are applied.
   const inOrder = fields.toSorted((a, b) => byPlace(a.place.at, b.place.at));
   for (const { path, place, value } of inOrder) {
     const elements = [...place.keys];
@@ -126,7 +130,7 @@ function field(object: JsonObject | JsonValue[], key: string, made: JsonValue): 
   return own[key];
 }
 
-/** The element of those keys, made with what it is to hold if it is not there yet. */
+/** The element with those keys, created if it does not exist. */
 function element(list: JsonObject | JsonValue[], keys: JsonObject = {}, made: JsonValue): JsonValue {
   const elements = list as JsonValue[];
   const found = elements.find(

@@ -1,4 +1,4 @@
-/** What identities may do in namespaces, as the API server last listed it for each: one review for all kinds and names. */
+/** Caches what identities may do in namespaces, from the API server's rules reviews. One review answers for all kinds and names. */
 import { createHash } from "node:crypto";
 import { isImpersonation } from "../kube/access-error.ts";
 import { type AccessRules, rulesText } from "../kube/access-rules.ts";
@@ -6,7 +6,7 @@ import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 
-/** Where an identity's rights are listed. */
+/** An identity and the namespace in which its permissions are listed. */
 export interface AccessPlace {
   identity: Identity;
   namespace: string;
@@ -14,7 +14,7 @@ export interface AccessPlace {
 
 const LIVES_MS = 60_000;
 const REVIEWS = { plural: "selfsubjectrulesreviews" };
-/** A server that does not let the identity ask. */
+/** The answer of an API server that does not allow the identity to create a review. */
 const NOTHING_KNOWN: AccessRules = { incomplete: true, resourceRules: [] };
 
 interface Answer {
@@ -24,26 +24,26 @@ interface Answer {
 
 export class AccountRules {
   readonly #client: Pick<Client, "rules">;
-  /** From the oldest to the newest. */
+  /** From the oldest answer to the newest. */
   readonly #answers = new Map<string, Answer>();
 
   constructor(client: Pick<Client, "rules">) {
     this.#client = client;
   }
 
-  /** Throws ApiError, with status 403 only where the identity may not be impersonated. */
+  /** Throws ApiError. Its status is 403 only if the controller may not impersonate the identity. */
   of(place: AccessPlace): Promise<AccessRules> {
     const known = this.#answers.get(keyOf(place));
     return known !== undefined && isNewerThan(known, LIVES_MS) ? known.rules : this.#ask(place);
   }
 
-  /** Asks again the next time, unless that was done less than so long ago. */
+  /** Drops the cached answer if it is older than `sinceMs`, so that the next call of `of` reviews again. */
   expire(place: AccessPlace, sinceMs: number): void {
     const known = this.#answers.get(keyOf(place));
     if (known !== undefined && !isNewerThan(known, sinceMs)) this.#answers.delete(keyOf(place));
   }
 
-  /** Asks again now. Returns a digest of the answer. Throws ApiError for none. */
+  /** Reviews again now, and returns a digest of the answer. Throws ApiError if there is no answer. */
   async refresh(place: AccessPlace): Promise<string> {
     return createHash("sha256")
       .update(await textOf(this.#ask(place)))

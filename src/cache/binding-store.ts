@@ -1,4 +1,6 @@
-/** The SecretBindings, with what each claims of which object: what its spec names there, and what it holds by its status. */
+/**
+ * Stores the SecretBindings with their claims on objects: the fields that the spec names, and the fields that the status records as owned.
+ */
 import { bindingKey, type SecretBinding, type StoredBinding } from "../api/binding.ts";
 import { asRecorded } from "../api/status-records.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
@@ -8,11 +10,11 @@ import type { ResourceStore } from "./resource-store.ts";
 
 export interface BindingListener {
   /**
-   * A binding is new or changed, or another one that claims the same objects; with `resync` for every binding when the watch
-   * is in sync.
+   * Called when a binding is new or changed, or when another binding that claims the same objects changed. `cause` is `resync` for every
+   * binding once the watch is in sync.
    */
   changed(key: string, cause: "change" | "resync"): void;
-  /** A binding is gone, also if another one of its name exists; `binding` is how it was last. */
+  /** A binding was deleted, even if another one of the same name exists now. `binding` is its last state. */
   gone(key: string, binding: SecretBinding): void;
 }
 
@@ -58,35 +60,35 @@ export class BindingStore {
     );
   }
 
-  /** Every binding as the watch has shown it. */
+  /** Every binding, as the watch has shown it. */
   get all(): StoredBinding[] {
     return this.#store.all;
   }
 
-  /** The key of the binding with that uid; undefined if there is none in what is watched. */
+  /** The key of the binding with that uid. Undefined if no watched binding has it. */
   keyOf(uid: string): string | undefined {
     const found = this.#store.all.find(({ metadata }) => metadata.uid === uid);
     return found && bindingKey(found);
   }
 
-  /** Takes the answer to a write of ours for the binding's state until the watch has caught up. Returns the binding. */
+  /** Uses the API server's answer to our own write as the binding's state until the watch has caught up. Returns the binding. */
   wrote(binding: StoredBinding): SecretBinding {
     this.#store.wrote(binding);
     return asRecorded(binding);
   }
 
-  /** What other bindings claim of an object where a binding has something to write, and may keep it from that. */
+  /** Claims of other bindings on an object that may keep the given binding from writing it. */
   competingClaims({ metadata }: SecretBinding, ref: ObjectRef, paths: Iterable<string>): CompetingClaim[] {
     const createdAt = metadata.creationTimestamp ?? "";
     return this.#claims.competing({ key: bindingKey({ metadata }), createdAt }, ref, paths);
   }
 
-  /** Takes the objects that the targets of a binding are, for those that share one. */
+  /** Records the objects that a binding's targets resolve to, for bindings that share an object. */
   resolved(key: string, targets: readonly ResolvedTarget[]): void {
     this.#changed(this.#claims.resolved(key, targets));
   }
 
-  /** Nothing is left of bindings of this name that are gone: what they claimed is for others from now on. */
+  /** Removes the claims of deleted bindings of this name, once all their fields are released. */
   released(key: string): void {
     if (this.#store.get(key) === undefined) this.#changed(this.#claims.remove(key));
   }

@@ -1,6 +1,6 @@
 /**
- * An object as a stream brings it comes in; what is kept of it goes out, and under which subjects a stream tells of it: by
- * its own key, as one of its collection, and as one whose pods read something.
+ * Decides which parts of a watched object are cached, and under which subjects its changes are reported: its own key, its collection, and
+ * the objects that its pods read.
  */
 import { isDeepStrictEqual } from "node:util";
 import { type ReloaderMark, STANDARD_VIEW } from "../api/reloader.ts";
@@ -20,27 +20,27 @@ import {
   type Subscription,
 } from "./subscription.ts";
 
-/** What is kept of an object beyond its version, where that is asked for: what its spec says, or what rollouts have to know. */
+/** The cached parts of an object besides its version, if a subscription asks for them: its spec, or the facts that rollouts need. */
 export interface CachedObject extends Version {
   spec?: unknown;
   workload?: Workload;
-  /** What a Secret or ConfigMap says to Reloader. */
+  /** What the annotations and labels of a Secret or ConfigMap ask of Reloader. */
   mark?: ReloaderMark;
-  /** Of a Namespace only. */
+  /** Only for a Namespace. */
   labels?: Readonly<Record<string, string>>;
-  /** The object with those fields alone that its subscription names. */
+  /** The object with only the fields that its subscription names. */
   fields?: JsonObject;
-  /** The text by which its subscriptions choose, in one of these fields. */
+  /** The text of the field by which its subscriptions select objects. */
   having?: FieldText;
   isDeleted?: true;
 }
 
 export type Projection = (object: KubeObject) => CachedObject;
 
-/** Throws Problem("InvalidPath") for a path in a workload that is none. `view`: what Reloader's annotations are here. */
+/** Throws Problem("InvalidPath") for a malformed path in a workload. `view` says which annotations count as Reloader's. */
 export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): Projection {
   const isSource = [SECRETS, CONFIG_MAPS].some((each) => resourceKey(each) === resourceKey(resourceOf(dependency)));
-  /** Enough to tell whether it changed. */
+  /** The fields that show whether an object changed. */
   const versionOf = ({ metadata }: KubeObject): CachedObject => {
     const { uid, resourceVersion, generation, annotations, labels } = metadata;
     const mark = isSource ? view.markOfSource(annotations, labels) : annotations && view.markOf(annotations);
@@ -50,7 +50,7 @@ export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): P
     const { template, restart } = dependency.workload;
     const [pods, field] = [template, restart].map((path) => (path === undefined ? undefined : FieldPath.parse(path)));
     const resource = resourceOf(dependency);
-    // Of the kinds that Kubernetes has built in, a list says once what all in it are.
+    // In a list of a built-in kind, the items have no apiVersion and kind; only the list has them.
     const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
     return (object) => ({ ...versionOf(object), workload: workloadOf({ ...object, ...type }, pods, field, view) });
   }
@@ -76,8 +76,8 @@ function textIn(object: KubeObject, field: string): Pick<CachedObject, "having">
 }
 
 /**
- * What a change says. Of a workload much is written while its pods change that says nothing new of them; and that it restarts
- * and how far it is, its progress, nobody waits for as for a value.
+ * Classifies a change. While the pods of a workload change, most updates of the workload contain nothing new. `progress` is a change of its
+ * rollout state only, which is less urgent than a change of a value.
  */
 export function classifyChange(
   after: CachedObject | undefined,
@@ -96,19 +96,22 @@ export function classifyChange(
 const progressOf = ({ progress, stamps, restart, replacing }: Workload) => [progress, stamps, restart, replacing];
 const besidesProgress = ({ progress: _, stamps: __, restart: ___, replacing: ____, ...rest }: Workload) => rest;
 
-/** Whether a change says something to those who choose by Reloader's annotations, whatever else it says. */
+/** Whether a change matters to subscribers that select workloads by Reloader's annotations. */
 export function isChoice(after: CachedObject | undefined, before: CachedObject | undefined): boolean {
   if (after === undefined || before === undefined || after.uid !== before.uid) return true;
-  return after.mark !== before.mark || !isDeepStrictEqual(saidBy(after), saidBy(before));
+  return after.mark !== before.mark || !isDeepStrictEqual(choiceOf(after), choiceOf(before));
 }
 
-const saidBy = ({ workload }: CachedObject) =>
+const choiceOf = ({ workload }: CachedObject) =>
   workload && [workload.reloaderAnnotations, workload.references, workload.isPassing, workload.copied];
 
 /** The name in an object's key. */
 export const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);
 
-/** The collections that an object is in: that of its place, that of its text in a field, and those of the consumers of what its pods read. */
+/**
+ * The collections that an object belongs to: the collection of its place, of its field text, and of the consumers of each object that its
+ * pods read.
+ */
 export function collectionsOf(key: string, seen: CachedObject): string[] {
   const place = key.slice(0, -nameIn(key).length);
   const references = seen.workload?.references ?? [];

@@ -1,4 +1,4 @@
-/** The changes of a store come in, the keys of the objects of each collection go out. It is made when it is first asked for. */
+/** Indexes the objects of a store by collection. The index is built when it is first used. */
 import { type CachedObject, collectionsOf } from "./cached-object.ts";
 import type { Reflector } from "./reflector.ts";
 
@@ -6,10 +6,10 @@ type Store = Pick<Reflector<CachedObject>, "get" | "keys" | "revision">;
 
 export class CollectionIndex {
   readonly #keys = new Map<string, Set<string>>();
-  /** That of the store as it is indexed. */
+  /** The revision of the store that is indexed. */
   #revision = -1;
 
-  /** Takes a change that the store has just taken. One that it missed has all of it made anew when it is asked for. */
+  /** Applies a change that the store has just applied. After a missed change, the whole index is rebuilt at its next use. */
   changed({ revision }: Store, key: string, after: CachedObject | undefined, before: CachedObject | undefined): void {
     if (this.#revision !== revision - 1) return;
     this.#revision = revision;

@@ -1,6 +1,6 @@
 /**
- * What each binding names of which object, and what it holds there by record, comes in; who is at an object goes out, and
- * whom it concerns when that changes. A binding names what its spec says, exactly once its targets were resolved.
+ * Records which fields of which objects each binding names in its spec, and which it owns by its status. Returns the competing claims on an
+ * object, and the bindings that a change of claims concerns. The named fields are exact once the targets of the binding are resolved.
  */
 import { isDeepStrictEqual } from "node:util";
 import { bindingKey, namespaceIn, recordId, type StoredBinding, type TargetStatus } from "../api/binding.ts";
@@ -10,56 +10,56 @@ import { idOf, type ObjectRef, objectId, parseApiVersion } from "../apimachinery
 import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
 import { PathIndex } from "./path-index.ts";
 
-/** What a binding names, or holds, of one object. */
+/** The fields of one object that a binding names or owns. */
 export interface FieldClaim {
-  /** The binding's. */
+  /** The key of the binding. */
   key: string;
   account: string;
   createdAt: string;
   paths: readonly string[];
-  /** Written by record, or about to be. Else it is only named. */
+  /** The paths are recorded as written, or are about to be written. Otherwise the binding only names them. */
   held: boolean;
-  /** It is held by a write of which it is not known whether it was made, so that the account may write there is not known either. */
+  /** The outcome of a write of these paths is unknown, so it is also unknown whether the account may write them. */
   pending: boolean;
   /**
-   * It is only named, and status says of the current spec that it is not written for a reason of the binding's own. What
-   * waits for another binding is not passed over: it is next when that one gives it up.
+   * The paths are only named, and the status for the current spec says that they are not written because of a fault of the binding itself.
+   * A binding that waits for another binding does not count: it is next in line.
    */
   passed: boolean;
-  /** The binding made the object, by record. */
+  /** The record says that the binding created the object. */
   made: boolean;
 }
 
-/** A claim that may keep a binding from a path: an older one, or a younger one that holds it. */
+/** A claim that may keep a binding from a path: an older claim, or a younger claim that owns the path. */
 export interface CompetingClaim extends FieldClaim {
   isOlder: boolean;
 }
 
-/** An object that a binding was found to be about, and the paths that it names there. */
+/** An object that a target of a binding resolves to, and the paths that the binding names there. */
 export interface ResolvedTarget {
   ref: ObjectRef;
   paths: readonly string[];
 }
 
-/** Reasons of a record whose announced paths are being written, or may have been by a write that was cut off. */
+/** Reasons of a record whose announced paths are being written, or may have been written before a write was interrupted. */
 const UNKNOWN = ["Pending", "Unavailable"];
 
-/** With more bindings than these at an object, those at a path are found by an index. */
+/** If more bindings than these claim an object, an index finds the claims on a path. */
 const FEW = 16;
 
 export class FieldClaims {
   readonly #byObject = new Map<string, ObjectClaims>();
   readonly #bindings = new Map<string, { binding: StoredBinding; objects: readonly string[] }>();
-  /** What was resolved last. */
+  /** The result of the last resolution. */
   readonly #resolved = new Map<
     string,
     { uid: string; generation: number | undefined; named: readonly ResolvedTarget[] }
   >();
 
   /**
-   * Claims of others on an object that touch one of the paths, or what the binding itself claims there, and may keep the
-   * binding from it: what is held by others, then what older bindings name and do not pass over, the oldest first. The
-   * binding that made the object is the oldest there, and is kept from nothing by younger ones.
+   * Returns claims of other bindings that may keep the binding from one of the paths or from its own claims. Owned claims come first, then
+   * older claims that are only named and not `passed`, the oldest first. The binding that created the object counts as the oldest there, so
+   * younger bindings never keep it from a path.
    */
   competing(
     { key, createdAt }: Pick<FieldClaim, "key" | "createdAt">,
@@ -79,12 +79,12 @@ export class FieldClaims {
     return inOrder.map((claim) => ({ ...claim, isOlder: ageOf(claim) < age }));
   }
 
-  /** Takes what a binding says and records now. Returns the bindings that have to look again. */
+  /** Replaces the claims of a binding by its current spec and status. Returns the bindings to reconcile. */
   put(binding: StoredBinding): Set<string> {
     return this.#index(bindingKey(binding), binding);
   }
 
-  /** Takes the objects that the targets of a binding are. Returns the bindings that have to look again. */
+  /** Records the objects that a binding's targets resolve to. Returns the bindings to reconcile. */
   resolved(key: string, named: readonly ResolvedTarget[]): Set<string> {
     const binding = this.#bindings.get(key)?.binding;
     if (binding === undefined) return new Set();
@@ -147,14 +147,14 @@ export class FieldClaims {
       add(recordId(record), record.paths ?? [], { held: true });
       add(recordId(record), pendingPaths(record), { held: true, pending: true });
     }
-    // Who writes nothing keeps what is his, and no more.
+    // A suspended or deleted binding writes nothing, so it claims only what it owns.
     if (spec.suspend || metadata.deletionTimestamp !== undefined) return claims;
     const resolved = this.#resolved.get(key);
     if (resolved?.uid === metadata.uid && resolved.generation === metadata.generation) {
       for (const { ref, paths } of resolved.named) addNamed(idOf(ref), paths);
       return claims;
     }
-    // Until it is known what they select, and which kinds belong to the cluster.
+    // Until the selectors and the scopes of the kinds are resolved, only targets with a name count.
     for (const { apiVersion, kind, name, namespace = metadata.namespace, fields, namespaceSelector } of spec.targets) {
       if (name === undefined || namespaceSelector !== undefined) continue;
       const paths = fields.map(({ path }) => path);
@@ -172,8 +172,8 @@ const isSameTargets = (known: readonly ResolvedTarget[], now: readonly ResolvedT
   });
 
 /**
- * Whether what a binding names of an object, and does not hold, has no precedence: status has come to the current spec,
- * and what it says of the object is the binding's own to mend. That an object is not there yet is the same for all.
+ * Whether the fields that a binding names and does not own have no precedence: the status is of the current spec, and its reason for the
+ * object is one that only the author of the binding can fix. A missing object is no such reason, since it is missing for every binding.
  */
 function isPassedOver({ metadata, status }: StoredBinding, record: TargetStatus | undefined): boolean {
   if (status === undefined || status.observedGeneration !== metadata.generation) return false;
@@ -182,25 +182,25 @@ function isPassedOver({ metadata, status }: StoredBinding, record: TargetStatus 
   return ready?.status === "False" && (status.targets ?? []).length === 0;
 }
 
-/** The paths of an object that are a binding's, or may be after a write that was cut off. */
+/** The paths of an object that a binding owns, or may own after an interrupted write. */
 export function claimedPaths(record: TargetStatus): string[] {
   return [...(record.paths ?? []), ...pendingPaths(record)];
 }
 
-/** What was announced stays on record while its write is refused, and has no precedence then. */
+/** While a write is refused, its announced paths stay on record without precedence. */
 function pendingPaths({ reason, paths, pendingPaths: announced = [] }: TargetStatus): string[] {
   return UNKNOWN.includes(reason) ? announced.filter((path) => !paths?.includes(path)) : [];
 }
 
 /**
- * Claims of others that a change of claims concerns. A change of what is held for sure follows a write, and concerns all.
- * Any other change concerns only the next in line: the oldest of each account that may be waiting for it. That one takes
- * the path and holds it, or passes it on, which is a change that concerns the one after it.
+ * Returns the claims of other bindings that a change of claims concerns. A change of owned fields follows a write and concerns all. Any
+ * other change concerns only the next in line: the oldest claim of each account that may wait for the path. Its binding then owns the path
+ * or gives up its precedence, which is a change that concerns the next claim.
  */
 function concernedBy(changed: readonly FieldClaim[], key: string, there: ObjectClaims): FieldClaim[] {
   const paths = changed.flatMap((claim) => claim.paths);
   if (changed.some((claim) => claim.made || isHeldForSure(claim))) return there.others(key, paths);
-  // A write that may have been made keeps older bindings out too.
+  // A write with an unknown outcome keeps older bindings out too.
   const isForAll = changed.some(({ pending }) => pending);
   const oldest = changed.map(ageOf).reduce((a, b) => (a < b ? a : b), "~");
   const isWaiting = (claim: FieldClaim) => !claim.held && !claim.passed && (isForAll || ageOf(claim) > oldest);
@@ -208,8 +208,8 @@ function concernedBy(changed: readonly FieldClaim[], key: string, there: ObjectC
 }
 
 /**
- * Leaves out claims of which an older one of the same account names all paths. If the account may write, the older one keeps
- * the path from them; if not, they can't write it either.
+ * Drops each claim whose paths an older claim of the same account names completely. If the account may write, the older claim has
+ * precedence. If it may not, the dropped claim could not be written either.
  */
 function firstOfAccounts(claims: readonly FieldClaim[]): FieldClaim[] {
   const seen = new Set<string>();
@@ -227,7 +227,7 @@ export const accountOf = ({ key, account }: FieldClaim) => `${namespaceIn(key)}/
 
 const isHeldForSure = ({ held, pending }: FieldClaim) => held && !pending;
 
-/** What is named and passed over decides nothing, unless its binding made the object. */
+/** A `passed` claim decides nothing, unless its binding created the object. */
 const mayDecide = ({ held, made, passed }: FieldClaim) => held || made || !passed;
 
 const notIn = (others: readonly FieldClaim[], claims: readonly FieldClaim[]) =>
@@ -255,7 +255,7 @@ class ObjectClaims {
     else this.#index ??= this.#indexed();
   }
 
-  /** Claims of others that are wanted and touch one of the paths. */
+  /** Claims of others that match `isWanted` and touch one of the paths. */
   others(key: string, paths: Iterable<string>, isWanted: (claim: FieldClaim) => boolean = () => true): FieldClaim[] {
     if (this.size <= (this.#byKey.has(key) ? 1 : 0)) return [];
     const asked = parsePaths(new Set(paths));
@@ -280,7 +280,7 @@ const pathsIn = (claims: readonly FieldClaim[]) => claims.flatMap(parsedPaths);
 
 const parsed = new WeakMap<readonly string[], readonly FieldPath[]>();
 
-/** The paths of a claim, which are parsed once. */
+/** The parsed paths of a claim. Each claim is parsed once. */
 export function parsedPaths({ paths }: FieldClaim): readonly FieldPath[] {
   const known = parsed.get(paths) ?? parsePaths(paths);
   parsed.set(paths, known);
@@ -293,6 +293,6 @@ const byAge = (claims: readonly FieldClaim[]) =>
     .sort((a, b) => (a.age < b.age ? -1 : 1))
     .map(({ claim }) => claim);
 
-/** By creation, then namespace, then name, as a text that sorts like that: a blank comes before all that names have. */
+/** A text that sorts by creation, then namespace, then name. A blank sorts before all characters of names. */
 const ageOf = ({ key, createdAt, made }: Pick<FieldClaim, "key" | "createdAt" | "made">) =>
   `${made ? "" : createdAt} ${key.replace("/", " ")}`;

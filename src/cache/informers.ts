@@ -1,7 +1,7 @@
 /**
- * Which objects each binding depends on comes in, and the key of a binding goes out whenever one of them may have
- * changed. RBAC has no verb for metadata alone, so a watch is a read: a stream belongs to the identity that may have
- * it, and is shared by the whole cluster only for kinds that the platform opened to the controller.
+ * Watches the objects that bindings depend on, and reports the key of a binding when one of them may have changed. RBAC has no verb for
+ * metadata alone, so a watch is a read: each stream uses an identity that has the permission. The whole cluster shares a stream only of
+ * kinds that the platform opted in.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { STANDARD_VIEW } from "../api/reloader.ts";
@@ -22,8 +22,8 @@ import { type RestartHandler, Streams } from "./streams.ts";
 import {
   type CollectionSubscription,
   isCollection,
-  isTelling,
   type Subscription,
+  showsObjects,
   streamKeyOf,
   subjectKey,
   subscriptionKey,
@@ -31,12 +31,12 @@ import {
 import { groupKey, listWatchScope, narrowerScope, placeOf, type WatchScope, WatchScopes } from "./watch-scope.ts";
 import type { ChangeHandler, ListedObject, Watcher } from "./watcher.ts";
 
-/** Permissions are reviewed again this long after a refused stream recovers, and when a stream ends this long after the last review. */
+/** How soon permissions are reviewed again after a refused stream recovers, and when a stream ends this long after the last review. */
 const JUST_NOW_MS = 1_000;
 const A_WHILE_MS = 60_000;
-/** A review that takes a stream away is made twice: an API server that begins has not read all its roles. */
+/** A review that takes a stream away is repeated after this time: an API server that has just started has not yet read all roles. */
 const CONFIRM_MS = 2_000;
-/** Of the objects that a binding names, so many may be watched one by one. */
+/** The most objects of one binding that are watched by a stream each. */
 const ONE_BY_ONE = 128;
 const TOO_MANY_NAMES = new ApiError("WATCH", 0, "TooManyNames");
 
@@ -53,7 +53,7 @@ export class Informers {
   readonly #view: typeof STANDARD_VIEW;
   #watchers = 0;
 
-  /** Of the whole cluster, unless all that is watched is in one namespace. */
+  /** Watches the whole cluster, unless `namespace` restricts it. */
   constructor(
     transport: WatchTransport,
     client: Pick<Client, "may" | "rules">,
@@ -66,7 +66,7 @@ export class Informers {
     this.#scopes = new WatchScopes(client, reviews, isNamespaced);
     this.#streams = new Streams(transport, restarted, {
       refused: (stream, error) => this.#narrow(stream, error),
-      // Many streams recover at about the same time: the first review serves all that recovered before it.
+      // Many streams recover at about the same time. The first review serves all that recovered before it.
       recovered: (stream) => setTimeout(() => this.#askAgain(stream, JUST_NOW_MS), JUST_NOW_MS).unref(),
       opened: (stream) => {
         for (const subscriber of subscribersOf(stream)) this.#refused.delete(subscriber);
@@ -76,12 +76,12 @@ export class Informers {
     this.#refused = new RefusedSubscriptions(reviews, (place) => this.#rulesChanged(place));
   }
 
-  /** How each watch is. */
+  /** The state of each watch. */
   get states(): StreamState[] {
     return this.#streams.states;
   }
 
-  /** For one controller, whose keys are its own. */
+  /** Returns the watcher of one controller, which has its own keys. */
   watcher(changed: ChangeHandler): Watcher {
     const number = this.#watchers++;
     const idOf = (key: string) => `${number}|${key}`;
@@ -115,8 +115,8 @@ export class Informers {
     }
     for (const [key, subscriber] of after) {
       if (before.has(key)) continue;
-      // A new subscriber that would see which objects exist must have that permission now.
-      if (isTelling(subscriber.dependency)) this.#scopes.reconsider(subscriber.dependency, A_WHILE_MS);
+      // A new subscriber that would see which objects exist must have the permission now.
+      if (showsObjects(subscriber.dependency)) this.#scopes.reconsider(subscriber.dependency, A_WHILE_MS);
       void this.#subscribe(subscriber);
     }
     if (after.size === 0) this.#subscriptions.delete(dependent);
@@ -144,7 +144,7 @@ export class Informers {
     return { ...state, members };
   }
 
-  /** The stream that carries a subscription, unless it was refused, and how that is. */
+  /** The stream that carries a subscription, unless the stream was refused, and the state of the stream. */
   #carrierOf(dependent: string, subscription: Subscription) {
     const subscriber = this.#subscriptions.get(dependent)?.get(subscriptionKey(subscription));
     const stream = subscriber?.refused === undefined ? this.#streamOf(subscriber) : undefined;
@@ -175,7 +175,7 @@ export class Informers {
     const tenant = tenantOf(watchScope, dependency);
     const streamKey = streamKeyOf(identity, scope, dependency, tenant);
     if (subscriber.streamKey === streamKey) return;
-    // Names in namespaces that a selector chooses are not the binding's, and each namespace is watched by itself.
+    // Objects in namespaces that a selector matches do not count: the binding does not list them, and each needs a stream.
     const isOneByOne = watchScope === "name" && dependency.wide !== true && identity !== CONTROLLER;
     if (isOneByOne && !this.#oneByOne.take(dependent)) return this.#refuse(subscriber, TOO_MANY_NAMES);
     this.#unsubscribe(subscriber);
@@ -195,7 +195,7 @@ export class Informers {
     return this.#subscriptions.get(dependent)?.get(subscriptionKey(dependency)) === subscriber;
   }
 
-  /** How wide a stream may carry it. That none may any more is asked twice. */
+  /** Decides how wide the stream for a subscriber may be. A review that takes the stream away is repeated once. */
   async #scopeOf(subscriber: Subscriber): Promise<WatchScope | ApiError> {
     const { dependency } = subscriber;
     const scope = await this.#scopes.of(dependency);
@@ -207,7 +207,7 @@ export class Informers {
     return this.#scopes.of(dependency);
   }
 
-  /** No stream carries it, until what its account may do is another, or what its binding names. */
+  /** Leaves the subscriber without a stream until the permissions of its account change, or its binding names other objects. */
   #refuse(subscriber: Subscriber, error: ApiError): void {
     const { refused } = subscriber;
     if (refused === undefined) this.#unsubscribe(subscriber);
@@ -217,7 +217,7 @@ export class Informers {
     if (refused?.reason !== error.reason) subscriber.notify("resync");
   }
 
-  /** Asks from time to time whether its account may have a stream, or a wider one, by now. */
+  /** Reviews from time to time whether the account may now have a stream, or a wider one. */
   #poll(subscriber: Subscriber): void {
     const { dependency } = subscriber;
     const place = placeOf(dependency);
@@ -229,7 +229,7 @@ export class Informers {
     const stream = this.#streamOf(subscriber);
     if (subscriber.isOneByOne) this.#oneByOne.release(dependent);
     this.#refused.delete(subscriber);
-    // Without a subscriber, no poll would ask for this answer again.
+    // Without a subscriber, no poll would renew this answer.
     if (subscriber.refused !== undefined) this.#scopes.forget(dependency);
     subscriber.isOneByOne = false;
     subscriber.refused = undefined;
@@ -244,15 +244,12 @@ export class Informers {
     this.#streams.close(stream);
   }
 
-  /**
-   * A right that a review promised, or that was there, is not: what is on this stream moves to the next narrower scope if there is
-   * one, or leaves it if its account may have none.
-   */
+  /** The permission for a stream is missing. Its subscribers move to the next narrower scope, or lose the stream. */
   #narrow(stream: Stream, error: ApiError): void {
     const { watchScope, resource } = stream;
     const moving = subscribersOf(stream).map((subscriber) => {
       const { dependency } = subscriber;
-      // Who may not be impersonated may not be for a narrower stream either.
+      // If the controller may not impersonate the identity, a narrower stream would fail too.
       const isOfAll = isImpersonation(error, { identity: dependency.identity, ref: { resource } });
       const narrower = isOfAll ? undefined : narrowerScope(watchScope, dependency);
       if (narrower !== undefined) this.#unsubscribe(subscriber);
@@ -265,8 +262,8 @@ export class Informers {
   }
 
   /**
-   * Reviews permissions again that were reviewed longer than `sinceMs` ago. A wider stream replaces a narrow one if it is allowed now,
-   * and an account that may no longer list a kind leaves the controller's own stream.
+   * Reviews permissions again if the last review is older than `sinceMs`. A wider stream replaces a narrow one if it is allowed now. An
+   * account that may no longer list a kind leaves the controller's own stream.
    */
   #askAgain(stream: Stream, sinceMs: number): void {
     const { watchScope } = stream;
@@ -279,7 +276,7 @@ export class Informers {
     if (groups.size > 0) this.#resubscribe(groups);
   }
 
-  /** What an account may do in a namespace is not what it was: a wider stream may carry all that it has there, and room go to others. */
+  /** The permissions of an account in a namespace changed, so a wider stream may carry its subscriptions, which frees slots. */
   #rulesChanged({ identity, namespace }: AccessPlace): void {
     const groups = new Set<string>();
     for (const subscribers of this.#subscriptions.values())
@@ -291,7 +288,7 @@ export class Informers {
     this.#resubscribe(groups);
   }
 
-  /** An answer is for all of a group: those on other streams may never have been refused, and would not ask by themselves. */
+  /** One answer is for the whole group. Members on other streams may never have been refused, so they would not ask by themselves. */
   #resubscribe(groups: ReadonlySet<string>): void {
     for (const subscribers of this.#subscriptions.values())
       for (const subscriber of subscribers.values())

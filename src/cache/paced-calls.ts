@@ -1,18 +1,18 @@
 /**
- * Puts together the calls of dependents with many subscriptions. One that is called looks at all of them, and its streams come and go one
- * after the other.
+ * Merges calls of dependents with many subscriptions. Each call checks all subscriptions of the dependent, and its streams open and close
+ * one after the other.
  */
 
-/** Who has more subscriptions than these is called so much later for each of them. To look at one takes some microseconds. */
+/** A dependent with more subscriptions is called later, by this delay for each. Checking one takes some microseconds. */
 const FEW = 64;
 const PACE_MS = 5;
 const MOST_PACE_MS = 5_000;
 
 export class PacedCalls {
-  /** Those that are about to be made, by dependent. */
+  /** The scheduled calls, by dependent. */
   readonly #calls = new Map<string, NodeJS.Timeout>();
 
-  /** Calls `notify`: now, or once for all calls until then. */
+  /** Calls `notify`: at once, or once for all calls during the delay. */
   make(dependent: string, subscriptions: number, notify: () => void): void {
     if (subscriptions <= FEW) notify();
     if (subscriptions <= FEW || this.#calls.has(dependent)) return;

@@ -1,11 +1,11 @@
 /**
- * What lies at which paths of an object comes in; what lies where writing a path may touch it goes out, without looking at
- * the rest. Elements of a list are not told apart: who asks has to see to that.
+ * Indexes values by their paths in an object. Finds the values whose paths a write may touch, without a scan of all. It does not
+ * distinguish the elements of a list: the caller does.
  */
 import type { FieldPath, Segment } from "../apimachinery/field-path.ts";
 
 interface Node {
-  /** What ends here. */
+  /** The values whose path ends here. */
   here: Set<string>;
   below: Map<string, Node>;
 }
@@ -39,7 +39,7 @@ export class PathIndex {
     }
   }
 
-  /** What is at the path, at one above it, or below it. */
+  /** The values at the path, above it, or below it. */
   touching(path: FieldPath): Set<string> {
     const found = new Set<string>();
     let node: Node | undefined = this.#root;
@@ -55,7 +55,7 @@ export class PathIndex {
 
 const newNode = (): Node => ({ here: new Set(), below: new Map() });
 
-/** No key is called so with its mark before it. */
+/** The dot keeps keys apart from list elements. */
 const nameOf = (segment: Segment): string => (segment.kind === "key" ? `.${segment.key}` : "[]");
 
 function collect({ here, below }: Node, found: Set<string>): void {

@@ -1,6 +1,6 @@
 /**
- * One list and watch comes in, a store that mirrors it goes out, with a call for each object that changed. It resumes
- * from the last version it saw, lists again when that is too old (410), and starts anew a stream that fell silent.
+ * Mirrors the objects of one list and watch in a store, and calls back for each object that changes. It resumes from the last version,
+ * lists again when that version is too old (410), and restarts a stream that has become silent.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type KubeObject, type Resource, resourceName } from "../apimachinery/objects.ts";
@@ -8,48 +8,50 @@ import { ApiError } from "../kube/api-error.ts";
 import type { ListWatch } from "../kube/list-watch.ts";
 
 /**
- * `pending` until the first list is in and the watch open; `failed` when the server refuses one of them or does not serve
- * the kind.
+ * `pending` until the first list is complete and the watch is open; `failed` when the server refuses one of them or does not serve the
+ * kind.
  */
 export type ReflectorState = { phase: "pending" } | { phase: "synced" } | { phase: "failed"; error: ApiError };
 
 export interface ReflectorEvents<T> {
-  /** What is kept of an object. */
+  /** Returns the parts of an object that are kept. */
   keep(object: KubeObject): T;
   /** `after` is undefined for a deleted object, `before` for a new one. Not called for the objects of the first list. */
   changed(key: string, after: T | undefined, before: T | undefined): void;
-  /** The stream is in step for the first time, or recovered, or failed. */
+  /** The stream is in sync for the first time, has recovered, or has failed. */
   stateChanged(state: ReflectorState): void;
-  /** The stream ended, for whatever reason, and is begun anew. */
+  /** The stream ended, for any reason, and is restarted. */
   restarted?(reason: RestartReason): void;
-  /** Awaited before what the server refuses is asked for again, so that many refused streams are no load. Resolves when `signal` aborts, too. */
+  /** Awaited before a refused request is repeated, so that many refused streams cause little load. Also resolves when `signal` aborts. */
   turn?(signal: AbortSignal): Promise<void>;
 }
 
-/** `ended` is the server's own way to share the load; `expired`, that it no longer knows the version to go on from. */
+/**
+ * `ended`: the server closed the stream, which it does to share the load. `expired`: the server no longer has the version to resume from.
+ */
 export type RestartReason = "ended" | "silent" | "expired" | "refused" | "unavailable";
 
-/** How a stream is, for metrics and readiness. */
+/** The state of a stream, for metrics and readiness. */
 export interface StreamState {
-  /** Group and plural of what it carries. */
+  /** Group and plural of the kind. */
   resource: string;
   phase: ReflectorState["phase"] | "waiting";
-  /** The server says that the identity may not have it, or that there is no such kind; or there is no room for it: nothing that time heals. */
+  /** The server denies the stream, does not serve the kind, or no slot is free: nothing that time alone fixes. */
   refused: boolean;
-  /** Since the server last sent anything on it, a bookmark included. */
+  /** Seconds since the server last sent anything, a bookmark included. */
   quietSeconds: number;
-  /** Since it broke or ended; 0 while it is open, and until it is for the first time. */
+  /** Seconds since the stream broke or ended; 0 while it is open, and before it was open for the first time. */
   interruptedSeconds: number;
 }
 
-/** Bookmarks come once a minute; a stream without a line for this long is taken for dead. */
+/** Bookmarks arrive once a minute, so a stream without a line for this long counts as broken. */
 const SILENCE_MS = 100_000;
 /** A stream that lived this long did not fail at once. */
 const LASTED_MS = 5_000;
 const REFUSALS = [401, 403, 404, 405];
-/** What is about this stream alone. 401 is about the controller's own credentials, so about all streams, which come back together. */
+/** Statuses that concern this stream alone. 401 concerns the controller's own credentials, so all streams recover together. */
 export const TAKES_TURNS: readonly number[] = [403, 404, 405];
-/** A server in trouble is spared; one that refuses, or is not there at all, is asked often enough to notice that it changed. */
+/** A server in trouble gets fewer requests. A server that refuses, or can't be reached, is tried often enough to notice a change. */
 const BACKOFF_MS = { first: 250, most: 30_000, mostWithoutLoad: 4_000 };
 
 /** `namespace/name`, or `name` for cluster-scoped objects. */
@@ -60,7 +62,7 @@ export function objectKey(namespace: string | undefined, name: string): string {
 export class Reflector<T extends { resourceVersion: string }> {
   readonly #source: Pick<ListWatch, "list" | "watch">;
   readonly #events: ReflectorEvents<T>;
-  /** Ends the list, the watch or the pause that is under way. One for all: there may be thousands of streams. */
+  /** Ends the list, the watch or the pause that is under way. There may be thousands of streams, so all of these share it. */
   #end = new AbortController();
   #stopped = false;
   readonly #store = new Map<string, T>();
@@ -97,7 +99,7 @@ export class Reflector<T extends { resourceVersion: string }> {
     return this.#store.get(key);
   }
 
-  /** Grows with every change. */
+  /** Increases with every change. */
   get revision(): number {
     return this.#revision;
   }
@@ -141,9 +143,9 @@ export class Reflector<T extends { resourceVersion: string }> {
       if (this.#stopped) return;
       if (this.#hasOpened) this.#interrupted ??= performance.now();
       this.#events.restarted?.(reason);
-      // A stream that lasted is opened again at once, but not all of them in the same instant.
+      // A stream that lasted is opened again at once, with a random delay so that not all streams open in the same instant.
       const lasted = Date.now() - since > LASTED_MS;
-      // That a version is too old is no sign of trouble, unless it is the one of a new list.
+      // An expired version is no sign of trouble, unless it is the version of a new list.
       const isExpected = reason === "expired" && last !== "expired";
       failures = lasted || isExpected ? 0 : failures + 1;
       last = reason;
@@ -159,7 +161,7 @@ export class Reflector<T extends { resourceVersion: string }> {
     return Math.max(pause, Math.min((failure?.retryAfterSeconds ?? 0) * 1000, BACKOFF_MS.most));
   }
 
-  /** Lost connections leave the store as it is; refusals and too old versions ask for a new list. */
+  /** A lost connection keeps the store and resumes. A refusal or an expired version needs a new list. */
   #fail(error: ApiError, failures: number): void {
     if (error.status !== 0 && error.status !== 429 && error.status < 500) this.#version = undefined;
     const refused = REFUSALS.includes(error.status);
@@ -167,7 +169,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   }
 
   async #list(): Promise<void> {
-    // Of each page, before the next one comes: what is kept of an object may be far less than what it is.
+    // Each page is reduced before the next one arrives: the kept part of an object may be far smaller than the object.
     const seen = new Map<string, T>();
     let version = "";
     for await (const page of this.#source.list(this.#end.signal)) {
@@ -184,7 +186,7 @@ export class Reflector<T extends { resourceVersion: string }> {
     this.#version = version;
   }
 
-  /** Follows a stream to its end. One that fell silent is given up, which is no error. */
+  /** Follows a stream to its end. A silent stream is closed, which is no error. */
   async #watch(): Promise<RestartReason> {
     const end = this.#end;
     let isSilent = false;
@@ -194,7 +196,7 @@ export class Reflector<T extends { resourceVersion: string }> {
     }, SILENCE_MS);
     try {
       const seconds = 300 + Math.floor(Math.random() * 300);
-      // Not before: whoever may list and not watch would otherwise be in step again with every try.
+      // Only once the watch is open. Otherwise an identity that may list but not watch would be in sync again after every attempt.
       const onOpen = () => {
         this.#heard = performance.now();
         this.#hasOpened = true;

@@ -1,19 +1,22 @@
 /**
- * Subscriptions that no stream is opened for, as an account may not have it. What it may do is asked for again, once for all of them
- * in a namespace, and slowly: so many such questions a second, whoever has how many.
+ * Keeps subscriptions without a stream because their account lacks the permission. One review serves all of them in a namespace, and the
+ * rate of reviews is limited for all accounts together.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "../kube/api-error.ts";
 import { SlowBucket } from "../workqueue/slow-bucket.ts";
 import type { AccessPlace, AccountRules } from "./account-rules.ts";
 
-/** Of everybody's accounts together. A review takes a millisecond of the API server. */
+/** For all accounts together. A review takes the API server a millisecond. */
 const REVIEWS_A_SECOND = 10;
 const PAUSE_MS = { first: 500, most: 4_000 };
 
 interface Group<S> {
   members: Set<S>;
-  /** What its account may do, as all members were looked at by it. Undefined when there is a new one: what that was refused by may be older. */
+  /**
+   * The permissions of the account when its members were last checked. Undefined when there is a new member, which an older answer may have
+   * refused.
+   */
   rules: string | undefined;
   end: AbortController;
 }
@@ -25,13 +28,13 @@ export class RefusedSubscriptions<S extends object> {
   readonly #groupOf = new Map<S, string>();
   readonly #bucket = new SlowBucket(REVIEWS_A_SECOND);
 
-  /** `rulesChanged` is called when an account may do something else than when its subscriptions were looked at last. */
+  /** `rulesChanged` is called when the permissions of an account differ from those at the last check of its subscriptions. */
   constructor(reviews: Pick<AccountRules, "refresh">, rulesChanged: (place: AccessPlace) => void) {
     this.#reviews = reviews;
     this.#rulesChanged = rulesChanged;
   }
 
-  /** Those who wait take turns by `tenant`. */
+  /** Waiting subscriptions take turns by `tenant`. */
   add(subscription: S, place: AccessPlace, tenant: string): void {
     const key = `${place.identity}|${place.namespace}`;
     const group = this.#groups.get(key) ?? { members: new Set(), rules: undefined, end: new AbortController() };

@@ -1,6 +1,6 @@
 /**
- * Mirrors all objects of one of Inlay's own kinds by one watch, in the cluster or in one namespace. What the API server answers
- * to a write of ours counts until the watch shows it.
+ * Mirrors all objects of one of Inlay's own kinds by one watch, in the cluster or in one namespace. The API server's answer to our own
+ * write counts until the watch shows the write.
  */
 import { isOlder, type ObjectMeta, type Resource } from "../apimachinery/objects.ts";
 import type { ApiError } from "../kube/api-error.ts";
@@ -13,19 +13,19 @@ export interface StoredObject {
   metadata: Pick<ObjectMeta, "name" | "namespace" | "uid" | "resourceVersion" | "managedFields">;
 }
 
-/** What happens to the objects, for the controllers that work on them. */
+/** Reports changes of the objects to the controllers that reconcile them. */
 export interface StoreListener<T> {
   /** An object is new or changed. */
   changed(key: string, object: T): void;
-  /** An object is gone, also if another one of its name exists; `object` is how it was last. */
+  /** An object was deleted, even if another one of the same name exists now. `object` is its last state. */
   gone(key: string, object: T): void;
   /** The watch is in sync, for the first time or again. */
   synced(): void;
 }
 
-/** What happens to the watch, for logs and metrics. */
+/** Reports the state of the watch, for logs and metrics. */
 export interface StoreEvents {
-  /** The objects can't be listed: there is no CRD, or no permission. It is retried. */
+  /** The objects can't be listed, because the CRD or the permission is missing. The list is retried. */
   failed(resource: Resource, error: ApiError): void;
   restarted(resource: Resource, reason: RestartReason): void;
 }
@@ -42,7 +42,7 @@ export class ResourceStore<T extends StoredObject> {
   /** The answers to our own writes that the watch has not shown yet. */
   readonly #written = new Map<string, T>();
 
-  /** Of all namespaces, unless one is given. */
+  /** Watches all namespaces, unless one is given. */
   constructor(transport: WatchTransport, resource: Resource, events: StoreEvents, namespace?: string) {
     this.#resource = resource;
     const source = new ListWatch(transport, CONTROLLER, { resource, form: "whole", namespace });
@@ -87,15 +87,15 @@ export class ResourceStore<T extends StoredObject> {
   }
 
   /**
-   * Takes the answer to a write of ours for the object's state until the watch has caught up. The last write to a deleted
-   * object may be answered after the watch has shown that it is gone.
+   * Uses the API server's answer to our own write as the object's state until the watch has caught up. The answer to the last write of a
+   * deleted object may arrive after the watch has shown the deletion.
    */
   wrote(object: T): void {
     const key = objectKey(object.metadata.namespace, object.metadata.name);
     if (this.#reflector.get(key) !== undefined) this.#written.set(key, withoutManagedFields(object));
   }
 
-  /** How the watch is, for health and metrics. */
+  /** The state of the watch, for health and metrics. */
   get state(): StreamState {
     return this.#reflector.stateOf(this.#resource);
   }
@@ -109,7 +109,7 @@ export class ResourceStore<T extends StoredObject> {
   }
 }
 
-/** Half of an object says who set its fields. A status that is written without managedFields leaves them as they are. */
+/** Half of an object's size is managedFields. A status update without managedFields leaves them unchanged. */
 function withoutManagedFields<T extends StoredObject>(object: T): T {
   const { managedFields: _, ...metadata } = object.metadata;
   return { ...object, metadata };

@@ -1,4 +1,4 @@
-/** How many streams may be open: of each namespace, and of all. What there is no room for waits, and namespaces take turns. */
+/** Limits how many streams are open, for each namespace and in total. Streams without a slot wait, and namespaces take turns. */
 import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
 
 export interface StreamLimits {
@@ -8,11 +8,11 @@ export interface StreamLimits {
 
 /** A stream takes 29 KB, and the pod has 1 GiB. */
 export const STREAM_LIMITS: StreamLimits = { namespace: 1_000, installation: 12_000 };
-/** Of those that are being opened: a list and a watch take the API server some ms, in which it does nothing for others. */
+/** Limits of streams that are being opened. A list and a watch take the API server some ms, during which it serves nothing else. */
 export const OPENING_LIMITS: StreamLimits = { namespace: 8, installation: 32 };
 /**
- * A namespace has no more than such a part of what is free, so that each leaves most of it to others: it takes about forty
- * namespaces that want a thousand streams each to use up all.
+ * A namespace may take at most this part of the free slots, so most stay free for others. About forty namespaces with a thousand streams
+ * each are needed to use up all slots.
  */
 const PART_OF_THE_REST = 1 / 4;
 
@@ -23,7 +23,7 @@ interface Waiting {
 
 export class StreamSlots {
   readonly #limits: StreamLimits;
-  /** How many are open, by namespace. */
+  /** The number of slots in use, by namespace. */
   readonly #taken = new Map<string, number>();
   #total = 0;
   readonly #waiting = new RoundRobinQueue<Waiting>();
@@ -32,13 +32,13 @@ export class StreamSlots {
     this.#limits = limits;
   }
 
-  /** Calls `open`: now, or as soon as there is room. */
+  /** Calls `open`: at once, or when a slot is free. */
   take(namespace: string, key: string, open: () => void): void {
     this.#waiting.set(namespace, key, { namespace, open });
     this.#admit();
   }
 
-  /** What was taken under a key is open no more, or waits no more. */
+  /** Releases the slot of a key, or removes the key from the queue. */
   release(namespace: string, key: string, isOpen: boolean): void {
     this.#waiting.delete(namespace, key);
     if (!isOpen) return;
@@ -46,7 +46,7 @@ export class StreamSlots {
     this.#admit();
   }
 
-  /** Nothing is opened any more. */
+  /** Opens nothing from now on. */
   stop(): void {
     this.#waiting.clear();
   }

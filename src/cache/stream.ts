@@ -1,4 +1,4 @@
-/** A stream that subscriptions share, and what each of these is to it: who is called for what, and whose share of the streams it takes. */
+/** A stream that subscriptions share: which subscribers a change concerns, and which namespace the stream counts for. */
 import { isDeepStrictEqual } from "node:util";
 import type { ReloaderView } from "../api/reloader.ts";
 import { type NameMatcher, nameMatcher } from "../apimachinery/glob.ts";
@@ -9,45 +9,45 @@ import { WORKLOAD_KINDS } from "../workloads/workload.ts";
 import { type CachedObject, collectionsOf, isChoice, nameIn, type Projection, projectionFor } from "./cached-object.ts";
 import type { CollectionIndex } from "./collection-index.ts";
 import type { Reflector, ReflectorState, StreamState } from "./reflector.ts";
-import { isCollection, isTelling, namespaceOf, resourceOf, type Subscription } from "./subscription.ts";
+import { isCollection, namespaceOf, resourceOf, type Subscription, showsObjects } from "./subscription.ts";
 import type { WatchScope } from "./watch-scope.ts";
 
 export interface Stream {
   key: string;
   resource: Resource;
   watchScope: WatchScope;
-  /** The namespace whose share it is of; undefined for one that all share. */
+  /** The namespace that the stream counts for; undefined for a stream that all share. */
   tenant: string | undefined;
-  /** Why it is not open, from when it had to wait until it has brought something. */
+  /** The reason why it is not open. Set while it waits for a slot, until it has received something. */
   held: ApiError | undefined;
-  /** It counts among the streams of its namespace. */
+  /** It counts among the open streams of its namespace. */
   hasRoom: boolean;
-  /** It has been begun, and has brought nothing yet. */
+  /** It was started, and has received nothing yet. */
   isOpening: boolean;
   wasRefused: boolean;
   wasSynced: boolean;
-  /** Undefined while it waits for room, or for its turn. */
+  /** Undefined while it waits for a slot, or for its turn. */
   reflector: Reflector<CachedObject> | undefined;
-  /** By subject. A binding may subscribe twice, as itself and through its account. */
+  /** By subject. A binding may subscribe twice: by its own identity and by its account. */
   subscribers: Map<string, Set<Subscriber>>;
   index: CollectionIndex;
 }
 
 export interface Subscriber {
-  /** The key that depends on it, prefixed so that keys of different controllers never collide. */
+  /** The key that depends on it. A prefix keeps the keys of different controllers apart. */
   dependent: string;
   notify(cause: "change" | "resync", name?: string): void;
   dependency: Subscription;
-  /** Whether a name is of a collection. */
+  /** Whether a name matches the collection. */
   isNamed: NameMatcher;
   keep: Projection;
-  /** Undefined while it is being found out which stream may carry it, and where none does. */
+  /** Undefined while its stream is being decided, and when no stream may carry it. */
   streamKey: string | undefined;
-  /** Why no stream carries it. */
+  /** The reason why no stream carries it. */
   refused: ApiError | undefined;
   /** The last stream that carried it was in sync. */
   wasSynced: boolean;
-  /** Its stream is one of those of which a binding may have some only. */
+  /** It has a stream of its own, of which a binding may have a limited number. */
   isOneByOne: boolean;
 }
 
@@ -64,13 +64,13 @@ export function subscriberOf(
   return { dependent, notify, dependency, isNamed, keep, ...none };
 }
 
-/** What is read from a stream. */
+/** The state that readers of a stream see. */
 export function phaseOf({ held, reflector }: Stream): ReflectorState {
   if (held !== undefined) return { phase: "failed", error: held };
   return reflector?.state ?? { phase: "pending" };
 }
 
-/** How it is, for metrics and readiness. */
+/** The state of a stream, for metrics and readiness. */
 export function stateOf({ reflector, resource }: Stream): StreamState {
   if (reflector !== undefined) return reflector.stateOf(resource);
   const { group, plural } = resource;
@@ -79,15 +79,15 @@ export function stateOf({ reflector, resource }: Stream): StreamState {
 }
 
 /**
- * The namespace whose share a stream is of: that of its account, or that of which the controller looks at one account. What the controller
- * watches for everybody is of no share, but for what some account alone would have it watched by.
+ * The namespace that a stream counts for: the namespace of its account, or of the account whose objects the controller watches. Streams of
+ * the controller that serve all accounts count for no namespace, unless only one account needs that exact stream.
  */
 export function tenantOf(watchScope: WatchScope, dependency: Subscription): string | undefined {
   if (dependency.identity === CONTROLLER) return watchScope === "name" ? namespaceOf(dependency) : undefined;
   return watchScope === "shared" && isUsual(dependency) ? undefined : homeOf(dependency.identity);
 }
 
-/** Whether everybody's stream of that kind serves for it: it has no labels, and no paths, of its own. */
+/** Whether the common stream of the kind serves it: it has no labels and no paths of its own. */
 function isUsual(dependency: Subscription): boolean {
   const { workload } = dependency;
   if (isCollection(dependency) && dependency.labels !== "") return false;
@@ -97,19 +97,22 @@ function isUsual(dependency: Subscription): boolean {
   return known !== undefined && isDeepStrictEqual(workload, { template: known.template });
 }
 
-/** Whether the controller's own stream serves another account. The API server does not end it when that account loses its permission. */
+/**
+ * Whether the controller's own stream serves another account. The API server does not end that stream when the account loses its
+ * permission.
+ */
 export function isLent(watchScope: WatchScope, dependency: Subscription): boolean {
-  return watchScope.startsWith("shared") && isTelling(dependency) && dependency.identity !== CONTROLLER;
+  return watchScope.startsWith("shared") && showsObjects(dependency) && dependency.identity !== CONTROLLER;
 }
 
 export function subscribersOf({ subscribers }: Stream): Subscriber[] {
   return [...subscribers.values()].flatMap((each) => [...each]);
 }
 
-/** Of comparing the name in an event with the patterns of all subscribers: some 10 ms. */
+/** The limit for comparing the name in an event with the patterns of all subscribers: some 10 ms. */
 const MAX_EFFORT = 1_000_000;
 
-/** Notifies each subscriber that the former or the new state of an object concerns, once, or may concern. */
+/** Notifies each subscriber once if the old or new state of an object concerns it, or may concern it. */
 export function notifyOf(
   stream: Stream,
   key: string,
@@ -130,7 +133,7 @@ export function notifyOf(
   notifyAll(concerned, news === "progress" ? "resync" : "change", name);
 }
 
-/** Each key once, however many of its subscriptions are concerned. `name` is the object that changed, if it is one. */
+/** Calls each key once, even if several of its subscriptions are concerned. `name` is the changed object, if there is one. */
 export function notifyAll(subscribers: readonly Subscriber[], cause: "change" | "resync", name?: string): void {
   const notified = new Set<string>();
   for (const { dependent, notify } of subscribers) {

@@ -1,4 +1,6 @@
-/** Opens streams, as far as there is room, and closes them; tells their subscribers what they bring, and its owner when one is refused. */
+/**
+ * Opens streams when slots are free, and closes them. Reports changes to their subscribers, and refused streams to the owner of this class.
+ */
 import type { Resource } from "../apimachinery/objects.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { Identity } from "../kube/identity.ts";
@@ -13,19 +15,19 @@ import { OPENING_LIMITS, STREAM_LIMITS, StreamSlots } from "./stream-slots.ts";
 /** Called whenever a watch ended and is started again. */
 export type RestartHandler = (resource: Resource, reason: RestartReason) => void;
 
-/** What becomes of a stream, for who decides how wide it is. */
+/** Events of a stream, for the code that decides how wide it is. */
 export interface StreamEvents {
-  /** The API server says that its identity may not have it. Called before its subscribers are. */
+  /** The API server denies the stream to its identity. Called before the subscribers are notified. */
   refused(stream: Stream, error: ApiError): void;
-  /** It had to wait, and has brought something. */
+  /** It had to wait, and has now received something. */
   opened(stream: Stream): void;
   /** It is in sync, and was refused before. */
   recovered(stream: Stream): void;
-  /** The API server ended it as it should, and it is begun anew. */
+  /** The API server ended it as usual, and it is restarted. */
   ended(stream: Stream): void;
 }
 
-/** Streams that the API server refuses are asked for again so often, for all accounts together. A refused list takes 0.2 ms. */
+/** The rate at which refused streams are retried, for all accounts together. A refused list takes 0.2 ms. */
 const RETRIES_A_SECOND = 10;
 const NO_ROOM = new ApiError("WATCH", 0, "TooManyStreams");
 
@@ -35,7 +37,7 @@ export class Streams {
   readonly #events: StreamEvents;
   readonly #streams = new Map<string, Stream>();
   readonly #slots = new StreamSlots(STREAM_LIMITS);
-  /** Of those that there is room for, the ones that have brought nothing yet. */
+  /** Slots of streams that were started and have received nothing yet. */
   readonly #opening = new StreamSlots(OPENING_LIMITS);
   readonly #retries = new SlowBucket(RETRIES_A_SECOND);
 
@@ -45,7 +47,7 @@ export class Streams {
     this.#events = events;
   }
 
-  /** How each is. */
+  /** The state of each stream. */
   get states(): StreamState[] {
     return [...this.#streams.values()].map(stateOf);
   }
@@ -54,7 +56,7 @@ export class Streams {
     return this.#streams.get(key);
   }
 
-  /** Opens a stream as soon as there is room for it, and it is its turn. */
+  /** Opens a stream as soon as a slot is free and it is its turn. */
   open(of: Pick<Stream, "key" | "watchScope" | "tenant">, identity: Identity, scope: Scope, keep: Projection): Stream {
     const stream: Stream = {
       ...of,
@@ -100,7 +102,7 @@ export class Streams {
     this.#streams.clear();
   }
 
-  /** It has brought something, or is closed: the next one may be opened. */
+  /** The stream has received something, or is closed, so the next one may be opened. */
   #opened(stream: Stream): void {
     const { key, tenant, isOpening } = stream;
     stream.isOpening = false;

@@ -1,4 +1,4 @@
-/** What a binding depends on, one object or all that match, and the keys under which streams share that. */
+/** What a binding depends on: one object, or all objects that match. Also the keys by which subscriptions share streams. */
 import { apiVersionOf, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import type { Identity, WatchIdentity } from "../kube/identity.ts";
 import type { Scope } from "../kube/list-watch.ts";
@@ -6,34 +6,34 @@ import type { PodReference } from "../workloads/pod-references.ts";
 import type { WorkloadPaths } from "../workloads/workload.ts";
 import { objectKey } from "./reflector.ts";
 
-/** An object that a binding depends on, and as whom it is read. */
+/** An object that a binding depends on, and the identity that reads it. */
 export interface ObjectSubscription extends WatchIdentity {
   ref: ObjectRef;
-  /** It is a workload. What rollouts have to know of it is kept too, and told to those who may list the kind. */
+  /** The object is a workload. The facts that rollouts need are cached too, and shown to accounts that may list the kind. */
   workload?: WorkloadPaths;
 }
 
-/** The objects of a kind in one namespace, or of the cluster if the kind belongs to it. */
+/** The objects of a kind in one namespace, or in the cluster if the kind is cluster-scoped. */
 export interface CollectionSubscription extends WatchIdentity {
   resource: Resource;
   namespace: string | undefined;
-  /** As the API server takes it; empty for all. */
+  /** A label selector in the API server's syntax; empty for all. */
   labels: string;
   /** Globs; undefined for all. */
   names: readonly string[] | undefined;
-  /** Globs of those that are left out. */
+  /** Globs of excluded names. */
   exceptNames?: readonly string[] | undefined;
-  /** What their spec says is kept too. Only for kinds whose spec is no secret. */
+  /** The spec is cached too. Only for kinds whose spec contains no secrets. */
   whole?: true;
-  /** They are workloads. What rollouts have to know of each is kept too. */
+  /** They are workloads. The facts that rollouts need are cached for each. */
   workload?: WorkloadPaths;
-  /** Of workloads, those whose pods read this. */
+  /** Only workloads whose pods read this object. */
   consumersOf?: Consumed;
-  /** It is told only which objects there are, and what of them Reloader's annotations are about. */
+  /** Only the existence of objects, and the facts that Reloader's annotations refer to, count as changes. */
   choice?: true;
-  /** The fields of each object that are kept too, as paths of keys alone. Only what changes in them is a change. */
+  /** The fields of each object that are cached too, as paths of keys alone. Only changes of these fields are reported. */
   fields?: readonly string[];
-  /** Only those in which one of the kept fields is that text. */
+  /** Only objects in which this cached field has this text. */
   having?: FieldText;
 }
 
@@ -42,15 +42,15 @@ export interface FieldText {
   readonly text: string;
 }
 
-/** What pods of the same namespace read, by whichever keys. */
+/** An object that pods of the same namespace read, by any of its keys. */
 export type Consumed = Pick<PodReference, "kind" | "name">;
 
 export type Subscription = ObjectSubscription | CollectionSubscription;
 
 export const isCollection = (dependency: Subscription): dependency is CollectionSubscription => "labels" in dependency;
 
-/** Whether it shows what there is, or what is in it: that is nobody's to know who may not list the kind himself. */
-export const isTelling = (dependency: Subscription): boolean =>
+/** Whether it shows which objects exist or what they contain, which only an account that may list the kind may know. */
+export const showsObjects = (dependency: Subscription): boolean =>
   isCollection(dependency) || dependency.workload !== undefined;
 
 export const resourceOf = (dependency: Subscription): Resource =>
@@ -62,7 +62,7 @@ export const namespaceOf = (dependency: Subscription): string | undefined =>
 export const resourceKey = (resource: Pick<Resource, "group" | "version" | "plural">) =>
   `${apiVersionOf(resource)}/${resource.plural}`;
 
-/** Under which a stream tells of changes: an object's key, or for a collection what the keys of its objects begin with. */
+/** The subject under which a stream reports changes: the key of an object, or for a collection the common prefix of its objects' keys. */
 export function subjectKey(dependency: Subscription): string {
   if (!isCollection(dependency)) return objectKey(dependency.ref.namespace, dependency.ref.name);
   const place = dependency.namespace === undefined ? "" : `${dependency.namespace}/`;
@@ -70,33 +70,33 @@ export function subjectKey(dependency: Subscription): string {
   return dependency.consumersOf === undefined ? place : consumersKey(place, dependency.consumersOf);
 }
 
-/** Of the consumers of something among the objects whose keys begin so. No object has such a key: none has an empty name. */
+/** The subject for the consumers of an object below a key prefix. It never equals an object's key, because names are not empty. */
 export const consumersKey = (place: string, { kind, name }: Consumed) => `${place}/${kind}/${name}`;
 
-/** Of those with a text in a field, likewise. */
+/** The subject for objects with a text in a field, likewise. */
 export const havingKey = (place: string, { field, text }: FieldText) => `${place}/${field}/${text}`;
 
-/** By what is kept of each object: of a workload that goes by where things stand in it. */
+/** Identifies the cached parts of each object. For workloads, these depend on the paths of their fields. */
 export const projectionKey = (dependency: Subscription): string => {
   const { template = "", restart = "" } = dependency.workload ?? {};
   const { fields = [], having = undefined } = isCollection(dependency) ? dependency : {};
   return [template, restart, ...fields, ...(having === undefined ? [] : ["by", having.field])].join("|");
 };
 
-/** Those who have the same one share a stream. `scope` is what the stream is asked for. */
+/** Subscriptions with the same key share a stream. `scope` is the scope that the stream requests. */
 export function streamKeyOf(identity: Identity, scope: Scope, dependency: Subscription, tenant = ""): string {
   const { resource, namespace = "", name = "", labels = "", form } = scope;
   const place = [identity, resourceKey(resource), namespace, name, labels, form];
   return [...place, projectionKey(dependency), tenant].join("|");
 }
 
-/** Whether more than metadata is looked at, of which there may be much. Little of it is kept. */
+/** Whether whole objects are requested, and not only metadata. Only a small part of each is cached. */
 export const looksAtWhole = (dependency: Subscription): boolean =>
   dependency.workload !== undefined ||
   (isCollection(dependency) &&
     (dependency.whole === true || dependency.fields?.every((path) => /^metadata\b/.test(path)) === false));
 
-/** A binding for a thousand namespaces asks for each of its subscriptions several times in a reconcile. */
+/** Caches the keys: a binding for a thousand namespaces needs each key several times in a reconcile. */
 const keys = new WeakMap<Subscription, string>();
 
 export function subscriptionKey(dependency: Subscription): string {
@@ -117,7 +117,7 @@ const keyOf = (dependency: Subscription): string =>
           dependency.whole ? "whole" : "",
           dependency.choice ? "choice" : "",
           dependency.labels,
-          // No glob is empty or has a slash, but it may have a bar.
+          // No glob is empty or has a slash, but a glob may contain a bar.
           [...(dependency.names ?? ["*"]), "", ...(dependency.exceptNames ?? [])].join("/"),
         ]
       : []),

@@ -1,4 +1,4 @@
-/** A dependency comes in; how wide a stream may carry it, by the rights of its identity, goes out. */
+/** Decides how wide a stream for a dependency may be, by the permissions of its identity. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Resource } from "../apimachinery/objects.ts";
 import { isImpersonation } from "../kube/access-error.ts";
@@ -10,21 +10,18 @@ import type { Scope } from "../kube/list-watch.ts";
 import type { AccessPlace, AccountRules } from "./account-rules.ts";
 import {
   isCollection,
-  isTelling,
   looksAtWhole,
   namespaceOf,
   resourceKey,
   resourceOf,
   type Subscription,
+  showsObjects,
 } from "./subscription.ts";
 
-/**
- * From the widest to the narrowest stream that can carry a dependency: the controller's own, then those of its identity.
- * A collection ends at `namespace`.
- */
+/** From the widest to the narrowest stream: the controller's own, then those of the identity. Collections have none below `namespace`. */
 export type WatchScope = "shared" | "sharedName" | "cluster" | "clusterName" | "namespace" | "name";
 
-/** What the manifests let the controller watch for its own ends: nobody opened these kinds for others. */
+/** Kinds that the manifests allow the controller to watch for itself. This permission does not opt them in for other accounts. */
 const OWN = [
   "inlay.dev/v1alpha1/secretbindings",
   "inlay.dev/v1alpha1/secretgrants",
@@ -32,7 +29,7 @@ const OWN = [
   "v1/namespaces",
 ];
 const EVERYTHING = { group: "*", version: "*", plural: "*" };
-/** How long it is believed what somebody may watch everywhere. */
+/** How long an answer about a permission in all namespaces is used. */
 const EVERYWHERE_LIVES_MS = 60_000;
 const REVIEW_AGAIN_MS = 1_000;
 
@@ -43,16 +40,16 @@ type Names = ReadonlySet<string> | "all";
 /** For all names of a kind in a namespace and one identity. */
 interface Decision {
   scope: WatchScope;
-  /** Only these are allowed, if that is known; of others, `denied` is said. */
+  /** Only these names are allowed, if that is known; all others get `denied`. */
   names?: ReadonlySet<string>;
   denied?: ApiError;
-  /** Why there is no stream at all. */
+  /** The reason why there is no stream at all. */
   refused?: ApiError;
 }
 
 interface Known {
   decision: Promise<Decision>;
-  /** No wider, since the server refused a stream that was. */
+  /** The widest scope that the server has not refused. */
   most: WatchScope | undefined;
   since: number;
 }
@@ -62,26 +59,26 @@ export class WatchScopes {
   readonly #reviews: Pick<AccountRules, "of" | "expire">;
   readonly #isNamespaced: boolean;
   readonly #decisions = new Map<string, Known>();
-  /** How many subscribers each group has. A decision is kept while there are any. */
+  /** The number of subscribers of each group. A decision is kept while there are any. */
   readonly #members = new Map<string, number>();
-  /** Whether somebody may watch a kind, or one name of it, everywhere. From the oldest answer to the newest. */
+  /** Whether an identity may watch a kind, or one name of it, in all namespaces. From the oldest answer to the newest. */
   readonly #everywhere = new Map<string, { allowed: Promise<boolean>; until: number }>();
   #stopped = false;
 
-  /** An installation for one namespace has no stream of more, whoever could have one. */
+  /** An installation for one namespace opens no wider streams, even for identities that may have them. */
   constructor(client: Pick<Client, "may">, reviews: Pick<AccountRules, "of" | "expire">, isNamespaced: boolean) {
     this.#client = client;
     this.#reviews = reviews;
     this.#isNamespaced = isNamespaced;
   }
 
-  /** To be called for each subscriber before `of`. */
+  /** Call it for each subscriber before `of`. */
   join(dependency: Subscription): void {
     const key = groupKey(dependency);
     this.#members.set(key, (this.#members.get(key) ?? 0) + 1);
   }
 
-  /** To be called for each subscriber that joined, when it is gone. `of` is not called for it after that. */
+  /** Call it for each subscriber that joined, when it is removed. Do not call `of` for the subscriber after that. */
   leave(dependency: Subscription): void {
     const key = groupKey(dependency);
     const left = (this.#members.get(key) ?? 0) - 1;
@@ -90,7 +87,7 @@ export class WatchScopes {
     this.#decisions.delete(key);
   }
 
-  /** How wide a stream may be, or why there may be none. */
+  /** Returns how wide a stream may be, or why there may be none. */
   async of(dependency: Subscription): Promise<WatchScope | ApiError> {
     const known = this.#decisions.get(groupKey(dependency))?.decision;
     const decision = await (known ?? this.#note(dependency));
@@ -102,22 +99,22 @@ export class WatchScopes {
     return decision.denied;
   }
 
-  /** Takes note that the server refused a stream: one of `most`, or a narrower one, is right, if the identity may have that. */
+  /** Records that the server refused a stream: the scope is now `most` or narrower, if the identity may have that. */
   refused(dependency: Subscription, most: WatchScope): void {
     const known = this.#decisions.get(groupKey(dependency));
-    // Of all who were on that stream, the first asks.
+    // Of all subscribers of that stream, the first one starts the review.
     if (known !== undefined && known.most === most && known.since > Date.now() - REVIEW_AGAIN_MS) return;
     const place = placeOf(dependency);
     if (place !== undefined) this.#reviews.expire(place, REVIEW_AGAIN_MS);
     void this.#note(dependency, most);
   }
 
-  /** Asks again for it the next time. */
+  /** Drops the answer, so that the next call of `of` reviews again. */
   forget(dependency: Subscription): void {
     this.#decisions.delete(groupKey(dependency));
   }
 
-  /** The same, unless it was found out less than so long ago, as for another stream of the group. Returns whether it will be. */
+  /** Like `forget`, but keeps an answer younger than `sinceMs`, such as for another stream of the group. Returns whether it forgot. */
   reconsider(dependency: Subscription, sinceMs: number): boolean {
     const known = this.#decisions.get(groupKey(dependency));
     const isOld = known !== undefined && known.since <= Date.now() - sinceMs;
@@ -137,7 +134,7 @@ export class WatchScopes {
     return decision;
   }
 
-  /** Asks until there is an answer: a failed review is no reason to open a stream for every name. */
+  /** Retries until there is an answer: a failed review is no reason to open a stream for every name. */
   async #ask(dependency: Subscription, most: WatchScope | undefined): Promise<Decision> {
     const narrowest = isCollection(dependency) ? "namespace" : "name";
     for (;;) {
@@ -145,7 +142,7 @@ export class WatchScopes {
         return await this.#review(dependency, most);
       } catch (error) {
         if (this.#stopped) return { scope: narrowest };
-        // One that may not be impersonated has no stream. Who may not even ask gets the narrowest, whose own refusal is reported.
+        // Without impersonation there is no stream. Without permission for reviews, the refusal of the narrowest stream is reported.
         if (isStatus(error, 403)) {
           const { identity } = dependency;
           const isReported = isImpersonation(error, { identity, ref: { resource: resourceOf(dependency) } });
@@ -167,14 +164,14 @@ export class WatchScopes {
     if (name === undefined) return names instanceof Set ? refusedAs(dependency) : { scope: "namespace" };
     if (names instanceof Set) return { scope: "name", names };
     if (most === "namespace" || most === "name") return { scope: most };
-    // A right in the namespace is told like one in all of them, so it says nothing for certain of what belongs to the cluster.
+    // A rules review does not show whether a permission is for all namespaces, so cluster-scoped kinds need another review.
     const isKnown = names === "all" && namespace !== undefined;
     const scope: NarrowScope =
       isKnown || (await this.#client.may(identity, "watch", resource, namespace)) ? "namespace" : "name";
     return { scope };
   }
 
-  /** On which names of a kind an identity may do all of some verbs; undefined if that can't be listed. */
+  /** The names of a kind for which an identity has all of some verbs; undefined if they can't be listed. */
   async #namesOf(dependency: Subscription, verbs: string[], place = placeOf(dependency)): Promise<Names | undefined> {
     if (place === undefined) return undefined;
     const rules = await this.#reviews.of(place);
@@ -192,18 +189,18 @@ export class WatchScopes {
     if (identity === CONTROLLER)
       return (await this.#mayEverywhere(CONTROLLER, resource, name)) ? "sharedName" : undefined;
     const wide = dependency.wide === true || (dependency.wide === "named" && (await this.#mayAtHome(dependency)));
-    // One answer for all of many namespaces.
+    // One answer serves many namespaces.
     const isEverywhere = wide && (await this.#mayEverywhere(identity, resource));
-    // A name is known to its account already.
-    const mayKnow = async () => !isTelling(dependency) || isEverywhere || (await this.#mayList(dependency));
+    // An account already knows the names that its binding contains.
+    const mayKnow = async () => !showsObjects(dependency) || isEverywhere || (await this.#mayList(dependency));
     if (most === undefined && (await this.#isOptedIn(resource)) && (await mayKnow())) return "shared";
     if (isEverywhere) return "cluster";
-    // Rights on one name in all namespaces are enough for one stream of that name.
+    // Permission for one name in all namespaces is enough for one stream of that name.
     const isNamed = wide && name !== undefined && (await this.#mayEverywhere(identity, resource, name));
     return isNamed ? "clusterName" : undefined;
   }
 
-  /** Whether an account may watch it at home, as with rights everywhere. One review answers for all names, before each name is asked about. */
+  /** Whether an account may watch it in its own namespace, as with cluster-wide permissions. One review answers for all names. */
   async #mayAtHome(dependency: Subscription): Promise<boolean> {
     const { identity } = dependency;
     const namespace = homeOf(identity);
@@ -218,7 +215,7 @@ export class WatchScopes {
     return this.#client.may(dependency.identity, "list", resourceOf(dependency), namespace);
   }
 
-  /** Whether the platform opened a kind. Someone who may watch everything, such as an admin, was not asked about any. */
+  /** Whether the platform opted the kind in. A controller that may watch everything, such as an admin, has opted in no kind. */
   async #isOptedIn(resource: Resource): Promise<boolean> {
     if (OWN.includes(resourceKey(resource))) return false;
     return (await this.#mayEverywhere(CONTROLLER, resource)) && !(await this.#mayEverywhere(CONTROLLER, EVERYTHING));
@@ -243,7 +240,7 @@ export class WatchScopes {
 
 const OF_ONE_NAME: readonly WatchScope[] = ["sharedName", "clusterName", "name"];
 
-/** What a stream on that scope is asked for. */
+/** The scope that a stream requests from the API server. */
 export function listWatchScope(scope: WatchScope, dependency: Subscription): Scope {
   const namespace = namespaceOf(dependency);
   return {
@@ -262,13 +259,13 @@ export function narrowerScope(scope: WatchScope, dependency: Subscription): Watc
   return scope === "name" || isCollection(dependency) ? undefined : "name";
 }
 
-/** Where the rights to a dependency are listed: that of a kind of the cluster, where its account is. */
+/** Where the permissions for a dependency are listed: its namespace, or for a cluster-scoped kind the namespace of its account. */
 export function placeOf(dependency: Subscription): AccessPlace | undefined {
   const namespace = namespaceOf(dependency) ?? homeOf(dependency.identity);
   return namespace === undefined ? undefined : { identity: dependency.identity, namespace };
 }
 
-/** As the API server would answer to a list. */
+/** The error with which the API server would answer a list. */
 function forbiddenStream(dependency: Subscription): ApiError {
   const { resource, namespace } = listWatchScope("name", dependency);
   return new ApiError(`LIST ${pathOf(resource, namespace)}`, 403, "Forbidden");
@@ -280,8 +277,8 @@ const refusedAs = (dependency: Subscription): Decision => ({
 });
 
 /**
- * What shares one answer: all names of a kind in a namespace, for one identity; of objects in many namespaces, one name. Who looks into
- * objects may be told less.
+ * Subscribers with the same key share one answer: all names of a kind in a namespace, for one identity. For objects in many namespaces, the
+ * name is part of the key. Subscribers that show objects have their own answer.
  */
 export const groupKey = (dependency: Subscription) =>
   [
@@ -294,5 +291,5 @@ export const groupKey = (dependency: Subscription) =>
       : dependency.identity === CONTROLLER || dependency.wide
         ? dependency.ref.name
         : "",
-    isTelling(dependency) ? "telling" : "",
+    showsObjects(dependency) ? "shows" : "",
   ].join("|");

@@ -1,4 +1,4 @@
-/** The flags of a subcommand that looks at a cluster come in, what it looks with goes out. Only what it needs is loaded. */
+/** The flags of the subcommands that read a cluster, and the tools that they read it with. Loads only the modules that are needed. */
 import { type Command, Option } from "commander";
 import type { Tools } from "../explain/tools.ts";
 import { namespaceName } from "./argument-types.ts";
@@ -11,11 +11,11 @@ export interface ClusterFlags {
 
 export const withClusterFlags = (command: Command): Command =>
   command
-    .option("--kubeconfig <file>", "the cluster, and as whom to look; what kubectl would use without it")
-    .option("-n, --namespace <namespace>", "where it is; the kubeconfig's own without it", namespaceName)
-    .addOption(new Option("-o, --output <format>", "for programs instead of people").choices(["json"]));
+    .option("--kubeconfig <file>", "path to a kubeconfig file, with the cluster and your user (default: as kubectl)")
+    .option("-n, --namespace <namespace>", "namespace of the object (default: the kubeconfig's)", namespaceName)
+    .addOption(new Option("-o, --output <format>", "output format for programs").choices(["json"]));
 
-/** Looks, ends every connection, and prints what was seen: as one document of JSON, or as lines for people. */
+/** Calls `look`, closes every connection, and prints the result: as one JSON document, or as text. */
 export async function show<T>(
   { kubeconfig, namespace, output }: ClusterFlags,
   look: (tools: Tools, namespace: string) => Promise<T>,

@@ -1,6 +1,6 @@
 /**
- * The configuration of an installation: a file in the way of Kubernetes' component configs comes in, what it says goes
- * out. What it does not know is an error, since whoever wrote it meant something by it.
+ * Reads the configuration file, in the format of Kubernetes' component configs. An unknown field is an error, because its author expects an
+ * effect.
  */
 import { readFileSync } from "node:fs";
 import { parseDocument } from "yaml";
@@ -19,8 +19,8 @@ const ROLLOUT_LIMITS = ["maxConcurrent", "maxConcurrentPerNamespace"] as const;
 const RULE_CONDITIONS = ["apiGroups", "kinds", "namespaces", "paths"] as const;
 
 /**
- * Without a file, what holds by default. `scope` is the one namespace that it is for, if it is for one. Throws Error that
- * names the file, the field, and what is wrong with it.
+ * Without a file, returns the defaults. `scope` is the namespace of an installation for one namespace. Throws Error that names the file,
+ * the field, and what is wrong with it.
  */
 export function loadInstallation(file: string | undefined, ownNamespace: string, scope?: string): Installation {
   if (file === undefined) return new Installation({ ownNamespace, scope });
@@ -28,11 +28,11 @@ export function loadInstallation(file: string | undefined, ownNamespace: string,
     return installationOf(readFileSync(file, "utf8"), ownNamespace, scope);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    throw new Error(`the configuration ${file} can't be used: ${error.message}`, { cause: error });
+    throw new Error(`can't use the configuration ${file}: ${error.message}`, { cause: error });
   }
 }
 
-/** The same, of the file's text. */
+/** Like `loadInstallation`, for the text of a file. */
 export function installationOf(text: string, ownNamespace: string, scope?: string): Installation {
   const sections = [
     "allowSystemNamespaces",
@@ -47,12 +47,12 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
   for (const [field, expected] of Object.entries(TYPE)) {
     if (config[field] !== expected) throw new Error(`${field}: must be ${expected}`);
   }
-  // A field of which all lines are commented out is null, and no list.
+  // A section whose lines are all commented out is null, which is not a list.
   const { allowSystemNamespaces = [], targets = {}, requireAcknowledgement = [], rollouts = {}, reloader } = config;
   const { deny = [], allow } = fieldsOf(targets, "targets", ["deny", "allow"]);
   const allowed = allow === undefined ? [] : listOf(allow, "targets.allow", (each, at) => ruleOf(each, at, []));
   if (allow !== undefined && allowed.length === 0) {
-    throw new Error("targets.allow: is empty, so nothing is allowed, or all is; leave it out to allow all");
+    throw new Error("targets.allow: must not be empty; remove it to allow all targets");
   }
   return new Installation({
     ownNamespace,
@@ -81,9 +81,9 @@ function rolloutsOf(value: unknown): RolloutRules {
   const { suspend = false, ...limits } = fieldsOf(value, "rollouts", ["suspend", ...ROLLOUT_LIMITS]);
   if (typeof suspend !== "boolean") throw new Error("rollouts.suspend: must be true or false");
   for (const [name, limit] of Object.entries(limits)) {
-    // None at all is what suspend says.
+    // A limit of 0 is not allowed, because `suspend` exists for that.
     if (Number.isSafeInteger(limit) && Number(limit) > 0) continue;
-    throw new Error(`rollouts.${name}: must be a whole number from 1; leave it out for no limit`);
+    throw new Error(`rollouts.${name}: must be a whole number of at least 1; remove it for no limit`);
   }
   return { suspend, ...limits };
 }
@@ -95,19 +95,20 @@ function read(text: string): unknown {
   return document.toJS({ maxAliasCount: 0 });
 }
 
-/** Throws Error for a rule that says nothing: it would match everything, which nobody writes like that. */
+/** Throws Error for a rule without a condition, which would match everything. */
 function ruleOf(value: unknown, at: string, others: readonly string[]): WriteRule {
   const rule = fieldsOf(value, at, [...RULE_CONDITIONS, ...others]);
   const given = RULE_CONDITIONS.filter((each) => rule[each] !== undefined);
-  if (given.length === 0) throw new Error(`${at}: a rule has at least one of ${RULE_CONDITIONS.join(", ")}`);
+  if (given.length === 0) throw new Error(`${at}: a rule needs at least one of ${RULE_CONDITIONS.join(", ")}`);
   const lists = given.map((each) => {
     const texts = textsOf(rule[each], `${at}.${each}`);
-    if (texts.length === 0) throw new Error(`${at}.${each}: is empty, so the rule never holds; leave it out for any`);
+    if (texts.length === 0)
+      throw new Error(`${at}.${each}: must not be empty, because the rule would never match; remove it to match any`);
     return [each, each === "paths" ? texts.map((path, n) => pathOf(path, `${at}.paths[${n}]`)) : texts] as const;
   });
   const message = rule["message"];
   if (message !== undefined && (typeof message !== "string" || message === ""))
-    throw new Error(`${at}.message: must be a text`);
+    throw new Error(`${at}.message: must be a string that is not empty`);
   return { ...Object.fromEntries(lists), ...(message !== undefined && { message }) };
 }
 

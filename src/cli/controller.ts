@@ -1,4 +1,4 @@
-/** `inlay controller`: runs the controller against a cluster until it is told to stop. */
+/** `inlay controller`: runs the controller against a cluster until a signal stops it. */
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
@@ -11,7 +11,7 @@ interface Flags extends Omit<ControllerOptions, "installation" | "onLost"> {
   leaderElect?: true;
 }
 
-/** The kubelet kills a pod after 30 s. */
+/** The kubelet kills a pod 30 s after SIGTERM. */
 const STOP_WITHIN_MS = 25_000;
 /** Under npx, one Ctrl+C arrives twice: from the terminal and from npx. */
 const SAME_SIGNAL_MS = 200;
@@ -20,36 +20,44 @@ const POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 export function controllerCommand(): Command {
   return new Command("controller")
     .description("run the controller until SIGINT or SIGTERM")
-    .option("--kubeconfig <file>", "the cluster; what kubectl would use, or the pod's own account, without it")
-    .option("--config <file>", "what this installation lets bindings do; see docs/operations.md")
+    .option("--kubeconfig <file>", "path to a kubeconfig file (default: as kubectl, or the pod's service account)")
+    .option("--config <file>", "path to the configuration file; see docs/reference/configuration.md")
     .addOption(
-      new Option("--log-level <level>", "how much is logged")
+      new Option("--log-level <level>", "least severe level that is logged")
         .choices(["debug", "info", "warn", "error", "silent"])
         .default("info"),
     )
-    .option("--health-port <port>", "serve /livez and /readyz there", wholeNumber(0, 65535))
+    .option("--health-port <port>", "serve /livez and /readyz on this port", wholeNumber(0, 65535))
     .option(
       "--metrics-port <port>",
-      "serve /metrics there over HTTPS, to those whom the API server lets get it",
+      "serve /metrics over HTTPS on this port, to users who may get /metrics",
       wholeNumber(0, 65535),
     )
-    .option("--metrics-cert-dir <folder>", "tls.crt and tls.key of that port; a self-signed certificate without it")
-    .option("--insecure-metrics", "serve /metrics on the health port, to everyone and in plain text")
-    .option("--concurrency <number>", "how many bindings are reconciled at once", wholeNumber(1, 1000), 32)
+    .option(
+      "--metrics-cert-dir <folder>",
+      "folder with tls.crt and tls.key for the metrics port (default: a self-signed certificate)",
+    )
+    .option("--insecure-metrics", "serve /metrics on the health port, without encryption and to everyone")
+    .option(
+      "--concurrency <number>",
+      "number of bindings that are reconciled at the same time",
+      wholeNumber(1, 1000),
+      32,
+    )
     .option(
       "--watch-namespace <namespace>",
-      "work in that namespace alone, with a Role there; in all of them without it",
+      "watch only this namespace, which needs only a Role there (default: all namespaces)",
       namespaceName,
     )
-    .option("--leader-elect", "run beside other replicas: one leads, by the Lease inlay-controller")
+    .option("--leader-elect", "elect a leader among the replicas, by the Lease inlay-controller")
     .option(
       "--lease-namespace <namespace>",
-      "where that Lease is; the pod's own without it, else the watched one, else inlay-system",
+      "namespace of the Lease (default: the pod's, else the watched one, else inlay-system)",
       namespaceName,
     )
     .option(
       "--pod-name <name>",
-      "this replica's pod, which it labels when it leads; the host's name without it",
+      "pod of this replica, which gets a label while it leads (default: the host name)",
       objectName,
     )
     .action(run);
@@ -57,12 +65,10 @@ export function controllerCommand(): Command {
 
 async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...flags }: Flags): Promise<void> {
   if (flags.insecureMetrics && flags.healthPort === undefined)
-    throw new Error(
-      "--insecure-metrics serves /metrics on the health port: give --health-port too, or --metrics-port instead",
-    );
+    throw new Error("--insecure-metrics needs --health-port; add --health-port, or use --metrics-port instead");
   if (flags.metricsCertDir !== undefined && flags.metricsPort === undefined)
-    throw new Error("--metrics-cert-dir is for --metrics-port, which is not given");
-  // Not before: the other subcommands need none of it, and loading it takes longer than they do.
+    throw new Error("--metrics-cert-dir needs --metrics-port; add --metrics-port, or remove --metrics-cert-dir");
+  // Loaded only here: the other subcommands don't need these modules, which take longer to load than those commands run.
   const [{ startController }, { createLog, describeError }, { loadInstallation }, { RolloutsFile }] = await Promise.all(
     [
       import("../manager/start-controller.ts"),
@@ -76,7 +82,7 @@ async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...fla
   const log = createLog(flags.logLevel);
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(event, (error: unknown) => {
-      log.error({ error: describeError(error) }, "ends by a bug of its own");
+      log.error({ error: describeError(error) }, "unexpected error; exiting");
       process.exit(1);
     });
   }
@@ -90,9 +96,9 @@ async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...fla
   const rollouts = config === undefined ? undefined : new RolloutsFile(config, installation, ownNamespace, log);
   rollouts?.start();
   await stop;
-  // Not waited for: it fires only if something keeps this process from ending by itself.
+  // Does not keep the process alive: it fires only if something else does.
   const late = () => {
-    log.error({ activeResources: process.getActiveResourcesInfo() }, "could not stop in time");
+    log.error({ activeResources: process.getActiveResourcesInfo() }, "did not stop in time; exiting");
     process.exit(1);
   };
   setTimeout(late, STOP_WITHIN_MS).unref();
@@ -100,7 +106,7 @@ async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...fla
   await controller.stop();
 }
 
-/** Resolves at the first signal; one more ends the process at once. */
+/** Resolves at the first signal. A second signal ends the process at once. */
 function firstSignal(): Promise<void> {
   return new Promise((resolve) => {
     let first: number | undefined;
@@ -127,6 +133,6 @@ function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (number >= least && number <= most) return number;
-    throw new InvalidArgumentError(`Give a whole number from ${least} to ${most}.`);
+    throw new InvalidArgumentError(`Set it to a whole number from ${least} to ${most}.`);
   };
 }

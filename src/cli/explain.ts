@@ -1,12 +1,12 @@
-/** `inlay explain`: tells how a SecretBinding stands, from its sources to its rollout, and what to do. Reads only. */
+/** `inlay explain`: shows the state of a SecretBinding, from its sources to its rollout, and what to do. Reads only. */
 import { Command } from "commander";
 import { objectName } from "./argument-types.ts";
 import { type ClusterFlags, show, withClusterFlags } from "./cluster.ts";
 
 export function explainCommand(): Command {
   return withClusterFlags(new Command("explain"))
-    .description("tell how a SecretBinding stands, from its sources to its rollout, and what to do")
-    .argument("<binding>", "the SecretBinding's name", objectName)
+    .description("show the state of a SecretBinding, from its sources to its rollout, and what to do")
+    .argument("<binding>", "name of the SecretBinding", objectName)
     .action(run);
 }
 

@@ -1,4 +1,7 @@
-/** Reads the section `notifications` of a configuration: who is notified of restarts. Throws Error with the place of what is wrong. */
+/**
+ * Reads the section `notifications` of the configuration: the receivers of notifications about restarts. Throws Error with the field that
+ * is wrong.
+ */
 import { NOTIFIED_EVENTS, type NotifiedEvent, RECEIVER_TYPES, type ReceiverRules } from "../api/notification-rules.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { notificationTemplate } from "../notifications/text.ts";
@@ -11,14 +14,16 @@ export function notificationsOf(value: unknown): ReceiverRules[] {
   const receivers = listOf(value, "notifications", receiverOf);
   for (const [n, { name }] of receivers.entries())
     if (receivers.findIndex((each) => each.name === name) < n)
-      throw new Error(`notifications[${n}].name: another receiver is called ${name} too; give each a name of its own`);
+      throw new Error(
+        `notifications[${n}].name: another receiver has the name ${name} too; give each receiver its own name`,
+      );
   return receivers;
 }
 
 function receiverOf(value: unknown, at: string): ReceiverRules {
   const { name, type, url, insecure, events, namespaces, template } = fieldsOf(value, at, FIELDS);
   if (typeof name !== "string" || !NAME.test(name))
-    throw new Error(`${at}.name: must be a name of small letters, digits and -, such as ops`);
+    throw new Error(`${at}.name: must be a name of lowercase letters, digits and -, such as ops`);
   const known = RECEIVER_TYPES.find((each) => each === type);
   if (known === undefined) throw new Error(`${at}.type: must be ${RECEIVER_TYPES.join(", ")}`);
   return {
@@ -32,14 +37,15 @@ function receiverOf(value: unknown, at: string): ReceiverRules {
   };
 }
 
-/** The URL itself is a secret: a configuration is no place for it. */
+/** The URL itself is a secret, so the configuration must not contain it. */
 function urlOf(value: unknown, at: string): ReceiverRules["url"] {
   if (typeof value === "string")
-    throw new Error(`${at}: keep the URL in a Secret, and write { secret: { name, key } } here`);
+    throw new Error(`${at}: must be { secret: { name, key } }; store the URL in that Secret`);
   const { secret } = fieldsOf(value, at, ["secret"]);
   const { name, key } = fieldsOf(secret, `${at}.secret`, ["name", "key"]);
   for (const [field, text] of Object.entries({ name, key }))
-    if (typeof text !== "string" || text === "") throw new Error(`${at}.secret.${field}: must be a text`);
+    if (typeof text !== "string" || text === "")
+      throw new Error(`${at}.secret.${field}: must be a string that is not empty`);
   return { secret: String(name), key: String(key) };
 }
 
@@ -50,12 +56,13 @@ function eventOf(value: unknown, at: string): NotifiedEvent {
 }
 
 function filled<T>(list: readonly T[], at: string): readonly T[] {
-  if (list.length === 0) throw new Error(`${at}: is empty, so nothing is sent; leave it out for all`);
+  if (list.length === 0)
+    throw new Error(`${at}: must not be empty, because nothing would be sent; remove it to send all`);
   return list;
 }
 
 function templateOf(value: unknown, at: string): string {
-  if (typeof value !== "string" || value === "") throw new Error(`${at}: must be a text`);
+  if (typeof value !== "string" || value === "") throw new Error(`${at}: must be a string that is not empty`);
   const template = attemptSync(() => notificationTemplate(value));
   if (template instanceof Problem) throw new Error(`${at}: ${template.message}`);
   return value;

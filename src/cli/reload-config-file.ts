@@ -1,6 +1,6 @@
 /**
- * The configuration file of an installation comes in again and again while the controller runs, and what it says of rollouts
- * goes into the installation: a kill switch that waits for a restart is none. All else in it holds from the next start.
+ * Reads the configuration file again and again while the controller runs, and applies its section `rollouts` at once: a kill switch must
+ * not need a restart. All other sections take effect at the next start.
  */
 import { readFile } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -8,7 +8,7 @@ import type { Installation } from "../api/installation.ts";
 import type { Log } from "../observability/log.ts";
 import { installationOf } from "./config-file.ts";
 
-/** A file under a ConfigMap's volume is a link to another at every change, which nothing tells of as simply as reading. */
+/** The kubelet replaces a link when a ConfigMap changes. Reading the file regularly is simpler than watching that. */
 const EVERY_MS = 5_000;
 
 export class RolloutsFile {
@@ -18,7 +18,7 @@ export class RolloutsFile {
   readonly #log: Pick<Log, "info" | "error">;
   #timer: NodeJS.Timeout | undefined;
   #text: string | undefined;
-  /** Why what is there now can't be used, if it can't be. */
+  /** Why the present file can't be used, if so. */
   #trouble: string | undefined;
 
   constructor(file: string, installation: Installation, ownNamespace: string, log: Pick<Log, "info" | "error">) {
@@ -36,7 +36,7 @@ export class RolloutsFile {
     clearInterval(this.#timer);
   }
 
-  /** With a mistake anywhere in the file, what held before holds on. */
+  /** If the file has a mistake anywhere, the former settings stay in effect. */
   async look(): Promise<void> {
     try {
       const text = await readFile(this.#file, "utf8");
@@ -46,7 +46,7 @@ export class RolloutsFile {
       const isOther = !isDeepStrictEqual(rollouts, this.#installation.rollouts);
       if (isOther) this.#installation.replaceRollouts(rollouts);
       if (isOther || this.#trouble !== undefined)
-        this.#log.info({ rollouts }, "rollouts go by the configuration as it is now");
+        this.#log.info({ rollouts }, "applied the changed section rollouts of the configuration");
       this.#trouble = undefined;
     } catch (error) {
       if (!(error instanceof Error)) throw error;
@@ -55,7 +55,7 @@ export class RolloutsFile {
       const { rollouts } = this.#installation;
       this.#log.error(
         { rollouts, error: error.message },
-        "the configuration can't be used, and rollouts go on by what it was",
+        "can't use the changed configuration; the former section rollouts stays in effect",
       );
     }
   }

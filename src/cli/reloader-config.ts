@@ -1,4 +1,7 @@
-/** Reads what the configuration of an installation says of Stakater Reloader's annotations. Throws Error that names the field, and what is wrong with it. */
+/**
+ * Reads the section `reloader` of the configuration: which annotations of Stakater Reloader apply. Throws Error that names the field, and
+ * what is wrong with it.
+ */
 import { RELOADER_KEYS, RELOADER_KINDS, type ReloaderKeys, type ReloaderRules } from "../api/reloader-rules.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { LabelSelector } from "../apimachinery/label-selector.ts";
@@ -24,7 +27,7 @@ const KINDS = [...RELOADER_KINDS.sources, ...RELOADER_KINDS.workloads];
 const OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist"] as const;
 type Expression = NonNullable<LabelSelector["matchExpressions"]>[number];
 
-/** The key of a label or annotation, and the value of a label. */
+/** Keys of labels and annotations, and values of labels. */
 const NAME = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?";
 const KEY = new RegExp(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?${NAME}$`);
 const VALUE = new RegExp(`^(${NAME})?$`);
@@ -60,10 +63,10 @@ function kindsOf(value: unknown, at: string, jobs: boolean): (typeof KINDS)[numb
     return known;
   });
   if (jobs && kinds.includes("Job"))
-    throw new Error(`${at}: has Job, and reloader.jobs is true; leave one of them out`);
+    throw new Error(`${at}: must not contain Job while reloader.jobs is true; remove one of them`);
   for (const all of Object.values(RELOADER_KINDS))
     if (all.every((each) => kinds.includes(each)))
-      throw new Error(`${at}: has ${all.join(", ")}, so nothing restarts; take one out, or leave reloader out`);
+      throw new Error(`${at}: has ${all.join(", ")}, so nothing restarts; remove one of them, or remove reloader`);
   return kinds;
 }
 
@@ -89,7 +92,7 @@ function selectorOf(value: unknown, at: string): LabelSelector {
     }),
   };
   const count = Object.keys(selector.matchLabels ?? {}).length + (selector.matchExpressions ?? []).length;
-  if (count === 0) throw new Error(`${at}: selects everything; leave it out, or name a label`);
+  if (count === 0) throw new Error(`${at}: selects everything; remove it, or name a label`);
   return selector;
 }
 
@@ -118,5 +121,5 @@ function labelKeyOf(value: unknown, at: string): string {
 
 function labelOf(value: unknown, at: string): string {
   if (typeof value === "string" && VALUE.test(value)) return value;
-  throw new Error(`${at}: must be the value of a label, as a text; put quotes around true, false and numbers`);
+  throw new Error(`${at}: must be the value of a label, as a string; put true, false and numbers in quotes`);
 }

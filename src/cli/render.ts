@@ -1,4 +1,4 @@
-/** `inlay render`: shows which bindings compositions make of files, and which fields bindings would write. Needs no cluster. */
+/** `inlay render`: shows the bindings that compositions create from files, and the fields that bindings would write. Needs no cluster. */
 import { Command, Option } from "commander";
 import { namespaceName } from "./argument-types.ts";
 
@@ -12,20 +12,20 @@ interface RenderFlags {
 
 export function renderCommand(): Command {
   return new Command("render")
-    .description("show the bindings that compositions make, and the fields that bindings write, without a cluster")
+    .description("show the bindings that compositions create, and the fields that bindings write, without a cluster")
     .requiredOption(
       "-f, --filename <file>",
-      "compositions, claims, bindings and Secrets: a file, a folder, or - for standard input; may be given several times",
+      "file, folder, or - for standard input, with compositions, claims, bindings and Secrets; repeatable",
       (file: string, files: string[] = []) => [...files, file],
     )
-    .option("-n, --namespace <namespace>", "where an object is that names no namespace", namespaceName, "default")
+    .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
     .addOption(
-      new Option("-o, --output <format>", "for people, or for programs")
+      new Option("-o, --output <format>", "output format: table for people, json or yaml for programs")
         .choices(["table", "yaml", "json"])
         .default("table"),
     )
-    .option("--show-values", "show values, and not only where they go")
-    .option("--vault-values <file>", "the values that sources from Vault have, as YAML with data, metadata and health")
+    .option("--show-values", "show the values, and not only their fields")
+    .option("--vault-values <file>", "YAML file with the values of sources from Vault, below data, metadata and health")
     .action(run);
 }
 

@@ -1,13 +1,13 @@
-/** `inlay trace`: tells who consumes a Secret or ConfigMap, and what restarts when it changes. Reads only. */
+/** `inlay trace`: shows what uses a Secret or ConfigMap, and what restarts when it changes. Reads only. */
 import { Command } from "commander";
 import { objectName } from "./argument-types.ts";
 import { type ClusterFlags, show, withClusterFlags } from "./cluster.ts";
 
 export function traceCommand(): Command {
   return withClusterFlags(new Command("trace"))
-    .description("tell who consumes a Secret, and what restarts when it changes")
-    .argument("<secret>", "the Secret's name", objectName)
-    .option("--config-map", "it is a ConfigMap")
+    .description("show what uses a Secret, and what restarts when it changes")
+    .argument("<secret>", "name of the Secret", objectName)
+    .option("--config-map", "trace a ConfigMap with this name instead of a Secret")
     .action(run);
 }
 

@@ -1,4 +1,6 @@
-/** Which fields patches may read and write, of the claim and of the binding that is made. Checked when a composition is compiled. Pure. */
+/**
+ * Decides which fields of the claim and of the composed binding patches may read and write. Checked when a composition is compiled. Pure.
+ */
 import { Problem } from "../apimachinery/problem.ts";
 import type { CompiledPatch } from "./patches/compile.ts";
 import type { CompositePath } from "./patches/path.ts";
@@ -6,7 +8,7 @@ import type { CompositePath } from "./patches/path.ts";
 /** Keys of a path; `*` means an element of a list, and `**` means anything below. */
 type Pattern = readonly string[];
 
-/** What the kind of the claims is, as far as it decides which fields there are. */
+/** The facts about the kind of the claims that decide which fields it has. */
 export interface ClaimKind {
   readonly group: string;
   readonly kind: string;
@@ -20,12 +22,12 @@ const WRITABLE: readonly Pattern[] = [
   ["spec", "**"],
 ];
 
-/** What only the author of a composition decides: a patch writes it only by transforms that list the values. */
+/** Fields that only the author of a composition decides: a patch may write them only by transforms that list the values. */
 const FIXED: readonly Pattern[] = [
   ["spec", "serviceAccountName"],
   ["spec", "acknowledge"],
   ["spec", "sources", "*", "protect"],
-  // No SecretGrant is asked for a class.
+  // Classes need no SecretGrant.
   ["spec", "sources", "*", "providerClass", "name"],
   ["spec", "targets", "*", "apiVersion"],
   ["spec", "targets", "*", "kind"],
@@ -86,25 +88,25 @@ export function assertReadsClaim(path: CompositePath, kind: ClaimKind, place: st
   throw invalid(`${place}.fromFieldPath`, `${what}; read its data by a source of the binding`);
 }
 
-/** The fields that a patch may write any value into. Values that the composition lists are its author's. */
+/** The fields into which a patch may write any value. Values that the composition lists are decided by its author. */
 function writtenBy(keys: readonly string[], { isListed, elements }: CompiledPatch["transforms"]): string[][] {
   if (isListed) return [];
   if (elements === undefined) return [[...keys]];
   return elements.filter((each) => !each.isListed).map((each) => [...keys, "*", ...keysOf(each.writes)]);
 }
 
-/** The keys of a path, with `*` for what leads into a list. */
+/** The keys of a path, with `*` for an element of a list. */
 const keysOf = ({ segments }: CompositePath): string[] =>
   segments.map((segment) => (segment.kind === "key" ? segment.key : "*"));
 
-/** Whether a path is one of a pattern, or below it. */
+/** Whether a path matches a pattern, or is below a match. */
 function isWithin(keys: readonly string[], pattern: Pattern): boolean {
   const isOpen = pattern.at(-1) === "**";
   const fixed = isOpen ? pattern.slice(0, -1) : pattern;
   return fixed.length <= keys.length && fixed.every((each, at) => each === "*" || each === keys[at]);
 }
 
-/** Whether what a pattern means is below a path. */
+/** Whether the fields of a pattern are below a path. */
 function contains(keys: readonly string[], pattern: Pattern): boolean {
   return (
     keys.length < pattern.length &&

@@ -6,7 +6,7 @@ import { matchesLabels } from "../apimachinery/label-selector.ts";
 
 type Texts = Readonly<Record<string, string>>;
 
-/** What of the metadata of an object a selector asks for. */
+/** The metadata that selectors compare. */
 interface Marks {
   readonly labels?: Texts;
   readonly annotations?: Texts;
@@ -22,7 +22,7 @@ export function claimMatcher(selector: CompositionSpec["for"]["selector"] = {}):
   return (name, marks) => {
     const { labels: hasLabels = {}, annotations: has = {} } = marks ?? {};
     return (
-      // An object that a binding created could be a claim of the composition that made the binding, without end.
+      // Prevents an endless loop: an object that a binding created could be a claim of the composition that composed the binding.
       hasLabels[CREATED_BY] === undefined &&
       isNamed(name) &&
       matchesLabels(labels, hasLabels) &&

@@ -1,9 +1,9 @@
-/** The object that bindings are made for, as patches see it. Pure. */
+/** The claim as patches see it. Pure. */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { type ClaimKind, isMetadataOnly } from "./allowed-paths.ts";
 
-/** The object, or those fields of it that a composition needs. `namespace` is absent for one that belongs to the cluster. */
+/** The object, or the fields of it that a composition needs. `namespace` is absent for a cluster-scoped object. */
 export interface Claim {
   readonly apiVersion: string;
   readonly kind: string;
@@ -13,7 +13,7 @@ export interface Claim {
   readonly fields: JsonObject;
 }
 
-/** kubectl keeps the whole object in it, with the data of a Secret. */
+/** kubectl stores the whole object in this annotation, including the data of a Secret. */
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
 /** The claim as an object that patches read. */
@@ -31,7 +31,7 @@ function withoutData(metadata: JsonObject): JsonObject {
   return { ...metadata, annotations: others };
 }
 
-/** The namespace of a claim: its own, or for a Namespace that Namespace. Undefined for other objects of the cluster. */
+/** The namespace of a claim: its own, or for a Namespace that namespace. Undefined for other cluster-scoped objects. */
 export const namespaceOfClaim = (
   { name, namespace }: Pick<Claim, "name" | "namespace">,
   { group, kind }: Pick<ClaimKind, "group" | "kind">,

@@ -1,6 +1,6 @@
 /**
- * Reads the spec of a BindingComposition once: its patches, what they may touch, and which fields of a claim they need. What is
- * wrong with it is found here, before any claim is looked at. Pure.
+ * Compiles the spec of a BindingComposition: its patches, the fields that they may touch, and the fields of a claim that they need. Finds
+ * mistakes before any claim is read. Pure.
  */
 import type { BindingTemplate, CompositionSpec } from "../api/composition.ts";
 import bindingSchema from "../api/secret-binding-schema.json" with { type: "json" };
@@ -22,7 +22,7 @@ export const BINDING_SCHEMA = bindingSchema as unknown as OpenApiSchema;
 export interface CompiledBinding {
   readonly name: string;
   readonly base: { readonly metadata: BaseMetadata; readonly spec: JsonObject };
-  /** All of them, in order. */
+  /** All patches, in order. */
   readonly patches: readonly CompiledPatch[];
 }
 
@@ -37,37 +37,37 @@ export interface CompiledComposition {
   readonly kind: ClaimKind;
   readonly reach: CompositionSpec["reach"];
   readonly bindings: readonly CompiledBinding[];
-  /** What no claim may ask for. */
+  /** The requests of claims that the composition does not support. */
   readonly notSupported: readonly NotSupportedRule[];
   /** The fields of a claim that patches read, and those that they write, as paths of keys alone. */
   readonly reads: readonly FieldPath[];
   readonly writes: readonly FieldPath[];
 }
 
-/** What users of Crossplane may look for in an entry of `bindings`, and where it is here. */
+/** Fields of Crossplane in an entry of `bindings`, and their replacement here. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
-  connectionDetails: "a target with create makes a Secret of values; use that",
-  writeConnectionSecretToRef: "a target with create makes a Secret of values; use that",
-  readinessChecks: "the condition Ready of the binding says whether it is ready; leave this out",
-  environment: "a ConfigMap as a source of the binding holds shared values; use that",
+  connectionDetails: "use a target with create instead, which creates a Secret with values",
+  writeConnectionSecretToRef: "use a target with create instead, which creates a Secret with values",
+  readinessChecks: "remove this; the condition Ready of the binding shows whether it is ready",
+  environment: "use a ConfigMap with the shared values as a source of the binding instead",
 };
 const ENTRY = ["name", "base", "patches"];
 const BASE = ["apiVersion", "kind", "metadata", "spec"];
 const METADATA = ["name", "namespace", "labels", "annotations"];
-/** Of Inlay's own labels and annotations, one is for authors. */
+/** The only key of Inlay's own labels and annotations that authors may set. */
 const OWN_KEYS = /^inlay\.dev\/(?!protects$)/;
 
-/** Throws Problem("InvalidComposition") with the place of the first mistake, such as `bindings[s3].patches[2].type`, and what to write instead. */
+/**
+ * Throws Problem("InvalidComposition") with the place of the first mistake, such as `bindings[s3].patches[2].type`, and what to write
+ * instead.
+ */
 export function compileComposition(spec: CompositionSpec, kind: ClaimKind): CompiledComposition {
   if (kind.group === "inlay.dev")
-    throw invalid("for.kind", `a ${kind.kind} is made by Inlay or for it, and is no claim; name another kind`);
+    throw invalid("for.kind", `a ${kind.kind} is one of Inlay's own kinds and can't be a claim; set another kind`);
   assertUnique(spec.bindings, "bindings");
   checkPatchSets(spec.patchSets);
   if (!kind.namespaced && spec.for.namespaceSelector !== undefined)
-    throw invalid(
-      "for.namespaceSelector",
-      `a ${kind.kind} belongs to the cluster and is in no namespace; leave this out`,
-    );
+    throw invalid("for.namespaceSelector", `a ${kind.kind} is cluster-scoped; remove this`);
   const bindings = spec.bindings.map((each) => compileBinding(each, spec, kind));
   const notSupported = compileNotSupported(spec.notSupported, kind);
   const patches = bindings.flatMap((each) => each.patches);
@@ -101,31 +101,28 @@ function compileBase(base: JsonObject, kind: ClaimKind, place: string): Compiled
   if (apiVersion !== "inlay.dev/v1alpha1" || made !== "SecretBinding")
     throw invalid(
       place,
-      "a base is a SecretBinding of inlay.dev/v1alpha1; leave apiVersion and kind out, or set them to that",
+      "must be a SecretBinding of inlay.dev/v1alpha1; remove apiVersion and kind, or set them to that",
     );
-  if (!isObject(metadata)) throw invalid(`${place}.metadata`, "metadata is an object");
-  if (!isObject(spec)) throw invalid(`${place}.spec`, "spec is an object");
+  if (!isObject(metadata)) throw invalid(`${place}.metadata`, "must be an object");
+  if (!isObject(spec)) throw invalid(`${place}.spec`, "must be an object");
   assertKnown(metadata, METADATA, `${place}.metadata`);
   for (const each of ["name", "namespace"])
     if (metadata[each] !== undefined && typeof metadata[each] !== "string")
-      throw invalid(`${place}.metadata.${each}`, `${each} is a text`);
+      throw invalid(`${place}.metadata.${each}`, "must be a string");
   for (const map of ["labels", "annotations"]) assertTexts(metadata[map] ?? {}, `${place}.metadata.${map}`);
   const needsNamespace = !kind.namespaced && kind.kind !== "Namespace";
   if (needsNamespace && metadata["namespace"] === undefined)
-    throw invalid(
-      `${place}.metadata.namespace`,
-      `a ${kind.kind} belongs to the cluster; say in which namespace its bindings are made`,
-    );
+    throw invalid(`${place}.metadata.namespace`, `a ${kind.kind} is cluster-scoped; set the namespace of its bindings`);
   const wrong = attemptSync(() => checkManifest({ spec }, BINDING_SCHEMA, () => undefined));
   if (wrong instanceof Problem) throw invalid(place, wrong.message);
   return { metadata: metadata as BaseMetadata, spec };
 }
 
 function assertTexts(map: unknown, place: string): void {
-  if (!isObject(map)) throw invalid(place, "this is an object of texts");
+  if (!isObject(map)) throw invalid(place, "must be an object of strings");
   for (const [key, value] of Object.entries(map)) {
-    if (typeof value !== "string") throw invalid(`${place}[${key}]`, "the value is a text; put it in quotes");
-    if (OWN_KEYS.test(key)) throw invalid(`${place}[${key}]`, "keys of inlay.dev are set by Inlay; leave it out");
+    if (typeof value !== "string") throw invalid(`${place}[${key}]`, "must be a string; put it in quotes");
+    if (OWN_KEYS.test(key)) throw invalid(`${place}[${key}]`, "keys of inlay.dev are reserved for Inlay; remove it");
   }
 }
 
@@ -133,11 +130,11 @@ function assertKnown(object: object, known: readonly string[], place: string): v
   const unknown = Object.keys(object).find((key) => !known.includes(key));
   if (unknown === undefined) return;
   const advice = Object.hasOwn(ELSEWHERE, unknown) ? ELSEWHERE[unknown] : suggestNames(place, unknown, known);
-  throw invalid(`${place}.${unknown}`, `there is no such field here; ${advice}`);
+  throw invalid(`${place}.${unknown}`, `unknown field; ${advice}`);
 }
 
 function assertUnique(list: readonly { name: string }[], place: string): void {
   const names = list.map(({ name }) => name);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) throw invalid(`${place}[${twice}]`, "two entries have this name; give one of them another");
+  if (twice !== undefined) throw invalid(`${place}[${twice}]`, "two entries have this name; rename one of them");
 }

@@ -1,6 +1,6 @@
 /**
- * A compiled composition and a claim come in; the bindings that the claim gets go out, complete, with the defaults that the API
- * server would add, or why there is none. Pure.
+ * Composes the bindings of a claim from a compiled composition: complete bindings with the API server's defaults, or the reason why there
+ * is none. Pure.
  */
 import { elementsOf, FieldPath, type Segment } from "../apimachinery/field-path.ts";
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
@@ -18,7 +18,7 @@ import { applyPatch } from "./patches/apply.ts";
 import { assertWithinReach, type WrittenPatch } from "./reach.ts";
 import { assertSameExpressions } from "./templates.ts";
 
-/** A binding as it has to be. */
+/** A composed binding, as it must exist in the cluster. */
 export interface ComposedBinding {
   /** The name of its entry in `bindings`. */
   readonly template: string;
@@ -27,29 +27,29 @@ export interface ComposedBinding {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly spec: JsonObject;
-  /** What patches write that found their fields, as toFieldPath has it. */
+  /** The fields of written patches, as in toFieldPath. */
   readonly patched: readonly string[];
   readonly missing: readonly MissingField[];
 }
 
-/** A field of a claim that a patch reads and that is not there. */
+/** A field of a claim that a patch reads and that is missing. */
 export interface MissingField {
-  /** Of the patch, such as `bindings[s3].patches[2]`. */
+  /** The place of the patch, such as `bindings[s3].patches[2]`. */
   readonly place: string;
-  /** Of the claim. */
+  /** The path in the claim. */
   readonly path: string;
-  /** Of the binding. */
+  /** The path in the binding. */
   readonly toFieldPath: string;
   readonly isRequired: boolean;
-  /** Whether the field of the binding goes with it. */
+  /** Whether the missing field also removes the field of the binding. */
   readonly isRemoved: boolean;
 }
 
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 const MAX_NAME_LENGTH = 253;
-/** The API server takes some 1.5 MB of an object, with its managedFields. */
+/** The API server accepts objects of up to 1.5 MB, including managedFields. */
 const MAX_LENGTH = 1_000_000;
-/** The size is found by writing all of it, so not after each patch. */
+/** Finding the size serializes the whole binding, so it is not checked after each patch. */
 const PATCHES_PER_CHECK = 16;
 const OWN_KEY = /^inlay\.dev\//;
 const SPEC_SCHEMA = BINDING_SCHEMA.properties?.["spec"] ?? {};
@@ -73,7 +73,7 @@ export function composeBinding(
     if (patch.direction !== "FromComposite") continue;
     const outcome = applyPatch(patch, from, made);
     if (++applied % PATCHES_PER_CHECK === 0) assertSmall(made, place);
-    // By the place of each element: later patches may change the fields that a path names it by.
+    // Elements are recorded by index: later patches may change the fields that identify them in a path.
     if (outcome.outcome === "written") written.push({ patch, paths: outcome.paths.map((path) => placed(path, made)) });
     else
       missing.push({
@@ -88,7 +88,7 @@ export function composeBinding(
   assertSameExpressions(base.spec, made, written, place);
   grantNamedSources(made, written, claim, kind);
   assertSmall(made, place);
-  // As the API server has it, which takes null for what is not there.
+  // As the API server stores it, which treats null as missing.
   const spec = withDefaults(SPEC_SCHEMA, fieldsAt(made, "spec")) as JsonObject;
   assertValid(spec, missing, place);
   const metadata = fieldsAt(made, "metadata");
@@ -96,7 +96,7 @@ export function composeBinding(
   if (typeof name !== "string" || name.length > MAX_NAME_LENGTH || !NAME.test(name))
     throw new Problem(
       "InvalidValue",
-      `${place}: the name of the binding is not a DNS name of at most ${MAX_NAME_LENGTH} characters; set metadata.name by a patch`,
+      `${place}: the name of the binding must be a DNS name of at most ${MAX_NAME_LENGTH} characters; set metadata.name by a patch`,
     );
   return {
     template: binding.name,
@@ -111,8 +111,8 @@ export function composeBinding(
 }
 
 /**
- * A source whose name a claim gives is read with a SecretGrant only: the author of the claim may not be allowed to read it, and no
- * policy asks. The same goes for a VaultConnection, which that author may not be allowed to use. The claim itself needs none.
+ * A source whose name comes from a claim needs a SecretGrant: the author of the claim may have no permission to read the source, and no
+ * admission policy checks that. The same applies to VaultConnections. The claim itself needs no grant.
  */
 function grantNamedSources(
   made: JsonObject,
@@ -138,7 +138,7 @@ function grantNamedSources(
 
 const key = (name: string): Segment => ({ kind: "key", key: name });
 
-/** The path with the place of each element in place of what names it, as far as that is there. */
+/** The path with elements by index, as far as they exist. */
 function placed({ segments }: FieldPath, object: JsonObject): FieldPath {
   const found: Segment[] = [];
   for (const segment of segments) {
@@ -159,10 +159,10 @@ function isClaimItself(
   return name === claim.name && (namespace === undefined || namespace === claim.namespace);
 }
 
-/** Many patches may copy the same large field. */
+/** Checked because many patches may copy the same large field. */
 function assertSmall(made: JsonObject, place: string): void {
   const problem = nestsDeeper(made, MAX_VALUE_LEVELS)
-    ? `the binding would nest more than ${MAX_VALUE_LEVELS} levels deep`
+    ? `the binding would have more than ${MAX_VALUE_LEVELS} levels`
     : stringifyJson(made).length > MAX_LENGTH
       ? `the binding would have more than ${MAX_LENGTH} characters`
       : undefined;
@@ -170,20 +170,20 @@ function assertSmall(made: JsonObject, place: string): void {
     throw new Problem("InvalidValue", `${place}: ${problem}; copy smaller fields of the claim`);
 }
 
-/** The API server would refuse the binding for any of these, and quote the value. */
+/** Checked here because the API server's error would quote the value. */
 function assertValid(spec: JsonObject, missing: readonly MissingField[], place: string): void {
   const wrong = attemptSync(() => checkManifest({ spec }, BINDING_SCHEMA, () => undefined));
-  // How a target's value gets another type does not help where a patch gives one.
+  // The advice to set `as` on a target does not apply to a value from a patch.
   const rule =
     wrong instanceof Problem
-      ? wrong.message.replace(/; say as: .*/s, "; change its type by the transform convert")
+      ? wrong.message.replace(/; (?:say|set) as: .*/s, "; change its type by the transform convert")
       : undefined;
   const [required] = missingFields(SPEC_SCHEMA, spec, "spec");
   const [choice] = wrongChoices(SPEC_SCHEMA, spec).map(({ path, rule: of }) => ({ path: `spec.${path}`, of }));
   const lacks = required ?? choice?.path;
   const gone = missing.find(({ toFieldPath: to }) => lacks?.startsWith(to) || (choice && to.startsWith(choice.path)));
   if (rule === undefined && gone !== undefined) {
-    const message = `${gone.place}: the claim has no ${gone.path}, and the binding can't be without it, so it stays as it is or is not made`;
+    const message = `${gone.place}: the claim has no ${gone.path}, which the binding requires, so the binding is not created or changed`;
     throw new Problem("FieldNotFound", message);
   }
   const why =
@@ -193,7 +193,7 @@ function assertValid(spec: JsonObject, missing: readonly MissingField[], place: 
   if (why !== undefined) throw new Problem("InvalidValue", `${place}: ${why}`);
 }
 
-/** Labels or annotations. Those of Inlay itself can't come from a claim. */
+/** Labels or annotations. Those of Inlay can't come from a claim. */
 function textsOf(
   value: JsonValue | undefined,
   base: Readonly<Record<string, string>> = {},
@@ -203,7 +203,7 @@ function textsOf(
   for (const [key, each] of Object.entries(isObject(value ?? null) ? (value as JsonObject) : {})) {
     if (OWN_KEY.test(key) && base[key] !== each) continue;
     if (typeof each !== "string")
-      throw new Problem("InvalidValue", `${place}[${key}] is not a text; change its type by the transform convert`);
+      throw new Problem("InvalidValue", `${place}[${key}] must be a string; change its type by the transform convert`);
     texts[key] = each;
   }
   return texts;

@@ -1,4 +1,4 @@
-/** The metadata of a binding that a composition makes for a claim: labels, annotations and owner. Pure. */
+/** The metadata of a composed binding: labels, annotations and owner. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
 import {
   CLAIM_ANNOTATION,
@@ -10,15 +10,15 @@ import {
 import type { Claim } from "./claim.ts";
 import type { ComposedBinding } from "./compose.ts";
 
-/** What an owner reference says of a claim, and where the claim is. */
+/** The claim in an owner reference, and the claim's namespace. */
 export type ClaimOwner = Pick<Claim, "apiVersion" | "kind" | "namespace" | "name" | "uid">;
 
-/** A binding for a claim. */
+/** A composed binding. */
 export interface MadeBinding {
   readonly namespace: string;
   readonly name: string;
   readonly template: string;
-  /** The claim's own key. */
+  /** The key of the claim. */
   readonly claim: string;
   readonly owner: ClaimOwner;
   readonly labels: Readonly<Record<string, string>>;
@@ -28,14 +28,14 @@ export interface MadeBinding {
 
 type Metadata = SecretBinding["metadata"];
 
-/** What a claim is to its bindings. */
+/** The relation of a binding to its claim. */
 export interface MadeFor {
   readonly composition: string;
   readonly claim: string;
   readonly owner: ClaimOwner;
 }
 
-/** The key of the binding that is to be made. */
+/** The key of the composed binding. */
 export const madeKey = ({ namespace, name }: Pick<MadeBinding, "namespace" | "name">): string => `${namespace}/${name}`;
 
 export function madeBinding(composed: ComposedBinding, { composition, claim, owner }: MadeFor): MadeBinding {
@@ -57,13 +57,13 @@ export function madeBinding(composed: ComposedBinding, { composition, claim, own
   };
 }
 
-/** An owner reference reaches from a namespace into the same one, or into the cluster. */
+/** An owner reference is valid within a namespace, or to a cluster-scoped owner. */
 export const ownersOf = ({ owner, namespace }: MadeBinding) => {
   const { apiVersion, kind, name, uid } = owner;
   return owner.namespace === undefined || owner.namespace === namespace ? [{ apiVersion, kind, name, uid }] : [];
 };
 
-/** The metadata as it has to be, beside what others say there. */
+/** The required metadata, merged with the metadata of other writers. */
 export function metadataOf(made: MadeBinding, present: Partial<Metadata> = {}): Partial<Metadata> {
   const owners = ownersOf(made);
   const others = (present.ownerReferences ?? []).filter(({ uid }) => uid !== made.owner.uid);

@@ -1,4 +1,4 @@
-/** Finds what a claim asks for and a composition says that it does not support. Pure. */
+/** Finds requests of a claim that the composition declares as not supported. Pure. */
 import type { CompositionSpec } from "../api/composition.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
@@ -11,18 +11,18 @@ import type { ConcretePath } from "./patches/path.ts";
 import { checkPattern, Matcher } from "./patches/patterns.ts";
 
 export interface NotSupportedRule {
-  /** Where it is in the composition, such as `notSupported[2]`. */
+  /** Its place in the composition, such as `notSupported[2]`. */
   readonly place: string;
   readonly reads: ConcretePath;
   readonly message: string;
-  /** Regular expressions: refused if the text of the field matches this one, or does not match that one. */
+  /** Regular expressions: the rule applies if the text of the field matches `matches`, or does not match `doesNotMatch`. */
   readonly matches: string | undefined;
   readonly unless: string | undefined;
 }
 
 const NAME = "fromFieldPath";
 const EXAMPLE = "the path of a field of the claim, such as spec.host";
-const ADVICE = "which can't be read; name one element, or the whole list";
+const ADVICE = "which can't be read here; name one element, or the whole list";
 
 type Rules = NonNullable<CompositionSpec["notSupported"]>;
 
@@ -40,7 +40,7 @@ export function compileNotSupported(rules: Rules | undefined, kind: ClaimKind): 
   });
 }
 
-/** Throws Problem("NotSupported") for the first rule that refuses the claim. */
+/** Throws Problem("NotSupported") for the first rule that applies to the claim. */
 export function assertSupported(rules: readonly NotSupportedRule[], claim: JsonObject): void {
   for (const { place, reads, message, matches, unless } of rules) {
     const value = attemptSync(() => getField(claim, reads.segments));

@@ -1,4 +1,4 @@
-/** With `reach: ClaimNamespace`, a claim writes no other namespace than its own into a binding. Pure. */
+/** Checks `reach: ClaimNamespace`: a claim may write no other namespace than its own into a binding. Pure. */
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
@@ -6,30 +6,30 @@ import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { CompiledPatch } from "./patches/compile.ts";
 
-/** A patch that found its field, and where it wrote. */
+/** An applied patch, and the fields that it wrote. */
 export interface WrittenPatch {
   readonly patch: CompiledPatch;
   readonly paths: readonly FieldPath[];
 }
 
-/** A field of a binding that names namespaces, and what it says. */
+/** A field of a binding that names namespaces, and its value. */
 interface NamespaceField {
   path: FieldPath;
   value: JsonValue;
 }
 
-/** Throws Problem("OutOfReach") if a patch wrote a namespace other than `home`, that of the claim. */
+/** Throws Problem("OutOfReach") if a patch wrote another namespace than `home`, the claim's. */
 export function assertWithinReach(made: JsonObject, written: readonly WrittenPatch[], home: string | undefined): void {
   const fields = [...namespaceFields(made, new FieldPath([]))];
   for (const { patch, paths } of written)
     for (const { path, value } of fields) {
       if (value === home || !paths.some((each) => mayOverlap(each, path))) continue;
-      const message = `${patch.place}: it writes ${path}, which is not the namespace of the claim; the composition has reach: ClaimNamespace`;
+      const message = `${patch.place}: ${path} must be the namespace of the claim, because the composition has reach: ClaimNamespace`;
       throw new Problem("OutOfReach", message);
     }
 }
 
-/** All fields below an object that are called `namespace` or `namespaceSelector`, and what chooses targets of the kind Namespace. */
+/** All fields with the name `namespace` or `namespaceSelector`, and the selectors of targets of the kind Namespace. */
 function* namespaceFields(value: JsonValue, at: FieldPath): Generator<NamespaceField> {
   if (Array.isArray(value)) {
     for (const [index, each] of value.entries()) yield* namespaceFields(each, at.with({ kind: "index", index }));
@@ -41,7 +41,7 @@ function* namespaceFields(value: JsonValue, at: FieldPath): Generator<NamespaceF
     const isOfNamespace = value["kind"] === "Namespace" && value["apiVersion"] === "v1";
     const isChoice = isOfNamespace && (key === "name" || key === "selector");
     if (key === "namespace" || key === "namespaceSelector" || isChoice) yield { path, value: each };
-    // Labels and manifests have keys of their own.
+    // Labels and manifests have arbitrary keys.
     else if (key !== "manifest" && key !== "metadata") yield* namespaceFields(each, path);
   }
 }

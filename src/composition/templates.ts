@@ -1,4 +1,4 @@
-/** Keeps the expressions of a template what the composition's author wrote: a claim may give texts, not expressions. Pure. */
+/** Checks that the expressions of a template come from the composition: a claim may provide texts, but no expressions. Pure. */
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { at, listAt } from "../apimachinery/fields.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
@@ -9,9 +9,9 @@ import type { WrittenPatch } from "./reach.ts";
 const EXPRESSION = /\{\{[\s\S]*?\}\}+/g;
 
 /**
- * Throws Problem("InvalidValue") if a template of the binding has an expression that neither the same template of the base has, nor a
- * constant of a patch that writes it. Otherwise the author of a claim could read other keys of a source than the composition does,
- * or have one written where the composition does not write it.
+ * Throws Problem("InvalidValue") if a template of the binding has an expression that is neither in the same template of the base, nor in a
+ * constant of a patch that writes it. Otherwise the author of a claim could read other keys of a source, or have them written elsewhere,
+ * than the composition does.
  */
 export function assertSameExpressions(
   base: JsonObject,
@@ -27,12 +27,12 @@ export function assertSameExpressions(
     const isKnown = (expression: string) => known.some((each) => each.includes(expression));
     const rest = template.replace(EXPRESSION, (expression) => (isKnown(expression) ? " " : expression));
     if (!rest.includes("{{")) continue;
-    const message = `${place}: spec.${path} has an expression in {{ }} that a claim gives; only the composition may, so escape or refuse braces by a transform`;
+    const message = `${place}: spec.${path} has an expression in {{ }} from a claim, which only the composition may contain; escape or refuse braces by a transform`;
     throw new Problem("InvalidValue", message);
   }
 }
 
-/** The templates of a binding's spec, by their paths. */
+/** The templates in a binding's spec, by path. */
 function templatesIn(spec: JsonObject): Map<string, string> {
   const found = new Map<string, string>();
   for (const [target, each] of listAt(spec, "targets").entries())

@@ -1,4 +1,4 @@
-/** The bindings that a claim has come in, and the fields of the claim that patches write go out. Pure. */
+/** Computes the fields of a claim that patches write from its bindings. Pure. */
 import { at, fieldsAt, listAt, pickFields } from "../apimachinery/fields.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
@@ -8,14 +8,17 @@ import type { CompiledBinding, CompiledComposition } from "./compile.ts";
 import { applyPatch } from "./patches/apply.ts";
 
 export interface WriteBack {
-  /** All that the patches write of the claim, and what is there already where a patch finds nothing to write. */
+  /** All fields of the claim that patches write, with their present values where a patch has nothing to write. */
   readonly fields: JsonObject;
-  /** Whether the claim has all of that. */
+  /** Whether the claim has all these values already. */
   readonly isSame: boolean;
   readonly problems: readonly Problem[];
 }
 
-/** `made` are the bindings that exist, and `failed` says why others could not be made or updated, by the names of their entries. */
+/**
+ * `made` are the existing bindings. `failed` contains the reasons why others could not be created or updated, by the names of their
+ * entries.
+ */
 export function writeBack(
   { bindings, writes }: CompiledComposition,
   made: ReadonlyMap<string, object>,
@@ -34,12 +37,12 @@ export function writeBack(
     if (binding === undefined) continue;
     for (const patch of patches) {
       if (patch.direction !== "ToComposite") continue;
-      // A patch that fails may have changed a part.
+      // A failing patch may have changed a part.
       const changed = structuredClone(fields);
       const outcome = attemptSync(() => applyPatch(patch, binding as JsonObject, changed));
       if (outcome instanceof Problem) problems.push(outcome);
       else if (outcome.outcome === "written") fields = changed;
-      // What was not made lacks most fields, and why is known already.
+      // A binding that was not created lacks most fields, for a reason that is already known.
       else if (patch.isRequired && problem === undefined)
         problems.push(new Problem("FieldNotFound", `${patch.place}: the binding has no ${outcome.path} yet`));
     }
@@ -48,8 +51,8 @@ export function writeBack(
 }
 
 /**
- * What patches see of a binding that could not be made or updated: the binding as it is, with the problem in its conditions. They date
- * from the last condition of the binding, or the creation of the claim, so that a restart of the controller changes nothing.
+ * The binding for patches if it could not be created or updated: its present state, with the problem as its conditions. The time is that of
+ * the binding's last condition, or the creation of the claim, so that a restart of the controller changes nothing.
  */
 function failedBinding(
   { base }: CompiledBinding,

@@ -1,6 +1,6 @@
 /**
- * Makes, corrects and deletes the bindings that a controller generates in a namespace, such as those for Reloader's annotations,
- * and says when to look again. A binding that is as it has to be costs no request.
+ * Creates, corrects and deletes the bindings that a controller generates, such as those for Reloader's annotations. A binding
+ * that needs no change costs no request.
  */
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { sameJson, stringifyJson } from "../apimachinery/json.ts";
@@ -18,7 +18,7 @@ import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { soonest } from "../workqueue/soonest.ts";
 import type { WorkResult } from "../workqueue/work-queue.ts";
 
-/** The object that a binding is generated for. `namespace` is absent for one that belongs to the cluster. */
+/** The object that a binding is generated for. `namespace` is absent for a cluster-scoped object. */
 export interface Owner {
   apiVersion: string;
   kind: string;
@@ -27,7 +27,7 @@ export interface Owner {
   uid: string;
 }
 
-/** A binding as it has to be. */
+/** A binding as its generator wants it. */
 export interface GeneratedBinding {
   namespace: string;
   name: string;
@@ -37,22 +37,22 @@ export interface GeneratedBinding {
 
 type Metadata = SecretBinding["metadata"];
 
-/** What is particular to the controller that generates bindings. */
+/** The parts that differ between the controllers that generate bindings. */
 export interface Generator<G extends GeneratedBinding> {
-  /** As whom they are written. */
+  /** The account that writes the bindings. */
   identity: Identity;
   fieldManager: string;
-  /** What they are made of, for messages, such as `Reloader's annotations`. */
+  /** Where the bindings come from, for messages, such as `Reloader's annotations`. */
   origin: string;
-  /** Whether it is someone else's, although it has the name of a generated one. */
+  /** Whether another user created the binding, although it has the name of a generated one. */
   isOthers(binding: SecretBinding): boolean;
-  /** Whether the binding is `desired`, or has one of the specs that the API server keeps in place of it. */
+  /** Whether the binding is `desired`, or has one of the specs that the API server stores in place of it. */
   matches(binding: SecretBinding, desired: G, kept: G["spec"][]): boolean;
-  /** Whether it has to be deleted, and generated again after that: a change is not enough. */
+  /** Whether it must be deleted and created again, because an update is not enough. */
   isReplaced(binding: SecretBinding, desired: G): boolean;
-  /** The metadata as it has to be, beside what others say there. */
+  /** The wanted metadata, with what others have set there. */
   metadataOf(desired: G, present?: Partial<Metadata>): Partial<Metadata>;
-  /** What a binding that could not be written means to its owner. */
+  /** For messages: what the failure to write a binding means for its owner. */
   consequence: string;
 }
 
@@ -70,29 +70,32 @@ export class GeneratedBindings<G extends GeneratedBinding> {
   readonly #services: GeneratedBindingServices;
   readonly #generator: Generator<G>;
   readonly #unchanged: (key: string) => void;
-  /** By the uid of a binding that we wrote, and that the API server keeps otherwise: what was written, and what became of it. */
+  /** By the uid of a binding that the API server stores differently: what was written, and what was stored. */
   readonly #kept = new Map<string, { written: G["spec"]; kept: G["spec"][] }>();
-  /** By the uid of a binding that we wrote: the version that we replaced last. Watches may show that one for a moment longer. */
+  /** By the uid of a written binding: the version that was replaced last. Watches may show that version for a moment longer. */
   readonly #replaced = new Map<string, string | undefined>();
-  /** The keys of the caller that are being synced, or will be at once since a binding has changed meanwhile. */
+  /** The caller's keys that are being synced, or will be at once because a binding has changed meanwhile. */
   readonly #syncing = new Set<string>();
-  /** By the caller's key, and there by the key of each binding that could not be made, why. */
+  /** By the caller's key and the name of the binding: why it could not be written. */
   readonly #failures = new Map<string, ReadonlyMap<string, Problem>>();
 
-  /** `unchanged` is called with the key of a binding that was written and that no watch may show as changed. */
+  /** `unchanged` is called with the key of a binding that was written without a change that a watch shows. */
   constructor(services: GeneratedBindingServices, generator: Generator<G>, unchanged: (key: string) => void) {
     this.#services = services;
     this.#generator = generator;
     this.#unchanged = unchanged;
   }
 
-  /** Another version's CRD has other defaults, and a webhook may have its own: what became of our own write counts too. */
+  /**
+   * The defaults of another version's CRD, or a webhook, may change what was written: the stored form of an own write counts as
+   * generated.
+   */
   isAsGenerated(binding: SecretBinding, desired: G): boolean {
     const { written, kept = [] } = this.#kept.get(binding.metadata.uid) ?? {};
     return this.#generator.matches(binding, desired, sameJson(written, desired.spec) ? kept : []);
   }
 
-  /** Whether a binding of the caller's key that is not as generated is about to be, and a watch will show it. */
+  /** Whether a binding that differs from the generated one is about to be corrected, and a watch will show that. */
   isUnderWay(key: string, { metadata: { uid, resourceVersion } }: SecretBinding): boolean {
     return this.#syncing.has(key) || (this.#replaced.has(uid) && this.#replaced.get(uid) === resourceVersion);
   }
@@ -103,8 +106,8 @@ export class GeneratedBindings<G extends GeneratedBinding> {
   }
 
   /**
-   * Deletes `obsolete` bindings, and makes and corrects those that are `desired`. `find` returns the binding of that name, if
-   * there is one. `key` is of the caller's own: what it said of its bindings before is replaced.
+   * Deletes the `obsolete` bindings, and creates or corrects the `desired` ones. `find` returns the existing binding of that
+   * name, if any. Failures are kept by the caller's `key` until its next sync.
    */
   async sync(
     key: string,
@@ -129,7 +132,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     find: (desired: G) => SecretBinding | undefined,
   ): Promise<WorkResult> {
     const failures = new Map<string, Problem>();
-    // Where a quota is used up, only deletions make room. One that fails keeps nothing else back.
+    // If a quota is used up, only deletions free it. A failed deletion does not keep the writes back.
     const [deleted] = await Promise.allSettled([mapConcurrent(obsolete, (each) => this.#delete(each))]);
     const before = this.failuresOf(key);
     const [written] = await Promise.allSettled([
@@ -142,7 +145,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     return soonest([...deleted.value, ...written.value]);
   }
 
-  /** Why bindings could not be made or corrected the last time, by their names. */
+  /** Why bindings could not be created or corrected at the last sync, by their names. */
   failuresOf(key: string): ReadonlyMap<string, Problem> {
     return this.#failures.get(key) ?? new Map();
   }
@@ -191,7 +194,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
       client.replace(identity, ref, { ...present, metadata, spec }, fieldManager).then((now) => {
         contention.wrote(contender, revision);
         const { uid, resourceVersion } = present.metadata;
-        // Else no watch shows it.
+        // If the version is the same, no watch shows the write.
         if (now.metadata.resourceVersion !== resourceVersion) this.#replaced.set(uid, resourceVersion);
         this.#keep(present, now, desired);
       }),
@@ -200,19 +203,19 @@ export class GeneratedBindings<G extends GeneratedBinding> {
 
   #keep(before: SecretBinding, now: SecretBinding, desired: G): void {
     const { uid, resourceVersion } = now.metadata;
-    // While one CRD replaces another, watches may show the same version with the former one's defaults.
+    // While one CRD replaces another, watches may show the same version with the former CRD's defaults.
     const same = before.metadata.resourceVersion === resourceVersion ? [before.spec] : [];
     const kept = [now.spec, ...same].filter((spec) => !sameJson(spec, desired.spec));
     if (kept.length === 0) this.#kept.delete(uid);
     else this.#kept.set(uid, { written: desired.spec, kept });
     const binding = bindingKey(now);
-    const what = `is not kept as it was made of ${this.#generator.origin}, and does nothing; a webhook may change it`;
+    const what = `the API server did not store the binding as generated from ${this.#generator.origin}, so it has no effect; check for a webhook that changes it`;
     // If the write changed nothing, no watch shows it.
     if (this.isAsGenerated(now, desired)) this.#unchanged(binding);
     else this.#services.log.warn({ binding }, what);
   }
 
-  /** Once for each binding that can't be made. */
+  /** Records one event for each binding and message. */
   #report(
     { name: binding, owner }: G,
     problem: Problem,
@@ -220,7 +223,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     failures: Map<string, Problem>,
   ): void {
     const { namespace, name, uid } = owner;
-    const note = `binding ${binding} could not be made, ${this.#generator.consequence}: ${problem.message}`;
+    const note = `binding ${binding} could not be written, ${this.#generator.consequence}: ${problem.message}`;
     if (before.get(binding)?.message !== problem.message)
       this.#services.events.recordOn(
         { ...owner, metadata: { name, uid, ...(namespace && { namespace }) } },
@@ -239,7 +242,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
 
 const isGoing = ({ metadata }: SecretBinding) => metadata.deletionTimestamp !== undefined;
 
-/** Requeues where the binding has changed since it was read. */
+/** Requeues if the binding has changed since it was read. */
 async function written(write: Promise<unknown>): Promise<WorkResult> {
   try {
     await write;

@@ -1,4 +1,4 @@
-/** Writes what Inlay says on an object of one of its own kinds: the status, the finalizer, and an event when it stops being ready. */
+/** Writes the status and the finalizer of Inlay's own kinds, and records an event when an object stops being ready. */
 import type { Condition } from "../api/binding.ts";
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { apiVersionOf, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
@@ -18,16 +18,16 @@ interface StatusObject {
 
 type StatusOf<T extends StatusObject> = NonNullable<T["status"]>;
 
-/** What is particular to a kind. `S` is an object as the API server stores it, `T` as the controller works with it. */
+/** The parts that differ between kinds. `S` is an object as the API server stores it, `T` as the controller uses it. */
 interface StatusKind<T extends StatusObject, S extends object> {
   resource: Resource;
-  /** Undefined for a kind of which nothing has to be undone. */
+  /** Undefined for a kind that needs no cleanup. */
   finalizer?: string;
-  /** What an object is called in log lines, such as `binding`. */
+  /** The name of an object in log lines, such as `binding`. */
   logKey: string;
   isSame(before: StatusOf<T> | undefined, status: StatusOf<T>): boolean;
   encode(object: T, status: StatusOf<T>): S;
-  /** Takes the API server's answer to a write, for the store and for the caller. */
+  /** Passes the API server's answer to the store. Returns it for the caller. */
   wrote(answer: S): T;
 }
 
@@ -46,7 +46,7 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     this.#kind = kind;
   }
 
-  /** Writes nothing when the status is the same. Returns the object as it is then. */
+  /** Writes nothing if the status is the same. Returns the object as stored afterwards. */
   async writeStatus(object: T, status: StatusOf<T>): Promise<T> {
     const { isSame, encode, wrote } = this.#kind;
     if (isSame(object.status, status)) return object;
@@ -55,7 +55,9 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     return wrote(await client.replaceStatus(CONTROLLER, this.#refOf(object), stored, CONTROLLER_MANAGER));
   }
 
-  /** Records a warning when the first condition becomes False, or False for another reason. `object` is as it was before. */
+  /**
+   * Records a warning when the first condition becomes False, or its reason or message changes. `object` is the one from before.
+   */
   recordEvent(object: T, status: StatusOf<T>): void {
     const { events, log } = this.#services;
     const { resource, logKey } = this.#kind;
@@ -72,7 +74,7 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     log.warn({ [logKey]: objectKey(namespace, name), reason: now.reason }, now.message);
   }
 
-  /** Adds or removes the finalizer. Returns the object as it is then. */
+  /** Adds or removes the finalizer. Returns the object as stored afterwards. */
   async setFinalizer(object: T, isWanted: boolean): Promise<T> {
     const { finalizer, wrote } = this.#kind;
     const finalizers = object.metadata.finalizers ?? [];
@@ -85,7 +87,7 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     return wrote(await client.mergePatch<S>(CONTROLLER, this.#refOf(object), patch, CONTROLLER_MANAGER));
   }
 
-  /** Removes the finalizer of an object that is being deleted, and may be gone already. */
+  /** Removes the finalizer of an object that is being deleted and may be gone already. */
   async removeFinalizer(object: T): Promise<void> {
     try {
       await this.setFinalizer(object, false);

@@ -1,6 +1,6 @@
 /**
- * Finds the first thing that keeps a binding from what it says, with the command that fixes it. What the controller says goes
- * first; where it has not looked yet, what was seen here counts. Pure.
+ * Finds the first thing that keeps a binding from its desired state, with the command that fixes it. The controller's conditions decide; if
+ * they are older than the spec, the observations of this command decide. Pure.
  */
 import { MAX_MESSAGE_LENGTH } from "../api/verdict.ts";
 import { describeObject } from "../apimachinery/objects.ts";
@@ -14,40 +14,42 @@ type Facts = Omit<Explanation, "advice">;
 
 export function adviceFor(facts: Facts): Advice {
   const { namespace, name, generation, observedGeneration, suspended, deleting } = facts.binding;
-  const isLookedAt = observedGeneration !== undefined && observedGeneration === generation;
+  const isCurrent = observedGeneration !== undefined && observedGeneration === generation;
   const inWay = facts.conditions.filter(({ status }) => status !== "True");
   if (suspended && !deleting) {
     const command = `kubectl patch secretbinding ${name} -n ${namespace} --type merge -p '{"spec":{"suspend":false}}'`;
     return { reason: "Suspended", message: "spec.suspend is true, so nothing is written or released", command };
   }
   const all = ["Ready", "RolledOut"].flatMap((type) => inWay.filter((condition) => condition.type === type));
-  // A target that waits for the rollout needs nothing but the end of the rollout.
+  // A target that waits for the rollout needs nothing else, so other causes come first.
   const failing = all.find(({ reason }) => reason !== "RolloutPending") ?? all[0];
-  if (isLookedAt && failing !== undefined) return withCommand(failing.reason, failing.message);
-  if (isLookedAt && !deleting) return { reason: "Synced", message: "nothing: all is as the binding says" };
+  if (isCurrent && failing !== undefined) return withCommand(failing.reason, failing.message);
+  if (isCurrent && !deleting) return { reason: "Synced", message: "nothing, the binding is in sync" };
   const [found] = findings(facts);
   if (found !== undefined) return found;
-  const what = deleting ? "waits for the controller to release it" : "was not looked at by the controller as it is now";
+  const what = deleting
+    ? "is being deleted, and the controller has not released its fields"
+    : "has changes that the controller has not reconciled";
   return {
     reason: "NotObserved",
-    message: `the binding ${what}; see that it runs`,
+    message: `the binding ${what}; check that the controller runs with:`,
     command: "kubectl get pods -n inlay-system -l app.kubernetes.io/name=inlay",
   };
 }
 
-/** Takes the command, with which a message of Inlay's ends, apart from what it says. A command that was cut off is none. */
+/** Separates the command at the end of a message from its text. A truncated command is dropped. */
 export function withCommand(reason: string, message: string): Advice {
   const [, says, command, others] =
     /^(.*?) with: ((?:kubectl|echo) .+?)(?:; (the same for .+?))?(?: \(and \d+ more, see status\.targets\))?$/s.exec(
       message,
     ) ?? [];
-  // What follows the command was cut off, if anything.
+  // The end of a long message may be truncated, and with it the command.
   const isWhole = others !== undefined || message.length < MAX_MESSAGE_LENGTH;
   if (says === undefined || command === undefined || !isWhole) return { reason, message };
   return { reason, message: `${says}${others === undefined ? "" : ` (${others})`} with:`, command };
 }
 
-/** A source that may be missing needs its VaultConnection all the same: only Vault knows what is there. */
+/** An optional source needs its VaultConnection too: only Vault knows whether the source exists. */
 function connectionFindings(
   state: SourceExplanation["state"],
   { ready }: NonNullable<SourceExplanation["vault"]>,
@@ -59,7 +61,7 @@ function connectionFindings(
   return [{ ...advice, message: `${what} is not ready: ${advice.message}` }];
 }
 
-/** In the order in which the controller comes to them. */
+/** In the order in which the controller checks them. */
 function findings({ binding, account, sources, targets }: Facts): Advice[] {
   const missing = account.state === "NotFound" ? [account.name.split("/").at(-1) ?? ""] : [];
   return [
@@ -70,7 +72,7 @@ function findings({ binding, account, sources, targets }: Facts): Advice[] {
     ...sources.flatMap((source): Advice[] => {
       const what = describeObject(source.kind, source.namespace, source.name);
       if (source.grants?.state === "NotFound") {
-        const message = `no SecretGrant in namespace ${source.namespace} lets this binding ${verbFor(source)} ${what}`;
+        const message = `no SecretGrant in namespace ${source.namespace} permits this binding to ${verbFor(source)} ${what}`;
         return [{ reason: "NotGranted", message }];
       }
       if (source.vault !== undefined) return connectionFindings(source.state, source.vault, what);

@@ -1,6 +1,6 @@
 /**
- * Finds the Secrets and ConfigMaps that bindings with a rollout write. Pods that refer to such a copy take values of the sources
- * that are behind it.
+ * Finds the Secrets and ConfigMaps that bindings with a rollout write. Pods that refer to such a copy depend on the source values of the
+ * copy.
  */
 import { isAfterRollout, type SecretBinding, type Target } from "../api/binding.ts";
 import { digestParts, groupsOf } from "../api/rollout.ts";
@@ -14,18 +14,18 @@ import { sourcesAt, type Traced } from "./trace-result.ts";
 export interface Copy {
   binding: SecretBinding;
   object: Traced;
-  /** The values of sources that are behind its keys. */
+  /** The source values of each of its keys. */
   uses: UsesOfKeys;
-  /** The binding restarts the consumers of what it writes. */
+  /** The binding restarts the consumers of its targets. */
   isConsumed: boolean;
 }
 
-/** How pods refer to an object, and the keys that they name in this way; all of them if undefined. */
+/** How a pod refers to an object, and which keys it names this way; all keys if undefined. */
 export type Reference = Pick<PodReference, "by" | "keys">;
 
 const KINDS = ["Secret", "ConfigMap"] as const;
 
-/** Loads the template engine only if a binding writes such an object: most don't. */
+/** Loads the template engine only if a binding writes such an object, which is rare. */
 export async function copiesOf(bindings: readonly SecretBinding[]): Promise<Copy[]> {
   const writing = bindings.filter(({ spec }) => spec.rollout && spec.targets.some((target) => kindOf(target)));
   if (writing.length === 0) return [];
@@ -33,7 +33,7 @@ export async function copiesOf(bindings: readonly SecretBinding[]): Promise<Copy
   return writing.flatMap((binding) => copiesBy(binding, writtenUses));
 }
 
-/** By the records in status, which name the objects in all namespaces that a selector matches. */
+/** Uses the records in status, which also name objects in namespaces that a selector matches. */
 function copiesBy(binding: SecretBinding, usesOf: typeof writtenUses): Copy[] {
   const { metadata, spec, status } = binding;
   const sources = parseSources(binding);
@@ -42,7 +42,7 @@ function copiesBy(binding: SecretBinding, usesOf: typeof writtenUses): Copy[] {
   const found = new Map<string, Copy>();
   for (const target of spec.targets) {
     const kind = kindOf(target);
-    // A value that is written after the rollout restarts nothing.
+    // A target that is written after the rollout restarts nothing.
     if (kind === undefined || isAfterRollout(target)) continue;
     const uses = usesOf(sources, target);
     for (const { namespace = metadata.namespace as string, name } of status?.targets?.filter(
@@ -59,7 +59,7 @@ const kindOf = (target: Target) => KINDS.find((kind) => isSameKind(target, { api
 
 export const idOf = ({ kind, namespace, name }: Traced): string => `${namespace}/${kind}/${name}`;
 
-/** The copies of values of an object that workloads restart for, by the ids of their objects. Several bindings may write one. */
+/** The copies of an object for which bindings restart workloads, by the ids of the copies. Several bindings may write one copy. */
 export function consumedCopies(copies: readonly Copy[], source: Traced): Map<string, [Copy, ...Copy[]]> {
   const found = new Map<string, [Copy, ...Copy[]]>();
   for (const copy of copies) {
@@ -73,11 +73,11 @@ export function consumedCopies(copies: readonly Copy[], source: Traced): Map<str
   return found;
 }
 
-/** The names of the sources that are behind some keys of a copy; behind all of them where `keys` is undefined. */
+/** The names of the sources of some keys of a copy; of all keys if `keys` is undefined. */
 export const sourcesBehind = ({ uses }: Copy, keys?: readonly string[]): string[] =>
   uses(keys).map((use) => digestParts(use).source);
 
-/** The keys of a source that are behind what pods take of a copy, or `*` for all of them. */
+/** The keys of a source that pods use through a copy, or `*` for all of them. */
 export function keysBehind({ binding, uses }: Copy, source: Traced, references: readonly Reference[]): string[] {
   const names = sourcesAt(binding, source);
   const taken = references.flatMap(({ keys }) => uses(keys)).map(digestParts);

@@ -1,4 +1,4 @@
-/** The name of a binding comes in, an Explanation of it goes out: everything that it names is looked at, side by side. */
+/** Builds the Explanation of a binding: reads all objects that it names, in parallel. */
 
 import type { SecretBinding, StoredBinding } from "../api/binding.ts";
 import { composedFrom } from "../api/composed.ts";
@@ -16,13 +16,13 @@ import { lookAtTargets } from "./targets.ts";
 import { readerOfTemplates, type Tools } from "./tools.ts";
 
 const MAX_EVENTS = 5;
-/** Which namespace that is, the installation knows. */
+/** Only the configuration knows the name of that namespace. */
 const OF_INSTALLATION = {
   state: "Unreadable" as const,
-  message: "of Inlay's own namespace, for the annotations of Reloader on the workload",
+  message: "an account of Inlay's own namespace, used for workloads with Reloader annotations",
 };
 
-/** Throws Error where there is no such binding, or the user may not see it. */
+/** Throws Error if there is no such binding, or the user may not read it. */
 export async function explain(tools: Tools, namespace: string, name: string): Promise<Explanation> {
   const binding = await bindingOf(tools, namespace, name);
   const { metadata, spec, status } = binding;
@@ -63,7 +63,7 @@ async function bindingOf({ reader }: Tools, namespace: string, name: string): Pr
   const reading = await reader.get(ref, (object) => asRecorded(object as unknown as StoredBinding), "whole");
   if (reading.state === "Found") return reading.it;
   if (reading.state === "Unreadable") throw new Error(reading.message);
-  const message = `there is no SecretBinding ${namespace}/${name}; see which there are with: kubectl get secretbindings -A`;
+  const message = `there is no SecretBinding ${namespace}/${name}; list all with: kubectl get secretbindings -A`;
   throw new Error(message);
 }
 

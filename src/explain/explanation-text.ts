@@ -1,4 +1,4 @@
-/** Prints an Explanation for people, line by line. Pure. */
+/** Prints an Explanation as text. Pure. */
 import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject } from "../apimachinery/objects.ts";
 import { verbFor } from "../sources/grant-rules.ts";
@@ -13,17 +13,17 @@ import type {
 } from "./explanation.ts";
 import { ageOf, fold, plain, section, table } from "./text.ts";
 
-/** How many workloads of a rollout are shown: those first that something is the matter with. */
+/** How many workloads of a rollout are shown. Those with problems come first. */
 const MAX_WORKLOADS = 20;
 const MAX_NAMESPACES = 10;
 
 export function explanationText(explanation: Explanation, now: number): string[] {
   const { binding, account, sources, targets, rollout, conditions, events, eventsUnreadable, advice } = explanation;
   const ready = conditions.find(({ type }) => type === "Ready");
-  const state = ready === undefined ? "not looked at yet" : `Ready ${ready.status}, ${ready.reason}`;
+  const state = ready === undefined ? "not reconciled yet" : `Ready ${ready.status}, ${ready.reason}`;
   const more: string[] = [binding.suspended ? "suspended" : [], binding.deleting ? "being deleted" : []].flat();
   const { composition, claim } = binding.madeBy ?? {};
-  if (composition !== undefined) more.push(`made by BindingComposition ${composition} for ${claim}`);
+  if (composition !== undefined) more.push(`composed by BindingComposition ${composition} for ${claim}`);
   const conditionRows = conditions.map((each) => {
     const { type, status, reason, lastTransitionTime, message } = each;
     return [type, status, reason, ageOf(lastTransitionTime, now), message];
@@ -38,7 +38,7 @@ export function explanationText(explanation: Explanation, now: number): string[]
     ...(rollout === undefined ? [] : section("ROLLOUT", rolloutLines(rollout, now))),
     ...section("CONDITIONS", table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], conditionRows)),
     ...section("EVENTS", eventsUnreadable ? [eventsUnreadable] : eventLines),
-    // A command stays in one line, to be copied.
+    // A command stays on one line, so that it can be copied.
     ...section("WHAT TO DO", [
       ...fold(advice.reason === "Synced" ? advice.message : `${advice.reason}: ${advice.message}`),
       ...(advice.command === undefined ? [] : [plain(advice.command)]),
@@ -47,20 +47,20 @@ export function explanationText(explanation: Explanation, now: number): string[]
 }
 
 function seenText({ state, message }: ReadState): string {
-  return state === "Found" ? "found" : state === "NotFound" ? "not found" : (message ?? "can't be seen");
+  return state === "Found" ? "found" : state === "NotFound" ? "not found" : (message ?? "can't be read");
 }
 
 function sourceRows(explanation: SourceExplanation) {
   const { source, kind, namespace, name, optional, resourceVersion, uses, grants, vault, ...seen } = explanation;
   const used = uses.map(({ key, present }) => {
     const what = useInWords(key);
-    return present === false ? `${what} (not there)` : present === undefined ? `${what} (unknown)` : what;
+    return present === false ? `${what} (missing)` : present === undefined ? `${what} (unknown)` : what;
   });
   const version = resourceVersion ?? `${seenText(seen)}${optional && seen.state === "NotFound" ? ", optional" : ""}`;
   const granted =
     grants?.state === "Found"
       ? [`granted by ${grants.names.join(", ")}`, grants.message ?? []].flat().join(", ")
-      : (grants?.message ?? `no SecretGrant there lets this binding ${verbFor({ kind })} it`);
+      : (grants?.message ?? `no SecretGrant there permits this binding to ${verbFor({ kind })} it`);
   return [
     [source, describeObject(kind, namespace, name), version, used.length === 0 ? "nothing" : used.join(", ")],
     ...(vault === undefined ? [] : vaultLines(vault).map((line) => ["", line, "", ""])),
@@ -84,7 +84,7 @@ function targetHeading({
   when,
   objects: [first],
 }: TargetExplanation): string {
-  const made = adopts === undefined ? "made by this binding" : `made or adopted (${adopts}) by this binding`;
+  const made = adopts === undefined ? "created by this binding" : `created or adopted (${adopts}) by this binding`;
   const how = [
     selects ? "selected" : [],
     creates ? made : [],
@@ -102,7 +102,7 @@ function targetLines({ kind, selects, fields, objects, more, message }: TargetEx
       objectLines(object, from, selects ? `${describeObject(kind, object.namespace, object.name)}: ` : ""),
     ),
     ...(selects && objects.length === 0 && message === undefined
-      ? ["nothing is selected, by the binding's status"]
+      ? ["the status of the binding lists no selected object"]
       : []),
     ...(more > 0 ? [`and ${more} more, see status.targets`] : []),
   ];
@@ -118,9 +118,9 @@ function objectLines(object: ObjectExplanation, from: ReadonlyMap<string, string
     path,
     from.get(path) ?? "",
     held ? "yes" : "no",
-    managers === undefined ? "unknown" : managers.length === 0 ? "nobody" : managers.join(", "),
+    managers === undefined ? "unknown" : managers.length === 0 ? "none" : managers.join(", "),
   ]);
-  return [...fold(subject + state.join("; ")), ...table(["FIELD", "FROM", "HELD", "MANAGERS"], rows)];
+  return [...fold(subject + state.join("; ")), ...table(["FIELD", "FROM", "OWNED", "MANAGERS"], rows)];
 }
 
 function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
@@ -130,10 +130,10 @@ function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
   const baseline = revision === undefined ? "no baseline yet" : `baseline: revision ${revision}, of ${tracked}`;
   const progress =
     pending === undefined
-      ? "nothing waits to be restarted"
+      ? "no restart is pending"
       : `pending for ${ageOf(pending.firstChangeTime, now)}: ${pending.reason}: ${pending.message}`;
   const { workloads = [] } = pending ?? {};
-  const rows = mostTelling(workloads).map((workload) => {
+  const rows = mostRelevant(workloads).map((workload) => {
     const { kind, namespace, name, step = "", state, restartTime: since, message = "" } = workload;
     return [describeObject(kind, namespace, name), step, state, ageOf(since, now), message];
   });
@@ -144,7 +144,7 @@ function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
     ...fold(last === undefined ? baseline : `${baseline}; the last rollout began ${ageOf(last, now)} ago`),
     ...fold(progress),
     ...(unknown.length > 0
-      ? fold(`the workloads of these namespaces are not known: ${firstOf(unknown, MAX_NAMESPACES)}`)
+      ? fold(`the workloads in these namespaces are unknown: ${firstOf(unknown, MAX_NAMESPACES)}`)
       : []),
     ...table(["WORKLOAD", "STEP", "STATE", "FOR", "WAITS FOR"], rows),
     ...(more > 0 ? [`and ${more} more, see status.rollout.pending.workloads`] : []),
@@ -153,8 +153,8 @@ function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
 
 type PendingWorkloads = NonNullable<RolloutExplanation["pending"]>["workloads"];
 
-/** As many as are shown, in the order of the rollout. */
-function mostTelling(workloads: PendingWorkloads): PendingWorkloads {
+/** Returns the workloads to show, in the order of the rollout. */
+function mostRelevant(workloads: PendingWorkloads): PendingWorkloads {
   const states = ["Failed", "Rolling", "Waiting", "Done"];
   const inOrder = workloads.toSorted((a, b) => states.indexOf(a.state) - states.indexOf(b.state));
   const shown = new Set(inOrder.slice(0, MAX_WORKLOADS));

@@ -1,8 +1,8 @@
-/** What `inlay explain` tells of a binding: the shape of its JSON, which others read too. Never a value. Types only. */
+/** The result of `inlay explain`: the shape of its JSON, which other programs read too. Contains no values. Types only. */
 import type { Condition } from "../api/binding.ts";
 import type { Pending, RolloutStatus, WorkloadStatus } from "../api/rollout.ts";
 
-/** Whether something is there, as the user at hand sees it; the message says why he can't, or what is the matter. */
+/** Whether an object exists, as far as the user may see. The message says why it can't be read, or what is wrong. */
 export interface ReadState {
   state: "Found" | "NotFound" | "Unreadable";
   message?: string;
@@ -16,7 +16,7 @@ export interface Explanation {
     observedGeneration?: number;
     suspended: boolean;
     deleting: boolean;
-    /** What its labels say of how it was made. */
+    /** From the labels of a composed binding. */
     madeBy?: { composition: string; claim: string };
   };
   account: ReadState & { name: string };
@@ -24,35 +24,35 @@ export interface Explanation {
   targets: TargetExplanation[];
   rollout?: RolloutExplanation;
   conditions: Condition[];
-  /** The last ones, the newest last. */
+  /** The last events, the newest last. */
   events: ExplainedEvent[];
-  /** Why there are no events to see. */
+  /** The reason why events can't be read. */
   eventsUnreadable?: string;
-  /** The first thing that stands in the way, and what to do about it. */
+  /** The first problem, and how to fix it. */
   advice: Advice;
 }
 
 export interface SourceExplanation extends ReadState {
-  /** As fields and templates call it. */
+  /** The name that fields and templates use. */
   source: string;
   kind: string;
   namespace?: string;
   name: string;
   optional: boolean;
   resourceVersion?: string;
-  /** What the fields take of it: keys, paths of fields, or `*` for all. `present` is left out where it can't be known. */
+  /** What the fields use of it: keys, paths of fields, or `*` for all. `present` is omitted where it can't be known. */
   uses: { key: string; present?: boolean }[];
-  /** Of a source from Vault: what is read, such as `data kv/registry/s3`, and how its VaultConnection is. */
+  /** For a source from Vault: what it reads, such as `data kv/registry/s3`, and the state of its VaultConnection. */
   vault?: {
     reads: string;
-    /** The condition of the VaultConnection. Left out where there is none, or it can't be seen. */
+    /** The condition of the VaultConnection. Omitted if there is none, or it can't be read. */
     ready?: Pick<Condition, "status" | "reason" | "message">;
-    /** Of the server. */
+    /** The version of the server. */
     version?: string;
   };
   /**
-   * Of a source that needs a SecretGrant: whether one lets the binding read it, and which. The message says where that goes by
-   * the binding's label for its composition, which the controller does not go by.
+   * For a source that needs a SecretGrant: whether one permits the binding to read it, and which. The message says if the answer relies on
+   * the binding's label for its composition, which the controller does not use.
    */
   grants?: ReadState & { names: string[] };
 }
@@ -60,17 +60,17 @@ export interface SourceExplanation extends ReadState {
 export interface TargetExplanation {
   apiVersion: string;
   kind: string;
-  /** Whether it is what a selector matches. */
+  /** Whether a selector matches it. */
   selects: boolean;
-  /** Whether the binding makes it. */
+  /** Whether the binding creates it. */
   creates: boolean;
-  /** Which objects the binding takes over that it did not make, with `creates`. */
+  /** With `creates`: which existing objects the binding adopts. */
   adopts?: "Equal" | "Any";
   /** It is written after the rollout. */
   when?: "AfterRollout";
   fields: { path: string; from: string[] }[];
   objects: ObjectExplanation[];
-  /** How many more objects it has, which are not looked at. */
+  /** How many more objects it has, which were not read. */
   more: number;
   message?: string;
 }
@@ -78,25 +78,25 @@ export interface TargetExplanation {
 export interface ObjectExplanation extends ReadState {
   namespace?: string;
   name: string;
-  /** What the binding's status says of it. */
+  /** The target's entry in the binding's status. */
   status?: { reason: string; message?: string };
   fields: {
     path: string;
-    /** Whether the binding's record says that it holds the field. */
+    /** Whether the record in the status lists the field as owned. */
     held: boolean;
-    /** Who holds it, by managedFields; left out where that can't be seen. */
+    /** The field managers that own it; omitted where they can't be read. */
     managers?: string[];
   }[];
 }
 
-/** Revision counts the rollouts that have ended; lastStartTime is when the last one began. */
+/** `revision` counts the completed rollouts; `lastStartTime` is when the last rollout began. */
 export interface RolloutExplanation extends Partial<Pick<RolloutStatus, "revision" | "lastStartTime">> {
   suspended: boolean;
-  /** In words: which workloads restart. */
+  /** Which workloads restart, in words. */
   restarts: string[];
-  /** The values that are compared, such as bucket/accessKeyID. Never the digests. */
+  /** The compared values, such as bucket/accessKeyID. Never the digests. */
   trackedValues: string[];
-  /** The namespaces whose workloads can't be known. */
+  /** The namespaces whose workloads can't be listed. */
   unknownNamespaces?: string[];
   pending?: Pick<Pending, "firstChangeTime" | "startTime" | "reason" | "message"> & {
     workloads: Omit<WorkloadStatus, "uid" | "stamp">[];

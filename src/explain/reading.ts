@@ -1,6 +1,6 @@
 /**
- * An object or a list to look at comes in, and goes out as the user at hand sees it: what is there, that there is nothing,
- * or why he can't know. What he may not see is an answer like any other, so that it hides nothing else.
+ * Reads an object or a list with the permissions of the user: the content, that there is none, or the reason why it can't be read. A
+ * missing permission is a normal result, so that the other results are still shown.
  */
 import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
@@ -15,7 +15,7 @@ export type Reading<T> =
   | { readonly state: "NotFound" }
   | { readonly state: "Unreadable"; readonly message: string };
 
-/** As the user himself: nobody is impersonated. */
+/** The user's own identity, without impersonation. */
 const SELF = CONTROLLER;
 
 export class Reader {
@@ -25,7 +25,7 @@ export class Reader {
     this.#transport = transport;
   }
 
-  /** `take` keeps of the object what is wanted: the rest of a Secret is gone when this returns. */
+  /** `take` keeps the wanted part of the object. The rest, such as the data of a Secret, is dropped before this returns. */
   async get<T>(ref: ObjectRef, take: (object: KubeObject) => T, form: Scope["form"] = "metadata"): Promise<Reading<T>> {
     const path = pathOf(ref.resource, ref.namespace, ref.name);
     const accept = form === "metadata" ? METADATA_ONLY : "application/json";
@@ -38,14 +38,14 @@ export class Reader {
     }
   }
 
-  /** What `take` keeps of each object, page by page; nothing of those for which it says undefined. */
+  /** Returns what `take` keeps of each object, page by page. Objects for which it returns undefined are skipped. */
   async list<T>(scope: Scope, take: (object: KubeObject) => T | undefined): Promise<Reading<T[]>> {
     const { resource } = scope;
     const kept: T[] = [];
     try {
       for await (const { items } of new ListWatch(this.#transport, SELF, scope).list(new AbortController().signal)) {
         for (const item of items) {
-          // In a list, only the list says of what kind its items are.
+          // The items of a list have no kind; only the list has it.
           const taken = take({ ...item, apiVersion: apiVersionOf(resource), kind: resource.kind });
           if (taken !== undefined) kept.push(taken);
         }
@@ -57,7 +57,7 @@ export class Reader {
   }
 }
 
-/** Throws what is no answer about this object alone: that nobody answers, or that the API server does not know the user. */
+/** Throws errors that do not concern this object alone: the API server can't be reached, or does not know the user. */
 function why(error: unknown, verb: string, { resource, namespace, name }: Omit<Scope, "form">): string {
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 401) throw new Error("the API server does not know who you are; log in again");
@@ -72,11 +72,11 @@ function why(error: unknown, verb: string, { resource, namespace, name }: Omit<S
 
 const nameOf = ({ group, plural }: Resource) => (group === "" ? plural : `${plural}.${group}`);
 
-/** Without what is there. */
+/** The state without the content. */
 export function seenOf(reading: Reading<unknown>): ReadState {
   return reading.state === "Unreadable" ? { state: reading.state, message: reading.message } : { state: reading.state };
 }
 
-/** What is there, or `otherwise` where nothing is, or nothing can be seen. */
+/** The content, or `otherwise` if there is none or it can't be read. */
 export const foundOr = <T>(reading: Reading<T>, otherwise: T): T =>
   reading.state === "Found" ? reading.it : otherwise;

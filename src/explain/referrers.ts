@@ -12,25 +12,25 @@ import type { Referrer } from "./restarts.ts";
 import { listIfServed, type Tools } from "./tools.ts";
 import type { Traced } from "./trace-result.ts";
 
-/** Whose pods are told of by the workload that has them made. */
+/** Kinds that create pods. Their pods are reported as the workload. */
 const MAKERS = ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"];
-/** So many namespaces are looked at one by one, where the user may not list a kind in all of them. */
+/** The most namespaces that are listed one by one, if the user may not list a kind in all of them. */
 const MAX_NAMESPACES = 16;
-/** So many are named of those that were not looked at. */
+/** The most namespaces that the message about skipped namespaces names. */
 const MAX_NAMED = 3;
 
 type Kind = Pick<KubeObject, "apiVersion" | "kind">;
-/** What `take` keeps of the objects of a kind, wherever they are looked for. */
+/** What `take` keeps of the objects of a kind, wherever they are listed. */
 type List = <T>(kind: Kind, take: (object: KubeObject) => T | undefined) => Promise<Reading<T[]>[]>;
 
-/** Of its namespace, pods too that belong to no workload that is known. */
+/** Workloads of the object's namespace, and pods that belong to no known workload. */
 export async function lookAtReferrers(tools: Tools, traced: Traced): Promise<Reading<Referrer[]>[]> {
   const list: List = async (kind, take) => [await listIfServed(tools, kind, traced.namespace, take)];
   const { wanted, unreadable } = await lookForClasses([traced], list);
   return [...(await lookAtWorkloads(wanted, list)), ...(await lookAtPods(tools, traced, wanted)), ...unreadable];
 }
 
-/** Of many objects, each in its own namespace. Only what refers to one of them is kept of the workloads of a cluster. */
+/** For many objects, each in its own namespace. Keeps only the workloads that refer to one of them. */
 export async function lookAtReferrersOfAll(tools: Tools, objects: readonly Traced[]): Promise<Reading<Referrer[]>[]> {
   if (objects.length === 0) return [];
   const namespaces = [...new Set(objects.map(({ namespace }) => namespace))].toSorted();
@@ -39,7 +39,7 @@ export async function lookAtReferrersOfAll(tools: Tools, objects: readonly Trace
   return [...(await lookAtWorkloads(wanted, list)), ...unreadable];
 }
 
-/** One list of the whole cluster; where that is not allowed, of some namespaces, and of which not. */
+/** One list of the whole cluster. If that is not allowed, lists of some namespaces, and a message that names the others. */
 export async function listWidely<T>(
   namespaces: readonly string[],
   list: (namespace: string | undefined) => Promise<Reading<T[]>>,
@@ -49,14 +49,17 @@ export async function listWidely<T>(
   const readings = await Promise.all(namespaces.slice(0, MAX_NAMESPACES).map(list));
   const left = namespaces.filter((_, at) => readings[at]?.state !== "Found");
   if (left.length === 0) return readings;
-  const message = `${all.message}; not looked at in namespaces with copies: ${firstOf(left, MAX_NAMED)}`;
+  const message = `${all.message}; skipped these namespaces with copies: ${firstOf(left, MAX_NAMED)}`;
   return [...readings.filter(({ state }) => state === "Found"), { state: "Unreadable", message }];
 }
 
-/** What pods may refer to, by namespace, kind and name: the objects that it brings, with their keys where it is a class. */
+/**
+ * The objects that pods may refer to, by namespace, kind and name. A SecretProviderClass leads to the objects that it provides, with their
+ * keys.
+ */
 type Wanted = ReadonlyMap<string, readonly { object: Traced; keys?: readonly string[] | undefined }[]>;
 
-/** With the SecretProviderClasses that bring the objects to pods, where there is such a kind. */
+/** Adds the SecretProviderClasses that provide the objects to pods, if the kind is served. */
 async function lookForClasses(
   objects: readonly Traced[],
   list: List,
@@ -80,7 +83,7 @@ async function lookAtWorkloads(wanted: Wanted, list: List): Promise<Reading<Refe
   const kinds = Object.entries(WORKLOAD_KINDS).map(([kind, { apiVersion, template }]) => {
     const path = FieldPath.parse(template);
     return list({ apiVersion, kind }, (object) => {
-      // The CronJob is listed, and its Jobs with it.
+      // The CronJob is listed instead of its Jobs.
       if (kind === "Job" && ownerOf(object)?.kind === "CronJob") return undefined;
       const found = referrersIn(wanted, { apiVersion, kind }, object, workloadOf(object, path).references);
       return found.length === 0 ? undefined : found;
@@ -90,7 +93,7 @@ async function lookAtWorkloads(wanted: Wanted, list: List): Promise<Reading<Refe
   return readings.map((each) => (each.state === "Found" ? { state: each.state, it: each.it.flat() } : each));
 }
 
-/** There are many, and most belong to a workload: their metadata tells which, and only the others are read. */
+/** Most pods belong to a workload, which their metadata shows. Only the other pods are read completely. */
 async function lookAtPods({ reader }: Tools, { namespace }: Traced, wanted: Wanted): Promise<Reading<Referrer[]>[]> {
   const names = await reader.list({ resource: PODS, namespace, form: "metadata" }, (pod) =>
     MAKERS.includes(ownerOf(pod)?.kind ?? "") ? undefined : pod.metadata.name,
@@ -99,7 +102,7 @@ async function lookAtPods({ reader }: Tools, { namespace }: Traced, wanted: Want
   const take = (pod: KubeObject) =>
     referrersIn(wanted, { apiVersion: "v1", kind: "Pod" }, pod, podReferences(pod["spec"]));
   const read = names.it.map((name) => reader.get({ resource: PODS, namespace, name }, take, "whole"));
-  // One that has gone meanwhile refers to nothing.
+  // A pod that was deleted meanwhile refers to nothing.
   return (await Promise.all(read)).filter(({ state }) => state !== "NotFound");
 }
 

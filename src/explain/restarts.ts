@@ -1,4 +1,4 @@
-/** Tells whether a binding restarts a workload whose pods refer to an object that it reads or writes. Pure. */
+/** Decides whether a binding restarts a workload whose pods refer to an object that it reads or writes. Pure. */
 import { isAfterRollout, type SecretBinding } from "../api/binding.ts";
 import { type Group, groupsOf } from "../api/rollout.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
@@ -12,10 +12,10 @@ import { sourcesAt, type Traced, type WorkloadTrace } from "./trace-result.ts";
 
 export interface Referrer extends Pick<WorkloadTrace, "apiVersion" | "kind" | "name" | "owner"> {
   namespace: string;
-  /** What its pods refer to: the traced object, or a copy of values of it. */
+  /** The object that its pods refer to: the traced object, or a copy of its values. */
   object: Traced;
   references: readonly Reference[];
-  /** Its own, not those of its pods. */
+  /** The labels of the workload, not of its pods. */
   labels: Readonly<Record<string, string>>;
   /** The uids of its owners. */
   owners: readonly string[];
@@ -33,7 +33,7 @@ export function restarterOf(
   const names = sourcesAt(binding, traced);
   const copyAt = new Map(copies.flatMap((copy) => (copy.binding === binding ? [[idOf(copy.object), copy]] : [])));
   const tracedCopy = copyAt.get(idOf(traced));
-  /** The sources that change with the traced object. A copy changes when a source of it does. */
+  /** The sources that change together with the traced object. A copy changes when one of its sources does. */
   const changing = new Set([...names, ...(tracedCopy ? sourcesBehind(tracedCopy) : [])]);
   if (rollout === undefined || changing.size === 0) return () => false;
   const before = spec.targets.filter((target) => !isAfterRollout(target));

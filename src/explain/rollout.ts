@@ -1,4 +1,4 @@
-/** Tells which workloads a binding restarts, for which values, and how far it is with that. Pure. */
+/** Describes which workloads a binding restarts, for which values, and the progress of the rollout. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
 import { type Group, groupsOf, type RolloutSpec } from "../api/rollout.ts";
 import type { LabelSelector } from "../apimachinery/label-selector.ts";
@@ -30,7 +30,7 @@ export function explainRollout({ spec, status }: SecretBinding): RolloutExplanat
   };
 }
 
-/** Which workloads restart, and for what beside another value. */
+/** Which workloads restart, and which other events restart them. */
 export function inWords(rollout: RolloutSpec): string[] {
   const { restartOn = [], runCronJobs } = rollout;
   const workloads = groupsOf(rollout).flatMap((group) =>
@@ -40,11 +40,11 @@ export function inWords(rollout: RolloutSpec): string[] {
   return [
     ...workloads,
     ...(events.length > 0 ? [`also when a source is ${events.join(" or ")}`] : []),
-    ...(runCronJobs ? ["a CronJob that restarts runs a Job at once"] : []),
+    ...(runCronJobs ? ["each restart of a CronJob runs a Job at once"] : []),
   ];
 }
 
-/** The ways of referring to something that count for a group; undefined for all. */
+/** The kinds of reference that count for a group; undefined for all. */
 export const waysOf = ({ consumersBy }: Group) => consumersBy?.map((way) => PLACES[way]);
 
 function groupInWords(group: Group): string[] {
@@ -70,7 +70,7 @@ function chosenInWords({ kind, namespace, name, selector, template, restartPath 
   return field === undefined ? which : `${which}, by ${field}`;
 }
 
-/** What has to hold. */
+/** The conditions of a selector, in words. */
 export function selectorInWords(selector: LabelSelector & { names?: string[]; exceptNames?: string[] }): string {
   const { names = [], exceptNames = [], matchLabels = {}, matchExpressions = [] } = selector;
   const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);

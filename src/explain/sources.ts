@@ -1,4 +1,4 @@
-/** A binding comes in; each of its sources goes out, with what of it is used and whether that is there. Never a value. */
+/** Explains each source of a binding: which keys are used, and whether they exist. Contains no values. */
 import type { SecretBinding } from "../api/binding.ts";
 import { COMPOSITION_LABEL } from "../api/composed.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
@@ -19,14 +19,14 @@ import type { Tools } from "./tools.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** What is kept of a source: nothing of what it holds. */
+/** The kept part of a source, without its values. */
 interface Kept {
   resourceVersion: string;
   labels: Labels;
   has: ReadonlySet<string>;
 }
 
-const NO_OBJECT = new Problem("Unavailable", "it is no object of this cluster, so only Inlay reads it");
+const NO_OBJECT = new Problem("Unavailable", "it is not an object in this cluster; only the controller reads it");
 
 export function lookAtSources(
   tools: Tools,
@@ -68,7 +68,7 @@ async function lookAt(
   };
 }
 
-/** Nothing is asked of Vault: which keys are there, only Inlay knows. */
+/** Sends no request to Vault, so it is unknown which keys exist. */
 async function lookAtVault(
   tools: Tools,
   binding: SecretBinding,
@@ -103,7 +103,7 @@ async function lookAtVault(
   };
 }
 
-/** By the versions of its objects that pods report, which say that it is there. */
+/** Uses the versions of its objects that pods report, which show that it exists. */
 async function lookAtClass(
   { discovery, reader }: Tools,
   source: ParsedSource,
@@ -119,7 +119,7 @@ async function lookAtClass(
   if (reading.state !== "Found") return { ...base, ...seenOf(reading), uses: uses.map((key) => ({ key })) };
   const versions = versionsOf(name, reading.it);
   const hasKey = await keyFinder(uses);
-  const none = { state: "NotFound" as const, message: "no pod reports a version of it" };
+  const none = { state: "NotFound" as const, message: "no pod that mounts it reports a version" };
   return {
     ...base,
     ...(versions.size === 0 ? none : { state: "Found" }),
@@ -142,7 +142,7 @@ function keeping(
   };
 }
 
-/** Whether there are keys for a use. Loads what matches regular expressions only if a field has any: most have none. */
+/** Returns a function that finds out whether a use has keys. Loads the matcher of regular expressions only if a field has any. */
 async function keyFinder(uses: readonly string[]): Promise<KeyFinder> {
   const finds: KeyFinder = (keys, use) => (use === ALL_KEYS ? keys.length > 0 : keys.includes(use));
   const filters = new Map(uses.flatMap((use) => (use === ALL_KEYS ? [] : ([[use, filterIn(use)]] as const))));
@@ -151,7 +151,7 @@ async function keyFinder(uses: readonly string[]): Promise<KeyFinder> {
   return (keys, use) => {
     const filter = filters.get(use);
     if (filter === undefined) return finds(keys, use);
-    // What is wrong with a filter is said by the binding's condition.
+    // The binding's condition reports an invalid filter.
     return attemptSync(() => keys.some(keyFilter(filter, "from", newFilterEffort()))) === true;
   };
 }
@@ -171,7 +171,7 @@ export function grantsIn({ reader }: Tools, namespace: string): Promise<Reading<
   }));
 }
 
-/** The grants that allow a binding. What a composition makes is not computed here: the message says what goes by the label. */
+/** The grants that allow a binding. Compositions are not evaluated here, so the message says if the answer relies on the label. */
 export function byLabelAtMost(
   label: string | undefined,
   allowing: (composition: ProducedBy) => string[],
@@ -180,7 +180,7 @@ export function byLabelAtMost(
   if (names.length > 0) return { state: "Found", names };
   const byLabel = label === undefined ? [] : allowing({ by: label });
   if (byLabel.length === 0) return undefined;
-  const message = `if BindingComposition ${label} makes this binding, as its label ${COMPOSITION_LABEL} says`;
+  const message = `if BindingComposition ${label} creates this binding, as its label ${COMPOSITION_LABEL} says`;
   return { state: "Found", message, names: byLabel };
 }
 
@@ -202,6 +202,6 @@ async function grantsFor(
   const found = byLabelAtMost(metadata.labels?.[COMPOSITION_LABEL], allowing);
   if (found !== undefined) return found;
   const isSure = known.namespace !== undefined && known.object !== undefined;
-  const message = `no SecretGrant there lets this binding ${verbFor(asked.resource)} it, as far as you may see labels`;
+  const message = `no SecretGrant there permits this binding to ${verbFor(asked.resource)} it, as far as you may read labels`;
   return isSure ? { state: "NotFound", names: [] } : { state: "Unreadable", message, names: [] };
 }

@@ -1,4 +1,4 @@
-/** Looks at the objects that a binding writes: what status says of each, and who holds its fields. */
+/** Explains the objects that a binding writes: their entries in status, and the owners of their fields. */
 import { type Field, type SecretBinding, selects, type Target, type TargetStatus } from "../api/binding.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels } from "../apimachinery/label-selector.ts";
@@ -13,12 +13,12 @@ import { holdersOf } from "./field-owners.ts";
 import { type Reading, seenOf } from "./reading.ts";
 import type { Tools } from "./tools.ts";
 
-/** So many objects of a target that selects are looked at, those first that something is the matter with. */
+/** The most objects of a selecting target that are read. Those with problems come first. */
 const MAX_OBJECTS = 20;
 
 type Named = Pick<TargetStatus, "namespace" | "name">;
 
-/** In the order of the spec; then what was written and is named no more. */
+/** In the order of the spec, followed by objects that the spec no longer names. */
 export async function lookAtTargets(
   tools: Tools,
   binding: SecretBinding,
@@ -38,7 +38,7 @@ export async function lookAtTargets(
   return [...(await Promise.all(seen)), ...leftovers(left)];
 }
 
-/** Whether a record may be of a target. Only the object itself shows whether labels select it. */
+/** Returns a predicate for records that may belong to a target. Only the object itself shows whether a label selector matches it. */
 export function recordMatcher(target: Target, { metadata }: SecretBinding): (record: TargetStatus) => boolean {
   const { name, selector, namespaceSelector, namespace = metadata.namespace } = target;
   const isNamed = name === undefined ? nameMatcher(selector?.names, selector?.exceptNames) : nameMatcher([name]);
@@ -117,7 +117,7 @@ function objectSeen(
 
 const statusOf = ({ reason, message }: TargetStatus) => ({ reason, ...(message !== undefined && { message }) });
 
-/** Objects that the spec does not name and status still has. Those that a selector matched are together, by kind. */
+/** Objects that the spec does not name and status still lists. Selected objects are grouped by kind. */
 export function leftovers(records: readonly TargetStatus[]): TargetExplanation[] {
   const groups = Map.groupBy(records, (each) => (each.selected ? `${each.apiVersion} ${each.kind}` : each));
   return [...groups.values()].flatMap((group): TargetExplanation[] => {
@@ -125,7 +125,7 @@ export function leftovers(records: readonly TargetStatus[]): TargetExplanation[]
     if (first === undefined) return [];
     const { apiVersion, kind, selected = false } = first;
     const objects = inOrderOfTrouble(group).slice(0, MAX_OBJECTS).map(leftover);
-    const message = "the spec does not name it any more";
+    const message = "the spec no longer names it";
     const more = Math.max(0, group.length - MAX_OBJECTS);
     return [{ apiVersion, kind, selects: selected, creates: false, fields: [], objects, more, message }];
   });
@@ -135,5 +135,5 @@ function leftover(record: TargetStatus): ObjectExplanation {
   const { namespace, name, paths = [] } = record;
   const fields = paths.map((path) => ({ path, held: true }));
   const object = { ...(namespace !== undefined && { namespace }), name, status: statusOf(record), fields };
-  return { ...object, state: "Unreadable", message: "not looked at" };
+  return { ...object, state: "Unreadable", message: "not read" };
 }

@@ -1,19 +1,22 @@
 /**
- * What is to be told comes in; plain text of at most 120 columns goes out. What others wrote, such as an event or the name
- * of a field manager, can't move the cursor of whoever reads it. Pure.
+ * Formats text of at most 120 columns. Removes control characters, so that text from the cluster, such as an event or the name of a field
+ * manager, can't control the reader's terminal. Pure.
  */
 
 export const WIDTH = 120;
 const GAP = "  ";
 const NARROWEST = 12;
 
-/** A heading and what stands under it, indented. */
+/** A heading and its indented lines. */
 export function section(heading: string, lines: readonly string[], indent = 2): string[] {
   if (lines.length === 0) return [];
   return ["", heading, ...lines.map((line) => (line === "" ? "" : " ".repeat(indent) + line))];
 }
 
-/** Columns as wide as they need to be; where that is too wide, the widest are folded. A column without content is left out, and so is a head without rows. */
+/**
+ * Columns as wide as their content. If the table is too wide, the widest columns are wrapped. Empty columns are omitted, and so is a head
+ * without rows.
+ */
 export function table(head: readonly string[], rows: readonly (readonly string[])[], width = WIDTH - 2): string[] {
   if (rows.length === 0) return [];
   const used = head.map((_, column) => rows.some((row) => (row[column] ?? "") !== ""));
@@ -35,7 +38,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   });
 }
 
-/** A text in lines of at most so many columns, between words where there are some. */
+/** Wraps a text at a number of columns, between words if possible. */
 export function fold(text: string, width = WIDTH - 2): string[] {
   const lines: string[] = [];
   let rest = plain(text);
@@ -48,10 +51,10 @@ export function fold(text: string, width = WIDTH - 2): string[] {
   return [...lines, rest];
 }
 
-/** Without what a terminal acts upon. */
+/** Without control characters of terminals. */
 export const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, " ");
 
-/** `3m`, of a time as Kubernetes writes it. */
+/** The age of a Kubernetes timestamp, such as `3m`. */
 export function ageOf(time: string | undefined, now: number): string {
   const seconds = Math.max(0, Math.floor((now - Date.parse(time ?? "")) / 1000));
   if (Number.isNaN(seconds)) return "";

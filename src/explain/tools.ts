@@ -1,4 +1,4 @@
-/** What `inlay explain` and `inlay trace` share: the cluster as the user sees it, and a reader of templates. */
+/** What `inlay explain` and `inlay trace` share: access to the cluster as the user, and a reader of templates. */
 import type { SecretBinding } from "../api/binding.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -12,7 +12,7 @@ export interface Tools {
   readonly discovery: Discovery;
 }
 
-/** Loads the template engine only if a binding has a template: most have none, and it takes half as long as all else. */
+/** Loads the template engine only if a binding has a template. Loading it takes half of the run time. */
 export async function readerOfTemplates(bindings: readonly SecretBinding[]): Promise<ReadTemplate> {
   const has = bindings.some(({ spec }) => spec.targets.some(({ fields }) => fields.some(({ template }) => template)));
   if (!has) return () => [];
@@ -20,7 +20,7 @@ export async function readerOfTemplates(bindings: readonly SecretBinding[]): Pro
   return (text) => compileTemplate(text).references;
 }
 
-/** What `take` keeps of each object of a kind, in one namespace or in all. There are none of a kind that is not served. */
+/** What `take` keeps of each object of a kind, in one namespace or in all. Empty for a kind that is not served. */
 export async function listIfServed<T>(
   { reader, discovery }: Tools,
   { apiVersion, kind }: Pick<KubeObject, "apiVersion" | "kind">,

@@ -1,6 +1,6 @@
 /**
- * What `inlay trace` reports about a Secret or ConfigMap: the shape of its JSON, which other programs read too; and what single objects
- * that were listed show of it. Pure.
+ * The result of `inlay trace` for a Secret or ConfigMap: the shape of its JSON, which other programs read too; and functions that evaluate
+ * single listed objects. Pure.
  */
 import type { SecretBinding, Target, TargetStatus } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
@@ -23,17 +23,17 @@ export interface Trace {
   bindings: BindingTrace[];
   /** SecretBindings that write into it. */
   writers: { binding: string; fields: string[] }[];
-  /** SecretGrants that let bindings read it. */
+  /** SecretGrants that permit bindings to read it. */
   grants: { name: string; from: string[] }[];
-  /** Those whose pods refer to it; then those whose pods refer to copies that bindings with consumersOfTargets write from it. */
+  /** First workloads whose pods refer to it, then workloads whose pods refer to copies that bindings with consumersOfTargets write. */
   workloads: WorkloadTrace[];
   /** ServiceAccounts of its namespace whose pods pull images with it. */
   serviceAccounts: string[];
-  /** Ingresses and Gateways whose certificate it is. */
+  /** Ingresses and Gateways that use it as their certificate. */
   certificates: { kind: string; namespace: string; name: string }[];
-  /** VaultConnections of its namespace that log in with it, or trust a server by it, such as `CA` or `SecretID`. */
+  /** VaultConnections of its namespace that use it, such as `CA` or `SecretID`. */
   connections: { name: string; uses: string[] }[];
-  /** What could not be looked at, so that something may be missing above. */
+  /** What could not be read, so that the lists above may be incomplete. */
   unreadable: string[];
 }
 
@@ -42,34 +42,34 @@ export interface BindingTrace {
   binding: string;
   source: string;
   account: string;
-  /** What its condition Ready says, if it was looked at. */
+  /** The reason of its condition Ready, if it was reconciled. */
   reason?: string;
   suspended: boolean;
-  /** The fields that take something of it. */
+  /** The fields that use it. */
   targets: { apiVersion: string; kind: string; object: string; fields: { path: string; keys: string[] }[] }[];
-  /** In words: which workloads it restarts. */
+  /** Which workloads the binding restarts, in words. */
   restarts: string[];
 }
 
 export interface WorkloadTrace {
   apiVersion: string;
   kind: string;
-  /** Left out where it is that of the traced object. */
+  /** Omitted if it is the namespace of the traced object. */
   namespace?: string;
   name: string;
-  /** What its pods refer to in place of the traced object, in the workload's namespace: a copy of values of it. */
+  /** The copy of its values that the pods refer to instead, in the workload's namespace. */
   copy?: { kind: string; name: string };
   /** Where its pods name it: env, envFrom, volume, projected, imagePullSecret, csi. */
   references: string[];
-  /** Which keys of the traced object they take; all of them where this is left out. */
+  /** Which keys of the traced object they use; omitted for all of them. */
   keys?: string[];
-  /** To whom a pod belongs that is of no workload that is known. */
+  /** The owner of a pod that belongs to no known workload. */
   owner?: string;
-  /** The bindings that restart it when a value changes. None: nothing of Inlay does. */
+  /** The bindings that restart it when a value changes. Empty if no binding does. */
   restarts: { binding: string; suspended: boolean }[];
 }
 
-/** By what names a binding calls the object among its sources. */
+/** The names that a binding gives to the object as a source. */
 export function sourcesAt(binding: SecretBinding, { kind, namespace, name }: Traced): string[] {
   return parseSources(binding).flatMap(({ name: source, data }) =>
     data?.kind === kind && data.namespace === namespace && data.name === name ? [source] : [],
@@ -100,7 +100,7 @@ export function bindingTraces(binding: SecretBinding, traced: Traced, readTempla
   }));
 }
 
-/** What a binding writes into the object, or wrote by its record. Undefined for nothing. */
+/** The fields that a binding writes into the object, or wrote by its record. Undefined if there are none. */
 export function writerTrace(
   { metadata, spec, status }: SecretBinding,
   traced: Traced,
@@ -119,7 +119,7 @@ export function writerTrace(
   return { binding: `${metadata.namespace}/${metadata.name}`, fields: [...new Set(paths)].sort() };
 }
 
-/** Whom a grant lets read, in words. */
+/** Who may read by a grant, in words. */
 export function granteesOf({ from }: SecretGrant["spec"]): string[] {
   return from.map(({ namespace, namespaceUID, namespaceSelector, composition, serviceAccountName }) => {
     const account = serviceAccountName === undefined ? "any account" : `account ${serviceAccountName}`;
@@ -135,7 +135,7 @@ export function pullsWith(account: KubeObject, name: string): boolean {
   return Array.isArray(references) && references.some((each: { name?: unknown }) => each.name === name);
 }
 
-/** What a VaultConnection of its namespace takes of it. */
+/** How a VaultConnection of its namespace uses it. */
 export function connectionUses({ tls, auth }: VaultConnection["spec"], { kind, name }: Traced): string[] {
   const places = [
     ["CA", tls?.ca],

@@ -1,4 +1,4 @@
-/** Prints a Trace for people, line by line. Pure. */
+/** Prints a Trace as text. Pure. */
 import { describeObject } from "../apimachinery/objects.ts";
 import { fold, plain, section, table } from "./text.ts";
 import type { BindingTrace, Trace, WorkloadTrace } from "./trace-result.ts";
@@ -16,26 +16,26 @@ export function traceText(trace: Trace): string[] {
   const certified = certificates.map((each) => plain(describeObject(each.kind, each.namespace, each.name)));
   const connected = connections.map(({ name, uses }) => [name, uses.join(", ")]);
   const sections = [
-    ...section("READ BY BINDINGS", table(["BINDING", "SOURCE", "STATE", "TARGET", "FIELD", "TAKES"], read)),
+    ...section("READ BY BINDINGS", table(["BINDING", "SOURCE", "STATE", "TARGET", "FIELD", "USES"], read)),
     ...section("RESTARTED BY BINDINGS", table(["BINDING", "WORKLOADS"], restarted)),
     ...section("WRITTEN BY BINDINGS", table(["BINDING", "FIELDS"], written)),
     ...section("GRANTED", table(["GRANT", "TO"], granted)),
     ...section("WORKLOADS", table(["WORKLOAD", "REFERS BY", "KEYS", "RESTARTS"], workloads.map(workloadRow))),
-    ...section("PULLS IMAGES WITH IT", pulling),
+    ...section("USED TO PULL IMAGES", pulling),
     ...section("CERTIFICATE OF", certified),
-    ...section("CONNECTS TO VAULT WITH IT", table(["VAULTCONNECTION", "USES IT AS"], connected)),
+    ...section("USED TO CONNECT TO VAULT", table(["VAULTCONNECTION", "USES IT AS"], connected)),
   ];
-  const nothing = unreadable.length === 0 ? "nothing refers to it" : "nothing that you may see refers to it";
+  const nothing = unreadable.length === 0 ? "nothing refers to it" : "nothing that you may read refers to it";
   const notSeen = unreadable.flatMap((each) => fold(each));
   return [
     ...fold(`${describeObject(kind, namespace, name)}, ${version}`),
     ...(sections.length === 0 ? ["", nothing] : sections),
-    ...section("NOT SEEN", notSeen),
+    ...section("NOT READ", notSeen),
   ];
 }
 
-/** One line for each field, and one for a binding that takes nothing of it. */
-function bindingRows({ binding, source, reason = "not looked at yet", suspended, targets }: BindingTrace): string[][] {
+/** One row for each field, and one row for a binding without a field that uses it. */
+function bindingRows({ binding, source, reason = "not reconciled yet", suspended, targets }: BindingTrace): string[][] {
   const head = [binding, source, suspended ? "Suspended" : reason];
   if (targets.length === 0) return [[...head, "no field", "", ""]];
   return targets.flatMap(({ kind, object, fields }) =>
@@ -46,7 +46,7 @@ function bindingRows({ binding, source, reason = "not looked at yet", suspended,
 function workloadRow(workload: WorkloadTrace): string[] {
   const { kind, namespace, name, copy, references, keys, owner, restarts } = workload;
   const bindings = restarts.map(({ binding, suspended }) => `${binding}${suspended ? " (suspended)" : ""}`);
-  const never = kind === "CronJob" ? "with its next run" : "by itself never";
+  const never = kind === "CronJob" ? "at its next run" : "not by Inlay";
   return [
     `${describeObject(kind, namespace, name)}${owner === undefined ? "" : ` of ${owner}`}`,
     `${references.join(", ")}${copy === undefined ? "" : ` of ${describeObject(copy.kind, undefined, copy.name)}`}`,

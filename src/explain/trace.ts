@@ -1,4 +1,4 @@
-/** Traces a Secret or ConfigMap: lists everything that may refer to it, and to copies that bindings write from it. */
+/** Traces a Secret or ConfigMap: lists all objects that may refer to it, and to copies that bindings write from it. */
 import type { SecretBinding, StoredBinding } from "../api/binding.ts";
 import { asRecorded } from "../api/status-records.ts";
 import type { VaultConnection } from "../api/vault-connection.ts";
@@ -32,12 +32,12 @@ import {
 } from "./trace-result.ts";
 import { workloadTrace } from "./workload-trace.ts";
 
-/** Throws Error where there is no such object. */
+/** Throws Error if there is no such object. */
 export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
   const { kind, namespace, name } = traced;
   const ref: ObjectRef = { resource: kind === "Secret" ? SECRETS : CONFIG_MAPS, namespace, name };
   const unreadable: string[] = [];
-  /** Notes what can't be seen; nothing is lost of the rest. */
+  /** Records what can't be read; the other results are still shown. */
   const seen = <T>(reading: Reading<T[]>): T[] => {
     if (reading.state === "Unreadable") unreadable.push(reading.message);
     return foundOr(reading, []);
@@ -87,7 +87,7 @@ function concerning(traced: Traced): (object: KubeObject) => SecretBinding | und
   };
 }
 
-/** Of all namespaces; where that is not allowed, of its own, and it is said so. */
+/** In all namespaces. If that is not allowed, in the object's namespace, with a message. */
 async function everywhere<T>(
   namespace: string,
   list: (namespace: string | undefined) => Promise<Reading<T[]>>,
@@ -117,7 +117,7 @@ async function certificatesOf(tools: Tools, traced: Traced): Promise<Reading<Tra
     { resource: INGRESSES, namespace: traced.namespace, form: "whole" },
     of("Ingress", (ingress) => isIngressCertificate(ingress, traced.name)),
   );
-  // Not requested where it is not served: the API server would answer Forbidden before NotFound.
+  // Not requested unless it is served: the API server would answer Forbidden before NotFound.
   const gateway = { apiVersion: "gateway.networking.k8s.io/v1", kind: "Gateway" };
   const isOfGateway = (each: KubeObject) => isGatewayCertificate(each, traced);
   const gateways = await everywhere(traced.namespace, (namespace) =>

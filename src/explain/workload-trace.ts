@@ -1,4 +1,4 @@
-/** Describes a workload whose pods refer to a traced object, or to a copy of values of it. Pure. */
+/** Describes a workload whose pods refer to a traced object, or to a copy of its values. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
 import { ALL_KEYS } from "../sources/uses.ts";
 import { type Copy, idOf, keysBehind } from "./copies.ts";
@@ -10,7 +10,7 @@ interface Restarter {
   restarts(workload: Referrer): boolean;
 }
 
-/** Undefined if no value of the traced object is behind what its pods take of a copy. `copies`: by the ids of their objects. */
+/** Undefined if the pods use no value of the traced object through a copy. `copies`: by the ids of their objects. */
 export function workloadTrace(
   workload: Referrer,
   traced: Traced,

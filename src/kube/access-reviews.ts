@@ -1,9 +1,12 @@
-/** Asks the API server, as the controller, whose bearer token that is (TokenReview) and what a user may do (SubjectAccessReview). */
+/**
+ * Asks the API server, as the controller, who owns a bearer token (TokenReview) and what a user may do
+ * (SubjectAccessReview).
+ */
 import { stringifyJson } from "../apimachinery/json.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
-/** A user as a TokenReview describes it. A SubjectAccessReview takes the same fields, with another name for the first. */
+/** A user as a TokenReview returns it. A SubjectAccessReview has the same fields, except that `username` is `user`. */
 export interface TokenUser {
   username: string;
   uid?: string;
@@ -28,7 +31,7 @@ export class AccessReviews {
     return status.authenticated === true ? status.user : undefined;
   }
 
-  /** Whether the user may `get` a path that is no resource, such as `/metrics`. Throws ApiError. */
+  /** Whether the user may `get` a non-resource path, such as `/metrics`. Throws ApiError. */
   async mayGetPath({ username, ...user }: TokenUser, path: string): Promise<boolean> {
     const { status } = await this.#review<{ allowed: boolean }>("authorization.k8s.io", "SubjectAccessReview", {
       user: username,
@@ -38,7 +41,7 @@ export class AccessReviews {
     return status.allowed;
   }
 
-  /** A 429 is thrown like any other refusal: the scraper can ask again. */
+  /** Throws a 429 like any other refusal, without a retry: the scraper retries. */
   #review<S>(group: string, kind: string, spec: object): Promise<{ status: S }> {
     return this.#transport.request({
       method: "POST",

@@ -1,9 +1,12 @@
-/** What an identity may do in a namespace comes in, as the API server lists it; whether that allows a verb on a kind or a name goes out. */
+/** Evaluates the rules that the API server lists for an identity in a namespace. */
 import type { Resource } from "../apimachinery/objects.ts";
 
-/** The answer to a SelfSubjectRulesReview. It can't tell a right in the namespace from one in all of them. */
+/**
+ * The answer to a SelfSubjectRulesReview. It does not distinguish permissions in the namespace from those in all
+ * namespaces.
+ */
 export interface AccessRules {
-  /** Some authorizer can't list its rules: what is not among these may be allowed all the same. */
+  /** An authorizer could not list its rules: verbs beyond these rules may be allowed. */
   incomplete: boolean;
   resourceRules: readonly ResourceRule[];
 }
@@ -12,11 +15,11 @@ interface ResourceRule {
   verbs: readonly string[];
   apiGroups?: readonly string[];
   resources?: readonly string[];
-  /** None for all names. */
+  /** Absent or empty: all names. */
   resourceNames?: readonly string[];
 }
 
-/** The names of a kind on which all of some verbs are allowed. */
+/** The names of a kind on which all the given verbs are allowed. */
 export function allowedNames(
   { resourceRules }: AccessRules,
   verbs: readonly string[],
@@ -45,6 +48,6 @@ function common(a: ReadonlySet<string> | "all", b: ReadonlySet<string> | "all"):
 
 const hasOrAll = (list: readonly string[], value: string) => list.includes(value) || list.includes("*");
 
-/** The same for the same rights: the API server lists its rules in any order. */
+/** Equal texts for equal permissions: the API server lists its rules in any order. */
 export const rulesText = ({ incomplete, resourceRules }: AccessRules): string =>
   [String(incomplete), ...resourceRules.map((rule) => JSON.stringify(rule)).sort()].join("\n");

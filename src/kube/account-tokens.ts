@@ -1,6 +1,6 @@
 /**
- * Requests tokens of ServiceAccounts (TokenRequest), each as the account itself: an account has a token only where RBAC lets it
- * create one of its own. A token is short-lived, bound to no object, and kept by its caller alone.
+ * Requests tokens of ServiceAccounts (TokenRequest), each as the account itself: RBAC must allow the account to create
+ * its own tokens. A token is short-lived, bound to no object, and kept only by the caller.
  */
 import { stringifyJson } from "../apimachinery/json.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
@@ -13,16 +13,16 @@ import { pathOf } from "./client.ts";
 import { describeIdentity, type Identity } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
-/** The shortest that the API server grants. */
+/** The shortest lifetime that the API server grants. */
 const LIFETIME_SECONDS = 600;
-/** The manifests have this role for accounts of the open name. */
+/** The manifests contain this role for accounts named inlay. */
 const LOGIN_ROLE = "inlay-vault-login";
 
 interface Sender {
   transport: Pick<Transport, "request">;
-  /** Whether this replica may act at this moment. */
+  /** Whether this replica may send requests now. */
   mayBeSent(): boolean;
-  /** What the role inlay-vault-login is in this installation: for one namespace, it is a Role. */
+  /** The kind of the role inlay-vault-login: in an installation for one namespace, it is a Role. */
   loginRole: "clusterrole" | "role";
 }
 
@@ -33,7 +33,7 @@ export class AccountTokens {
     this.#sender = sender;
   }
 
-  /** A token of the account for these audiences, for ten minutes. Throws Problem. */
+  /** A token of the account for these audiences, valid for ten minutes. Throws Problem. */
   async request(identity: Identity, audiences: readonly string[]): Promise<SecretValue<string>> {
     const { transport, mayBeSent } = this.#sender;
     const [, , namespace = "", name = ""] = identity.split(":");
@@ -58,7 +58,7 @@ export class AccountTokens {
     if (error.refusesImpersonation) return mayNotImpersonate(identity);
     if (error.status === 422 || error.isDenied) {
       const what = `admission refuses a token of ${describeIdentity(identity)} for the audiences ${audiences.join(", ")}`;
-      const message = `${what}; add the missing ones to variables.audiences of the ValidatingAdmissionPolicy inlay-account-tokens, or correct spec.auth.kubernetes.audiences of the VaultConnection`;
+      const message = `${what}; add the missing audiences to variables.audiences of the ValidatingAdmissionPolicy inlay-account-tokens, or correct spec.auth.kubernetes.audiences of the VaultConnection`;
       return new Problem("Rejected", message);
     }
     if (error.status === 403) return this.#forbidden(identity, ref);
@@ -71,7 +71,7 @@ export class AccountTokens {
     const [kind, role] = isOpen ? [this.#sender.loginRole, LOGIN_ROLE] : (["role", `${name}-vault-login`] as const);
     const bind = `kubectl create rolebinding ${role} -n ${namespace} --${kind}=${role} --serviceaccount=${namespace}:${name}`;
     const make = `kubectl create role ${role} -n ${namespace} --verb=create --resource=serviceaccounts/token --resource-name=${name}`;
-    const what = `${describeIdentity(identity)} may not create a token for itself, with which it logs in to Vault`;
+    const what = `${describeIdentity(identity)} may not create the token with which it logs in to Vault`;
     return new Problem("Forbidden", `${what}; allow it with: ${isOpen ? bind : `${make} && ${bind}`}`);
   }
 }

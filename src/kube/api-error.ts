@@ -1,26 +1,28 @@
 /**
- * What the API server answered instead of what was asked. Only parts that can't hold a value of a Secret are kept:
- * status code, reason, the paths and managers of conflicts. The server's message, which quotes values, is dropped here.
+ * Errors of the API server. They keep only facts that can't contain a value of a Secret: status code, reason, and the
+ * paths and managers of conflicts. The server's message quotes values, so it is dropped.
  */
 import { SecretValue } from "../apimachinery/secret-value.ts";
 
-/** How the API server and the authors of CRDs say that a field keeps its value, beside the value itself. */
+/**
+ * How the API server and authors of CRDs say that a field is immutable. Applied to the message without quoted values.
+ */
 const IMMUTABLE =
   /\bimmutable\b|\boldSelf\b|may not change once set|(?:can ?not|can't|must not|may not) be (?:changed|modified|updated)|updates to .* are forbidden/i;
-/** A quote that does not end is one to the end of the text: no text takes more than one pass. */
+/** An unclosed quote extends to the end of the text, so that the match takes one pass. */
 const QUOTED = /"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)/g;
-/** Of what a message says beside the value, in characters: a CRD, a policy or a webhook may say a lot. */
+/** How much of a message without values is read, in characters: messages of CRDs, policies and webhooks may be long. */
 const MAX_MESSAGE = 4096;
-/** What a server-side apply is answered, with 500, when a value is not of its field's type. */
+/** The message of a server-side apply, with status 500, if a value does not have the type of its field. */
 const MISREAD = /^failed to (?:create typed patch object|convert new object) /;
 
-/** How a right that is missing is told; what else is answered with 403 comes from admission: a webhook, a policy, a quota. */
+/** The message for a missing permission. Any other 403 comes from admission: a webhook, a policy, a quota. */
 const NO_RIGHT = / is forbidden: User "/;
 
-/** What the API server says when the right to act as the account is missing, and not a right of the account. */
+/** The message if the permission to impersonate the account is missing, not a permission of the account. */
 const NO_IMPERSONATION = / cannot impersonate resource "serviceaccounts" /;
 
-/** What Node calls a certificate that it does not take, and what to do about it. */
+/** Node's codes for certificates that it rejects, with what is wrong and how to fix it. */
 const UNTRUSTED: Record<string, string> = {
   CERT_HAS_EXPIRED: "the server's certificate has expired",
   CERT_NOT_YET_VALID: "the server's certificate is not valid yet: is the clock right?",
@@ -34,7 +36,7 @@ for (const code of [
   "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ])
-  UNTRUSTED[code] = "the CA that is given did not sign the server's certificate: correct certificate-authority";
+  UNTRUSTED[code] = "the configured CA did not sign the server's certificate: correct certificate-authority";
 
 export interface FieldManagerConflict {
   manager: string;
@@ -42,31 +44,31 @@ export interface FieldManagerConflict {
   path: string;
 }
 
-/** What a `Status` says in detail. */
+/** The details of a `Status`. */
 interface Details {
   kind?: string;
   name?: string;
   causes?: { reason?: string; message?: string; field?: string }[];
 }
 
-/** `status` is 0 when no answer came at all: connection refused or cut, or the deadline passed. */
+/** `status` is 0 if there was no answer: connection refused or cut, or the deadline passed. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;
   /** `NotFound`, `Conflict`, `Invalid`, …; for status 0 the client's own code. */
   readonly reason: string;
   readonly conflicts: readonly FieldManagerConflict[];
-  /** The fields that were refused because they can't be changed any more. Sealed: keys of maps stand in them. */
+  /** The fields whose change was refused because they are immutable. Sealed: they contain keys of maps. */
   readonly immutable: SecretValue<readonly string[]>;
-  /** A value is not of the type that the API server has for its field. */
+  /** A value does not have the type of its field. */
   readonly isMisread: boolean;
-  /** The account may do what was asked, and admission does not let it in. */
+  /** The account has the permission, but admission refused the request. */
   readonly isDenied: boolean;
-  /** Inlay may not act as the ServiceAccount as which it asked. */
+  /** Inlay may not impersonate the ServiceAccount. */
   readonly refusesImpersonation: boolean;
-  /** Nothing is made in a namespace that is being deleted. */
+  /** The namespace is being deleted, so nothing can be created in it. */
   readonly namespaceEnds: boolean;
-  /** The resource and name that the server's refusal speaks of: not the requested ones when impersonation is refused. */
+  /** The resource and name in the server's refusal. If impersonation is refused, these are the account's. */
   readonly subject: { resource: string; name: string };
   readonly retryAfterSeconds: number | undefined;
 
@@ -98,13 +100,13 @@ export class ApiError extends Error {
       }));
   }
 
-  /** Builds one from an HTTP answer whose body is, or should be, a `Status`. */
+  /** Builds an error from an HTTP answer whose body should be a `Status`. */
   static fromAnswer(what: string, status: number, text: string, retryAfter?: string): ApiError {
     let body: unknown;
     try {
       body = JSON.parse(text);
     } catch {
-      // Something between us and the API server may answer in words of its own.
+      // A proxy before the API server may answer with other text.
     }
     const given = (body as { reason?: unknown } | undefined)?.reason;
     const reason = typeof given === "string" && /^[A-Za-z]+$/.test(given) ? given : "Error";
@@ -113,20 +115,20 @@ export class ApiError extends Error {
   }
 }
 
-/** Whether `error` says that the very object is not there; a kind that is not served has no such reason. */
+/** Whether the object does not exist. For a kind that is not served, the API server gives another reason. */
 export function isNotFound(error: unknown): error is ApiError {
   return isStatus(error, 404) && error.reason === "NotFound";
 }
 
 /**
- * Whether the object is not the one that a write is for: it has changed, or another one has its name. To an apply with another uid the
- * API server says, unless the version differs too, that the uid is immutable.
+ * Whether the object has changed since it was read, or another object has its name. In the second case the API server
+ * answers an apply with 422: metadata.uid is immutable.
  */
 export function isOutdated(error: unknown): error is ApiError {
   return isStatus(error, 409) || (isStatus(error, 422) && error.immutable.reveal().includes("metadata.uid"));
 }
 
-/** Whether `error` is the API server's answer with that status code. */
+/** Whether `error` is an answer of the API server with that status code. */
 export function isStatus(error: unknown, status: number): error is ApiError {
   return error instanceof ApiError && error.status === status;
 }

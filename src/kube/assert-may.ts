@@ -1,8 +1,8 @@
-/** Asks before a request whether it would be permitted. */
+/** Checks before a request whether it would be allowed. */
 import { forbidden, refusal } from "./access-error.ts";
 import type { ObjectAccess } from "./get.ts";
 
-/** Throws Problem if the identity may not do that to the object. To create one takes the permission without a name. */
+/** Throws Problem if the identity may not do that to the object. `create` is checked without a name, as RBAC does. */
 export async function assertMay(
   { client, identity, ref, verbs }: ObjectAccess<"may">,
   verb: "create" | "patch",

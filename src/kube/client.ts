@@ -1,4 +1,4 @@
-/** The verbs of the Kubernetes API on one object, each made as an identity. Failures are thrown as ApiError. */
+/** The verbs of the Kubernetes API on single objects, each as an identity. Failures are thrown as ApiError. */
 import { stringifyJson } from "../apimachinery/json.ts";
 import {
   apiVersionOf,
@@ -13,14 +13,16 @@ import type { Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";
 import { outcomeOf } from "./write-outcome.ts";
 
-/** Answers of this form hold `metadata` alone, so that a write does not bring the whole object back. */
+/** Answers in this form contain only `metadata`, so that a write returns little. */
 export const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/** The API server compares the value of a `test` with the object byte by byte, as Go's JSON spells it. */
+/** The API server compares the value of a `test` byte by byte with the object as Go encodes it. */
 const ESCAPED_BY_GO = /[<>&\u2028\u2029]/g;
 const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-/** How a server answers that does not know a version: one that lags behind others, or that serves an API in its own way. */
+/**
+ * The answers of a server that lacks a version: one that lags behind others, or one that serves an API in its own way.
+ */
 const NOT_SEEN = [400, 410, 504];
 
 const PAGE_SIZE = "500";
@@ -39,15 +41,15 @@ export interface JsonPatchOperation {
 type ApplyOptions = { fieldManager: string; force: boolean; part?: "status"; dryRun?: boolean };
 export type Selectors = { labels?: string | undefined; fields?: string };
 
-/** What stands before a client's writes, and who counts them. Access reviews and dry runs are none. */
+/** Permits and counts a client's writes. Access reviews and dry runs are not writes. */
 export interface WriteGate {
-  /** Whether a write may be sent at this moment. */
+  /** Whether a write may be sent now. */
   mayWrite(): boolean;
-  /** How a write ended: `accepted`, or why not. */
+  /** The outcome of a write: `accepted`, or why not. */
   wrote(verb: "apply" | "patch" | "update" | "create" | "delete", outcome: string): void;
 }
 
-/** The URL of what a group serves in a version. */
+/** The URL of a group in a version. */
 export const rootOf = ({ group, version }: Pick<Resource, "group" | "version">): string =>
   group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
 
@@ -73,8 +75,8 @@ export class Client {
   }
 
   /**
-   * The object as it is; or as it was at `seen`, a version of it that a watch brought, or later. The API server answers
-   * that from its memory, without asking etcd, at half the cost. One that nests too deep is refused as `TooDeep`.
+   * The current object; or, with `seen`, the object at that resourceVersion or later. The API server answers the latter
+   * from its cache, without etcd, at half the cost. Throws `TooDeep` for an object with too many levels.
    */
   async get<T = KubeObject>(identity: Identity, ref: ObjectRef, seen?: string): Promise<T> {
     if (seen === undefined) return this.#transport.request<T>(requestFor("GET", identity, ref, { isWhole: true }));
@@ -87,7 +89,7 @@ export class Client {
     }
   }
 
-  /** The objects of a kind in a namespace, those with such labels and fields, page by page. */
+  /** The objects of a kind in a namespace that match the selectors, page by page. */
   async *list(
     identity: Identity,
     resource: Resource,
@@ -105,8 +107,8 @@ export class Client {
   }
 
   /**
-   * Server-side apply. `leaves` are merged under apiVersion, kind, name and the uid that keeps it from creating. `part` is a subresource.
-   * By a dry run nothing changes; the answer is the whole object as if it had.
+   * Server-side apply of `leaves` to the object with this uid; the uid prevents creation. `part` is a subresource. A
+   * dry run changes nothing, and returns the whole object as it would be.
    */
   apply(
     identity: Identity,
@@ -126,7 +128,7 @@ export class Client {
     return dryRun ? this.#transport.request(request) : this.#write("apply", request);
   }
 
-  /** By a dry run nothing changes; the answer is as if it had. */
+  /** A dry run changes nothing, and returns the metadata as it would be. */
   jsonPatch(
     identity: Identity,
     ref: ObjectRef,
@@ -143,20 +145,23 @@ export class Client {
     return dryRun ? this.#transport.request(request) : this.#write("patch", request);
   }
 
-  /** JSON merge patch. Put metadata.resourceVersion or metadata.uid into it, so that it hits what was read. */
+  /**
+   * JSON merge patch. Put metadata.resourceVersion or metadata.uid into it, so that it changes only the object that was
+   * read.
+   */
   mergePatch<T = KubeObject>(identity: Identity, ref: ObjectRef, patch: object, fieldManager: string): Promise<T> {
     const contentType = "application/merge-patch+json";
     const body = stringifyJson(patch);
     return this.#write("patch", requestFor("PATCH", identity, ref, { query: { fieldManager }, contentType, body }));
   }
 
-  /** Replaces the status; the object's resourceVersion guards it. */
+  /** Replaces the status. Fails with a conflict if the resourceVersion of `object` is outdated. */
   replaceStatus<T extends object>(identity: Identity, ref: ObjectRef, object: T, fieldManager: string): Promise<T> {
     const how = { part: "status", query: { fieldManager }, body: stringifyJson(object) };
     return this.#write("update", requestFor("PUT", identity, ref, how));
   }
 
-  /** Replaces an object; its resourceVersion guards it. */
+  /** Replaces an object. Fails with a conflict if its resourceVersion is outdated. */
   replace<T extends object>(identity: Identity, ref: ObjectRef, object: T, fieldManager?: string): Promise<T> {
     const how = { ...(fieldManager !== undefined && { query: { fieldManager } }), body: stringifyJson(object) };
     return this.#write("update", requestFor("PUT", identity, ref, how));
@@ -168,8 +173,8 @@ export class Client {
   }
 
   /**
-   * Makes the object that `ref` names, of what is below its apiVersion, kind and name. Never touches one that is there. By a
-   * dry run nothing is made; the API server looks last at whether the name is taken.
+   * Creates the object that `ref` names, with the fields of `below`. Never changes an existing object. A dry run
+   * creates nothing; the API server checks last whether the name is taken.
    */
   make(
     identity: Identity,
@@ -187,7 +192,7 @@ export class Client {
     return dryRun ? this.#transport.request(request) : this.#write("create", request);
   }
 
-  /** Deletes an object, and what the garbage collector finds to be its own after that: the version that is given, or any. */
+  /** Deletes the object of that uid, in the given version if any. The garbage collector deletes its dependents. */
   async delete(
     identity: Identity,
     ref: ObjectRef,
@@ -203,7 +208,7 @@ export class Client {
     await this.#write("delete", requestFor("DELETE", identity, ref, how));
   }
 
-  /** Has a pod deleted, if PodDisruptionBudgets let it go: that very pod. They answer with 429 where they don't. */
+  /** Evicts the pod of that uid. PodDisruptionBudgets that forbid it answer with 429. */
   async evict(identity: Identity, ref: ObjectRef, uid: string): Promise<void> {
     const { namespace, name } = ref;
     const eviction = {
@@ -217,8 +222,8 @@ export class Client {
   }
 
   /**
-   * Whether `identity` may do `verb` on a kind, by a SelfSubjectAccessReview: in every namespace unless one is given,
-   * on every name unless one is given.
+   * Whether `identity` is allowed `verb` on a kind, by a SelfSubjectAccessReview: in every namespace unless one is
+   * given, on every name unless one is given.
    */
   async may(
     identity: Identity,
@@ -240,7 +245,7 @@ export class Client {
     return review.status.allowed;
   }
 
-  /** What `identity` may do in a namespace, by a SelfSubjectRulesReview. */
+  /** The permissions of `identity` in a namespace, by a SelfSubjectRulesReview. */
   async rules(identity: Identity, namespace: string): Promise<AccessRules> {
     const review = await this.#transport.request<{ status: AccessRules }>({
       method: "POST",
@@ -270,14 +275,14 @@ export class Client {
   }
 }
 
-/** What a request has beside its method, its identity and the object that it is about. */
+/** A request without its method, identity and object. */
 interface Details extends Omit<Request, "method" | "identity" | "path"> {
   /** A subresource. */
   part?: string;
   query?: Record<string, string>;
 }
 
-/** A request about an object, or without a name about its kind. */
+/** A request for an object, or without a name for its kind. */
 function requestFor(
   method: Request["method"],
   identity: Identity,
@@ -288,7 +293,7 @@ function requestFor(
   return { method, path: query === undefined ? path : `${path}?${new URLSearchParams(query)}`, identity, ...more };
 }
 
-/** The object that `ref` names, with what is below apiVersion, kind and name. */
+/** The object that `ref` names, with the fields of `below`. */
 function named({ resource, namespace, name }: ObjectRef, below: JsonObject, more: JsonObject = {}): JsonObject {
   const metadata = { ...(below["metadata"] as JsonObject | undefined), name, ...more, ...(namespace && { namespace }) };
   return { ...below, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata };

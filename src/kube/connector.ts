@@ -1,26 +1,30 @@
 /**
- * Where to connect comes in, a connection goes out that ends when its peer says nothing any more. Everything on it then
- * fails at once and is begun anew elsewhere: a watch that waits for changes can't tell by itself that none will come.
+ * Connects to the API server, and closes connections whose server is silent. All requests on such a connection then
+ * fail at once and are sent on another: a watch can't detect by itself that its server is gone.
  */
 import { createSecureContext, type TLSSocket } from "node:tls";
 import { buildConnector } from "undici";
 import type { Credentials } from "./credentials.ts";
 
-/** How often a peer is asked for a sign of life, by a PING of HTTP/2, which it has to answer. */
+/** How often HTTP/2 sends a PING, which the server must answer. */
 export const PING_EVERY_MS = 3_000;
-/** Looked at so often, so many times without a byte: a process that was held up itself has looked only once meanwhile. */
+/**
+ * How often silence is checked, and after how many silent checks a connection ends. After a pause of this process
+ * itself, only one check has passed.
+ */
 const LOOK_EVERY_MS = 2_000;
 const SILENT_LOOKS = 5;
 const CONNECT_WITHIN_MS = 5_000;
 
 export function connector({ servername, ...material }: Credentials["tls"]): buildConnector.connector {
-  // Made once: while a server is away, every try would read the certificates again, in memory that is slow to come back.
+  // Created once: otherwise every attempt during an outage would read the certificates again, into memory that is freed
+  // slowly.
   const secureContext = createSecureContext(material);
   const named = servername === undefined ? {} : { servername };
   const connect = buildConnector({
     secureContext,
     ...named,
-    // Said, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment changes nothing.
+    // Set, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment changes nothing.
     rejectUnauthorized: true,
     allowH2: true,
     timeout: CONNECT_WITHIN_MS,
@@ -28,20 +32,20 @@ export function connector({ servername, ...material }: Credentials["tls"]): buil
   return (options, callback) =>
     connect(options, (...result) => {
       const socket = result[1] as TLSSocket | null | undefined;
-      // Over HTTP/1.1 nothing is sent by itself, and silence means nothing.
+      // HTTP/1.1 has no PING, so silence means nothing there.
       if (socket?.alpnProtocol === "h2") endWhenSilent(socket);
       callback(...result);
     });
 }
 
-/** What is needed of a socket. */
+/** The parts of a socket that this uses. */
 interface Connection {
   readonly bytesRead: number;
   destroy(error: Error): unknown;
   once(event: "close", listener: () => void): unknown;
 }
 
-/** Destroys a socket on which nothing arrives for ten seconds. */
+/** Destroys a socket that receives nothing for ten seconds. */
 export function endWhenSilent(socket: Connection): void {
   let read = socket.bytesRead;
   let silent = 0;

@@ -1,6 +1,6 @@
 /**
- * A kubeconfig, or the pod's own account, comes in; the server's address, TLS material and request headers go out. What
- * stands in files is read here; client-node, which takes 55 MB, is loaded for the rest alone, such as exec plugins.
+ * Loads the server's address, TLS material and request headers from a kubeconfig or the pod's account. Reads files
+ * itself. Only exec plugins and the like need client-node, which takes 55 MB.
  */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -14,17 +14,17 @@ type Headers = Record<string, string>;
 export interface Credentials {
   server: URL;
   tls: Pick<ClusterAccess, "ca" | "cert" | "key" | "servername">;
-  /** The headers that authenticate a request; tokens from files and exec plugins are renewed. */
+  /** The headers that authenticate a request. Tokens from files and exec plugins are renewed. */
   headers(): Promise<Headers>;
-  /** In which one works who names none. */
+  /** The default namespace. */
   namespace?: string;
 }
 
-/** Where credentials are looked for. */
+/** The environment in which credentials are searched. */
 export interface Surroundings {
   env: Record<string, string | undefined>;
   home: string;
-  /** The folder in which a pod finds its account. */
+  /** The folder with the token of the pod's account. */
   account: string;
   now(): number;
 }
@@ -36,12 +36,15 @@ const OURS: Surroundings = {
   now: () => performance.now(),
 };
 
-/** How long headers are reused. A pod's token is replaced long before it ends, at four fifths of its time. */
+/**
+ * How long headers are reused. The kubelet replaces a pod's token at four fifths of its lifetime, long before it
+ * expires.
+ */
 const HEADERS_LIVE_MS = 30_000;
 
 /**
- * Loads `kubeconfig`, else what kubectl would use: `$KUBECONFIG`, `~/.kube/config`, the pod's account.
- * Throws an Error that says what is missing.
+ * Loads `kubeconfig`, or else what kubectl would use: `$KUBECONFIG`, `~/.kube/config`, the pod's account. Throws an
+ * Error that says what is missing.
  */
 export async function loadCredentials(kubeconfig?: string, around: Surroundings = OURS): Promise<Credentials> {
   const files = kubeconfig === undefined ? usualFiles(around) : [kubeconfig];
@@ -54,15 +57,15 @@ export async function loadCredentials(kubeconfig?: string, around: Surroundings 
   return { server: addressOf(access.server, whose), tls, headers, ...(namespace && { namespace }) };
 }
 
-/** Only one that is reached by TLS: a token and the values of Secrets go there. */
+/** Only https: Inlay sends a token and values of Secrets to the server. */
 function addressOf(server: string, whose: string): URL {
   const url = URL.parse(server);
-  if (url === null || url.host === "") throw new Error(`the server of ${whose} is no address`);
+  if (url === null || url.host === "") throw new Error(`the server of ${whose} is not a URL; correct it`);
   if (url.protocol === "https:") return url;
-  throw new Error(`the server of ${whose} is not reached by https: Inlay carries Secrets, and only by TLS`);
+  throw new Error(`the server of ${whose} is not an https URL; Inlay sends values of Secrets, so it uses only TLS`);
 }
 
-/** What shows who we are. */
+/** The headers or the client certificate that authenticate Inlay. */
 async function authentication(
   access: ClusterAccess,
   around: Surroundings,
@@ -74,12 +77,12 @@ async function authentication(
     return { ...access, ...first, headers: renewed(first.headers, async () => (await ask()).headers, around) };
   }
   if (tokenFile === undefined) {
-    // One for all: each open stream keeps what it was asked for with, and a token is long.
+    // One object for all requests: each open stream keeps its headers, and a token is long.
     const constant = bearer(token);
     return { ...access, headers: async () => constant };
   }
   let last = bearer(await readToken(tokenFile));
-  // A file that is just being replaced is no reason to be nobody.
+  // While the file is being replaced, the last token stays in use.
   const ask = async () => {
     last = await readToken(tokenFile).then(bearer, () => last);
     return last;
@@ -89,7 +92,7 @@ async function authentication(
 
 function usualFiles({ env, home }: Surroundings): string[] {
   const listed = (env["KUBECONFIG"] ?? "").split(delimiter).filter((file) => file !== "");
-  // Like kubectl, which takes those of the list that are there.
+  // Like kubectl, which ignores missing files of the list.
   const files = listed.length > 1 ? listed.filter((file) => existsSync(file)) : listed;
   const usual = join(home, ".kube", "config");
   return files.length === 0 && existsSync(usual) ? [usual] : files;
@@ -99,7 +102,7 @@ async function podAccess({ env, account }: Surroundings): Promise<ClusterAccess>
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = "443" } = env;
   const tokenFile = join(account, "token");
   if (host === undefined || !existsSync(tokenFile)) {
-    throw new Error("no cluster is known: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account");
+    throw new Error("no cluster is configured: set --kubeconfig or KUBECONFIG, or run in a pod with a service account");
   }
   const ca = await readNamed("the cluster's CA", join(account, "ca.crt"));
   const namespace = await readFile(join(account, "namespace"), "utf8").catch(() => "");
@@ -117,14 +120,14 @@ async function readToken(file: string): Promise<string> {
   return token;
 }
 
-/** What is no certificate would else be told at each connection anew, in OpenSSL's words. */
+/** Checked here, because OpenSSL would report it at each connection, in unclear words. */
 function checkTls(tls: Credentials["tls"], whose: string): void {
   const { ca } = tls;
-  if (ca !== undefined && !ca.includes("-----BEGIN")) throw new Error(`the CA of ${whose} is no certificate in PEM`);
+  if (ca !== undefined && !ca.includes("-----BEGIN")) throw new Error(`the CA of ${whose} is not a certificate in PEM`);
   try {
     createSecureContext(tls);
   } catch (error) {
-    throw new Error(`the client certificate or key of ${whose} can't be used: ${(error as { code?: string }).code}`);
+    throw new Error(`the client certificate or key of ${whose} is invalid: ${(error as { code?: string }).code}`);
   }
 }
 
@@ -135,7 +138,7 @@ interface Authentication {
   key?: Buffer;
 }
 
-/** Asks client-node, which runs plugins and keeps what they gave until it ends. */
+/** Uses client-node, which runs plugins and keeps their credentials until they expire. */
 async function clientFor(access: NonNullable<ClusterAccess["needsClient"]>): Promise<() => Promise<Authentication>> {
   const { user, cluster } = access;
   const { KubeConfig } = await import("@kubernetes/client-node");
@@ -149,7 +152,7 @@ async function clientFor(access: NonNullable<ClusterAccess["needsClient"]>): Pro
     try {
       await config.applyToHTTPSOptions(options);
     } catch (error) {
-      // What it says may be what the plugin wrote, or quote the token that could not be read.
+      // The error's message may contain the plugin's output, or quote the token.
       const { code, name } = error as { code?: string; name?: string };
       const message = `the kubeconfig's exec or auth plugin gave no credentials (${code ?? name}); run it by hand to see why`;
       throw new Error(message);
@@ -160,7 +163,7 @@ async function clientFor(access: NonNullable<ClusterAccess["needsClient"]>): Pro
   };
 }
 
-/** Gives `first`, and asks again when it is old. */
+/** Returns `first`, and asks again when it is old. */
 function renewed(first: Headers, ask: () => Promise<Headers>, { now }: Surroundings): () => Promise<Headers> {
   let current = Promise.resolve(first);
   let until = now() + HEADERS_LIVE_MS;
@@ -168,7 +171,7 @@ function renewed(first: Headers, ask: () => Promise<Headers>, { now }: Surroundi
     if (now() > until) {
       until = now() + HEADERS_LIVE_MS;
       current = ask();
-      // Whoever waits for them is told; the next request asks again.
+      // Callers that wait for them see the failure; the next request asks again.
       current.catch(() => {
         until = 0;
       });

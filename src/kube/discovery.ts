@@ -1,4 +1,4 @@
-/** A kind or a plural comes in, the resource as the API server serves it goes out; undefined when it serves none. */
+/** Finds resources by kind or plural, as the API server serves them. */
 import { setNewest } from "../apimachinery/newest.ts";
 import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import { isStatus } from "./api-error.ts";
@@ -13,11 +13,11 @@ interface ApiGroup {
   versions: { groupVersion: string }[];
 }
 
-/** How long an answer holds. A kind that is not there yet is asked for again soon: its CRD may be on its way. */
+/** How long an answer is used. A missing kind is looked up again soon: its CRD may be about to be installed. */
 const FOUND_LIVES_MS = 300_000;
 const MISSING_LIVES_MS = 1_000;
 
-/** So many are kept; what was asked for first goes first. */
+/** The limit of cached groups and versions; the oldest are dropped. */
 const MAX_KNOWN = 1_000;
 
 export class Discovery {
@@ -26,7 +26,7 @@ export class Discovery {
   #groups: { versions: Promise<Set<string>>; until: number } | undefined;
   readonly #versions = new Map<string, { resources: Promise<Resource[]>; until: number }>();
 
-  /** `inVersion` says in which version a kind is used that is named in some version. */
+  /** `inVersion` returns the resource in the version to use, which may not be the named one. */
   constructor(transport: Pick<Transport, "request">, inVersion = async (resource: Resource) => resource) {
     this.#transport = transport;
     this.#inVersion = inVersion;
@@ -37,7 +37,7 @@ export class Discovery {
     return found && this.#inVersion(found);
   }
 
-  /** In the version that is named, though it may not show all fields. */
+  /** The kind in the named version, even if that version lacks fields. */
   byKindAsNamed(apiVersion: string, kind: string): Promise<Resource | undefined> {
     return this.#find(apiVersion, (resource) => resource.kind === kind);
   }
@@ -46,19 +46,19 @@ export class Discovery {
     return this.#find(apiVersion, (resource) => resource.plural === plural);
   }
 
-  /** In any version that the group of `apiVersion` is served in, the preferred one first. */
+  /** The kind in any served version of the group of `apiVersion`, the preferred version first. */
   async byKindInGroup(apiVersion: string, kind: string): Promise<Resource | undefined> {
     const { group } = parseApiVersion(apiVersion);
     if (group === "") return undefined;
     for (const served of await this.#versionsOf(group)) {
-      // The group says now that it is served, whatever was said a moment ago.
+      // The group lists this version now, so a cached answer without the kind is outdated.
       const found = (await this.byKind(served, kind)) ?? (await this.#servedKind(served, kind));
       if (found !== undefined) return found;
     }
     return undefined;
   }
 
-  /** Forgets what is known of a group and version, after the server denied knowing it. */
+  /** Drops the cached answer for a group and version, after the server said that it does not serve them. */
   forget(apiVersion: string): void {
     this.#versions.delete(apiVersion);
   }
@@ -77,7 +77,7 @@ export class Discovery {
     return found;
   }
 
-  /** By one list of all groups for all who ask: whatever bindings name costs no request each. */
+  /** One list of all groups serves all callers, so an unknown group in a binding costs no request. */
   async #isServed(apiVersion: string): Promise<boolean> {
     if (this.#groups === undefined || this.#groups.until < Date.now()) {
       const versions = this.#get<{ groups: ApiGroup[] }>("/apis").then(

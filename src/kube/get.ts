@@ -1,17 +1,17 @@
-/** An object to look for comes in, with what it is for; the object goes out, if there is one. */
+/** Reads objects for a purpose, and explains failures. */
 import type { KubeObject, ObjectRef, Resource } from "../apimachinery/objects.ts";
 import { READ_VERBS, type RequiredAccess, refusal } from "./access-error.ts";
 import { isNotFound } from "./api-error.ts";
 import type { Client, Selectors } from "./client.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
 
-/** What a request is made with: as whom, on what, and all the verbs that the binding needs there. */
+/** The client, identity and object of a request, and all verbs that the binding needs on the object. */
 export interface ObjectAccess<Verbs extends keyof Client = keyof Client> extends RequiredAccess {
   client: Pick<Client, Verbs>;
   ref: ObjectRef;
 }
 
-/** The object as it is, or at least as new as the version that was seen; undefined when there is none. Throws Problem. */
+/** The object, current or at least as new as the version `seen`; undefined if it does not exist. Throws Problem. */
 export async function getIfExists<T extends KubeObject = KubeObject>(
   { client, identity, ref, verbs }: ObjectAccess<"get">,
   seen?: string,
@@ -24,13 +24,13 @@ export async function getIfExists<T extends KubeObject = KubeObject>(
   }
 }
 
-/** The same, as the controller itself. Throws Problem. */
+/** Reads as the controller itself. Throws Problem. */
 export const getAsController = <T extends KubeObject = KubeObject>(
   client: Pick<Client, "get">,
   ref: ObjectRef,
 ): Promise<T | undefined> => getIfExists<T>({ client, identity: CONTROLLER, ref, verbs: READ_VERBS });
 
-/** The same of an object that the controller may list and not get. Throws Problem. */
+/** Finds an object that the controller may list but not get. Throws Problem. */
 export async function listedAsController(
   client: Pick<Client, "list">,
   { resource, namespace = "", name }: ObjectRef,
@@ -38,7 +38,7 @@ export async function listedAsController(
   return (await listAll(client, CONTROLLER, resource, namespace, { fields: `metadata.name=${name}` }))[0];
 }
 
-/** All objects of a kind in a namespace, or those that are selected. Throws Problem. */
+/** All objects of a kind in a namespace, or those that match the selectors. Throws Problem. */
 export async function listAll(
   client: Pick<Client, "list">,
   identity: Identity,

@@ -1,4 +1,4 @@
-/** Who a request is made as: the controller itself, or a ServiceAccount by impersonation. */
+/** The identity of a request: the controller itself, or an impersonated ServiceAccount. */
 
 /** The user name to impersonate, or `""` for the controller itself. A string, so that it can be part of a key. */
 export type Identity = string;
@@ -18,16 +18,16 @@ export function describeIdentity(identity: Identity): string {
 /** The namespace of an account; undefined for the controller itself. */
 export const homeOf = (identity: Identity): string | undefined => identity.split(":")[2];
 
-/** As whom something is watched. */
+/** The identity of a watch. */
 export interface WatchIdentity {
   identity: Identity;
   /**
-   * It is one of many namespaces: they share a watch of the whole cluster, where the identity may have one. `named`: a binding names
-   * this one namespace, other than its own, and many bindings of the identity may do so.
+   * Whether the namespace is one of many: then the identity shares one watch of the whole cluster, if it is allowed.
+   * `named`: the binding names this namespace, which is not its own, and many bindings of the identity may do so.
    */
   wide?: boolean | "named";
 }
 
-/** What a binding of `own` names in a namespace, or in none where the kind belongs to the cluster. */
+/** Whether a binding in namespace `own` names another namespace. Undefined `namespace`: the kind is cluster-scoped. */
 export const wideIn = (namespace: string | undefined, own: string): { wide?: "named" } =>
   namespace === undefined || namespace === own ? {} : { wide: "named" };

@@ -1,7 +1,6 @@
 /**
- * Kubeconfigs come in, the access that their current context gives goes out: an address, with the keys and tokens that
- * stand in them or in the files that they name. Of several, the first that says something counts, as with kubectl. No
- * message quotes what stands there.
+ * Reads kubeconfigs: the address, keys and tokens of their current context, also from the files that they name. Of
+ * several kubeconfigs, the first with an entry counts, as with kubectl. No message quotes their content.
  */
 import { readFile } from "node:fs/promises";
 import { delimiter, dirname, resolve } from "node:path";
@@ -14,24 +13,24 @@ export interface ClusterAccess {
   key?: Buffer | undefined;
   servername?: string | undefined;
   token?: string | undefined;
-  /** Holds the token of the moment. */
+  /** The file with the current token. */
   tokenFile?: string | undefined;
-  /** In which one works who names none. */
+  /** The default namespace. */
   namespace?: string | undefined;
-  /** A user that files alone don't tell all of, as with an exec plugin; and the cluster, since a plugin may ask for it. */
+  /** Set for a user with more than files and tokens, such as an exec plugin. A plugin may ask for the cluster too. */
   needsClient?: { user: Entry; cluster: Entry } | undefined;
 }
 
 type Entry = Record<string, unknown>;
 
-/** A cluster, user or context, with paths as they are seen from here. */
+/** Finds a cluster, user or context, and makes its paths absolute. */
 type Find = (list: "clusters" | "users" | "contexts", name: unknown) => Entry | undefined;
 
 const PATHS = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
-/** What a user may have that is read from files. */
+/** The keys of a user that need only files. */
 const PLAIN = ["token", "tokenFile", "client-certificate", "client-certificate-data", "client-key", "client-key-data"];
 
-/** Throws an Error that says which file can't be used, and why. */
+/** Throws an Error that says which file is invalid, and why. */
 export async function readKubeconfigs(files: readonly string[]): Promise<ClusterAccess> {
   const configs = await Promise.all(files.map(async (file) => ({ file, config: await load(file) })));
   const whose = files.join(delimiter);
@@ -49,7 +48,7 @@ export async function readKubeconfigs(files: readonly string[]): Promise<Cluster
   const cluster = find("clusters", context?.["cluster"]);
   const server = text(cluster?.["server"]);
   if (cluster === undefined || server === undefined) {
-    throw new Error(`${whose} names no cluster: set its current-context, with kubectl config use-context`);
+    throw new Error(`${whose} has no current cluster; set its current-context with kubectl config use-context`);
   }
   const user = find("users", context?.["user"]) ?? {};
   refuseUnsafe(whose, cluster, user);
@@ -71,7 +70,7 @@ export async function readKubeconfigs(files: readonly string[]): Promise<Cluster
   };
 }
 
-/** Throws an Error that says what can't be read, and where. */
+/** Throws an Error that says which file can't be read. */
 export async function readNamed(what: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path);
@@ -80,11 +79,11 @@ export async function readNamed(what: string, path: string): Promise<Buffer> {
   }
 }
 
-/** What would be less safe than it looks, or not what is meant. */
+/** Refuses options that are unsafe, or that Inlay does not support. */
 function refuseUnsafe(whose: string, cluster: Entry, user: Entry): void {
-  const unverified = `${whose} has insecure-skip-tls-verify: Inlay carries Secrets and never skips verification; give the cluster's certificate-authority instead`;
-  const proxied = `${whose} has a proxy-url, and Inlay uses no proxy: run it where the API server is reached without one`;
-  const impersonating = `${whose} impersonates somebody (as), and Inlay impersonates the account of each binding itself: give it credentials without`;
+  const unverified = `${whose} has insecure-skip-tls-verify, but Inlay sends values of Secrets and always verifies the server; set the cluster's certificate-authority instead`;
+  const proxied = `${whose} has a proxy-url, but Inlay supports no proxy; run it where it can reach the API server directly`;
+  const impersonating = `${whose} impersonates a user (as), but Inlay itself impersonates the account of each binding; use credentials without impersonation`;
   if (cluster["insecure-skip-tls-verify"]) throw new Error(unverified);
   if (cluster["proxy-url"]) throw new Error(proxied);
   if (user["as"]) throw new Error(impersonating);
@@ -96,13 +95,13 @@ async function load(file: string): Promise<Entry> {
   try {
     config = parse(content, { logLevel: "error" });
   } catch {
-    // Its own words quote the line.
+    // The parser's message quotes the line.
   }
-  if (typeof config !== "object" || config === null) throw new Error(`${file} is no kubeconfig: it is not YAML`);
+  if (typeof config !== "object" || config === null) throw new Error(`${file} is not a kubeconfig: it is not YAML`);
   return config as Entry;
 }
 
-/** As it stands there, in base64, or in the file that is named. */
+/** The base64 data in the entry, or the content of the named file. */
 async function content(entry: Entry, key: string): Promise<Buffer | undefined> {
   const [data, path] = [text(entry[`${key}-data`]), text(entry[key])];
   if (data !== undefined) return Buffer.from(data, "base64");

@@ -1,4 +1,4 @@
-/** The two verbs that a reflector lives on, as streams of typed parts: pages of a list, and the events of a watch. */
+/** Lists and watches objects: pages of a list, and events of a watch. */
 import { parseJson } from "../apimachinery/json.ts";
 import type { KubeObject, Resource } from "../apimachinery/objects.ts";
 import { ApiError } from "./api-error.ts";
@@ -6,16 +6,18 @@ import { pathOf } from "./client.ts";
 import type { Identity } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
-/** Which objects of a kind: all, those of a namespace, or a single name (in a namespace or in all of them). Of those, what labels select. */
+/**
+ * The objects to list or watch: all of a kind, those of a namespace, or those of one name (in one or all namespaces);
+ * further restricted by labels.
+ */
 export interface Scope {
   resource: Resource;
   namespace?: string | undefined;
   name?: string;
-  /** A label selector, for those that match it. */
   labels?: string;
-  /** A field selector, for those that match it; not beside a name. */
+  /** A field selector; not together with a name. */
   fields?: string;
-  /** Whether whole objects are wanted, or their metadata alone. */
+  /** Whether to get whole objects or only their metadata. */
   form: "whole" | "metadata";
 }
 
@@ -35,7 +37,7 @@ interface List {
 
 const PAGE_SIZE = 500;
 
-/** What lists and watches need of the transport. */
+/** The part of the transport for lists and watches. */
 export type WatchTransport = Pick<Transport, "request" | "lines">;
 
 export class ListWatch {
@@ -69,8 +71,8 @@ export class ListWatch {
   }
 
   /**
-   * Events after `resourceVersion`. `onOpen` is called when the server has granted the watch, before the first of them.
-   * An ERROR event is thrown as the ApiError that it stands for.
+   * Events after `resourceVersion`. Calls `onOpen` when the server has accepted the watch, before the first event.
+   * Throws an ERROR event as an ApiError.
    */
   async *watch(
     resourceVersion: string,
@@ -106,7 +108,7 @@ export class ListWatch {
   }
 }
 
-/** What separates selectors from each other may stand in a name. */
+/** A name may contain characters that separate selectors. */
 const escaped = (name: string) => name.replace(/[\\,=]/g, (character) => `\\${character}`);
 
 const bare = (path: string) => path.split("?")[0];
@@ -116,7 +118,7 @@ function parse(line: string, path: string): WatchEvent | { type: "ERROR"; object
     const event = parseJson(line) as unknown as ReturnType<typeof parse>;
     if (event.type === "ERROR" || event.object.metadata.resourceVersion !== undefined) return event;
   } catch {
-    // Told below: a parser's own words quote the line.
+    // Thrown below: the parser's message quotes the line.
   }
   throw new ApiError(`WATCH ${bare(path)}`, 0, "BrokenLine");
 }

@@ -1,6 +1,6 @@
 /**
- * The client for what bindings name: before each write to an object, of whatever kind, it looks whether the API server would drop
- * fields of it. So no part of the code that writes has to.
+ * The client for objects that bindings name. Before each write, it checks whether the API server would drop fields of
+ * the object. So other code need not check.
  */
 import { parsePointer } from "../apimachinery/json-pointer.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
@@ -22,11 +22,11 @@ export class LosslessClient extends Client {
     this.#versions = versions;
   }
 
-  /** Also throws Problem, as do the others here. */
+  /** Also throws Problem, as do the other methods here. */
   override async apply(...[identity, ref, uid, leaves, options]: Arguments<"apply">): Promise<KubeObject> {
     const resourceVersion = await this.#versions.assertKeepsAll(identity, ref, [leaves]);
     const metadata = leaves["metadata"] as JsonObject | undefined;
-    // A version that the caller names is another one only if the object has changed since, and then it is a conflict.
+    // If the caller names another version, the object has changed, and the write is a conflict.
     const only = resourceVersion === undefined ? leaves : { ...leaves, metadata: { resourceVersion, ...metadata } };
     return super.apply(identity, ref, uid, only, options);
   }
@@ -38,21 +38,21 @@ export class LosslessClient extends Client {
     return super.jsonPatch(identity, ref, [...only, ...operations], ...how);
   }
 
-  /** An object that is made has nothing to lose, but its version has to be one that others can write it in. */
+  /** A new object has no fields to lose, but its version must be one in which others can write it. */
   override async make(...[identity, ref, below, ...how]: Arguments<"make">): Promise<KubeObject> {
     const { name: _, ...collection } = ref;
     await this.#versions.assertKeepsAll(identity, collection, [below]);
     return super.make(identity, ref, below, ...how);
   }
 
-  /** A finalizer holds an object that is deleted, and then this is a write. */
+  /** A delete is a write too, because a finalizer may keep the object. */
   override async delete(...[identity, ref, { metadata }]: Arguments<"delete">): Promise<void> {
     const resourceVersion = await this.#versions.assertKeepsAll(identity, ref);
     return super.delete(identity, ref, { metadata: { ...(resourceVersion && { resourceVersion }), ...metadata } });
   }
 }
 
-/** What an operation writes, as an object with that alone. It counts in which list an element is, and not where. */
+/** The value that an operation writes, as an object with only that value. Positions in lists don't matter. */
 function writtenBy({ op, path, value }: JsonPatchOperation): JsonObject[] {
   if (op !== "add" && op !== "replace") return [];
   const isElement = (key: string) => key === "-" || /^\d+$/.test(key);

@@ -1,4 +1,4 @@
-/** A kind that most clusters lack comes in; it goes out as the API server serves it, asked for now and then where it is missing. */
+/** Finds a kind that most clusters lack. While it is missing, asks once a minute. */
 import type { KubeObject, Resource } from "../apimachinery/objects.ts";
 import type { Discovery } from "./discovery.ts";
 

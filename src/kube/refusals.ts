@@ -1,6 +1,6 @@
 /**
- * Whether a 403 is to be believed. An API server that begins refuses everything until it has read its roles, so what was allowed before
- * is asked for a second time, once the server says that it is ready.
+ * Decides whether to trust a 403. A starting API server refuses everything until it has loaded its roles. So requests
+ * that were allowed before are repeated once, after the server is ready.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "./api-error.ts";
@@ -9,42 +9,44 @@ import type { Identity } from "./identity.ts";
 interface Asked {
   identity: Identity;
   method: string;
-  /** With its query. */
+  /** Including the query. */
   path: string;
 }
 
-/** From the first refusal of a kind to the second try, at least: another API server may be the one that begins. */
+/**
+ * The minimum time from the first refusal to the repetition: with several API servers, a second one may be starting.
+ */
 const CONFIRM_MS = 1_500;
-/** How long it is waited for that the API server is ready. */
+/** How long to wait until the API server is ready. */
 const READY_WITHIN_MS = 10_000;
 const READY_EVERY_MS = 500;
-/** Beyond so many, all is forgotten: then a 403 is believed until there was another good answer. */
+/** Beyond this number everything is forgotten, and a 403 is trusted until the next success. */
 const KEPT = 20_000;
 /** Group, version and namespace of a request, and its plural. */
 const COLLECTION = /^(?:\/api\/[^/]+|\/apis\/[^/]+\/[^/]+)(?:\/namespaces\/[^/]+(?=\/))?\/[^/?]+/;
 
 export class Refusals {
   readonly #isReady: (signal: AbortSignal) => Promise<boolean>;
-  /** What was allowed last time; while second tries wait, what they wait for. */
+  /** What was allowed last time; while repetitions wait, the promise that they wait for. */
   readonly #granted = new Map<string, Promise<void> | undefined>();
-  /** Requests that are made a second time. */
+  /** Requests that are being repeated. */
   readonly #tried = new WeakSet<Asked>();
   #ready: Promise<void> | undefined;
 
-  /** `isReady` asks the API server. What it throws counts as no. */
+  /** `isReady` asks the API server. An error counts as false. */
   constructor(isReady: (signal: AbortSignal) => Promise<boolean>) {
     this.#isReady = isReady;
   }
 
-  /** The API server did what was asked. */
+  /** Records that the API server allowed a request. */
   granted(request: Asked): void {
     if (this.#granted.size >= KEPT) this.#granted.clear();
     this.#granted.set(keyOf(request), undefined);
   }
 
   /**
-   * Whether a request that failed is to be made a second time, after 1.5 to 11.5 s. False at once where its answer is to be
-   * believed, or `end`, in ms of the epoch, leaves no time for that.
+   * Whether to repeat a failed request, after 1.5 to 11.5 s. Returns false at once if the answer can be trusted, or if
+   * `end`, in ms of the epoch, leaves too little time.
    */
   async isToBeConfirmed(request: Asked, error: unknown, end: number): Promise<boolean> {
     if (!(error instanceof ApiError) || error.status !== 403 || error.isDenied) return false;
@@ -58,7 +60,8 @@ export class Refusals {
     const pause = this.#granted.get(key) ?? this.#pause();
     this.#granted.set(key, pause);
     await pause;
-    // Should the second try fail otherwise, as by another end of the API server, the next refusal is confirmed like this one.
+    // If the repetition fails for another reason, such as a restart of the API server, the next refusal is confirmed
+    // again.
     if (this.#granted.get(key) === pause) this.#granted.set(key, undefined);
     return true;
   }
@@ -69,7 +72,7 @@ export class Refusals {
     await this.#ready;
   }
 
-  /** One for all that are refused at the same time. */
+  /** One wait for all requests that are refused at the same time. */
   async #untilReady(): Promise<void> {
     const end = Date.now() + READY_WITHIN_MS;
     const signal = AbortSignal.timeout(READY_WITHIN_MS);
@@ -79,7 +82,7 @@ export class Refusals {
   }
 }
 
-/** What an identity does to a kind in a namespace, whatever the name. */
+/** Identity, verb, kind and namespace of a request, without the name. */
 function keyOf({ identity, method, path }: Asked): string {
   const [collection = ""] = COLLECTION.exec(path) ?? [];
   const isOfOne = path[collection.length] === "/";

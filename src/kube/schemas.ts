@@ -1,6 +1,6 @@
 /**
- * A resource comes in, its OpenAPI v3 schema goes out, as the API server publishes it now. A document is fetched again
- * only when the hash in its address changes; then listeners learn which kinds have another schema than before.
+ * Reads the OpenAPI v3 schemas that the API server publishes. Fetches a document again only when the hash in its
+ * address changes, and then calls listeners with the kinds whose schemas changed.
  */
 import { sameJson } from "../apimachinery/json.ts";
 import type { Resource } from "../apimachinery/objects.ts";
@@ -22,18 +22,18 @@ interface Index {
 type Components = Record<string, OpenApiSchema>;
 
 interface Document {
-  /** Undefined where it was not published yet, or could not be fetched anew. */
+  /** Undefined if it is not published yet, or could not be fetched again. */
   url: string | undefined;
-  /** As they were published last. */
+  /** The schemas that were published last. */
   schemas: Promise<Components>;
 }
 
-/** Called with a group and version, and which of its kinds have another schema than before. */
+/** Called with a group and version, and a test for kinds whose schema changed. */
 export type SchemaListener = (apiVersion: string, isChanged: (kind: string) => boolean) => void;
 
-/** How long the index of hashes is believed. */
+/** How long the index of hashes is used. */
 const INDEX_LIVES_MS = 5_000;
-/** For how long, where a group is missing in it: its CRD may have been installed just now. */
+/** How long it is used if it lacks a group: the group's CRD may have just been installed. */
 const NEW_LIVES_MS = 500;
 const PREFIX = "#/components/schemas/";
 
@@ -48,8 +48,8 @@ export class Schemas {
   }
 
   /**
-   * The schema of a kind as it was published last. While an API server starts, it serves kinds of CRDs whose schemas it does not
-   * publish yet. Undefined for a kind that publishes none. Throws ApiError.
+   * The schema of a kind, as published last. A starting API server serves kinds of CRDs before it publishes their
+   * schemas. Undefined for a kind without a schema. Throws ApiError.
    */
   async of(resource: Resource): Promise<KindSchema | undefined> {
     const key = rootOf(resource).slice(1);
@@ -64,12 +64,12 @@ export class Schemas {
     return { root, resolve: (ref) => (ref.startsWith(PREFIX) ? schemas[ref.slice(PREFIX.length)] : undefined) };
   }
 
-  /** Listeners are called for groups and versions of which a schema was asked for before. */
+  /** Listeners are called only for groups and versions of schemas that were read before. */
   onChange(listener: SchemaListener): void {
     this.#listeners.push(listener);
   }
 
-  /** Fetches what was published anew of all that was asked for before. Throws ApiError. */
+  /** Fetches all changed documents that were read before. Throws ApiError. */
   async refresh(): Promise<void> {
     const { paths } = await this.#indexOf(0);
     const published = [...this.#documents.keys()].flatMap((key) => {
@@ -79,7 +79,10 @@ export class Schemas {
     await Promise.all(published);
   }
 
-  /** The addresses of a group's documents, by version: each changes with its document. `isNew`: by an index of just now. */
+  /**
+   * The addresses of a group's documents, by version. An address changes with its document. `isNew`: use an index of at
+   * most 500 ms.
+   */
   async addressesIn(group: string, isNew: boolean): Promise<Map<string, string>> {
     const prefix = `apis/${group}/`;
     const { paths } = await this.#indexOf(isNew ? NEW_LIVES_MS : INDEX_LIVES_MS);
@@ -87,7 +90,7 @@ export class Schemas {
     return new Map(published.map(([key, { serverRelativeURL }]) => [key.slice(prefix.length), serverRelativeURL]));
   }
 
-  /** Where a group and version is published, by an index that is not older than that. */
+  /** The address of a group and version, by an index that is not older than `livesMs`. */
   async #addressOf(key: string, livesMs = INDEX_LIVES_MS): Promise<string | undefined> {
     return (await this.#indexOf(livesMs)).paths[key]?.serverRelativeURL;
   }
@@ -122,7 +125,7 @@ export class Schemas {
       async (now) => before && this.#changed(key, changesOf(await before, now)),
       () => {
         if (this.#documents.get(key) !== document) return;
-        // The next one is compared with what was published last.
+        // The next document is compared with the last one that was published.
         if (known) this.#documents.set(key, { ...known, url: undefined });
         else this.#documents.delete(key);
       },
@@ -140,7 +143,7 @@ export class Schemas {
   }
 }
 
-/** Which kinds of a document have another schema: all, where a type changed that several may share; undefined if none has. */
+/** Which kinds of a document changed: all, if a type changed that kinds may share; undefined if none changed. */
 function changesOf(before: Components | undefined, now: Components): ((kind: string) => boolean) | undefined {
   if (before === undefined) return () => true;
   const changed = Object.entries({ ...now, ...before }).filter(([name]) => !sameJson(before[name], now[name]));

@@ -1,8 +1,7 @@
 /**
- * Requests come in, answers and line streams go out, over HTTP/2. Watches and requests use agents of their own, since
- * the API server offers 100 streams a connection and open watches would starve everything else. Every request has a
- * deadline of ours that includes the time in the queue, where undici's own timeouts don't fire. A connection whose server
- * went silent is ended within seconds: see connector.ts.
+ * Sends requests and opens line streams over HTTP/2. Watches have their own agents: the API server allows 100 streams
+ * per connection, and open watches would block all other requests. Inlay's own deadline covers a request also in the
+ * queue, where undici's timeouts don't apply. connector.ts closes connections of silent servers.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, type Dispatcher } from "undici";
@@ -16,27 +15,27 @@ import { Refusals } from "./refusals.ts";
 
 export interface Request {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** From the server's root, with its query. Names in it are encoded already. */
+  /** From the server's root, with its query. Names are already encoded. */
   path: string;
   identity: Identity;
   body?: string;
   contentType?: string;
   accept?: string;
   deadlineMs?: number;
-  /** That there are too many requests is an answer like any other, and not to be waited for. */
+  /** Return a 429 like any other answer, instead of waiting and repeating. */
   isOnce?: boolean;
-  /** An answer that nests too deep to be read whole is an error. In others, null stands for what is too deep. */
+  /** Fail if the answer has too many levels to be read whole. Otherwise null replaces deeper values. */
   isWhole?: boolean;
-  /** Asked right before each attempt; false keeps it from being sent. */
+  /** Asked before each attempt. If it returns false, the request is not sent. */
   mayBeSent?: () => boolean;
 }
 
 const DEADLINE_MS = 15_000;
-/** A replaced agent for requests is left this long to finish what it carries, then it is destroyed. */
+/** How long a replaced agent may finish its requests before it is destroyed. */
 const RETIRE_MS = 30_000;
 const ATTEMPTS = 4;
 
-/** Failures of the connection after which a request that may be repeated is sent again. */
+/** Connection failures after which a repeatable request is sent again. */
 const REPEATABLE = new Set([
   "UND_ERR_INFO",
   "UND_ERR_SOCKET",
@@ -53,12 +52,12 @@ export class Transport {
   readonly #deadlineMs: number;
   #requests: Agent;
   #watches: Agent;
-  /** Agents that were replaced and are not ended yet. */
+  /** Replaced agents that are not destroyed yet. */
   readonly #retired = new Set<Agent>();
   readonly #refusals = new Refusals((signal) => this.#isReady(signal));
-  /** How many streams are open on each agent for watches. */
+  /** The number of open streams of each agent for watches. */
   readonly #open = new Map<Agent, number>();
-  /** By how much the API server's clock is ahead of ours, in ms. */
+  /** How far the API server's clock is ahead of this one, in ms. */
   #aheadMs = 0;
   #closed = false;
 
@@ -69,7 +68,7 @@ export class Transport {
     this.#watches = this.#agent(null);
   }
 
-  /** One answer, parsed from JSON. Throws ApiError for everything but a status of 2xx, and when `signal` aborts. */
+  /** One answer, parsed as JSON. Throws ApiError for any status but 2xx, and when `signal` aborts. */
   async request<T>(request: Request, signal?: AbortSignal): Promise<T> {
     const agent = this.#requests;
     const text = await this.#withinDeadline(request, agent, signal, (late) => this.#attempt(request, late));
@@ -77,9 +76,8 @@ export class Transport {
   }
 
   /**
-   * The lines of a stream, each when it is there, until the server ends it. `onOpen` is called when it begins. Throws
-   * ApiError when it does not begin within the deadline, or begins with anything but a status of 2xx, or breaks, or
-   * `signal` aborts.
+   * The lines of a stream, until the server ends it. Calls `onOpen` when it begins. Throws ApiError if the stream does
+   * not begin within the deadline, or with a status other than 2xx, or if it breaks, or if `signal` aborts.
    */
   async *lines(
     request: Request,
@@ -124,14 +122,14 @@ export class Transport {
   }
 
   /**
-   * The time by the API server's clock, which its timestamps are compared with, in ms of the epoch: from its last answer,
-   * to the second, and never ahead. Ours until it answers.
+   * The API server's time, with which its timestamps are comparable, in ms of the epoch: from the Date of its last
+   * answer, to the second, and never ahead. Local time until the first answer.
    */
   serverTime(): number {
     return Date.now() + this.#aheadMs;
   }
 
-  /** Ends every connection. What is under way fails. */
+  /** Closes every connection. Pending requests fail. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([this.#requests, this.#watches, ...this.#retired].map((agent) => agent.destroy()));
@@ -154,7 +152,7 @@ export class Transport {
     }
   }
 
-  /** A user may keep /readyz from its own accounts: then there is no telling. */
+  /** A cluster may deny /readyz to Inlay's account. Then the answer is false. */
   async #isReady(signal: AbortSignal): Promise<boolean> {
     const request: Request = { method: "GET", path: "/readyz", identity: CONTROLLER };
     const { statusCode, body } = await this.#send(this.#requests, request, signal);
@@ -174,7 +172,7 @@ export class Transport {
     const { origin, pathname } = this.#credentials.server;
     const answer = await agent.request({
       origin,
-      // A server may stand under a path of its own, such as a Rancher cluster's.
+      // The server's URL may have a path, such as that of a cluster in Rancher.
       path: pathname.replace(/\/$/, "") + request.path,
       method: request.method,
       headers,
@@ -186,7 +184,7 @@ export class Transport {
     return answer;
   }
 
-  /** Runs `work`; past the deadline it is aborted, and the agent on which it may be stuck is replaced. */
+  /** Runs `work`. At the deadline, aborts it, and replaces the agent on which it may be stuck. */
   async #withinDeadline<T>(
     request: Request,
     agent: Agent,
@@ -203,7 +201,7 @@ export class Transport {
       this.#replace(agent);
       end("DeadlineExceeded");
     }, request.deadlineMs ?? this.#deadlineMs);
-    // Not left to `work`: a request that is still in the queue does not see its signal.
+    // Handled here too: a request that is still in the queue does not see its signal.
     const onAbort = () => end("Aborted");
     signal?.addEventListener("abort", onAbort, { once: true });
     if (signal?.aborted) onAbort();
@@ -221,11 +219,11 @@ export class Transport {
     else if (agent === this.#watches) this.#watches = this.#agent(null);
     else return;
     this.#retired.add(agent);
-    // One stream that does not begin is no reason to cut those that live: they end the agent when they end.
+    // One stream that does not begin must not end those that work: the agent ends with its last stream.
     if (!this.#open.has(agent)) setTimeout(() => this.#end(agent), RETIRE_MS).unref();
   }
 
-  /** A stream on the agent is over. */
+  /** A stream on the agent has ended. */
   #left(agent: Agent): void {
     const open = (this.#open.get(agent) ?? 0) - 1;
     if (open > 0) return void this.#open.set(agent, open);
@@ -243,7 +241,7 @@ export class Transport {
       allowH2: true,
       connections,
       pipelining: 100,
-      // Our own deadlines hold instead, also while a request is queued.
+      // Replaced by Inlay's own deadlines, which also apply to queued requests.
       headersTimeout: 0,
       bodyTimeout: 0,
       h2Options: { pingInterval: PING_EVERY_MS },
@@ -252,7 +250,7 @@ export class Transport {
   }
 }
 
-/** Milliseconds to wait before the request goes out again, or undefined when it must not. */
+/** Milliseconds to wait before the request is repeated; undefined if it must not be. */
 function pauseBeforeRepeat(request: Request, error: unknown, attempt: number): number | undefined {
   const backoff = 100 * 2 ** attempt * (0.5 + Math.random());
   if (error instanceof ApiError) {
@@ -263,7 +261,7 @@ function pauseBeforeRepeat(request: Request, error: unknown, attempt: number): n
   return request.method !== "POST" && REPEATABLE.has(code) ? backoff : undefined;
 }
 
-/** What a JSON parser says of a text quotes it, so it is not passed on. */
+/** A JSON parser's message quotes the text, so it is dropped. */
 function parse(request: Request, text: string): unknown {
   if (request.isWhole && isTooDeep(text)) throw new ApiError(describe(request), 200, "TooDeep");
   try {
@@ -279,14 +277,14 @@ async function refusalIn(request: Request, answer: Dispatcher.ResponseData): Pro
   return ApiError.fromAnswer(describe(request), answer.statusCode, await answer.body.text(), retryAfter);
 }
 
-/** Any failure as an ApiError; what undici or TLS said is reduced to its code. */
+/** Any failure as an ApiError. Messages of undici or TLS are reduced to their codes. */
 function asApiError(request: Request, error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   const { code, name } = error as { code?: string; name?: string };
   return new ApiError(describe(request), 0, code ?? name ?? "Error");
 }
 
-/** `GET /api/v1/namespaces/registry/secrets/bucket`; a query may be long and says nothing more. */
+/** Such as `GET /api/v1/namespaces/registry/secrets/bucket`, without the query, which may be long. */
 function describe(request: Request): string {
   return `${request.method} ${request.path.split("?")[0]}`;
 }

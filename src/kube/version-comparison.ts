@@ -1,7 +1,4 @@
-/**
- * The versions of a kind come in; which of them drop fields of others, what that means for an object, and how to say so goes out.
- * Pure.
- */
+/** Compares the versions of a kind: which ones drop fields of others, and what an object would lose. Pure. */
 import { apiVersionOf, describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -11,17 +8,17 @@ export interface Version extends VersionSchema {
   name: string;
 }
 
-/** What a write has to know of the versions that a kind is served in. */
+/** What a writer must know about the served versions of a kind. */
 export interface Versions {
-  /** By version, all that have fields which a write in it drops; one that drops nothing is left out. */
+  /** The versions in which a write drops fields of other versions. */
   dropping: ReadonlyMap<string, { own: Version; others: readonly Version[] }>;
-  /** By version, those of which the stored version lacks fields. */
+  /** The versions with fields that the stored version lacks. */
   unstored: ReadonlyMap<string, Version>;
-  /** One that drops nothing. */
+  /** A version that drops nothing. */
   whole: string | undefined;
-  /** The one that objects are stored in, if it is known. */
+  /** The version in which objects are stored, if known. */
   stored: Version | undefined;
-  /** Whether it is known that they convert by `None`. */
+  /** Whether the conversion strategy is known to be `None`. */
   isKnown: boolean;
 }
 
@@ -33,7 +30,7 @@ export interface Crd extends KubeObject {
   };
 }
 
-/** So many paths are named in a message. */
+/** The limit of paths in a message. */
 const MAX_NAMED = 5;
 
 export const NOTHING_DROPS: Versions = {
@@ -44,7 +41,7 @@ export const NOTHING_DROPS: Versions = {
   isKnown: true,
 };
 
-/** What a CustomResourceDefinition says. */
+/** Compares the versions of a CustomResourceDefinition. */
 export function versionsIn({ spec }: Crd): Versions {
   if ((spec.conversion?.strategy ?? "None") !== "None" || spec.preserveUnknownFields) return NOTHING_DROPS;
   const all = spec.versions.map(({ name, schema, served, storage }) => {
@@ -55,7 +52,7 @@ export function versionsIn({ spec }: Crd): Versions {
   return compared(served, stored, true);
 }
 
-/** Of versions that are served. `isKnown`: they convert by `None`. */
+/** Compares served versions. `isKnown`: their conversion strategy is known to be `None`. */
 export function compared(all: readonly Version[], stored: Version | undefined, isKnown: boolean): Versions {
   const drops = (by: Version | undefined, other: Version) => by !== undefined && by !== other && lacksFields(by, other);
   const found = all.map((own) => ({ own, others: all.filter((other) => drops(own, other) || drops(stored, other)) }));
@@ -64,7 +61,7 @@ export function compared(all: readonly Version[], stored: Version | undefined, i
   return { dropping, unstored, whole: all.find(({ name }) => !dropping.has(name))?.name, stored, isKnown };
 }
 
-/** The paths that a write in version `own` would drop, of those that the object has as versions show it. */
+/** The paths of the object that a write in version `own` would drop. `views`: the object in several versions. */
 export function lostIn(own: Version, views: ReadonlyMap<Version, KubeObject>, stored: Version | undefined): string[] {
   const drops = (by: Version | undefined, other: Version, object: KubeObject) =>
     by === undefined || by === other ? [] : [...droppedPaths(object, by, other)];
@@ -72,7 +69,7 @@ export function lostIn(own: Version, views: ReadonlyMap<Version, KubeObject>, st
   return [...new Set(lost)];
 }
 
-/** Why nothing is written to an object that would lose fields. */
+/** The problem of a write that would drop fields of the object. */
 export function dropsFields(
   { resource, namespace, name = "" }: Omit<ObjectRef, "name"> & { name?: string },
   lost: readonly string[],
@@ -80,17 +77,17 @@ export function dropsFields(
   isKnown: boolean,
 ): Problem {
   const what = `${describeObject(resource.kind, namespace, name)} has ${named(lost)}`;
-  const why = `which any write through ${apiVersionOf(resource)} removes: the versions of the kind don't convert`;
+  const why = `which any write in ${apiVersionOf(resource)} removes, because the versions of the kind have no conversion`;
   const names = better && `name apiVersion: ${apiVersionOf({ ...resource, version: better.name })} in the binding`;
-  const then = names ?? "no version that is served and stored has all of them";
+  const then = names ?? "no served and stored version has all these fields";
   const unknown = isKnown
     ? ""
-    : `. If a webhook converts them, let Inlay see that: grant its account get on customresourcedefinitions/${resource.plural}.${resource.group}`;
-  const message = `${what}, ${why}. Nothing was written; ${then}, or take the fields out of the object${unknown}`;
+    : `. If a webhook converts the versions, allow Inlay's own account to get customresourcedefinitions/${resource.plural}.${resource.group}`;
+  const message = `${what}, ${why}. Nothing was written; ${then}, or remove the fields from the object${unknown}`;
   return new Problem("VersionDropsFields", message);
 }
 
-/** The paths of what is about to be written in a version that the stored one drops. */
+/** The written paths that the stored version drops. */
 export function unstoredIn(written: readonly object[], version: string, { unstored, stored }: Versions): string[] {
   const own = unstored.get(version);
   return own === undefined || stored === undefined
@@ -98,17 +95,17 @@ export function unstoredIn(written: readonly object[], version: string, { unstor
     : written.flatMap((each) => [...droppedPaths(each, stored, own)]);
 }
 
-/** Why fields are not written that the API server would not store. */
+/** The problem of a write of fields that the stored version lacks. */
 export function notStored(
   { resource }: Pick<ObjectRef, "resource">,
   lost: readonly string[],
   stored: Version,
 ): Problem {
   const storage = apiVersionOf({ ...resource, version: stored.name });
-  const what = `${named(lost)}: the API server stores the kind as ${storage}, which lacks that, and its versions don't convert`;
+  const what = `${named(lost)}: the API server stores the kind as ${storage}, which lacks these fields`;
   return new Problem(
     "VersionDropsFields",
-    `${what}. Nothing was written; take the fields out of the binding, or store another version`,
+    `${what}. Nothing was written; remove the fields from the binding, or store another version`,
   );
 }
 

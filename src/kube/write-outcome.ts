@@ -10,7 +10,7 @@ const OUTCOMES: Record<number, string> = {
   429: "throttled",
 };
 
-/** Why a write was not accepted, in one of few words. */
+/** Why a write was not accepted, as a label value. */
 export function outcomeOf(error: unknown): string {
   if (!(error instanceof ApiError)) return "error";
   if (error.status === 0) return error.reason === "NotLeading" ? "not_leading" : "no_answer";

@@ -1,8 +1,7 @@
 /**
- * A kind comes in, or an object that is to be written; the version that loses none of its fields goes out, or why there is none.
- *
- * Where versions of a kind convert by `None`, the API server drops with every write what the schema of the request's version lacks,
- * and what that of the stored version lacks. So the schemas are compared, once for each change of them.
+ * Finds the version of a kind in which a write loses no fields. If versions have no conversion (strategy `None`), each
+ * write drops the fields that the schema of the request's version or of the stored version lacks. So the schemas are
+ * compared whenever they change.
  */
 import { createHash } from "node:crypto";
 import { setNewest } from "../apimachinery/newest.ts";
@@ -26,7 +25,7 @@ import {
   versionsIn,
 } from "./version-comparison.ts";
 
-/** What was read of a CustomResourceDefinition; `versions` is undefined where it may not be read. */
+/** The content of a CustomResourceDefinition; `versions` is undefined if Inlay may not read it. */
 interface Answer {
   uid?: string;
   generation?: number | undefined;
@@ -34,29 +33,31 @@ interface Answer {
 }
 
 interface Known {
-  /** When the answer was asked for. */
+  /** The time of the request. */
   since: number;
   answer: Promise<Answer>;
-  /** The last that came. */
+  /** The last answer that arrived. */
   last: Answer | undefined;
 }
 
-/** What is known without a CustomResourceDefinition. */
+/** What the published schemas show, without a CustomResourceDefinition. */
 interface Published {
   addresses: string;
-  /** Empty if none lacks what another has. */
+  /** Empty if no version lacks fields of another. */
   served: Promise<Version[]>;
   versions: Map<string, Versions>;
 }
 
-/** For how long an answer is believed where a kind is looked for, and where one is about to write. An API server needs as long to heed a change. */
+/**
+ * How long an answer is used: for the lookup of a kind, and for a write. An API server needs as long to apply a change.
+ */
 const FOUND_LIVES_MS = 5_000;
 const WRITE_LIVES_MS = 50;
-/** So many kinds are kept; what was asked for first goes first. */
+/** The limit of cached kinds; the oldest are dropped. */
 const MAX_KNOWN = 1_000;
 
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/** Kinds of ours are written in their only version. */
+/** Inlay's own kinds have one version. */
 const OURS = "inlay.dev";
 
 export class WriteVersions {
@@ -66,7 +67,9 @@ export class WriteVersions {
   readonly #crds = new Map<string, Known>();
   readonly #published = new Map<string, Published>();
 
-  /** Without the right to read CustomResourceDefinitions, it goes by what the API server publishes a moment later. */
+  /**
+   * Without permission to read CustomResourceDefinitions, it uses the published schemas, which change a moment later.
+   */
   constructor(
     transport: Pick<Transport, "request">,
     schemas: Pick<Schemas, "of" | "addressesIn">,
@@ -77,7 +80,7 @@ export class WriteVersions {
     this.#mayReadCrds = mayReadCrds;
   }
 
-  /** The kind in a version that drops nothing, if its own does, and there is one. */
+  /** The kind in a version that drops nothing, if there is one and the kind's own version drops fields. */
   async wholeOf(resource: Resource): Promise<Resource> {
     const { dropping, whole = resource.version } = await this.#versionsOf(resource, FOUND_LIVES_MS);
     if (dropping.size === 0) return resource;
@@ -85,8 +88,8 @@ export class WriteVersions {
   }
 
   /**
-   * Looks before a write whether the object, or one that is made, loses nothing in the version of `ref`, and whether all that is
-   * `written` would be stored. Returns the resourceVersion that this is true for; undefined where it is for all. Throws Problem, and
+   * Checks before a write whether the object loses no fields in the version of `ref`, and whether everything `written`
+   * would be stored. Returns the resourceVersion that this holds for; undefined if it holds for all. Throws Problem and
    * ApiError.
    */
   async assertKeepsAll(
@@ -101,7 +104,7 @@ export class WriteVersions {
     const found = versions.dropping.get(resource.version);
     if (found === undefined) return undefined;
     if (versions.whole !== undefined)
-      throw new Problem("Unavailable", `the versions of ${resource.kind} have changed; it is tried again`);
+      throw new Problem("Unavailable", `the versions of ${resource.kind} have changed; Inlay retries`);
     if (name === undefined) return undefined;
     const views = new Map<Version, KubeObject>();
     for (const other of found.others) {
@@ -111,7 +114,7 @@ export class WriteVersions {
       views.set(other, object);
     }
     const lost = lostIn(found.own, views, versions.stored);
-    // Of several reads the first: an object that changed in between has another one by now.
+    // The first of several reads: if the object changed in between, the write is a conflict.
     const [first] = views.values();
     if (lost.length === 0) return first?.metadata.resourceVersion;
     if (!versions.isKnown && (await this.#byCrd(resource, WRITE_LIVES_MS))?.dropping.size === 0) return undefined;
@@ -121,18 +124,18 @@ export class WriteVersions {
 
   async #versionsOf(resource: Resource, livesMs: number): Promise<Versions> {
     const { group } = resource;
-    // The API server takes no CustomResourceDefinition of a group without a dot: those are its own.
+    // The API server accepts no CustomResourceDefinition of a group without a dot: such groups are built in.
     if (!group.includes(".") || group === OURS) return NOTHING_DROPS;
     const byCrd = this.#mayReadCrds ? await this.#byCrd(resource, livesMs) : undefined;
     return byCrd ?? (await this.#byPublished(resource, livesMs));
   }
 
-  /** Undefined where it may not be read. */
+  /** Undefined if Inlay may not read it. */
   async #byCrd({ plural, group }: Resource, livesMs: number): Promise<Versions | undefined> {
     const name = `${plural}.${group}`;
     const known = this.#crds.get(name);
     if (known !== undefined && known.since + livesMs > Date.now()) return (await known.answer).versions;
-    // What has not come yet is not waited for: it may be slow, and is older than what comes next.
+    // Pending answers are not awaited: they may be slow, and are older than the next one.
     const answer = this.#readCrd(`${CRDS}/${name}`, known?.last);
     const next: Known = { since: Date.now(), answer, last: known?.last };
     setNewest(this.#crds, name, next, MAX_KNOWN);
@@ -145,16 +148,16 @@ export class WriteVersions {
     }
   }
 
-  /** What is known is true while the generation is the same, which is a small answer. */
+  /** An unchanged generation means an unchanged answer. Reading only that takes little. */
   async #readCrd(path: string, last: Answer | undefined): Promise<Answer> {
     try {
       if (last?.uid !== undefined) {
-        // From the API server's memory, which knows of a change before the API server heeds it.
+        // From the API server's cache, which shows a change before the API server applies it.
         const now = await this.#find<KubeObject>(`${path}?resourceVersion=0`, { accept: METADATA_ONLY });
         if (now?.metadata.uid === last.uid && now.metadata.generation === last.generation) return last;
       }
       const crd = await this.#find<Crd>(path);
-      // What an API server of somebody else's serves, that converts.
+      // Kinds of an aggregated API server, which converts its versions itself.
       if (crd === undefined) return { versions: NOTHING_DROPS };
       const { uid, generation } = crd.metadata;
       return { uid, generation, versions: versionsIn(crd) };
@@ -196,7 +199,7 @@ export class WriteVersions {
     return compared(served, undefined, false).dropping.size === 0 ? [] : served;
   }
 
-  /** By the hash that discovery has in place of its name. Undefined if it is none of these. */
+  /** By the hash of the stored version in discovery. Undefined if no served version matches. */
   async #storedOf(resource: Resource, served: readonly Version[]): Promise<Version | undefined> {
     const list = await this.#find<{ resources?: { name: string; storageVersionHash?: string }[] }>(rootOf(resource));
     const hash = list?.resources?.find(({ name }) => name === resource.plural)?.storageVersionHash;
@@ -214,5 +217,5 @@ export class WriteVersions {
   }
 }
 
-/** As the API server makes it. */
+/** The hash as the API server computes it. */
 const hashOf = (kind: string) => createHash("sha256").update(kind).digest().subarray(0, 8).toString("base64");

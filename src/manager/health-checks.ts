@@ -1,19 +1,19 @@
-/** How queue, streams and lease are comes in; what is wrong with them goes out, as lines for the kubelet. Pure. */
+/** Checks the work queues, the streams and the lease. Returns a line for each failure, for the kubelet. Pure. */
 import type { StreamState } from "../cache/reflector.ts";
 import type { LeaderElection } from "./leader-election.ts";
 
-/** A bookmark comes every minute, and a stream without a line for 100 s is begun anew: that should have helped by now. */
+/** A bookmark arrives every minute, and a stream without a line for 100 s is restarted, which should have helped by now. */
 const SILENT_SECONDS = 120;
-/** A stream that breaks is begun anew within some seconds, where that succeeds. */
+/** A broken stream is usually restarted within some seconds. */
 const INTERRUPTED_SECONDS = 10;
-/** A first list takes longer only where something is wrong. */
+/** A first list takes longer only if something is wrong. */
 const PENDING_SECONDS = 30;
-/** Every request has a deadline of seconds, so that a reconcile of this length waits for what will never come. */
+/** Every request has a deadline of seconds, so a reconcile of this length never ends. */
 const STUCK_SECONDS = 600;
 
 /**
- * Why the controllers do not do their work at the moment, by state and kind. `own` are the kinds that they work on. A standby
- * has nothing to do, which is why it is ready.
+ * Why the controllers do not work at the moment, by state and kind. `own` are the kinds that they reconcile. A standby has nothing to do,
+ * so it is ready.
  */
 export function notReady(
   election: Pick<LeaderElection, "mayWrite" | "inTouch"> | undefined,
@@ -31,13 +31,13 @@ export function notReady(
   );
 }
 
-/** Why the process should be started anew. */
+/** Why the process should be restarted. */
 export function notAlive(controller: string, runningSeconds: readonly number[]): string[] {
   const longest = Math.max(0, ...runningSeconds);
   return longest > STUCK_SECONDS ? [`stuck: a reconcile of ${controller} has run for ${Math.round(longest)} s`] : [];
 }
 
-/** A stream that is refused is a matter of its binding's rights, which says so itself. */
+/** A refused stream is a matter of its binding's permissions, and the binding reports it. */
 function stateOf({ phase, refused, quietSeconds, interruptedSeconds }: StreamState): string | undefined {
   if (refused) return undefined;
   if (interruptedSeconds > INTERRUPTED_SECONDS) return "interrupted";

@@ -1,7 +1,7 @@
 /**
- * Leader election by a Lease, with the record and the rules of client-go: who this replica is comes in, the moment when
- * it leads goes out, and the moment when it no longer may. Other clocks are never trusted: a lease has run out when its
- * record did not change for its duration by this replica's own, monotonic clock.
+ * Elects a leader by a Lease, with the record and the rules of client-go. Reports when this replica becomes the leader, and when it no
+ * longer may write. Other clocks are never trusted: a lease has expired when its record did not change for its duration by this replica's
+ * monotonic clock.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { KubeObject, ObjectMeta, ObjectRef } from "../apimachinery/objects.ts";
@@ -13,14 +13,14 @@ import type { Log } from "../observability/log.ts";
 
 const LEASE_NAME = "inlay-controller";
 
-/** Every request for the lease is given up after this long, so that there are several before the renewal is overdue. */
+/** The deadline of every request for the lease, so that several attempts fit before the renewal is overdue. */
 export const LEASE_DEADLINE_MS = 2_000;
 
-/** For how long others leave a record alone that is not renewed. */
+/** How long other replicas respect a record that is not renewed. */
 const DURATION_MS = 9_000;
-/** How long the leader goes on without a renewal. What it has sent by then arrives before anybody else may lead. */
+/** How long the leader writes without a renewal. Its last requests arrive before another replica may lead. */
 const RENEW_DEADLINE_MS = 6_000;
-/** How often the leader renews, and the others look. */
+/** How often the leader renews, and the others check. */
 const RETRY_MS = 800;
 
 interface LeaseSpec {
@@ -37,15 +37,15 @@ export interface Lease extends Pick<KubeObject, "apiVersion" | "kind"> {
 }
 
 export interface ElectionEvents {
-  /** This replica leads. Called once at most. */
+  /** This replica leads. Called at most once. */
   leading(): void;
-  /** It leads no more and must not write again; nothing brings it back. */
+  /** This replica no longer leads and must not write again. This is permanent. */
   lost(): void;
 }
 
 export interface Candidate {
   namespace: string;
-  /** Another one for each process: what it led before it was started anew is not its own. */
+  /** Each process has its own, so that a restarted process does not continue its former lease. */
   identity: string;
   /** A monotonic clock, in milliseconds. */
   now?: () => number;
@@ -58,11 +58,11 @@ export class LeaderElection {
   readonly #log: Log;
   readonly #now: () => number;
   readonly #stop = new AbortController();
-  /** The record as it was last seen to differ, and when. */
+  /** The last record that differed from the one before, and when it was seen. */
   #observed: { record: string; at: number } | undefined;
-  /** The lease as our last renewal left it. */
+  /** The lease after our last renewal. */
   #held: Lease | undefined;
-  /** When our last renewal was begun; undefined while we don't lead. */
+  /** When our last renewal began; undefined while this replica does not lead. */
   #renewed: number | undefined;
   /** When the API server last answered. */
   #answered: number | undefined;
@@ -77,12 +77,12 @@ export class LeaderElection {
     this.#log = log;
   }
 
-  /** Whether this replica may write now: it leads, and was not held up for so long that another may lead instead. */
+  /** Whether this replica may write now: it leads, and was not paused for so long that another replica may lead. */
   get mayWrite(): boolean {
     return this.#renewed !== undefined && this.#now() - this.#renewed < RENEW_DEADLINE_MS;
   }
 
-  /** Whether it is known who leads. */
+  /** Whether the current leader is known. */
   get inTouch(): boolean {
     return this.#answered !== undefined && this.#now() - this.#answered < DURATION_MS;
   }
@@ -91,7 +91,7 @@ export class LeaderElection {
     this.#done = this.#run(events);
   }
 
-  /** Stops trying; a leader gives the lease away, so that another one follows within a second or so. */
+  /** Stops the election. A leader releases the lease, so that another replica follows within about a second. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#done;
@@ -102,17 +102,17 @@ export class LeaderElection {
         if (isStatus(error, 409)) return this.#release();
         throw error;
       });
-      this.#log.info({ lease: this.#where }, "gave the lease away");
+      this.#log.info({ lease: this.#where }, "released the lease");
     } catch (error) {
       const fields = { lease: this.#where, error: messageOf(error) };
-      this.#log.warn(fields, "could not give the lease away; it runs out by itself");
+      this.#log.warn(fields, "could not release the lease; it expires by itself");
     }
   }
 
   async #run(events: ElectionEvents): Promise<void> {
     let led = false;
     while (!this.#stop.signal.aborted) {
-      // After a pause of the whole process, not even the lease is written.
+      // After a pause of the whole process, not even the lease may be written.
       if (!led || this.mayWrite) await this.#try();
       if (led && !this.mayWrite) {
         this.#renewed = undefined;
@@ -130,7 +130,7 @@ export class LeaderElection {
     }
   }
 
-  /** Takes or renews the lease if that is ours to do. A request that fails is a try without success. */
+  /** Takes or renews the lease if this replica may. A failed request counts as a failed attempt. */
   async #try(): Promise<void> {
     const at = this.#now();
     const guess = this.#held;
@@ -147,7 +147,7 @@ export class LeaderElection {
     } catch (error) {
       if (!isStatus(error, 409)) return this.#fail(error);
       this.#hear();
-      // Somebody else wrote it since: what he wrote decides.
+      // Another replica has written it since, so its current content decides.
       if (guess !== undefined) await this.#try();
     }
   }
@@ -169,7 +169,7 @@ export class LeaderElection {
     return this.#client.create(CONTROLLER, LEASES, namespace, { ...kind, metadata: { name, namespace }, spec });
   }
 
-  /** Ours, nobody's, or not renewed for its duration while we looked. */
+  /** Whether the lease is ours, has no holder, or was not renewed for its duration while we watched. */
   #isFree({ spec }: Lease): boolean {
     const record = JSON.stringify(spec);
     if (this.#observed?.record !== record) this.#observed = { record, at: this.#now() };
@@ -190,7 +190,7 @@ export class LeaderElection {
     };
   }
 
-  /** As client-go does: a record without a holder, that lasts a second. */
+  /** As client-go does: a record without a holder, with a duration of one second. */
   async #release(): Promise<void> {
     const lease = this.#held ?? (await this.#read());
     this.#held = undefined;
@@ -218,5 +218,5 @@ export class LeaderElection {
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** Kubernetes' MicroTime. */
+/** The format of Kubernetes' MicroTime. */
 const microTime = () => new Date().toISOString().replace(/Z$/, "000Z");

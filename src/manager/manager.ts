@@ -1,6 +1,6 @@
 /**
- * Runs controllers: starts them when this replica leads, stops them in order, and shows all of them alike in /livez, /readyz and
- * /metrics. A controller is added before the manager starts.
+ * Runs controllers: starts them when this replica leads, stops them in order, and shows all of them in /livez, /readyz and /metrics. Add
+ * controllers before the manager starts.
  */
 import type { Informers } from "../cache/informers.ts";
 import type { StreamState } from "../cache/reflector.ts";
@@ -14,7 +14,7 @@ import type { QueueHooks, WorkQueue, WorkResult } from "../workqueue/work-queue.
 import { notAlive, notReady } from "./health-checks.ts";
 import type { LeaderElection } from "./leader-election.ts";
 
-/** Something that runs as long as this replica leads, such as the watch of a kind. */
+/** Runs as long as this replica leads, such as the watch of a kind. */
 export interface Store {
   readonly state: StreamState;
   start(): void;
@@ -22,9 +22,9 @@ export interface Store {
 }
 
 export interface Controller {
-  /** In metrics, log lines and health checks. */
+  /** The name in metrics, log lines and health checks. */
   readonly name: string;
-  /** The objects that it works on, if they are of a kind of its own. */
+  /** The objects that it reconciles, if it has a kind of its own. */
   readonly store?: Store | undefined;
   /** The keys that wait to be reconciled. */
   readonly queue: WorkQueue;
@@ -33,32 +33,32 @@ export interface Controller {
   start?(): void;
   /** Called when the queue has stopped, while this replica still leads and the next one waits. */
   resign?(): Promise<void>;
-  /** Called at the end, when the queue has stopped, to end what `start` began. */
+  /** Called at the end, when the queue has stopped, to undo `start`. */
   stop?(): Promise<void>;
 }
 
 interface ManagerOptions {
   log: Log;
   metrics: Metrics;
-  /** What all controllers watch together. */
+  /** The watches that all controllers share. */
   informers: Pick<Informers, "states" | "stop">;
   events: Pick<EventRecorder, "stop">;
   notifier: Pick<Notifier, "stop">;
   /** Without it, this replica is the only one. */
   election: LeaderElection | undefined;
-  /** Called when this replica led and may not lead any more. */
+  /** Called when this replica led and no longer may. */
   onLost: () => void;
-  /** Where /livez and /readyz are served. Without it they are not. */
+  /** The port of /livez and /readyz. Without it, they are not served. */
   healthPort: number | undefined;
-  /** Serves /metrics on the health port too, to everyone and in plain text. */
+  /** Also serves /metrics on the health port, without encryption and to everyone. */
   insecureMetrics: boolean;
   /** Served on the health port as /version. */
   version: string;
-  /** Serves /metrics to those who may get it. */
+  /** Serves /metrics to users who may get it. */
   serveMetrics: (() => Promise<HttpServer>) | undefined;
 }
 
-/** How long a replica that others wait for stays to write events, and to notify receivers. */
+/** How long a stopping leader waits for events and notifications to be sent, if other replicas wait. */
 const MAX_EVENTS_MS = 500;
 
 export class Manager {
@@ -102,7 +102,7 @@ export class Manager {
     else election.start({ leading: begin, lost: onLost });
   }
 
-  /** Finishes what is under way, gives the lease away, then ends every watch. */
+  /** Finishes the running reconciles, releases the lease, then ends every watch. */
   async stop(): Promise<void> {
     const { election, events, informers, notifier } = this.#options;
     await Promise.all(this.#controllers.map(({ queue }) => queue.stop()));

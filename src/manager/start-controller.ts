@@ -1,4 +1,4 @@
-/** Makes the parts of the controller, adds its controllers to a manager, and starts it. Wiring only. */
+/** Creates the parts of the controller, adds its controllers to a manager, and starts it. Wiring only. */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Installation } from "../api/installation.ts";
@@ -40,44 +40,44 @@ import { type Controller, Manager } from "./manager.ts";
 import { ownVersion } from "./own-version.ts";
 
 export interface ControllerOptions {
-  /** A file; without it what kubectl would use, or the pod's own account. */
+  /** Path to a kubeconfig file. By default as kubectl, or the pod's service account. */
   kubeconfig?: string;
   logLevel: LogLevel;
-  /** What bindings may do here, whatever their accounts may do. */
+  /** The limits for bindings here, independent of the permissions of their accounts. */
   installation: Installation;
-  /** Where /livez and /readyz are served. Without it they are not. */
+  /** The port of /livez and /readyz. Without it, they are not served. */
   healthPort?: number;
-  /** Serves /metrics on the health port, to everyone and in plain text. */
+  /** Serves /metrics on the health port, without encryption and to everyone. */
   insecureMetrics?: true;
-  /** Where /metrics is served over HTTPS, to those whom the API server lets get it. Without it, it is not. */
+  /** The port of /metrics over HTTPS, for users who may get /metrics. Without it, it is not served there. */
   metricsPort?: number;
-  /** A folder with tls.crt and tls.key for that port. Without it, the certificate is self-signed. */
+  /** A folder with tls.crt and tls.key for the metrics port. By default, the certificate is self-signed. */
   metricsCertDir?: string;
-  /** How many bindings are reconciled at once. */
+  /** How many bindings are reconciled at the same time. */
   concurrency: number;
-  /** Where the Lease is by which one of several replicas leads. Without it, this replica is the only one. */
+  /** The namespace of the Lease for leader election. Without it, this replica is the only one. */
   leaseNamespace?: string;
-  /** The pod of this replica; without it, that of the host's name. */
+  /** The pod of this replica; by default, the pod with the host's name. */
   podName?: string;
-  /** Called when this replica led and may not lead any more. Nothing is written from then on; the process should end. */
+  /** Called when this replica led and no longer may. Nothing is written from then on, and the process should end. */
   onLost: () => void;
 }
 
 export interface RunningController {
-  /** Finishes what is under way, gives the lease away, then ends every watch and connection. */
+  /** Finishes the running reconciles, releases the lease, then ends every watch and connection. */
   stop(): Promise<void>;
 }
 
 /**
- * How many claims are reconciled at once, for each binding that is. A claim waits for one answer and its binding for several, so with
- * as many of both the bindings that exist hold up those that are still to be made.
+ * How many claims are reconciled at the same time, for each binding that is. A claim waits for one answer and its binding for several. With
+ * equal numbers, existing bindings would delay the creation of others.
  */
 const CLAIMS = 2;
 
-/** What controllers are made of. */
+/** The services that controllers are built from. */
 export type Services = ReturnType<typeof servicesOf>;
 
-/** The controllers of Inlay. A new one adds its line here. */
+/** The controllers of Inlay. Add a line for each new controller. */
 export function controllersOf(services: Services, concurrency: number): Controller[] {
   const reloader = new ReloaderController(services);
   const compositions = new CompositionController(services, CLAIMS * concurrency);
@@ -100,7 +100,7 @@ export async function startController(
   const log = createLog(options.logLevel);
   const credentials = await loadCredentials(options.kubeconfig);
   const transport = new Transport(credentials);
-  // A transport of its own, so that no request for the lease waits behind others.
+  // A separate transport, so that requests for the lease wait for no others.
   const leaseTransport = new Transport(credentials, LEASE_DEADLINE_MS);
   const lease = leaseNamespace && { namespace: leaseNamespace, identity: `${hostname()}_${randomUUID()}` };
   const election = lease ? new LeaderElection(new Client(leaseTransport), lease, log) : undefined;
@@ -154,7 +154,7 @@ function servicesOf(
     metrics.watchRestarted(resourceName(resource), reason);
   const failed = ({ kind }: Resource, error: ApiError) =>
     log.error({ error: describeError(error) }, `can't watch ${kind}s: ${remedyFor(error, scope)}`);
-  /** For a kind of ours. */
+  /** For one of Inlay's own kinds. */
   const storeOf = <T extends StoredObject>(resource: Resource) =>
     new ResourceStore<T>(transport, resource, { failed, restarted }, resource.namespaced ? scope : undefined);
   return {
@@ -179,7 +179,7 @@ function servicesOf(
 }
 
 function remedyFor({ status }: ApiError, scope: string | undefined): string {
-  if (status === 0) return "the API server is not reached";
+  if (status === 0) return "can't reach the API server; check the kubeconfig and the network";
   return scope === undefined
     ? "apply apis/ and deploy/manifests/ to the cluster"
     : "apply apis/ to the cluster, and deploy/namespaced/ to the namespace";

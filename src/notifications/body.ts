@@ -1,4 +1,4 @@
-/** Notifications and their text come in; the JSON that a receiver takes goes out. Pure. */
+/** Writes the JSON body of a message in the format of the receiver. Pure. */
 import type { ReceiverType } from "../api/notification-rules.ts";
 import type { Notification } from "./notification.ts";
 
@@ -7,13 +7,13 @@ export function bodyOf(type: ReceiverType, notifications: readonly Notification[
   return JSON.stringify(type === "Teams" ? cardOf(text) : plain(notifications, text));
 }
 
-/** What the workflow "Post to a channel when a webhook request is received" takes. */
+/** The format of the Teams workflow "Post to a channel when a webhook request is received". */
 function cardOf(text: string): object {
   const content = {
     $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
     type: "AdaptiveCard",
     version: "1.2",
-    // A line break in a block is a space to Teams.
+    // Teams renders a line break within a block as a space.
     body: text.split("\n").map((line) => ({ type: "TextBlock", text: line, wrap: true })),
   };
   const attachment = { contentType: "application/vnd.microsoft.card.adaptive", contentUrl: null, content };

@@ -1,11 +1,11 @@
-/** What happened to a workload, as receivers learn of it. Types only. No field holds a value of a source. */
+/** The content of a notification about a workload. Types only. No field contains a value of a source. */
 import type { NotifiedEvent } from "../api/notification-rules.ts";
 
 export interface Notification {
-  /** Two bindings that see one and the same restart give it the same id. Receivers don't get it. */
+  /** Two bindings that observe the same restart give it the same id. The id is not sent. */
   readonly id: string;
   readonly event: NotifiedEvent;
-  /** As an event of Kubernetes or a condition of the binding has it, such as RolloutFailed or Forbidden. */
+  /** The reason of the Kubernetes event or of the binding's condition, such as RolloutFailed or Forbidden. */
   readonly reason: string;
   readonly message: string;
   /** In RFC 3339. */
@@ -13,11 +13,11 @@ export interface Notification {
   readonly workload: {
     readonly apiVersion: string;
     readonly kind: string;
-    /** Empty for one of the cluster. */
+    /** Empty for a cluster-scoped workload. */
     readonly namespace: string;
     readonly name: string;
   };
   readonly binding: { readonly namespace: string; readonly name: string };
-  /** What changed, by name, such as `bucket/accessKeyID`. */
+  /** The names of the changed values, such as `bucket/accessKeyID`. */
   readonly keys: readonly string[];
 }

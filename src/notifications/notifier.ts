@@ -1,4 +1,4 @@
-/** Gives each notification to the receivers that the configuration lists. It returns at once; nothing waits for a receiver. */
+/** Passes each notification to the configured receivers. Returns at once, without waiting for a receiver. */
 import type { ReceiverRules } from "../api/notification-rules.ts";
 import { setNewest } from "../apimachinery/newest.ts";
 import type { Client } from "../kube/client.ts";
@@ -8,15 +8,15 @@ import { post } from "./post.ts";
 import { type DeliveryResult, Receiver } from "./receiver.ts";
 import { receiverUrl } from "./receiver-url.ts";
 
-/** So many are known by their ids, so that each is sent once. */
+/** How many ids are remembered, so that each notification is sent once. */
 const MAX_KNOWN = 10_000;
 const RESULTS: readonly DeliveryResult[] = ["sent", "rejected", "failed", "dropped"];
-/** How long the end waits for receivers. */
+/** How long stopping waits for receivers. */
 const STOP_WITHIN_MS = 3_000;
 
 interface NotifierServices {
   client: Pick<Client, "get">;
-  /** Where the Secrets with URLs are. */
+  /** The namespace of the Secrets with URLs. */
   ownNamespace: string;
   notified(receiver: string, result: DeliveryResult, count: number): void;
   log: Pick<Log, "warn" | "error">;
@@ -29,7 +29,7 @@ export class Notifier {
   constructor(rules: readonly ReceiverRules[], { client, ownNamespace, notified, log }: NotifierServices) {
     this.#receivers = rules.map((each) => {
       const delivered = (result: DeliveryResult, count: number) => notified(each.name, result, count);
-      // So that the series exist before the first notification.
+      // Creates the time series before the first notification.
       for (const result of RESULTS) delivered(result, 0);
       return new Receiver(each, { url: () => receiverUrl(client, ownNamespace, each), post, delivered, log });
     });
@@ -42,7 +42,7 @@ export class Notifier {
     for (const receiver of this.#receivers) receiver.offer(notification);
   }
 
-  /** Sends what waits, within that time. */
+  /** Sends the queued notifications within that time. */
   async stop(withinMs = STOP_WITHIN_MS): Promise<void> {
     await Promise.all(this.#receivers.map((each) => each.stop(withinMs)));
   }

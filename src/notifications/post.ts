@@ -1,15 +1,15 @@
 /**
- * Sends a message to a receiver: one POST on a connection of its own, with one deadline for all of it. It follows no redirect. What
- * undici, Node or the server say stays here, since it may hold the URL, which is a secret.
+ * Sends one POST to a receiver on a separate connection, with one deadline for the whole exchange. Follows no redirects. Drops all error
+ * texts of undici, Node and the server, which may contain the URL, which is a secret.
  */
 import { Agent } from "undici";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 
 const DEADLINE_MS = 10_000;
-/** Of an answer; nothing in it is used. */
+/** The most of an answer that is read. Its content is not used. */
 const MAX_ANSWER = 64 * 1024;
 
-/** How a message was answered. `retry`: it may be taken later. */
+/** The result of a message. `retry`: a later attempt may succeed. */
 export type PostResult =
   | { outcome: "sent" }
   | { outcome: "rejected"; why: string }
@@ -19,12 +19,12 @@ export async function post(url: SecretValue<URL>, body: string, signal: AbortSig
   const agent = new Agent({
     headersTimeout: 0,
     bodyTimeout: 0,
-    // Said, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment changes nothing.
+    // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment has no effect.
     connect: { rejectUnauthorized: true, timeout: DEADLINE_MS },
   });
   const { promise: late, resolve } = Promise.withResolvers<PostResult>();
   const timer = setTimeout(() => resolve({ outcome: "retry", why: "no answer within 10 s" }), DEADLINE_MS);
-  const onAbort = () => resolve({ outcome: "retry", why: "the controller stops" });
+  const onAbort = () => resolve({ outcome: "retry", why: "the controller is stopping" });
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
   try {
@@ -32,7 +32,7 @@ export async function post(url: SecretValue<URL>, body: string, signal: AbortSig
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", onAbort);
-    // Ends the request too, if it is still under way.
+    // Also ends the request if it is still running.
     agent.destroy().catch(() => {});
   }
 }
@@ -42,7 +42,7 @@ async function send(agent: Agent, url: SecretValue<URL>, body: string): Promise<
     const { origin, pathname, search } = url.reveal();
     const headers = { "content-type": "application/json", "user-agent": "inlay" };
     const answer = await agent.request({ origin, path: pathname + search, method: "POST", headers, body });
-    // How the answer goes on changes nothing.
+    // A failure while reading the rest of the answer does not matter.
     await answer.body.dump({ limit: MAX_ANSWER }).catch(() => {});
     return resultOf(answer.statusCode, answer.headers["retry-after"]);
   } catch (error) {
@@ -53,8 +53,9 @@ async function send(agent: Agent, url: SecretValue<URL>, body: string): Promise<
 
 export function resultOf(status: number, retryAfter: unknown): PostResult {
   if (status >= 200 && status < 300) return { outcome: "sent" };
-  const why = `it answers with ${status}`;
-  if (status >= 300 && status < 400) return { outcome: "rejected", why: `${why}, and redirects are not followed` };
+  const why = `the receiver answered with status ${status}`;
+  if (status >= 300 && status < 400)
+    return { outcome: "rejected", why: `${why}; redirects are not followed, so set the final URL` };
   if (status !== 408 && status !== 429 && status < 500) return { outcome: "rejected", why };
   const afterMs = retryAfterMs(retryAfter);
   return { outcome: "retry", why, ...(afterMs !== undefined && { afterMs }) };

@@ -1,4 +1,7 @@
-/** Reads the URL of a receiver from its Secret, as the controller itself. It is a secret: who knows it can write to the channel. */
+/**
+ * Reads the URL of a receiver from its Secret with the controller's own identity. The URL is a secret: it gives write access to the
+ * channel.
+ */
 import type { ReceiverRules } from "../api/notification-rules.ts";
 import { at } from "../apimachinery/fields.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -8,7 +11,9 @@ import { attempt } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
 import { getAsController } from "../kube/get.ts";
 
-/** The URL, or why there is none, in words without it. It is read for each message, so a rotation takes effect at once. */
+/**
+ * Returns the URL, or the reason why there is none, without the URL. Reads it for each message, so that a rotation takes effect at once.
+ */
 export async function receiverUrl(
   client: Pick<Client, "get">,
   namespace: string,
@@ -21,8 +26,11 @@ export async function receiverUrl(
   if (typeof value !== "string") return found === undefined ? `there is no ${place}` : `${place} has no key ${key}`;
   const url = URL.parse(Buffer.from(value, "base64").toString().trim());
   const isPlain = url?.protocol === "http:";
-  if (url === null || (url.protocol !== "https:" && !isPlain)) return `key ${key} of ${place} is no https URL`;
-  if (isPlain && !insecure) return `key ${key} of ${place} is an http URL; the receiver needs insecure: true for that`;
-  if (url.username !== "" || url.password !== "") return `key ${key} of ${place} has a user in it, which is not sent`;
+  if (url === null || (url.protocol !== "https:" && !isPlain))
+    return `key ${key} of ${place} is not an https URL; write one that begins with https://`;
+  if (isPlain && !insecure)
+    return `key ${key} of ${place} is an http URL; set insecure: true on the receiver to allow that`;
+  if (url.username !== "" || url.password !== "")
+    return `key ${key} of ${place} contains a user or password; remove them, because Inlay does not send them`;
   return new SecretValue(url);
 }

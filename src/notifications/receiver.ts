@@ -1,6 +1,6 @@
 /**
- * Delivers notifications to one receiver in the background, in order: at most one message a second, with retries, and one message
- * for many where more wait than chats take. The queue is bounded; the oldest are dropped.
+ * Delivers notifications to one receiver in the background, in order: at most one message a second, with retries, and one combined message
+ * if too many are queued for a chat. The queue is bounded and drops the oldest.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ReceiverRules } from "../api/notification-rules.ts";
@@ -12,22 +12,22 @@ import type { Notification } from "./notification.ts";
 import type { PostResult } from "./post.ts";
 import { NotificationText } from "./text.ts";
 
-/** Slack takes one message a second. */
+/** Slack accepts one message a second. */
 const EVERY_MS = 1_000;
-/** When more than that wait, they become one message. */
+/** If more than these are queued, they are combined into one message. */
 const MAX_SINGLE = 20;
 const MAX_WAITING = 1_000;
 const BACKOFF_MS = { first: 1_000, most: 30_000 };
-/** With these pauses that is a little more than five minutes. */
+/** With these pauses, the attempts take a little more than five minutes. */
 const MAX_ATTEMPTS = 15;
-/** However long a server wants to be left in peace. */
+/** The longest Retry-After that is respected. */
 const MAX_RETRY_AFTER_MS = 120_000;
 
-/** What became of notifications. `dropped`: too many waited, or the controller stopped. `failed`: no attempt succeeded. */
+/** The result of a delivery. `dropped`: too many were queued, or the controller stopped. `failed`: no attempt succeeded. */
 export type DeliveryResult = "sent" | "rejected" | "failed" | "dropped";
 
 export interface ReceiverServices {
-  /** The URL, or why there is none. */
+  /** Returns the URL, or the reason why there is none. */
   url(): Promise<SecretValue<URL> | string>;
   post(url: SecretValue<URL>, body: string, signal: AbortSignal): Promise<PostResult>;
   delivered(result: DeliveryResult, count: number): void;
@@ -44,10 +44,10 @@ export class Receiver {
   readonly #stopping = new AbortController();
   /** Ends requests. */
   readonly #stopped = new AbortController();
-  /** Until then nothing is sent. */
+  /** Nothing is sent before it resolves. */
   #pause: Promise<unknown> = Promise.resolve();
   #running: Promise<void> | undefined;
-  /** It was logged that notifications are dropped, and the queue has not been empty since. */
+  /** A log line has reported dropped notifications, and the queue has not been empty since. */
   #isDropping = false;
 
   constructor(rules: ReceiverRules, services: ReceiverServices) {
@@ -57,7 +57,7 @@ export class Receiver {
     this.#isNamespace = nameMatcher(rules.namespaces);
   }
 
-  /** Sends it later, if it is for this receiver. */
+  /** Queues it if it is for this receiver. */
   offer(notification: Notification): void {
     const { events } = this.#rules;
     if (!events.includes(notification.event) || !this.#isNamespace(notification.workload.namespace)) return;
@@ -67,7 +67,7 @@ export class Receiver {
     this.#running ??= this.#run();
   }
 
-  /** Sends what waits in one message, without retries. What is not sent by then is dropped. */
+  /** Sends the queued notifications in one message, without retries. Drops what is not sent in time. */
   async stop(withinMs: number): Promise<void> {
     this.#stopping.abort();
     const { promise: late, resolve } = Promise.withResolvers<void>();
@@ -85,7 +85,7 @@ export class Receiver {
     if (this.#isDropping) return;
     this.#isDropping = true;
     const { name: receiver } = this.#rules;
-    this.#services.log.warn({ receiver }, `more than ${MAX_WAITING} notifications wait; dropping the oldest`);
+    this.#services.log.warn({ receiver }, `more than ${MAX_WAITING} notifications are queued; dropping the oldest`);
   }
 
   async #run(): Promise<void> {
@@ -116,7 +116,7 @@ export class Receiver {
       if (result.outcome === "sent") return "sent";
       const { why } = result;
       if (result.outcome === "rejected") {
-        log.error({ ...about, why }, "the receiver does not take the notification; dropping it");
+        log.error({ ...about, why }, "the receiver rejected the notification; dropping it");
         return "rejected";
       }
       if (this.#stopping.signal.aborted) {

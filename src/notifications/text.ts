@@ -1,6 +1,6 @@
 /**
- * Writes what a message says of notifications: one sentence of ours or the text of a template, and counts where a message is about
- * many. What comes from the cluster is escaped, so that a name or message can't mention people or disguise a link in a chat. Pure.
+ * Writes the text of a message: a default sentence or a rendered template for one notification, and counts for many. Escapes all text from
+ * the cluster, so that a name or message can't mention people or disguise a link in a chat. Pure.
  */
 import type { ReceiverType } from "../api/notification-rules.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
@@ -11,7 +11,7 @@ import type { LiveSource } from "../transform/live-source.ts";
 import { Template } from "../transform/template.ts";
 import type { Notification } from "./notification.ts";
 
-/** Templates are tried with it. */
+/** Used to try templates. */
 const EXAMPLE: Notification = {
   id: "",
   event: "Restarted",
@@ -22,7 +22,7 @@ const EXAMPLE: Notification = {
   binding: { namespace: "shop", name: "web" },
   keys: ["bucket/token"],
 };
-/** What templates may name. */
+/** The names that templates may use. */
 const NAMES = [
   ...["event", "reason", "message", "time", "keys"],
   ...["workload.kind", "workload.name", "workload.namespace", "workload.apiVersion"],
@@ -30,9 +30,9 @@ const NAMES = [
 ];
 
 const SOURCE = "notification";
-/** Slack cuts texts of 4,000 characters. */
+/** Slack truncates texts at 4,000 characters. */
 const MAX_TEXT = 3_500;
-/** So many failures, and namespaces, are named in a message about many. */
+/** How many failures and namespaces a combined message names. */
 const MAX_NAMED = 10;
 
 type Escape = (text: string) => string;
@@ -44,16 +44,16 @@ const ESCAPES: Readonly<Record<ReceiverType, Escape>> = {
   Webhook: (text) => text,
 };
 
-/** Throws Problem("InvalidTemplate") for what is no template, or names what a notification does not have. */
+/** Throws Problem("InvalidTemplate") for a malformed template, or a name that notifications do not have. */
 export function notificationTemplate(text: string): Template {
   const template = new Template(text, SOURCE);
   for (const { path, at } of template.references) {
     const name = path.join(".");
     if (NAMES.includes(name)) continue;
     const advice = suggestNames("a notification", name, NAMES);
-    throw new Problem("InvalidTemplate", `template ${at}: there is no ${name}; ${advice}`);
+    throw new Problem("InvalidTemplate", `template ${at}: ${name} does not exist; ${advice}`);
   }
-  // A call of a helper that can't be made at all fails here, and not at the first restart.
+  // An invalid call of a helper fails here, and not at the first restart.
   render(template, EXAMPLE, ESCAPES.Webhook);
   return template;
 }
@@ -62,13 +62,13 @@ export class NotificationText {
   readonly #template: Template | undefined;
   readonly #escape: Escape;
 
-  /** Throws what `notificationTemplate` throws. */
+  /** Throws like `notificationTemplate`. */
   constructor(type: ReceiverType, template: string | undefined) {
     this.#template = template === undefined ? undefined : notificationTemplate(template);
     this.#escape = (text) => ESCAPES[type](inOneLine(text));
   }
 
-  /** Of one or more. */
+  /** The text for one or more notifications. */
   of(notifications: readonly Notification[]): string {
     const [only, ...others] = notifications;
     if (only === undefined) return "";
@@ -123,7 +123,7 @@ function render(template: Template, notification: Notification, neutral: Escape)
     labels: new SecretValue({}),
     object: new SecretValue(object),
   };
-  // A template that is one expression alone makes a value of its type.
+  // A template with only one expression returns a value of that expression's type.
   const made = template.render(new Map([[SOURCE, source]])).reveal();
   return typeof made === "string" ? made : JSON.stringify(made);
 }
@@ -135,7 +135,7 @@ function sentence({ event, message, workload, binding }: Notification, neutral: 
   return `${what} failed to restart: ${neutral(message)} (SecretBinding ${neutral(`${binding.namespace}/${binding.name}`)})`;
 }
 
-/** A message can't look like two. */
+/** Keeps a message on one line, so that it can't look like two. */
 const inOneLine = (text: string) => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
 
 function shortened(text: string): string {

@@ -1,6 +1,6 @@
 /**
- * What happened to a binding comes in, Kubernetes events for `kubectl describe` go out, in the background: a reconcile
- * never waits for one, and an event that can't be written is dropped.
+ * Writes Kubernetes events about bindings, which `kubectl describe` shows. Works in the background: a reconcile never waits for an event,
+ * and an event that can't be written is dropped.
  */
 import { randomBytes } from "node:crypto";
 import type { SecretBinding } from "../api/binding.ts";
@@ -10,25 +10,25 @@ import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
 
-/** The API server takes 1024 bytes of UTF-8 as an event's note; some are spared for a character that is cut. */
+/** The API server accepts 1024 bytes of UTF-8 as an event's note. The rest is a margin for a truncated character. */
 const MAX_NOTE_BYTES = 1000;
 const AT_ONCE = 2;
-/** An event costs the API server a third of the write that it tells of. As many as client-go writes, later than those. */
+/** An event costs the API server a third of the write that it reports. The rate is that of client-go, with a smaller burst. */
 const PER_SECOND = 20;
 const FIRST_FEW = 30;
 const MAX_BACKLOG_LENGTH = 1000;
-/** How long the end waits for events that are not under way yet. */
+/** How long stopping waits for events that are still queued. */
 const STOP_WITHIN_MS = 5_000;
 
 export interface EventMessage {
   type: "Normal" | "Warning";
   reason: EventReason;
-  /** What the controller was doing, such as Sync or Release. */
+  /** The action of the controller, such as Sync or Release. */
   action: string;
   note: string;
 }
 
-/** What an event is about. */
+/** The object that an event is about. */
 export interface Regarding {
   apiVersion: string;
   kind: string;
@@ -38,13 +38,13 @@ export interface Regarding {
 export class EventRecorder {
   readonly #client: Pick<Client, "create">;
   readonly #instance: string;
-  /** What waits to be written, by bindings. Nobody looks for a warning behind a thousand successes. */
+  /** Queued events, by binding. Warnings have their own queue, so that they do not wait behind many successes. */
   readonly #backlog = {
     Warning: new RoundRobinQueue<() => Promise<void>>(MAX_BACKLOG_LENGTH),
     Normal: new RoundRobinQueue<() => Promise<void>>(MAX_BACKLOG_LENGTH),
   };
   readonly #underWay = new Set<Promise<void>>();
-  /** How many may be written now. */
+  /** How many events may be written now. */
   #allowance = FIRST_FEW;
   #refill: NodeJS.Timeout | undefined;
   #stopping = false;
@@ -54,19 +54,19 @@ export class EventRecorder {
     this.#instance = instance;
   }
 
-  /** What waits to be told already is not told twice. */
+  /** Queues an event. An event that is already queued is not queued again. */
   record({ metadata }: SecretBinding, happening: EventMessage): void {
     this.recordOn({ apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata }, happening);
   }
 
-  /** The same of an object that is no binding. */
+  /** Like `record`, for an object that is not a binding. */
   recordOn(regarding: Regarding, happening: EventMessage): void {
     const key = [happening.reason, happening.note].join();
     this.#backlog[happening.type].set(regarding.metadata.uid, key, () => this.#write(regarding, happening));
     this.#pump();
   }
 
-  /** Waits for what was recorded to be written, as fast as it can be. What is not under way by then is dropped. */
+  /** Writes the queued events as fast as possible. Drops events that are still queued after that time. */
   async stop(withinMs = STOP_WITHIN_MS): Promise<void> {
     this.#stopping = true;
     clearInterval(this.#refill);
@@ -109,7 +109,7 @@ export class EventRecorder {
 
   async #write({ apiVersion, kind, metadata }: Regarding, { type, reason, action, note }: EventMessage): Promise<void> {
     const { name, namespace, uid, resourceVersion } = metadata;
-    // The API server takes an event about an object of the cluster in this namespace alone.
+    // The API server accepts events about cluster-scoped objects only in this namespace.
     const home = namespace ?? "default";
     await this.#client.create(CONTROLLER, EVENTS, home, {
       apiVersion: "events.k8s.io/v1",

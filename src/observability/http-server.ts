@@ -1,4 +1,4 @@
-/** What the servers for probes and for metrics share: a port, a stop that waits for no client, and the answers. */
+/** What the servers for probes and for metrics share: listening, stopping without waiting for clients, and answers. */
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo, Server } from "node:net";
@@ -8,16 +8,16 @@ export interface HttpServer {
   stop(): Promise<void>;
 }
 
-/** What the controller measures, as Prometheus' text. */
+/** The metrics in Prometheus' text format. */
 export interface MetricsText {
   contentType: string;
   text(): Promise<string>;
 }
 
-/** Port 0 takes any. Throws what Node throws where the port can't be taken, such as EADDRINUSE. */
+/** Port 0 takes any free port. Throws Node's error if the port can't be opened, such as EADDRINUSE. */
 export async function listen(server: Server & { closeAllConnections(): void }, port: number): Promise<HttpServer> {
   await once(server.listen(port), "listening");
-  // A connection that can't be accepted, such as for want of a file handle, ends nothing else.
+  // A connection that can't be accepted, for example without a free file handle, must not stop the server.
   server.on("error", () => {});
   return {
     port: (server.address() as AddressInfo).port,

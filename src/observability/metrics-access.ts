@@ -1,7 +1,6 @@
 /**
- * Decides who may scrape the metrics. A request's Authorization header comes in; an HTTP status goes out. The API server decides
- * on the token and on the right to `get` /metrics, as with controller-runtime. Answers are remembered for a short time, and
- * tokens that are not known cost the API server at most some requests a second, however many arrive.
+ * Decides whether a request may read the metrics, by its Authorization header. The API server checks the token and the permission to `get`
+ * /metrics, as with controller-runtime. Answers are cached for a short time, and the rate of reviews for unknown tokens is limited.
  */
 import { hash } from "node:crypto";
 import { setNewest } from "../apimachinery/newest.ts";
@@ -9,18 +8,21 @@ import type { AccessReviews } from "../kube/access-reviews.ts";
 import { describeError, type Log } from "./log.ts";
 
 const PATH = "/metrics";
-/** For how long an answer counts, in milliseconds. A right that was withdrawn, or a token that has expired, still counts that long. */
+/** How long an answer is cached, in milliseconds. A revoked permission or an expired token still counts that long. */
 const REMEMBERED_MS = { 200: 60_000, 401: 60_000, 403: 30_000 } as const;
-/** Tokens that are remembered of each kind of answer; of more, the oldest are forgotten. */
+/** The number of cached tokens for each kind of answer. The oldest are dropped. */
 const MAX_REMEMBERED = 1_000;
 /**
- * Tokens that were not allowed before share these, so that a flood of them reaches the API server as a trickle. Those from an address that was
- * let in before share as many of their own: a scraper's token is another one about each hour.
+ * The reviews at the same time for unknown tokens, so that a flood of them causes little load. Tokens from an address with an allowed token
+ * have as many of their own: a scraper gets a new token about each hour.
  */
 const REVIEWS_AT_ONCE = 4;
 const REVIEWS_PER_SECOND = 10;
 
-/** 200: may scrape. 401: no token, or an unknown one. 403: a known user without the right. 429: too many tokens to ask about. 503: no answer. */
+/**
+ * 200: may scrape. 401: no token, or an unknown one. 403: a known user without the permission. 429: too many unknown tokens. 503: no
+ * answer.
+ */
 export type ScrapeStatus = keyof typeof REMEMBERED_MS | 429 | 503;
 
 type Verdict = keyof typeof REMEMBERED_MS;
@@ -28,16 +30,16 @@ type Verdict = keyof typeof REMEMBERED_MS;
 export class MetricsAccess {
   readonly #reviews: Pick<AccessReviews, "userOf" | "mayGetPath">;
   readonly #log: Pick<Log, "warn">;
-  /** By the SHA-256 of a token, until when it counts. Those that may scrape are apart, so that a flood displaces none of them. */
+  /** By the SHA-256 of a token, when its answer expires. Allowed tokens are separate, so that a flood does not displace them. */
   readonly #allowed = new Map<string, number>();
   readonly #refused = new Map<string, { verdict: Verdict; until: number }>();
-  /** A token is asked about once at a time. */
+  /** At most one review for each token at a time. */
   readonly #underWay = new Map<string, Promise<ScrapeStatus>>();
-  /** Addresses from which a token was allowed. A Set is in the order in which its entries were made. */
+  /** Addresses that sent an allowed token, in the order of insertion. */
   readonly #addresses = new Set<string>();
   readonly #strangers = new Budget();
   readonly #known = new Budget();
-  /** The log says once that reviews fail, until one succeeds. */
+  /** Failing reviews are logged once, until one succeeds. */
   #isFailing = false;
 
   constructor(reviews: Pick<AccessReviews, "userOf" | "mayGetPath">, log: Pick<Log, "warn">) {
@@ -45,7 +47,7 @@ export class MetricsAccess {
     this.#log = log;
   }
 
-  /** `address`: where the request comes from. */
+  /** `address`: the address of the client. */
   async check(authorization: string | undefined, address = ""): Promise<ScrapeStatus> {
     const token = /^Bearer +(\S+) *$/i.exec(authorization ?? "")?.[1];
     if (token === undefined) return 401;
@@ -57,7 +59,7 @@ export class MetricsAccess {
     if (refused !== undefined && now < refused.until) return refused.verdict;
     const underWay = this.#underWay.get(digest);
     if (underWay !== undefined) return underWay;
-    // A token that was allowed to scrape before does not wait behind unknown ones.
+    // A token from a known address does not wait behind unknown tokens.
     const budget = this.knows(address) ? this.#known : this.#strangers;
     if (until === undefined && !budget.take(now)) return 429;
     const review = this.#review(token, digest).finally(() => {
@@ -70,7 +72,7 @@ export class MetricsAccess {
     return status;
   }
 
-  /** Whether a token from this address was allowed before. */
+  /** Whether this address sent an allowed token before. */
   knows(address: string): boolean {
     return this.#addresses.has(address);
   }
@@ -93,7 +95,7 @@ export class MetricsAccess {
       if (!this.#isFailing)
         this.#log.warn(
           { error: describeError(error) },
-          "can't check who asks for /metrics: the API server has to let the controller create tokenreviews and subjectaccessreviews",
+          "can't check requests for /metrics: allow the controller to create tokenreviews and subjectaccessreviews",
         );
       this.#isFailing = true;
       return 503;
@@ -109,7 +111,7 @@ export class MetricsAccess {
   }
 }
 
-/** What reviews may cost. */
+/** Limits the cost of reviews. */
 class Budget {
   #atOnce = 0;
   #second = { start: Number.NEGATIVE_INFINITY, reviews: 0 };

@@ -1,6 +1,6 @@
 /**
- * Serves `/metrics` over HTTPS to those whom the API server lets `get` it. As with controller-runtime: bearer tokens do not travel
- * in plain text, and the certificate is self-signed unless one is given.
+ * Serves `/metrics` over HTTPS to users who may `get` it. As with controller-runtime, bearer tokens are never sent in plain text, and the
+ * certificate is self-signed unless one is given.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Server, Socket } from "node:net";
@@ -19,28 +19,28 @@ export interface MetricsServerOptions {
 }
 
 /**
- * A scraper needs one connection. Of more than this that were not shown the metrics, one is closed for each that is opened. Clients that
- * send nothing, or too slowly, lose theirs.
+ * A scraper needs one connection. If more than this many connections have not read the metrics, each new one closes another. Clients that
+ * send nothing, or too slowly, are disconnected.
  */
 const MAX_CONNECTIONS = 100;
 const SLOW_MS = 10_000;
-/** How often Node looks for slow ones. */
+/** How often Node looks for slow clients. */
 const CHECKED_EVERY_MS = 1_000;
-/** How long a scraper's connection stays between scrapes, which are a minute apart by default. */
+/** How long a scraper's connection is kept between scrapes, which are a minute apart by default. */
 const KEPT_MS = 90_000;
 
 const REFUSALS: Record<Exclude<ScrapeStatus, 200>, [text: string, headers?: Record<string, string>]> = {
   401: ["send the token of a ServiceAccount: Authorization: Bearer TOKEN\n", { "www-authenticate": "Bearer" }],
   403: ["you may not get /metrics; bind the ClusterRole inlay-metrics-reader to this account\n"],
   429: ["too many unknown tokens at once\n", { "retry-after": "1" }],
-  503: ["the API server did not say whether you may get /metrics; the controller's log has why\n"],
+  503: ["the API server did not answer whether you may get /metrics; see the controller's log\n"],
 };
 
-/** Throws Error if the certificate can't be used, or what Node throws where the port can't be taken. */
+/** Throws Error if the certificate can't be used, or Node's error if the port can't be opened. */
 export async function serveMetrics({ port, certDir, metrics, access, log }: MetricsServerOptions): Promise<HttpServer> {
   const certificate = await ServingCertificate.load(certDir, log);
   const handle = async ({ url = "", method, headers, socket }: IncomingMessage, response: ServerResponse) => {
-    // A connection stays open for those alone who may scrape.
+    // Only clients that may scrape keep their connection.
     response.setHeader("connection", "close");
     if (url.split("?")[0] !== "/metrics") return answer(response, 404, "not found\n");
     if (method !== "GET") return answer(response, 405, "GET only\n", { allow: "GET" });
@@ -50,7 +50,7 @@ export async function serveMetrics({ port, certDir, metrics, access, log }: Metr
     connections.keep(socket);
     return answerWith(response, metrics);
   };
-  // Not imported, for the reason that health.ts gives; and only where it is used.
+  // Not imported for the same reason as in health.ts, and loaded only when it is used.
   const { createServer } = process.getBuiltinModule("node:https");
   const slow = { handshakeTimeout: SLOW_MS, headersTimeout: SLOW_MS, requestTimeout: SLOW_MS };
   const limits = { ...slow, keepAliveTimeout: KEPT_MS, connectionsCheckingInterval: CHECKED_EVERY_MS };
@@ -69,7 +69,7 @@ export async function serveMetrics({ port, certDir, metrics, access, log }: Metr
   };
 }
 
-/** Limits the connections that were not shown the metrics, so that one address can't keep another from getting a connection. */
+/** Limits the connections that have not read the metrics, so that one address can't prevent connections of another. */
 class Connections {
   /** By address and port, in the order in which they were opened. */
   readonly #strangers = new Map<string, Map<number, Socket>>();
@@ -77,7 +77,7 @@ class Connections {
 
   constructor(server: Server, access: Pick<MetricsAccess, "knows">) {
     this.#access = access;
-    // As many are left to those who may scrape.
+    // The same number is reserved for clients that may scrape.
     server.maxConnections = 2 * MAX_CONNECTIONS;
     server.on("connection", (socket) => {
       const { remoteAddress = "", remotePort = 0 } = socket;
@@ -88,7 +88,7 @@ class Connections {
     });
   }
 
-  /** From now on, the connection does not count. `socket` is that of TLS, and not that of the server's event. */
+  /** Stops counting the connection. `socket` is the TLS socket, not that of the server's event. */
   keep({ remoteAddress = "", remotePort = 0 }: Socket): void {
     this.#remove(remoteAddress, remotePort);
   }
@@ -99,7 +99,9 @@ class Connections {
     if (sockets?.size === 0) this.#strangers.delete(address);
   }
 
-  /** Above the limit, the oldest of the address that has the most; if several have, of one that was not let in before. */
+  /**
+   * Above the limit: the oldest connection of the address with the most. If several have the most, of an address without an allowed token.
+   */
   #excess(): Socket | undefined {
     let [total, most, oldest]: [number, number, Socket | undefined] = [0, 0, undefined];
     for (const [address, sockets] of this.#strangers) {

@@ -1,15 +1,15 @@
 /**
- * What the parts count and what they are at the moment comes in; Prometheus' text goes out, under the names that
- * controllers in Go use, so that their dashboards fit. No label holds the name of an object, and none a value.
+ * Counts and measures for Prometheus, under the names that controllers in Go use, so that their dashboards work. No label contains the name
+ * of an object or a value.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { WorkQueue } from "../workqueue/work-queue.ts";
 import { VaultMetrics } from "./vault-metrics.ts";
 
-/** As controller-runtime and client-go count work: from a millisecond to a minute and more. */
+/** The buckets of controller-runtime and client-go: from a millisecond to minutes. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** How the controllers and watches are when someone scrapes. */
+/** The state of the controllers and watches at the time of a scrape. */
 export interface MetricSources {
   controllers(): Iterable<{ name: string; queue: QueueState }>;
   watches(): { resource: string; phase: string; quietSeconds: number; interruptedSeconds: number }[];
@@ -19,7 +19,7 @@ export interface MetricSources {
 
 type QueueState = Pick<WorkQueue, "concurrency" | "depths" | "running">;
 
-/** What rollouts count. */
+/** The metrics that rollouts update. */
 export type RolloutCounts = Pick<Metrics, "restarted" | "failed" | "ended">;
 
 export class Metrics {
@@ -46,22 +46,22 @@ export class Metrics {
     "controller",
   );
   readonly #adds = this.#counter("workqueue_adds_total", "Keys added to the queue.", "name", "controller");
-  readonly #retries = this.#counter("workqueue_retries_total", "Keys to be tried again.", "name", "controller");
+  readonly #retries = this.#counter("workqueue_retries_total", "Keys that are retried.", "name", "controller");
   readonly #queued = this.#histogram(
     "workqueue_queue_duration_seconds",
-    "How long a key waited for its turn.",
+    "How long a key waited in the queue.",
     "name",
     "controller",
   );
   readonly #worked = this.#histogram(
     "workqueue_work_duration_seconds",
-    "How long a key was worked on.",
+    "How long the reconcile of a key took.",
     "name",
     "controller",
   );
   readonly #watchRestarts = this.#counter(
     "inlay_watch_restarts_total",
-    "Watches begun anew, by what they carry and why.",
+    "Restarts of watches, by resource and reason.",
     "resource",
     "reason",
   );
@@ -74,25 +74,25 @@ export class Metrics {
   readonly #workloadRestarts = this.#counter("inlay_rollout_restarts_total", "Workloads that were restarted.");
   readonly #rolloutFailures = this.#counter(
     "inlay_rollout_failures_total",
-    "Workloads that did not roll out in time, or were given up by their controllers.",
+    "Workloads that did not roll out in time, or whose controllers gave up.",
   );
   readonly #rolloutTime = this.#histogram(
     "inlay_rollout_seconds",
-    "From the change that was noticed to the last workload that has rolled out.",
+    "From the observed change to the completed rollout of the last workload.",
   );
 
   readonly #notifications = this.#counter(
     "inlay_notifications_total",
-    "Notifications of restarts, by receiver and what became of them.",
+    "Notifications of restarts, by receiver and result.",
     "receiver",
     "result",
   );
 
   readonly vault = new VaultMetrics(this.#registry, SECONDS);
 
-  /** Adds what Node and the process tell of themselves. */
+  /** Adds the metrics of Node and the process. */
   collectProcess(): void {
-    // At 10 ms, its default, looking at the event loop would be most of what an idle controller does.
+    // At the default of 10 ms, measuring the event loop would be most of an idle controller's work.
     collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: 100 });
   }
 
@@ -104,7 +104,7 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
-  /** For the work queue of a controller. */
+  /** Hooks for the work queue of a controller. */
   queueHooks(controller: string) {
     const queue = { name: controller, controller };
     this.#reconcileErrors.inc({ controller }, 0);
@@ -141,12 +141,12 @@ export class Metrics {
     this.#rolloutFailures.inc();
   }
 
-  /** All workloads of a binding have rolled out, so many seconds after the change was noticed. */
+  /** All workloads of a binding have rolled out. `seconds`: since the change was observed. */
   ended(seconds: number): void {
     this.#rolloutTime.observe(seconds);
   }
 
-  /** So many notifications to a receiver were sent, or not. */
+  /** Notifications to a receiver, with their result. */
   notified(receiver: string, result: string, count: number): void {
     this.#notifications.inc({ receiver, result }, count);
   }
@@ -155,7 +155,7 @@ export class Metrics {
     this.#propagation.observe(seconds);
   }
 
-  /** Takes the state of the controllers and watches from these functions whenever someone scrapes. */
+  /** Reads the state of the controllers and watches at each scrape. */
   observe({ controllers, watches, leading }: MetricSources): void {
     const perQueue = (name: string, help: string, measure: (queue: QueueState) => number) =>
       this.#gauge(name, help, ["name", "controller"], (gauge) => {
@@ -165,33 +165,33 @@ export class Metrics {
       this.#gauge(name, help, ["controller"], (gauge) => {
         for (const { name, queue } of controllers()) gauge.set({ controller: name }, measure(queue));
       });
-    this.#gauge("workqueue_depth", "Keys that wait for their turn.", ["name", "controller", "priority"], (gauge) => {
+    this.#gauge("workqueue_depth", "Keys that wait in the queue.", ["name", "controller", "priority"], (gauge) => {
       for (const { name, queue } of controllers())
         for (const [priority, depth] of Object.entries(queue.depths))
           gauge.set({ name, controller: name, priority }, depth);
     });
-    perQueue("workqueue_unfinished_work_seconds", "Seconds of work under way.", ({ running }) =>
+    perQueue("workqueue_unfinished_work_seconds", "Seconds that the running reconciles have taken.", ({ running }) =>
       running.reduce((sum, seconds) => sum + seconds, 0),
     );
     perQueue(
       "workqueue_longest_running_processor_seconds",
-      "How long the longest reconcile under way has run.",
+      "How long the longest running reconcile has run.",
       ({ running }) => Math.max(0, ...running),
     );
-    perController("controller_runtime_active_workers", "Reconciles under way.", ({ running }) => running.length);
+    perController("controller_runtime_active_workers", "Running reconciles.", ({ running }) => running.length);
     perController(
       "controller_runtime_max_concurrent_reconciles",
-      "Most reconciles at once.",
+      "Most reconciles that may run at the same time.",
       ({ concurrency }) => concurrency,
     );
-    this.#gauge("inlay_watch_streams", "Watches by how they are.", ["state"], (gauge) => {
+    this.#gauge("inlay_watch_streams", "Watches by state.", ["state"], (gauge) => {
       for (const state of ["pending", "synced", "failed", "interrupted", "waiting"]) gauge.set({ state }, 0);
       for (const { phase, interruptedSeconds } of watches())
         gauge.inc({ state: phase === "synced" && interruptedSeconds > 0 ? "interrupted" : phase });
     });
     this.#gauge(
       "inlay_watch_last_event_age_seconds",
-      "How long the quietest synced watch of a kind has brought nothing, not even a bookmark.",
+      "How long the quietest synced watch of a kind has received nothing, not even a bookmark.",
       ["resource"],
       (gauge) => {
         const ages = new Map<string, number>();
@@ -206,9 +206,9 @@ export class Metrics {
     });
   }
 
-  /** Takes how many bindings have a rollout under way, by what it waits for. */
+  /** Reads how many bindings have a running rollout, by what it waits for, at each scrape. */
   observeRollouts(waiting: () => ReadonlyMap<string, number>): void {
-    const help = "Bindings with a rollout under way, by what it waits for.";
+    const help = "Bindings with a running rollout, by what it waits for.";
     this.#gauge("inlay_rollouts_pending", help, ["reason"], (gauge) => {
       for (const [reason, count] of waiting()) gauge.set({ reason }, count);
     });
@@ -228,5 +228,5 @@ export class Metrics {
   }
 }
 
-/** What the queue says of a run, in controller-runtime's words. */
+/** The results of a reconcile, in controller-runtime's words. */
 const RESULTS = { never: "success", backoff: "requeue", after: "requeue_after", error: "error" } as const;

@@ -1,11 +1,10 @@
 /**
- * Changes of sources and targets come in as they are seen, and the writes that follow as they are accepted; out goes how
- * long each change was on its way. It begins when the event arrives from the API server's watch, so it tells nothing of
- * how long the API server took to send it; it is exact to a millisecond, by the clock of this process alone. A change
- * that is tried several times is measured from its beginning; one that was made while no watch was open, not at all.
+ * Measures how long each change of a source or target takes until the write that follows is accepted. The time begins when the watch event
+ * arrives, so it excludes the API server's delay. It is exact to a millisecond, by the clock of this process. Retries count from the first
+ * attempt. Changes that happen while no watch is open are not measured.
  */
 export class Propagation {
-  /** When the first change was seen that no reconcile has dealt with yet, by binding. */
+  /** When the first change arrived that no reconcile has handled yet, by binding. */
   readonly #waiting = new Map<string, number>();
   readonly #underWay = new Map<string, number>();
   readonly #observe: (seconds: number) => void;
@@ -16,12 +15,12 @@ export class Propagation {
     this.#now = now;
   }
 
-  /** Something that the binding depends on changed. */
+  /** An object that the binding depends on has changed. */
   changed(binding: string): void {
     if (!this.#waiting.has(binding)) this.#waiting.set(binding, this.#now());
   }
 
-  /** Runs a reconcile of the binding, which says whether it is to be tried again. */
+  /** Runs a reconcile of the binding. `isFailure` says whether the result is retried. */
   async during<T>(binding: string, reconcile: () => Promise<T>, isFailure: (result: T) => boolean): Promise<T> {
     const since = this.#waiting.get(binding);
     this.#waiting.delete(binding);
@@ -32,7 +31,7 @@ export class Propagation {
       failed = isFailure(result);
       return result;
     } finally {
-      // What was written has arrived, even if another target of the binding waits for a right for days.
+      // Only if nothing was written: another target may wait days for a permission.
       if (failed && since !== undefined && this.#underWay.has(binding)) this.#waiting.set(binding, since);
       this.#underWay.delete(binding);
     }

@@ -1,6 +1,6 @@
 /**
- * Makes a key and a certificate that it signs itself, as PEM, for a server that was given none. Node reads certificates and makes
- * none; this is the DER of one fixed form (RFC 5280), which takes less than a package that knows all forms.
+ * Creates a key and a self-signed certificate as PEM, for a server without a given one. Node can't create certificates. This writes one
+ * fixed form in DER (RFC 5280), which is smaller than a package for all forms.
  */
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto";
 
@@ -10,10 +10,10 @@ export interface CertificateAndKey {
 }
 
 const DAY_MS = 86_400_000;
-/** controller-runtime's lasts as long. */
+/** As long as controller-runtime's. */
 const VALID_DAYS = 365;
 
-// Tags of ASN.1, and the object identifiers that are used, in their DER.
+// The tags of ASN.1 and the object identifiers that are used, in DER.
 const [INTEGER, BIT_STRING, OCTET_STRING, OID, UTF8, UTC_TIME, SEQUENCE, SET] = [2, 3, 4, 6, 12, 23, 48, 49] as const;
 const DNS_NAME = 0x82;
 const explicit = (tag: number) => 0xa0 + tag;
@@ -24,7 +24,7 @@ const EXTENDED_KEY_USAGE = oid("551d25");
 const SERVER_AUTH = oid("2b06010505070301");
 const ECDSA_WITH_SHA256 = der(SEQUENCE, oid("2a8648ce3d040302"));
 
-/** A certificate for these DNS names, of which the first is its subject, valid from an hour ago. */
+/** Creates a certificate for these DNS names. The first is its subject. It is valid from an hour ago. */
 export function selfSigned(names: readonly [string, ...string[]], now = Date.now()): CertificateAndKey {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const name = der(SEQUENCE, der(SET, der(SEQUENCE, COMMON_NAME, der(UTF8, Buffer.from(names[0])))));
@@ -64,5 +64,5 @@ function der(tag: number, ...parts: Buffer[]): Buffer {
   return Buffer.concat([Buffer.of(tag, 0x80 + bytes.length), bytes, content]);
 }
 
-/** `YYMMDDhhmmssZ`: of years from 1950 to 2049. */
+/** `YYMMDDhhmmssZ`: for years from 1950 to 2049. */
 const utcTime = (time: number) => Buffer.from(`${new Date(time).toISOString().slice(2, 19).replace(/[-:T]/g, "")}Z`);

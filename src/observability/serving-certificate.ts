@@ -1,7 +1,4 @@
-/**
- * The certificate of the metrics server: that of a folder, followed while it changes, or one that is made at the start and that
- * nothing else knows.
- */
+/** The certificate of the metrics server: read from a folder and reloaded when it changes, or created at the start. */
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -9,18 +6,18 @@ import { createSecureContext } from "node:tls";
 import type { Log } from "./log.ts";
 import { type CertificateAndKey, selfSigned } from "./self-signed.ts";
 
-/** A kubelet swaps a link to a folder when a Secret changes, which nothing tells of as simply as reading. */
+/** The kubelet replaces a link when a Secret changes. Reading the files regularly is simpler than watching that. */
 const EVERY_MS = 5_000;
 
 export class ServingCertificate {
   readonly #folder: string | undefined;
   readonly #log: Pick<Log, "info" | "error">;
   #current: CertificateAndKey;
-  /** Why the files can't be used, if they can't be. */
+  /** Why the files can't be used, if so. */
   #trouble: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** Of `tls.crt` and `tls.key` in a folder; without one, self-signed. Throws Error if the files can't be used. */
+  /** Loads `tls.crt` and `tls.key` from a folder; without a folder, creates a self-signed pair. Throws Error if the files can't be used. */
   static async load(folder: string | undefined, log: Pick<Log, "info" | "error">): Promise<ServingCertificate> {
     const current = folder === undefined ? selfSigned([hostname(), "localhost"]) : await read(folder);
     return new ServingCertificate(folder, current, log);
@@ -36,7 +33,7 @@ export class ServingCertificate {
     return this.#current;
   }
 
-  /** Calls `changed` with each other pair that the folder has from now on. */
+  /** Calls `changed` with each new pair in the folder. */
   follow(changed: (pair: CertificateAndKey) => void): void {
     if (this.#folder !== undefined) this.#timer = setInterval(() => void this.look(changed), EVERY_MS).unref();
   }
@@ -45,7 +42,7 @@ export class ServingCertificate {
     clearInterval(this.#timer);
   }
 
-  /** Files that can't be used change nothing: a kubelet or an issuer may be about to replace the other one. */
+  /** Keeps the current pair if the files can't be used: the kubelet or the issuer may be about to replace the other file. */
   async look(changed: (pair: CertificateAndKey) => void): Promise<void> {
     try {
       const next = await read(this.#folder as string);
@@ -53,17 +50,20 @@ export class ServingCertificate {
       if (next.cert === this.#current.cert && next.key === this.#current.key) return;
       this.#current = next;
       changed(next);
-      this.#log.info({ folder: this.#folder }, "/metrics is served with the certificate as it is now");
+      this.#log.info({ folder: this.#folder }, "reloaded the certificate of /metrics");
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       if (error.message === this.#trouble) return;
       this.#trouble = error.message;
-      this.#log.error({ error: error.message }, "/metrics goes on with the certificate that it had");
+      this.#log.error(
+        { error: error.message },
+        "can't use the changed certificate of /metrics; the former one stays in use",
+      );
     }
   }
 }
 
-/** Throws Error without a word of what the files hold. */
+/** Throws Error without any content of the files. */
 async function read(folder: string): Promise<CertificateAndKey> {
   try {
     const [cert = "", key = ""] = await Promise.all(
@@ -74,7 +74,7 @@ async function read(folder: string): Promise<CertificateAndKey> {
   } catch (error) {
     const { code = "not PEM" } = error as { code?: string };
     throw new Error(
-      `the certificate in ${folder} can't be used: ${code}; put tls.crt and tls.key there, which belong together, as a Secret of type kubernetes.io/tls has them`,
+      `can't use the certificate in ${folder}: ${code}; store a matching pair of tls.crt and tls.key there, as in a Secret of type kubernetes.io/tls`,
     );
   }
 }

@@ -1,4 +1,4 @@
-/** Counts what Inlay asks of Vault, and shows how many VaultConnections are ready. No label holds a name or a path. */
+/** Counts requests to Vault, and shows how many VaultConnections are ready. No label contains a name or a path. */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
 const CONNECTION_STATES = ["ready", "not_ready", "pending"] as const;
@@ -29,13 +29,13 @@ export class VaultMetrics {
     });
     this.#reads = new Histogram({
       name: "inlay_vault_read_seconds",
-      help: "How long a read from Vault took, with a login where it needed one.",
+      help: "How long a read from Vault took, including a login if one was needed.",
       buckets: seconds,
       registers,
     });
   }
 
-  /** `code` is the HTTP status, or why there is none: timeout, refused, tls, error. */
+  /** `code` is the HTTP status, or the failure: timeout, refused, tls, error. */
   requested(operation: string, code: string): void {
     this.#requests.inc({ operation, code });
   }
@@ -48,11 +48,11 @@ export class VaultMetrics {
     this.#reads.observe(seconds);
   }
 
-  /** Takes how each connection is whenever someone scrapes. */
+  /** Reads the state of each connection at each scrape. */
   observeConnections(connections: () => Iterable<ConnectionHealth>): void {
     new Gauge({
       name: "inlay_vault_connections",
-      help: "VaultConnections by whether they are ready.",
+      help: "VaultConnections by readiness.",
       labelNames: ["state"],
       registers: [this.#registry],
       collect() {

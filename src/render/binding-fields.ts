@@ -1,4 +1,4 @@
-/** Computes what a binding would write, from the objects in the files: for each target its fields, or why it is not written. */
+/** Computes the fields that a binding would write, from the objects in the files, or the reason why a target is not written. */
 import { type Field, manifestOf, type SecretBinding, type Target } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import { assertManifest } from "../api/manifest.ts";
@@ -40,7 +40,7 @@ import { fileVault } from "./vault.ts";
 type SealedField = RenderedField<SecretValue<JsonValue>>;
 type SealedTarget = RenderedTarget<SecretValue<JsonValue>>;
 
-/** What a binding waits for. All else is a mistake, which somebody has to change. */
+/** Reasons that a binding waits for. All others are mistakes, which need a change in the files. */
 const WAITS = new Set([
   "KindNotFound",
   "SourceNotFound",
@@ -57,7 +57,7 @@ export interface BindingFields {
   readonly mistakes: readonly Mistake[];
 }
 
-/** What all targets of a binding are computed with. */
+/** What the targets of a binding share. */
 interface Context {
   readonly binding: SecretBinding;
   readonly sources: ReadonlyMap<string, LiveSource | Problem>;
@@ -66,7 +66,7 @@ interface Context {
   readonly mismatch: Problem | undefined;
   readonly cluster: FileCluster;
   readonly inputs: Inputs;
-  /** Notes a mistake at a place of the spec, and returns it as a reason. */
+  /** Records a mistake at a place of the spec, and returns it as a reason. */
   readonly said: (place: string, problem: Problem) => SealedTarget["problem"] & object;
 }
 
@@ -91,7 +91,7 @@ export async function fieldsOf(
   const { sources, notes, problems } = await sourcesOf(binding, references, { cluster, vault, inputs }, producedBy);
   const selection = selectTargets(watcher, `${namespace}/${name}`, identity, references);
   const mistakes = problems.map(({ place, problem }) => mistakeAt(`${place}: ${problem.message}`));
-  // A field says before it which field it is.
+  // The message of a field already begins with its place.
   const isKnown = ({ reason, message }: Problem) =>
     problems.some(({ problem }) => problem.reason === reason && message.endsWith(problem.message));
   const { requireSame } = binding.spec;
@@ -163,13 +163,13 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   };
 }
 
-/** A field of which no value is computed. */
+/** A field without a computed value. */
 function checkedField({ sources, said, textOf }: Context, field: Field, place: string): SealedField {
   const wrong = attemptSync(() => checkFields([field], sources.keys()));
   return { path: field.path, from: textOf(field), ...(wrong instanceof Problem && { problem: said(place, wrong) }) };
 }
 
-/** What can be wrong with a target although each of its fields is right. Throws Problem. */
+/** Finds problems of a target whose fields are each valid. Throws Problem. */
 function checkWhole({ sources }: Context, target: Target, schema: KindSchema | undefined): void {
   const isRight = (field: Field) => !(attemptSync(() => checkFields([field], sources.keys())) instanceof Problem);
   checkFields(target.fields.filter(isRight), sources.keys());
@@ -196,7 +196,7 @@ interface Place {
   readonly place: string;
 }
 
-/** One field. `blocks`: nothing of the target is written for it. */
+/** Renders one field. `blocks`: because of it, nothing of the target is written. */
 function renderField(
   { sources, said, textOf }: Context,
   field: Field,

@@ -1,4 +1,4 @@
-/** Makes the bindings of all compositions for the claims in the files, and says why one is not made. Pure. */
+/** Composes the bindings of all compositions for the claims in the files, with the reason for each binding that is not created. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
 import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
@@ -18,19 +18,19 @@ import { type InputObject, type Inputs, mistakeAt } from "./inputs.ts";
 import { OWN_VERSION } from "./own-kinds.ts";
 import { type Step, stepsIn } from "./place.ts";
 
-/** A binding to show, and where what is wrong with it has to be changed. */
+/** A binding to show, and where to report its mistakes. */
 export interface BindingToRender {
   readonly binding: SecretBinding;
   readonly from?: { readonly composition: string; readonly claim: string; readonly entry: string };
-  /** That of its claim, if it is made for one in a namespace. */
+  /** The namespace of its claim, if it has a claim in a namespace. */
   readonly claimNamespace?: string;
   readonly notes: readonly string[];
-  /** It is not shown, only what is wrong with it. */
+  /** It is not shown, only its mistakes. */
   readonly isBroken: boolean;
   mistakeAt(message: string): Mistake;
 }
 
-/** A binding that a claim does not get. */
+/** A binding that a claim does not get, with the reason. */
 export interface NotMade {
   readonly composition: string;
   readonly claim: string;
@@ -47,7 +47,7 @@ export interface Made {
 
 const NOTHING: Made = { bindings: [], notMade: [], notes: [], mistakes: [] };
 
-/** `taken` are the keys of bindings that are in the files themselves. */
+/** `taken` are the keys of the SecretBindings in the files. */
 export function makeBindings(inputs: Inputs, installation: Installation, taken: ReadonlySet<string>): Made {
   const made: Made[] = inputs.objects
     .filter(({ object }) => isSameKind(object, { apiVersion: OWN_VERSION, kind: "BindingComposition" }))
@@ -64,7 +64,7 @@ export function makeBindings(inputs: Inputs, installation: Installation, taken: 
       bindings.push(each);
       continue;
     }
-    const message = `the name ${name} in namespace ${namespace} is that of another SecretBinding; set metadata.name by a patch`;
+    const message = `another SecretBinding in namespace ${namespace} has the name ${name}; set metadata.name by a patch`;
     mistakes.push(each.mistakeAt(message));
     if (each.from !== undefined) notMade.push({ ...each.from, problem: new Problem("NameTaken", message) });
   }
@@ -84,7 +84,8 @@ function makeFor(input: InputObject, inputs: Inputs, installation: Installation)
   if (input.isBroken) return NOTHING;
   const notes: string[] = [];
   const called = `BindingComposition ${composition}`;
-  if (spec.suspend === true) notes.push(`${called} is suspended, so nothing is made for it until suspend is false`);
+  if (spec.suspend === true)
+    notes.push(`${called} is suspended, so Inlay creates no bindings until spec.suspend is false`);
   const claims = claimsOf(spec, inputs, installation, (note) => notes.push(`${called}: ${note}`));
   if (claims.length === 0) notes.push(`${called}: no object in the files is a claim of it`);
   const all = claims.flatMap((claim) => compiled.bindings.map((entry) => makeOne(compiled, entry, claim, input)));
@@ -96,7 +97,7 @@ function makeFor(input: InputObject, inputs: Inputs, installation: Installation)
   };
 }
 
-/** The objects of the kind that match. Of a namespace that is not in the files only the name is compared. */
+/** The matching objects of the kind. For a namespace that is not in the files, only the name is compared. */
 function claimsOf(
   { for: { apiVersion, kind, selector, namespaceSelector } }: BindingComposition["spec"],
   { objects }: Inputs,
@@ -124,9 +125,7 @@ function claimsOf(
     const closed = installation.closedNamespace(namespace);
     if (closed !== undefined) note(closed.message);
     else if (home === undefined && hasLabels)
-      note(
-        `the labels of namespace ${namespace} are not known, so they are taken to match; add the Namespace to the files`,
-      );
+      note(`the labels of namespace ${namespace} are unknown and count as matching; add the Namespace to the files`);
     return closed === undefined;
   });
 }
@@ -154,7 +153,7 @@ function makeOne(
   }
   const gone = composed.missing.find(({ isRequired }) => isRequired);
   if (gone !== undefined) {
-    const message = `${gone.place}: the claim has no ${gone.path}, so the binding is not made`;
+    const message = `${gone.place}: the claim has no ${gone.path}, so the binding is not created`;
     return { notMade: { ...from, problem: new Problem("FieldNotFound", message) }, mistakes: [] };
   }
   const key = objectKey(claim.namespace, claim.name);
@@ -163,7 +162,7 @@ function makeOne(
   const binding = { apiVersion: OWN_VERSION, kind: "SecretBinding", metadata, spec: made.spec } as SecretBinding;
   const notes = composed.missing
     .filter(({ isRemoved }) => !isRemoved)
-    .map(({ place, path }) => `${place}: the claim has no ${path}, so the patch is left out`);
+    .map(({ place, path }) => `${place}: the claim has no ${path}, so the patch is skipped`);
   const claimNamespace = namespaceOfClaim(claim, compiled.kind);
   const within: Step[] = ["spec", "bindings", entry.name, "base"];
   return {
@@ -191,7 +190,7 @@ function claimOf({ object }: InputObject): Claim {
   return { apiVersion, kind, name, ...(namespace !== undefined && { namespace }), uid, fields };
 }
 
-/** The binding, or all that is in its way: a patch that fails is left out to find the next. */
+/** The binding, or all its problems: each failing patch is removed to find the next problem. */
 function composedOrProblems(
   compiled: CompiledComposition,
   entry: CompiledBinding,
@@ -203,7 +202,7 @@ function composedOrProblems(
     const composed = attemptSync(() => composeBinding(compiled, { ...entry, patches }, claim));
     if (!(composed instanceof Problem)) return problems.length === 0 ? composed : problems;
     const failed = patchOf(composed, patches);
-    // Without a patch, the binding may be wrong for that reason alone.
+    // The removed patch may be the only cause of this problem.
     if (problems.length > 0 && failed === undefined) return problems;
     problems.push(composed);
     if (failed === undefined) return problems;
@@ -214,7 +213,7 @@ function composedOrProblems(
 const patchOf = ({ message }: Problem, patches: readonly CompiledPatch[]): CompiledPatch | undefined =>
   patches.find(({ place }) => message.startsWith(`${place}:`) || message.startsWith(`${place},`));
 
-/** The field of the claim is shown that the patch reads, else the entry of the composition. */
+/** Reports the problem at the claim's field that the patch reads, else at the entry of the composition. */
 function mistakeOf(problem: Problem, entry: CompiledBinding, claim: InputObject, composition: InputObject): Mistake {
   const message = `${describe(claimOf(claim))}: ${problem.message}`;
   const steps = stepsIn(problem.message);
@@ -230,7 +229,7 @@ function mistakeOf(problem: Problem, entry: CompiledBinding, claim: InputObject,
   return { file: claim.document.file, line: claim.document.lineOf(path), message };
 }
 
-/** The last patch that writes what is at, below or above a place of the binding. */
+/** The last patch that writes at, below or above a place of the binding. */
 function writerOf(steps: readonly Step[], patches: readonly CompiledPatch[]): CompiledPatch | undefined {
   if (steps.length === 0) return undefined;
   return patches.findLast(({ direction, writes }) => {

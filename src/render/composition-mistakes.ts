@@ -1,4 +1,4 @@
-/** Finds all that is wrong with a composition, and not only the first: what a mistake is about is replaced, to find the next. Pure. */
+/** Finds all mistakes of a composition, and not only the first: replaces each mistake by a valid value to find the next one. Pure. */
 import type { CompositionSpec } from "../api/composition.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
@@ -13,7 +13,7 @@ const READABLE = "metadata.name";
 const WRITABLE = "metadata.annotations[example.com/x]";
 const PATCH: JsonObject = { fromFieldPath: READABLE, toFieldPath: WRITABLE };
 const TRANSFORM: JsonObject = { type: "string", string: { type: "Format", fmt: "%v" } };
-/** What is right wherever it is in a patch. Of what is not listed, all of the patch is replaced. */
+/** Values that are valid anywhere in a patch. For other fields, the whole patch is replaced. */
 const REPLACEMENTS: Readonly<Record<string, JsonValue>> = {
   fromFieldPath: READABLE,
   toFieldPath: WRITABLE,
@@ -26,7 +26,7 @@ export function compiledOrMistakes(spec: CompositionSpec, kind: ClaimKind): Comp
   while (problems.length < MAX_MISTAKES) {
     const compiled = attemptSync(() => compileComposition(draft, kind));
     if (!(compiled instanceof Error)) return problems.length === 0 ? compiled : problems;
-    // It is the same again if what was replaced was not what is wrong.
+    // The same message again means that the replacement did not correct the mistake.
     if (compiled.message === problems.at(-1)?.message) break;
     problems.push(compiled);
     if (!correct(draft as unknown as JsonObject, stepsIn(compiled.message))) break;
@@ -34,13 +34,13 @@ export function compiledOrMistakes(spec: CompositionSpec, kind: ClaimKind): Comp
   return problems;
 }
 
-/** Replaces what is wrong by something right, or takes it out. Returns whether it could. */
+/** Replaces the mistake by a valid value, or removes it. Returns whether that was possible. */
 function correct(spec: JsonObject, steps: readonly Step[]): boolean {
   const depth = steps.findIndex((step, at) => step === "patches" && typeof steps[at + 1] === "number");
   if (depth >= 0) return correctPatch(spec, steps.slice(0, depth + 2), steps.slice(depth + 2));
   const [list, name, ...below] = steps;
   const entries = spec[list as string];
-  // Two entries of one name: the last one goes.
+  // If two entries have the same name, the last one is removed.
   if (list === "bindings" && below.length === 0 && Array.isArray(entries)) {
     const twice = entries.findLastIndex((each) => isObject(each) && each["name"] === name);
     return twice >= 0 && entries.splice(twice, 1).length > 0;
@@ -69,7 +69,7 @@ function valueAt(value: JsonValue | undefined, steps: readonly Step[]): JsonValu
   }, value);
 }
 
-/** Sets a field or element of what is there. Returns what it was set to, or undefined where there is no place for it. */
+/** Sets an existing field or element. Returns the value, or undefined if the field can't be set. */
 function put(object: JsonObject, steps: readonly Step[], value: JsonValue): JsonValue | undefined {
   const holder = valueAt(object, steps.slice(0, -1));
   const last = steps.at(-1) as Step;

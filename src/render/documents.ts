@@ -1,4 +1,4 @@
-/** Reads the texts of files as objects, each of which knows the line of every field that it has. No I/O. */
+/** Parses the texts of files to objects, and knows the line of every field. No I/O. */
 import {
   type Document,
   isAlias,
@@ -22,7 +22,7 @@ export interface TextFile {
   readonly text: string;
 }
 
-/** Something in a file that has to be changed. The message never has a value of a Secret. */
+/** A mistake in a file. The message never contains a value of a Secret. */
 export interface Mistake {
   readonly file: string;
   readonly line: number;
@@ -33,26 +33,28 @@ export interface Mistake {
 export interface ObjectDocument {
   readonly file: string;
   readonly object: JsonObject;
-  /** The line of what the steps lead to, or of the last part of the way that is there. */
+  /** The line of the field that the steps lead to, or of the deepest existing part of the path. */
   lineOf(steps: readonly Step[]): number;
 }
 
-/** What to say of a mistake instead of the parser's own words, which quote the text. */
+/** Messages that replace those of the parser, which quote the text. */
 const RULES: Partial<Record<YAMLError["code"], string>> = {
-  BAD_ALIAS: "this alias (*name) has no anchor; define it before, with &name",
-  BAD_INDENT: "the indentation does not fit the lines above",
-  BAD_DQ_ESCAPE: "there is no such escape in double quotes; write \\\\ for a backslash",
-  BAD_SCALAR_START: "a text can't begin with this character; put it in quotes",
-  BLOCK_AS_IMPLICIT_KEY: "a second key is on this line, or a text with a colon and a space is not in quotes",
-  DUPLICATE_KEY: "this key is here twice; leave one of them out",
-  MISSING_CHAR: "a quote, a bracket or a colon is missing",
-  MULTILINE_IMPLICIT_KEY: "a colon is missing behind a key, or a text of several lines is not in quotes",
-  TAB_AS_INDENT: "a tab can't indent YAML; use spaces",
-  UNEXPECTED_TOKEN: "this can't be here; put a text that has [ ] { } or a comma in quotes",
-  TAG_RESOLVE_FAILED: "there is no such tag (!name); leave it out",
+  BAD_ALIAS: "this alias (*name) has no anchor; define the anchor before it with &name",
+  BAD_INDENT: "the indentation does not match the lines above; align it",
+  BAD_DQ_ESCAPE: "invalid escape in double quotes; write \\\\ for a backslash",
+  BAD_SCALAR_START: "a string can't begin with this character; put it in quotes",
+  BLOCK_AS_IMPLICIT_KEY:
+    "this line has a second key, or a string with a colon and a space; put each key on its own line, and the string in quotes",
+  DUPLICATE_KEY: "duplicate key; remove one of them",
+  MISSING_CHAR: "missing quote, bracket or colon; add it",
+  MULTILINE_IMPLICIT_KEY:
+    "missing colon after a key, or a string of several lines; add the colon, or put the string in quotes",
+  TAB_AS_INDENT: "YAML can't be indented with tabs; use spaces",
+  UNEXPECTED_TOKEN: "unexpected character; put strings with [ ] { } or a comma in quotes",
+  TAG_RESOLVE_FAILED: "unknown tag (!name); remove it",
 };
 
-/** What kubectl takes for true and false, too. */
+/** Other spellings that kubectl reads as true and false. */
 const OLD_BOOLEAN: ScalarTag = {
   identify: (value) => typeof value === "boolean",
   default: true,
@@ -61,12 +63,12 @@ const OLD_BOOLEAN: ScalarTag = {
   resolve: (text) => /^(?:y|on$)/i.test(text),
 };
 
-/** Mistakes that leave the rest of a document readable. */
+/** Mistakes after which the rest of a document can still be read. */
 const INDEPENDENT = new Set<YAMLError["code"]>(["DUPLICATE_KEY", "BAD_ALIAS", "TAG_RESOLVE_FAILED"]);
 const MAX_ALIASES = 1_000;
-const NO_OBJECT = "this is no object; one has apiVersion, kind and metadata";
+const NO_OBJECT = "not an object; write apiVersion, kind and metadata";
 
-/** `expected` is what to say of something that is no mapping. */
+/** `expected` is the message for a document that is not a mapping. */
 export function readDocuments(
   files: readonly TextFile[],
   expected = NO_OBJECT,
@@ -79,7 +81,7 @@ export function readDocuments(
     for (const document of parse(text, lines)) {
       const wrong = (at: number | undefined, message: string) =>
         mistakes.push({ file, line: Math.max(1, lineAt(at)), message });
-      for (const { code, pos } of errorsOf(document)) wrong(pos[0], RULES[code] ?? "the YAML is not valid here");
+      for (const { code, pos } of errorsOf(document)) wrong(pos[0], RULES[code] ?? "invalid YAML");
       const root = document.contents;
       if (document.errors.length > 0 || root === null || (isScalar(root) && root.value === null)) continue;
       const value = objectIn(document, expected);
@@ -102,22 +104,23 @@ const parse = (text: string, lineCounter: LineCounter): Document.Parsed[] => {
   return Array.isArray(parsed) ? parsed : [];
 };
 
-/** Behind the first place that is no YAML, the parser finds more for that reason alone. */
+/** Only the first syntax error is reported, because it often causes the others. */
 function errorsOf({ errors, warnings }: Document.Parsed): (YAMLError | YAMLWarning)[] {
   const syntax = errors.filter(({ code }) => !INDEPENDENT.has(code)).slice(0, 1);
   return [...errors.filter(({ code }) => INDEPENDENT.has(code)), ...syntax, ...warnings];
 }
 
-/** The object, or why there is none. */
+/** The object, or the message why there is none. */
 function objectIn(document: Document.Parsed, expected: string): JsonObject | string {
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch {
-    return "the aliases can't be resolved: an anchor is missing, or they expand to too much; write the values out";
+    return "can't resolve the aliases: an anchor is missing, or they expand to too much; write the values without aliases";
   }
   if (!isObject(value)) return expected;
-  if (nestsDeeper(value, MAX_LEVELS)) return `the object nests more than ${MAX_LEVELS} levels deep`;
+  if (nestsDeeper(value, MAX_LEVELS))
+    return `the object has more than ${MAX_LEVELS} levels; nest fewer objects and lists`;
   return asJson(value) as JsonObject;
 }
 
@@ -128,7 +131,7 @@ function asJson(value: unknown): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, asJson(each)]));
 }
 
-/** The object itself, or the objects of a List, as kubectl prints several. */
+/** The object itself, or the objects of a List, as kubectl prints several objects. */
 function objectsOf(
   value: JsonObject,
   root: Node,

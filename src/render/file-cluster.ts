@@ -1,6 +1,6 @@
 /**
- * Lets the code that reads a cluster read the objects of files instead: discovery, GET, lists and schemas. What is not in the
- * files does not exist, but for namespaces, of which few people have files.
+ * Serves the objects of files to the code that reads a cluster: discovery, GET, lists and schemas. Objects that are not in the files do not
+ * exist, except namespaces, which are rarely in files.
  */
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { pickFields } from "../apimachinery/fields.ts";

@@ -1,4 +1,4 @@
-/** Reads the files that are named on the command line: files, folders with YAML and JSON in them, and standard input. */
+/** Reads the files of the command line: files, folders with YAML and JSON, and standard input. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Mistake, TextFile } from "./documents.ts";
@@ -6,7 +6,7 @@ import type { Mistake, TextFile } from "./documents.ts";
 const EXTENSION = /\.(?:ya?ml|json)$/;
 const STDIN = "-";
 
-/** A file that is named twice, or with its folder, is read once. */
+/** Reads a file once, even if it is listed twice or with its folder. */
 export function readFiles(names: readonly string[]): { files: TextFile[]; mistakes: Mistake[] } {
   const mistakes: Mistake[] = [];
   const attempt = <T>(name: string, read: () => T[]): T[] => {
@@ -14,7 +14,7 @@ export function readFiles(names: readonly string[]): { files: TextFile[]; mistak
       return read();
     } catch (error) {
       const { code = "an unexpected error" } = error as NodeJS.ErrnoException;
-      mistakes.push({ file: name, line: 1, message: `it can't be read: ${code}` });
+      mistakes.push({ file: name, line: 1, message: `can't read this file: ${code}` });
       return [];
     }
   };
@@ -27,7 +27,7 @@ export function readFiles(names: readonly string[]): { files: TextFile[]; mistak
   return { files, mistakes };
 }
 
-/** In the order of names, and none of folders below. */
+/** In the order of names, without subfolders. */
 function filesAt(name: string): string[] {
   if (name === STDIN || !statSync(name).isDirectory()) return [name];
   return readdirSync(name, { withFileTypes: true })

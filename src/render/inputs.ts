@@ -1,4 +1,4 @@
-/** Checks the objects of files by themselves, as the API server would. Pure. */
+/** Checks single objects of files, as the API server would. Pure. */
 
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
@@ -9,11 +9,11 @@ import { type Checked, checkOwn, isOwn } from "./own-kinds.ts";
 import { type Step, stepsIn } from "./place.ts";
 import type { VaultValues } from "./vault-values.ts";
 
-/** An object with a name, in a namespace if its kind has one. */
+/** An object with a name, and a namespace if its kind is namespaced. */
 export interface InputObject {
   readonly document: ObjectDocument;
   readonly object: KubeObject & JsonObject;
-  /** The object has mistakes, and is here without them, only to find those that show later. */
+  /** The object had mistakes, which were removed to find later mistakes. It is not rendered. */
   readonly isBroken: boolean;
 }
 
@@ -24,10 +24,10 @@ export interface Inputs {
   readonly vault: VaultValues;
 }
 
-/** The uid of an object that has none, since it is in no cluster. */
+/** The uid of an object without one, since it is not from a cluster. */
 export const NO_UID = "00000000-0000-0000-0000-000000000000";
 
-/** The fields of Secrets and ConfigMaps that hold texts, and those that hold base64. */
+/** The fields of Secrets and ConfigMaps with strings, and those with base64. */
 const TEXTS = new Map([
   ["Secret", "stringData"],
   ["ConfigMap", "data"],
@@ -37,9 +37,9 @@ const BYTES = new Map([
   ["ConfigMap", "binaryData"],
 ]);
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-const TEXT_RULE = "the value is a text; put it in quotes";
+const TEXT_RULE = "must be a string; put it in quotes";
 
-/** `namespace` is where an object is that does not say so. Of objects with a mistake, only those of Inlay's own kinds are kept. */
+/** `namespace` is the default namespace of objects. Objects with mistakes are only kept if they are of Inlay's own kinds. */
 export function inputsOf(documents: readonly ObjectDocument[], namespace: string, vault: VaultValues): Inputs {
   const mistakes: Mistake[] = [];
   const kinds = kindsOf(documents.map(({ object }) => object));
@@ -56,7 +56,7 @@ export function inputsOf(documents: readonly ObjectDocument[], namespace: string
     if (other !== undefined) {
       const what = describeObject(kind, metadata.namespace, metadata.name);
       const where = `${other.file}:${other.lineOf([])}`;
-      mistakes.push(mistakeAt(document, `${what} is in ${where} too; leave one of them out`));
+      mistakes.push(mistakeAt(document, `${what} is in ${where} too; remove one of them`));
       return [];
     }
     seen.set(id, document);
@@ -80,15 +80,15 @@ function check(object: JsonObject): Checked {
   return { wrong: [...wrong, ...own.wrong], corrected: wrong.length === 0 ? own.corrected : undefined };
 }
 
-/** What is wrong with an object of any kind, each with its place before it. */
+/** The mistakes of an object of any kind, each beginning with its place. */
 function* wrongIn(object: JsonObject): Generator<string> {
   const { apiVersion, kind, metadata } = object;
   for (const [field, value] of Object.entries({ apiVersion, kind }))
-    if (typeof value !== "string" || value === "") yield at(field, "it is missing, or is no text");
+    if (typeof value !== "string" || value === "") yield at(field, "must be a string");
   if (typeof apiVersion !== "string" || typeof kind !== "string") return;
-  if (!isObject(metadata)) return yield at("metadata", "it is missing, or is no object");
+  if (!isObject(metadata)) return yield at("metadata", "must be an object");
   const { name, namespace = "" } = metadata;
-  if (typeof name !== "string" || name === "") yield at("metadata.name", "it is missing, or is no text");
+  if (typeof name !== "string" || name === "") yield at("metadata.name", "must be a string");
   if (typeof namespace !== "string") yield at("metadata.namespace", TEXT_RULE);
   for (const map of ["labels", "annotations"]) yield* notTexts(metadata, map, "metadata.");
   if (apiVersion === "v1") {
@@ -102,7 +102,7 @@ const at = (place: string, rule: string): string => `${place}: ${rule}`;
 
 function* notTexts(holder: JsonObject, field: string, prefix = ""): Generator<string> {
   const map = holder[field] ?? {};
-  if (!isObject(map)) return yield at(`${prefix}${field}`, "it is no object");
+  if (!isObject(map)) return yield at(`${prefix}${field}`, "must be an object");
   for (const [key, value] of Object.entries(map))
     if (typeof value !== "string") yield at(`${prefix}${field}[${key}]`, TEXT_RULE);
 }
@@ -113,11 +113,11 @@ function* notBytes(object: JsonObject, field: string): Generator<string> {
     if (typeof value === "string" && !BASE64.test(value.replace(/[\r\n]/g, "")))
       yield at(
         `${field}[${key}]`,
-        "the value is not base64; write plain text into stringData of a Secret, or data of a ConfigMap",
+        "must be base64; write plain text into stringData of a Secret, or data of a ConfigMap",
       );
 }
 
-/** As the API server would have it, if it were applied. */
+/** The object as the API server would store it. */
 function completed(object: JsonObject, kinds: Kinds, defaultNamespace: string): KubeObject & JsonObject {
   const [apiVersion, kind] = [String(object["apiVersion"]), String(object["kind"])];
   const { namespace: given, uid = NO_UID, ...metadata } = withoutNulls(fieldsAt(object, "metadata"));
@@ -139,7 +139,7 @@ function completed(object: JsonObject, kinds: Kinds, defaultNamespace: string): 
   } as unknown as KubeObject & JsonObject;
 }
 
-/** The API server takes null for what is not there. */
+/** The API server treats null as missing. */
 const withoutNulls = (object: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));
 

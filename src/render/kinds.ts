@@ -1,4 +1,4 @@
-/** Says what the kinds of objects in files are, as the CRDs among the files have it, or as far as the objects show it. Pure. */
+/** Describes the kinds of the objects in files, by the CRDs in the files or else by the objects. Pure. */
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { isSameKind, type JsonObject, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
@@ -6,13 +6,13 @@ import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
 
 export interface Kinds {
   resourceOf(apiVersion: string, kind: string): Resource;
-  /** Undefined if no object and no CRD has such a kind. */
+  /** Undefined if no object and no CRD has this kind. */
   byPlural(apiVersion: string, plural: string): Resource | undefined;
-  /** Undefined where it is not known. */
+  /** Undefined if it is unknown. */
   schemaOf(resource: Resource): { root: OpenApiSchema; resolve: ResolveRef } | undefined;
 }
 
-/** Of the kinds that every cluster has, those whose objects are in no namespace. */
+/** The cluster-scoped kinds that every cluster has. */
 const OF_CLUSTER = new Set(
   [
     "Namespace Node PersistentVolume ClusterRole ClusterRoleBinding CustomResourceDefinition APIService StorageClass",
@@ -28,7 +28,7 @@ const texts = (format?: string): OpenApiSchema => ({
   additionalProperties: { type: "string", ...(format && { format }) },
 });
 const ANY: OpenApiSchema = { "x-kubernetes-preserve-unknown-fields": true };
-/** The two kinds of which no CRD tells that a value has to be a text, or base64. */
+/** Schemas of the two built-in kinds whose values must be strings or base64. */
 const SCHEMAS: Readonly<Record<string, OpenApiSchema>> = {
   Secret: {
     type: "object",
@@ -40,7 +40,7 @@ const SCHEMAS: Readonly<Record<string, OpenApiSchema>> = {
   },
 };
 
-/** What a CRD says of its kind. */
+/** The kind that a CRD defines. */
 interface Defined {
   readonly group: string;
   readonly kind: string;
@@ -115,7 +115,7 @@ function definedBy(crd: JsonObject): Defined {
   };
 }
 
-/** Kinds of a group with a dot are mostly those of CRDs, of which nothing is known but the objects. */
+/** A group with a dot usually belongs to CRDs. Without the CRD, only the objects show the scope. */
 function isNamespaced(group: string, kind: string, objects: readonly JsonObject[]): boolean {
   if (OF_CLUSTER.has(kind)) return false;
   const isBuiltIn = !group.includes(".") || group === "inlay.dev";

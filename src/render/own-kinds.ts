@@ -13,9 +13,9 @@ import { checkManifest } from "../transform/schema-check.ts";
 import { stepsIn, takeOut } from "./place.ts";
 
 export interface Checked {
-  /** What is wrong, each with its place before it. */
+  /** The mistakes, each beginning with its place. */
   readonly wrong: readonly string[];
-  /** The object with its defaults and without what is wrong with it. Undefined if nothing can be said of it without that. */
+  /** The object with defaults and without its mistakes. Undefined if it can't be checked further. */
   readonly corrected: JsonObject | undefined;
 }
 
@@ -28,23 +28,23 @@ const OWN_KINDS: Readonly<Record<string, OpenApiSchema>> = {
 };
 const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const MAX_NAME_LENGTH: Readonly<Record<string, number>> = { BindingComposition: 63 };
-/** Below these, a null means something. */
+/** Below these fields, null is a value. */
 const FREE = new Set(["manifest", "map", "result", "fallbackValue"]);
-/** At most so many mistakes of one object are reported. */
+/** The most mistakes that are reported for one object. */
 const MAX_MISTAKES = 100;
 
 export const isOwn = ({ apiVersion }: JsonObject): boolean => String(apiVersion).startsWith("inlay.dev/");
 
-/** Of an object that has a name. */
+/** Checks an object that has a name. */
 export function checkOwn(object: JsonObject, name: string): Checked {
   const [apiVersion, kind] = [object["apiVersion"], String(object["kind"])];
-  if (apiVersion !== OWN_VERSION) return unknown(`apiVersion: it has to be ${OWN_VERSION}`);
+  if (apiVersion !== OWN_VERSION) return unknown(`apiVersion: must be ${OWN_VERSION}`);
   const schema = Object.hasOwn(OWN_KINDS, kind) ? OWN_KINDS[kind] : undefined;
   if (schema === undefined)
-    return unknown(`kind: there is no such kind; ${suggestNames(OWN_VERSION, kind, Object.keys(OWN_KINDS))}`);
+    return unknown(`kind: unknown kind; ${suggestNames(OWN_VERSION, kind, Object.keys(OWN_KINDS))}`);
   const maxLength = MAX_NAME_LENGTH[kind] ?? 253;
   const isNamed = name.length <= maxLength && NAME.test(name);
-  const wrongName = isNamed ? [] : [`metadata.name: it is not a DNS name of at most ${maxLength} characters`];
+  const wrongName = isNamed ? [] : [`metadata.name: must be a DNS name of at most ${maxLength} characters`];
   const ofKind = [{ group: "inlay.dev", version: "v1alpha1", kind }];
   const { wrong, corrected } = checkSchema(object, { ...schema, "x-kubernetes-group-version-kind": ofKind });
   return { wrong: [...wrongName, ...wrong], corrected };
@@ -59,8 +59,8 @@ function checkSchema(object: JsonObject, schema: OpenApiSchema): Checked {
   while (wrong.length < MAX_MISTAKES) {
     const problem = attemptSync(() => checkManifest(draft, schema, () => undefined));
     if (problem === undefined) break;
-    // How a target's value gets another type does not help in a file.
-    const message = problem.message.replace(/; (?:say as:|name a text in it).*/s, "");
+    // The advice to set `as` on a target does not apply to a file.
+    const message = problem.message.replace(/; (?:(?:say|set) as:|name a (?:text|string) in it).*/s, "");
     wrong.push(message);
     if (!takeOut(draft, stepsIn(message))) break;
   }
@@ -70,9 +70,9 @@ function checkSchema(object: JsonObject, schema: OpenApiSchema): Checked {
 }
 
 function* incomplete(object: JsonObject, schema: OpenApiSchema): Generator<string> {
-  for (const path of missingFields(schema, object)) yield `${path}: it is missing`;
+  for (const path of missingFields(schema, object)) yield `${path}: missing; add it`;
   for (const { path, rule } of wrongChoices(schema, object)) yield `${path}: ${rule}`;
-  for (const path of nullsIn(object["spec"] ?? null, "spec")) yield `${path}: this element of the list is empty`;
+  for (const path of nullsIn(object["spec"] ?? null, "spec")) yield `${path}: empty element of a list; remove it`;
 }
 
 function* nullsIn(value: JsonValue, path: string): Generator<string> {

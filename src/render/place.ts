@@ -1,14 +1,14 @@
-/** Reads the places that messages name, such as `bindings[s3].patches[2].transforms[0]`, as the steps that lead there. Pure. */
+/** Parses the places in messages, such as `bindings[s3].patches[2].transforms[0]`, to the steps of a path. Pure. */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 
-/** A field of an object; or an element of a list, by its number or by its field `name`. */
+/** A key; or an element of a list, by its index or its field `name`. */
 export type Step = string | number;
 
 const STEP = /([^.[\]]+)|\[([^\]]*)\]/g;
-/** Where a message begins with a place, and what follows it. */
+/** Matches a message that begins with a place. */
 const PLACE = /^([\w-]+(?:\.[^\s.[\]:,]+|\[[^\]]*\])*)(?:: |, |$)/;
-/** A patch of a set is named with the patch that uses the set. */
+/** A patch of a set is listed below the patch that uses the set. */
 const PATCH_OF_SET = /^bindings\[[^\]]*\]\.patches\[\d+\]\.(?=patchSets\[)/;
 
 export function stepsOf(place: string): Step[] {
@@ -19,12 +19,12 @@ export function stepsOf(place: string): Step[] {
   });
 }
 
-/** The steps to what a message is about: it begins with a place, and may go on with one below that. */
+/** The steps to the place of a message, which may consist of two parts, one below the other. */
 export function stepsIn(message: string): Step[] {
   const steps: Step[] = [];
   let rest = message;
   for (let found = PLACE.exec(rest); found !== null; found = PLACE.exec(rest)) {
-    // A single word is the beginning of a sentence.
+    // A single word is the beginning of a sentence, not a place.
     if (steps.length > 0 && !/[.[]/.test(found[1] as string)) break;
     steps.push(...stepsOf(found[1] as string));
     rest = rest.slice(found[0].length);
@@ -33,7 +33,7 @@ export function stepsIn(message: string): Step[] {
   return steps;
 }
 
-/** The key or index in an object or list that a step means; undefined if there is none. */
+/** The key or index of a step in an object or list; undefined if there is none. */
 export function placeOf(value: JsonValue | undefined, step: Step): string | number | undefined {
   if (Array.isArray(value)) {
     const index = typeof step === "number" ? step : value.findIndex((each) => isObject(each) && each["name"] === step);
@@ -43,8 +43,8 @@ export function placeOf(value: JsonValue | undefined, step: Step): string | numb
 }
 
 /**
- * Takes out what the steps lead to, or the last part of the way that is there: an element of a list becomes null, so that all
- * others keep their place. Returns whether anything was taken out.
+ * Removes the value that the steps lead to, or the deepest existing part of the path. An element of a list becomes null, so that the
+ * indices of the others don't change. Returns whether anything was removed.
  */
 export function takeOut(object: JsonObject, steps: readonly Step[]): boolean {
   let [holder, place]: [JsonObject | JsonValue[] | undefined, string | number | undefined] = [undefined, undefined];

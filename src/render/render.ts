@@ -1,4 +1,4 @@
-/** The objects of files come in, and what Inlay would make of them goes out: bindings, the fields that they write, and mistakes. */
+/** Renders the objects of files: the bindings, the fields that they write, and the mistakes. */
 import type { SecretBinding } from "../api/binding.ts";
 import { Installation } from "../api/installation.ts";
 import { isSameKind } from "../apimachinery/objects.ts";
@@ -11,12 +11,12 @@ import { OWN_VERSION } from "./own-kinds.ts";
 import { notMadeOf, type SealedRendering } from "./rendering.ts";
 import { readVaultValues } from "./vault-values.ts";
 
-/** The namespace where Inlay runs by default: no binding writes there. */
+/** The namespace in which Inlay runs by default, which is closed to bindings. */
 const OWN_NAMESPACE = "inlay-system";
 
 /**
- * `namespace` is where an object is that does not say so, and `vaultFiles` have the values of Vault. Throws Error if there is nothing
- * to render in the files.
+ * `namespace` is the default namespace of objects, and `vaultFiles` contain the values of Vault. Throws Error if the files contain nothing
+ * to render.
  */
 export async function render(
   files: readonly TextFile[],
@@ -43,7 +43,8 @@ export async function render(
     ...results.flatMap((each) => each.mistakes),
   ];
   const isEmpty = !inputs.objects.some(({ object }) => ["BindingComposition", "SecretBinding"].includes(object.kind));
-  if (isEmpty && mistakes.length === 0) throw new Error("the files have no BindingComposition and no SecretBinding");
+  if (isEmpty && mistakes.length === 0)
+    throw new Error("the files contain no BindingComposition and no SecretBinding; add one with -f");
   const bindings = results
     .filter(({ each }) => !each.isBroken)
     .map(({ each: { binding, from, notes }, targets, notes: more }) => {
@@ -66,7 +67,7 @@ export async function render(
 const isBinding = ({ object }: InputObject): boolean =>
   isSameKind(object, { apiVersion: OWN_VERSION, kind: "SecretBinding" });
 
-/** What the status of a SecretBinding says is of a cluster. */
+/** The status of a SecretBinding is of a cluster, so it is dropped. */
 function bindingIn({ document, object, isBroken }: InputObject): BindingToRender {
   const { status: _, metadata, ...rest } = object;
   const { uid: __, resourceVersion: ___, managedFields: ____, ...kept } = metadata;

@@ -1,11 +1,11 @@
-/** Prints a rendering for people, line by line. Pure. */
+/** Prints a rendering as text. Pure. */
 import { stringifyJson } from "../apimachinery/json.ts";
 import { describeObject, type JsonValue } from "../apimachinery/objects.ts";
 import { withCommand } from "../explain/advice.ts";
 import { fold, plain, section, table, WIDTH } from "../explain/text.ts";
 import type { OpenRendering, RenderedBinding, RenderedField, RenderedTarget } from "./rendering.ts";
 
-/** What is below a target. */
+/** The indentation below a target. */
 const INDENT = 4;
 
 export function renderingText({ bindings, notMade, notes }: OpenRendering): string[] {
@@ -28,17 +28,17 @@ export function renderingText({ bindings, notMade, notes }: OpenRendering): stri
 
 function bindingLines({ binding, composition, claim, entry, notes, targets }: RenderedBinding<JsonValue>): string[] {
   const { name, namespace } = binding.metadata as { name: string; namespace?: string };
-  const from = composition === undefined ? [] : [`made by bindings[${entry}] of ${composition} for ${claim}`];
+  const from = composition === undefined ? [] : [`composed by bindings[${entry}] of ${composition} for ${claim}`];
   return [
     "",
     plain(describeObject(binding.kind, namespace, name)),
-    ...[...from, ...notes].flatMap((note) => said(note, 2)).map((line) => `  ${line}`),
+    ...[...from, ...notes].flatMap((note) => folded(note, 2)).map((line) => `  ${line}`),
     ...targets.flatMap((target) => section(`  ${heading(target)}`, targetLines(target), INDENT)),
   ];
 }
 
-/** A command stays in one line, to be copied. */
-function said(text: string, indent: number): string[] {
+/** A command stays on one line, so that it can be copied. */
+function folded(text: string, indent: number): string[] {
   const { message, command } = withCommand("", text);
   return [...fold(message, WIDTH - indent), ...(command === undefined ? [] : [plain(command)])];
 }
@@ -62,15 +62,15 @@ function targetLines({ problem, notes, fields, inFiles }: RenderedTarget<JsonVal
     valueText(field),
   ]);
   return [
-    ...(problem === undefined ? [] : said(`nothing is written: ${problem.reason}: ${problem.message}`, INDENT)),
+    ...(problem === undefined ? [] : folded(`not written: ${problem.reason}: ${problem.message}`, INDENT)),
     ...table(["FIELD", "FROM", "BEFORE", "VALUE"], rows, WIDTH - INDENT),
-    ...notes.flatMap((note) => said(note, INDENT)),
+    ...notes.flatMap((note) => folded(note, INDENT)),
   ];
 }
 
 function valueText({ value, problem, changes }: RenderedField<JsonValue>): string {
   if (value === undefined) return problem?.reason ?? "";
-  return changes === false ? `${textOf(value)}, as it is` : textOf(value);
+  return changes === false ? `${textOf(value)}, unchanged` : textOf(value);
 }
 
 const textOf = (value: JsonValue | undefined): string =>

@@ -1,6 +1,6 @@
 /**
- * What `inlay render` reports: the shape of its JSON and YAML, which other programs read too; and the same with values sealed,
- * until it is printed. Pure.
+ * The result of `inlay render`: the shape of its JSON and YAML, which other programs read too; and the same shape with sealed values, until
+ * it is printed. Pure.
  */
 import type { SecretBinding } from "../api/binding.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
@@ -9,7 +9,7 @@ import type { SecretValue } from "../apimachinery/secret-value.ts";
 import type { NotMade } from "./claims.ts";
 import type { Mistake } from "./documents.ts";
 
-/** Why something is not written, or not made. */
+/** The reason why a field or target is not written, or a binding not created. */
 export interface Reason {
   reason: string;
   message: string;
@@ -17,13 +17,13 @@ export interface Reason {
 
 export interface RenderedField<V> {
   path: string;
-  /** The sources, with what is taken of each, such as `bucket/accessKeyID`. */
+  /** The source values that it uses, such as `bucket/accessKeyID`. */
   from: string[];
-  /** What the target has there in the files. Absent if nothing, or if the target is not in them. */
+  /** The value of the target in the files. Absent if there is none, or if the target is not in the files. */
   before?: V;
-  /** What is written. Absent where there is a problem. */
+  /** The value to write. Absent if there is a problem. */
   value?: V;
-  /** Whether the target in the files has another value. Absent if it is not in them. */
+  /** Whether the target in the files has another value. Absent if it is not in the files. */
   changes?: boolean;
   problem?: Reason;
 }
@@ -32,17 +32,17 @@ export interface RenderedTarget<V> {
   apiVersion: string;
   kind: string;
   namespace?: string;
-  /** Absent where it is not known which objects it is. */
+  /** Absent if it is unknown which objects the target selects. */
   name?: string;
   /** The binding creates the object. */
   creates: boolean;
-  /** With `creates`: which objects the binding takes over that it did not make. */
+  /** With `creates`: which existing objects the binding adopts. */
   adopts?: "Equal" | "Any";
   /** It is written after the rollout: when every workload has rolled out for the values. */
   when?: "AfterRollout";
   /** The object is in the files. */
   inFiles: boolean;
-  /** All of its fields would be written: all or none are. */
+  /** All of its fields would be written; otherwise none is. */
   written: boolean;
   problem?: Reason;
   notes: string[];
@@ -50,11 +50,11 @@ export interface RenderedTarget<V> {
 }
 
 export interface RenderedBinding<V> {
-  /** What makes it; absent for a binding in the files. */
+  /** The composition; absent for a binding in the files. */
   composition?: string;
   claim?: string;
   entry?: string;
-  /** The SecretBinding as it would be. */
+  /** The SecretBinding as Inlay would create it. */
   binding: { apiVersion: string; kind: string; metadata: object; spec: SecretBinding["spec"] };
   notes: string[];
   targets: RenderedTarget<V>[];
@@ -68,10 +68,10 @@ export interface Rendering<V> {
 }
 
 export type SealedRendering = Rendering<SecretValue<JsonValue>>;
-/** As it is printed. */
+/** The printed form. */
 export type OpenRendering = Rendering<JsonValue>;
 
-/** In place of every value, unless values are asked for. */
+/** Replaces every value, unless values are requested. */
 export const HIDDEN = "(hidden)";
 
 export const reasonOf = ({ reason, message }: Problem): Reason => ({ reason, message });

@@ -1,4 +1,4 @@
-/** Reads the sources of a binding from the objects in the files, with the grants that are there. */
+/** Reads the sources of a binding from the objects in the files, subject to the SecretGrants in the files. */
 import type { SecretBinding } from "../api/binding.ts";
 import { isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
 import { type MissingPolicy, Problem } from "../apimachinery/problem.ts";
@@ -16,18 +16,18 @@ import type { FileVault } from "./vault.ts";
 export interface ReadSources {
   readonly sources: ReadonlyMap<string, LiveSource | Problem>;
   readonly notes: readonly string[];
-  /** What is wrong with sources from Vault by themselves, with the place in the binding. */
+  /** Problems of sources from Vault, with their places in the binding. */
   readonly problems: readonly { readonly place: string; readonly problem: Problem }[];
 }
 
-/** What sources are read from. */
+/** Where sources are read from. */
 interface SourceFiles {
   readonly cluster: FileCluster;
   readonly vault: FileVault;
   readonly inputs: Inputs;
 }
 
-/** Without any SecretGrant in the files, all are read, and a note says which need one. */
+/** If the files contain no SecretGrant, all sources are read, and notes list the missing grants. */
 export async function sourcesOf(
   binding: SecretBinding,
   { parsedSources, sources }: References,
@@ -43,7 +43,7 @@ export async function sourcesOf(
   );
   const grants: GrantedSources = hasGrants ? observed : { ...observed, grantsFor: () => undefined };
   const needed = (ref: ObjectRef, policy: MissingPolicy) =>
-    `no grants are in the files: ${notGranted(observed.asker(), ref, policy).message}`;
+    `the files contain no grants: ${notGranted(observed.asker(), ref, policy).message}`;
   const notes = resolved.flatMap(({ grantedObject, policy }) =>
     grantedObject === undefined || hasGrants ? [] : needed(grantedObject, policy),
   );

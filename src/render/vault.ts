@@ -1,4 +1,4 @@
-/** Answers in place of Vault, from the file of values, for the code that resolves and reads sources. Every VaultConnection is ready. */
+/** Answers from the file of values in place of Vault, for the code that resolves and reads sources. Every VaultConnection is ready. */
 import type { VaultConnection } from "../api/vault-connection.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { describeObject, type JsonObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
@@ -15,13 +15,13 @@ import { keyOf, serverKey, textOf, type VaultPart, type VaultValues } from "./va
 export interface FileVault {
   readonly connections: ResolveContext["vault"];
   readonly polls: ResolveContext["polls"];
-  /** What is not known, and what to add to the files. */
+  /** Missing values, and what to add to the files. */
   readonly notes: ReadonlySet<string>;
-  /** Has each source asked once, so that it can be read. */
+  /** Requests each source once, so that it can be read. */
   ask(sources: Iterable<ResolvedSource | Problem>): Promise<void>;
 }
 
-/** A connection that is not in the files allows everything: a note says so. */
+/** A connection that is not in the files allows everything, with a note. */
 const ANY_PATH = ["*"];
 const VERSION = "0";
 
@@ -36,7 +36,8 @@ export function fileVault(cluster: Pick<FileCluster, "find">, values: VaultValue
         const ref: ObjectRef = { resource: VAULT_CONNECTIONS, namespace, name };
         const called = describeObject(ref.resource.kind, namespace, name);
         const found = cluster.find(ref) as (KubeObject & Pick<VaultConnection, "spec">) | undefined;
-        if (found === undefined) notes.add(`${called} is not in the files, so what it allows is not checked`);
+        if (found === undefined)
+          notes.add(`${called} is not in the files, so its paths are not checked; add it to the files`);
         const connected = connectedTo(found?.spec.address, called, values, notes);
         const paths = found === undefined ? ANY_PATH : (found.spec.paths ?? []);
         return { phase: "ready", revision: VERSION, connected, paths, labels: found?.metadata.labels ?? {} };
@@ -77,13 +78,13 @@ function connectedTo(
     loginOf: () => "",
     async data(_, { version, ...place }) {
       const key = keyOf(place);
-      // The file may have a version by itself.
+      // The file may have an entry for one version.
       return answer("data", key, values.fieldsOf("data", `${key} version ${version}`) ?? values.fieldsOf("data", key));
     },
     metadata: async (_, place) => answer("metadata", keyOf(place)),
     async health(address = ownAddress) {
       if (address !== undefined) return answer("health", serverKey(address));
-      notes.add(`the address of ${called} is not known; add it to the files, or name an address in the source`);
+      notes.add(`the address of ${called} is unknown; add it to the files, or set an address in the source`);
       return { version: VERSION, content: undefined };
     },
   };

@@ -1,4 +1,6 @@
-/** Decides what a rollout does now, from the workloads, the values and the status. Reads what the restart of a workload needs only where one is due. */
+/**
+ * Decides what a rollout does now, from the workloads, the values and the status. Reads what a restart needs only if one is due.
+ */
 import { bindingKey } from "../api/binding.ts";
 import { ReloaderView } from "../api/reloader.ts";
 import { idOf } from "../apimachinery/objects.ts";
@@ -19,24 +21,24 @@ import type { RolloutMemory } from "./memory.ts";
 import { finishCutOff } from "./restart/recreated-jobs.ts";
 import type { Dependent, RolloutBlock } from "./types.ts";
 
-/** When it is looked again whether there is a PodDisruptionBudget. */
+/** The interval of reads of PodDisruptionBudgets. */
 const BUDGETS_AGAIN_MS = 30_000;
 const NONE: ReadonlySet<never> = new Set();
 
 const namespaceOf = ({ ref }: Dependent) => ref.namespace ?? "";
 
-/** What is known of a binding's sources and targets when its workloads may restart. */
+/** The state of a binding's sources and targets when its workloads may restart. */
 export interface RollInputs {
   read: SourceReadings;
   targets: UnsyncedTargets;
   /**
-   * With onFirstSync IfDifferent, at the first sight of the binding: whether a field that is written after the rollout holds another
+   * With onFirstSync IfDifferent, when the binding is first seen: whether a field that is written after the rollout has another
    * value, or why that can't be known.
    */
   differs: boolean | Problem;
 }
 
-/** What is to be done, and the values that it is for. */
+/** The decision, and the values that it is for. */
 export interface Decision {
   decided: RolloutDecision;
   known: ValueDigests;
@@ -59,7 +61,9 @@ export class Decider {
     this.#view = new ReloaderView(deps.installation.reloader);
   }
 
-  /** What is to be done now; `finished` where what a crash had cut off was done in place of that. Throws Problem. */
+  /**
+   * Decides what to do now. Returns `finished` if it completed a restart that a crash had interrupted instead. Throws Problem.
+   */
   async decide(rolling: RolloutContext, inputs: RollInputs, memory: RolloutMemory): Promise<Decision | "finished"> {
     const { binding, spec, wrong, references, dependents, sources, sourceRevisions } = rolling;
     const { read, targets, differs } = inputs;
@@ -76,7 +80,7 @@ export class Decider {
     const counted = withoutIgnored(binding, read, this.#view);
     const known = await this.#values.digests(key, sourceRevisions, dependents.used, sources, counted, before, spec);
     const blocked = targets.everywhere ?? known.sourceMismatch ?? wrong;
-    // Where there are targets, the values are there once all of those hold them.
+    // If there are targets, the values are ready once all targets have them.
     if (blocked !== undefined || targets.namespaces.size > 0) memory.setReady(false);
     else if (binding.spec.targets.length === 0) memory.setReady(true, memory.observed?.since);
     else if (spec.waitForTargets === undefined) memory.setReady(true);
@@ -85,7 +89,7 @@ export class Decider {
     return { decided: await this.#checked(rolling, inputs, memory, known, decided), known };
   }
 
-  /** Reads what a restart needs, only where something is to be restarted. Throws Problem. */
+  /** Reads what a restart needs, if a restart is due. Throws Problem. */
   async #checked(
     rolling: RolloutContext,
     inputs: RollInputs,
@@ -115,8 +119,8 @@ export class Decider {
   }
 
   /**
-   * Asks for the budgets of the namespaces in which something is due, and decides again without what has none. Others may be due
-   * then, in further namespaces. Throws Problem.
+   * Reads the budgets of the namespaces in which a restart is due, and decides again without the workloads that have none. That
+   * may make restarts in further namespaces due. Throws Problem.
    */
   async #budgeted(
     { identity, ...rolling }: RolloutContext,

@@ -1,4 +1,4 @@
-/** What rollouts are done with. Types only. */
+/** The services that rollouts use. Types only. */
 import type { Installation } from "../api/installation.ts";
 import type { BindingStore } from "../cache/binding-store.ts";
 import type { Watcher } from "../cache/watcher.ts";
@@ -11,7 +11,7 @@ import type { Log } from "../observability/log.ts";
 import type { RolloutCounts } from "../observability/metrics.ts";
 import type { Propagation } from "../observability/propagation.ts";
 
-/** For the restart of a workload. */
+/** The services that restart a workload. */
 export interface RestartDependencies {
   client: Pick<Client, keyof Client>;
   propagation: Pick<Propagation, "wrote">;
@@ -28,6 +28,6 @@ export interface RolloutDependencies extends RestartDependencies {
   schemas: Pick<Schemas, "of">;
   watcher: Watcher;
   bindings: Pick<BindingStore, "all">;
-  /** Reconciles a binding again, although nothing of it has changed. */
+  /** Requeues a binding, although nothing of it has changed. */
   requeue(key: string): void;
 }

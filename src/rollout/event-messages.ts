@@ -1,11 +1,11 @@
-/** What happens in a rollout comes in; what to tell of it by events goes out. Pure. */
+/** Composes the events of a rollout. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
 import { describeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import type { EventReason } from "../apimachinery/reasons.ts";
 import type { EventMessage } from "../observability/events.ts";
 import type { Dependent, RolloutEvent } from "./types.ts";
 
-/** What to tell of the binding. */
+/** The event about the binding. */
 export function bindingEvent(event: RolloutEvent): EventMessage | undefined {
   switch (event.what) {
     case "began": {
@@ -22,7 +22,7 @@ export function bindingEvent(event: RolloutEvent): EventMessage | undefined {
       return rollout(
         "Warning",
         "BaselineReset",
-        "the key by which changes are seen is not there any more, so the values of now were taken for those that the workloads have; restart by hand what changed meanwhile",
+        "the key of the recorded digests no longer exists, so Inlay recorded the present values as the baseline; restart workloads by hand whose values changed in the meantime",
       );
     case "done":
       return event.message === undefined
@@ -31,13 +31,13 @@ export function bindingEvent(event: RolloutEvent): EventMessage | undefined {
   }
 }
 
-/** A Job was deleted to be recreated, and its copy is not there. */
+/** A Job was deleted to be recreated, and its copy does not exist. */
 export function lostJobEvent({ resource, namespace, name }: ObjectRef, copy: string): EventMessage {
   const [job, of] = [name, copy].map((each) => describeObject(resource.kind, namespace, each));
-  return rollout("Warning", "RolloutFailed", `${job} and its copy, ${of}, are gone; create ${job} again`);
+  return rollout("Warning", "RolloutFailed", `${job} and its copy, ${of}, no longer exist; create ${job} again`);
 }
 
-/** What to tell of the workload itself. */
+/** The event about the workload. */
 export function workloadEvent(
   { metadata: { namespace, name } }: SecretBinding,
   changed: readonly string[],
@@ -47,13 +47,13 @@ export function workloadEvent(
 }
 
 export function unprobedEvent(unprobed: readonly string[]): EventMessage {
-  const note = `restarts before anybody knows that it works: no readiness probe in ${unprobed.join(", ")}; add one, or have it left alone by spec.rollout.requireReadinessProbe`;
+  const note = `its pods count as ready at once: no readiness probe in ${unprobed.join(", ")}; add one, or set spec.rollout.requireReadinessProbe to exclude such workloads`;
   return rollout("Warning", "NoReadinessProbe", note);
 }
 
 export function unbudgetedEvent(): EventMessage {
   const note =
-    "no PodDisruptionBudget selects its pods, so that nodes which are drained while it restarts may take the others; add one, or have it left alone by spec.rollout.requireDisruptionBudget";
+    "no PodDisruptionBudget selects its pods, so a drain of nodes during the restart may evict its other pods; add one, or set spec.rollout.requireDisruptionBudget to exclude such workloads";
   return rollout("Warning", "NoPodDisruptionBudget", note);
 }
 

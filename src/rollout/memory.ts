@@ -1,4 +1,4 @@
-/** Remembers the rollout of each binding by its uid, so that a recreated binding begins without a memory. */
+/** Remembers the rollout of each binding by its uid, so that a recreated binding starts without a memory. */
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import type { RolloutStatus } from "../api/rollout.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
@@ -8,7 +8,10 @@ import type { RecreatedJob } from "./restart/recreated-jobs.ts";
 import type { Dependent } from "./types.ts";
 
 const COUNTED_FOR_MS = 100;
-/** The first list of workloads mostly comes with those of all else, and spares a second look; the fields wait no longer for it. */
+/**
+ * The list of workloads mostly arrives together with the others, so waiting for it spares a second reconcile. Fields wait no
+ * longer.
+ */
 const PATIENCE_MS = 2_000;
 
 interface Stamped extends Version {
@@ -19,27 +22,27 @@ const METADATA = FieldPath.parse("metadata");
 
 export class RolloutMemory {
   readonly uid: string;
-  /** When the sources were as they are now, and every target held their values, by the monotonic clock. */
+  /** Since when the sources are unchanged and every target has their values, by the monotonic clock. */
   readyAt = Number.POSITIVE_INFINITY;
-  /** What stamps made of workloads, by their uids. */
+  /** The versions of workloads after their restarts, by uid. */
   readonly stamped = new Map<string, Stamped>();
-  /** The recreated Jobs, by the uids of the former ones. */
+  /** The recreated Jobs, by the uids of the former Jobs. */
   readonly recreated = new Map<string, RecreatedJob>();
   /** The uids of Jobs that were recreated, or reported as lost. */
   readonly settled = new Set<string>();
   /** The uids of workloads whose last restart the API server refused. */
   readonly refused = new Set<string>();
-  /** Those for which the warning was written that they have no readiness probe. */
+  /** The uids of workloads for which the warning about a missing readiness probe was recorded. */
   readonly warned = new Set<string>();
-  /** Those of which it was asked whether a PodDisruptionBudget selects their pods. */
+  /** The uids of workloads for which the PodDisruptionBudgets were read. */
   readonly asked = new Set<string>();
-  /** What was decided and is not in status yet, and since when that is the case. */
-  unsaid: { status: RolloutStatus; since: number } | undefined;
-  /** What a rollout that is under way waits for. */
+  /** The decided status that is not written yet, and since when. */
+  unreported: { status: RolloutStatus; since: number } | undefined;
+  /** What the present rollout waits for. */
   waits: string | undefined;
-  /** The generation of the binding whose fields to restart by are known to be there. */
+  /** The generation of the binding whose restart fields were checked. */
   checked: number | undefined;
-  /** The sources and the spec, since when they are seen to be as they are, and what is wrong with the pace of that spec. */
+  /** The sources and the spec, since when they are unchanged, and the mistake in the pace settings of that spec. */
   observed: { sourceRevisions: string; since: number; wrong: Problem | undefined } | undefined;
   /** Since when workloads are waited for. */
   #pendingSince: number | undefined;
@@ -48,7 +51,7 @@ export class RolloutMemory {
     this.uid = uid;
   }
 
-  /** Notes the sources and the spec as they are now. Returns what is wrong with its pace, which is checked once for each. */
+  /** Records the sources and the spec. Returns the mistake in the pace settings, which are checked once for each. */
   observe(sourceRevisions: string, check: () => Problem | undefined): Problem | undefined {
     if (this.observed?.sourceRevisions !== sourceRevisions) {
       this.observed = { sourceRevisions, since: performance.now(), wrong: check() };
@@ -57,24 +60,26 @@ export class RolloutMemory {
     return this.observed.wrong;
   }
 
-  /** How long it is to be waited for the workloads, which are `pending` or not. */
+  /** How many ms to wait for the workloads. `pending`: they are not known yet. */
   patienceMs(pending: boolean): number {
     const now = performance.now();
     this.#pendingSince = pending ? (this.#pendingSince ?? now) : undefined;
     return this.#pendingSince === undefined ? 0 : Math.max(0, this.#pendingSince + PATIENCE_MS - now);
   }
 
-  /** Whether all that the pods need is in its place, and since when. What is ready stays so since the first time. */
+  /** Records whether everything that the pods need is ready, and since when. The first time counts. */
   setReady(isReady: boolean, since = performance.now()): void {
     this.readyAt = isReady ? Math.min(this.readyAt, since) : Number.POSITIVE_INFINITY;
   }
 
-  /** What was decided last, although status may not say so yet. */
+  /** The last decided status, which may not be written yet. */
   before({ status }: SecretBinding): RolloutStatus | undefined {
-    return this.unsaid?.status ?? status?.rollout;
+    return this.unreported?.status ?? status?.rollout;
   }
 
-  /** Whether a workload is shown as our last stamp left it, or later. What is written into metadata makes no other generation. */
+  /**
+   * Whether the watch shows a workload at least as new as its last restart. A write into metadata does not change the generation.
+   */
   isSeen({ version, workload, stampAt }: Dependent): boolean {
     const stamped = this.stamped.get(version.uid);
     if (stamped === undefined) return true;
@@ -86,7 +91,7 @@ export class RolloutMemory {
 
 export class RolloutMemories {
   readonly #all = new Map<string, RolloutMemory>();
-  #unsaid = { count: 0, until: Number.NEGATIVE_INFINITY };
+  #unreported = { count: 0, until: Number.NEGATIVE_INFINITY };
 
   of(binding: SecretBinding): RolloutMemory {
     const [key, { uid }] = [bindingKey(binding), binding.metadata];
@@ -104,16 +109,16 @@ export class RolloutMemories {
     return memory;
   }
 
-  /** About how many have something to say that is not in status yet: each of them asks. */
-  get unsaid(): number {
+  /** About how many bindings have a status that is not written yet. Cached, because each of them asks. */
+  get unreported(): number {
     const now = performance.now();
-    if (now < this.#unsaid.until) return this.#unsaid.count;
-    const count = [...this.#all.values()].filter(({ unsaid }) => unsaid !== undefined).length;
-    this.#unsaid = { count, until: now + COUNTED_FOR_MS };
+    if (now < this.#unreported.until) return this.#unreported.count;
+    const count = [...this.#all.values()].filter(({ unreported }) => unreported !== undefined).length;
+    this.#unreported = { count, until: now + COUNTED_FOR_MS };
     return count;
   }
 
-  /** Of the bindings whose rollouts are under way: the key, and what it waits for. */
+  /** The bindings with a rollout: the key, and the reason why it waits. */
   *waits(): Generator<[key: string, reason: string]> {
     for (const [key, { waits }] of this.#all) if (waits !== undefined) yield [key, waits];
   }

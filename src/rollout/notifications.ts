@@ -1,4 +1,4 @@
-/** What happened to a workload comes in; what receivers are notified of goes out. Pure but for the time. */
+/** Composes the notifications about restarts. Pure, except for the time. */
 import type { SecretBinding } from "../api/binding.ts";
 import type { RolloutStatus } from "../api/rollout.ts";
 import { apiVersionOf, type ObjectMeta, type ObjectRef } from "../apimachinery/objects.ts";
@@ -10,10 +10,10 @@ import { refusalsIn } from "./decide/intent-status.ts";
 import { lostJobEvent, workloadEvent } from "./event-messages.ts";
 import type { Dependent } from "./types.ts";
 
-/** So many keys are named; all of a binding's would be too long for a chat. */
+/** The maximum of named keys: all keys of a binding would be too long for a chat. */
 const MAX_KEYS = 20;
 
-/** Bindings that share a restart come to the same version of the workload. */
+/** Bindings that share a restart produce the same id, by the version of the workload. */
 export function restartNotification(
   binding: SecretBinding,
   { ref }: Dependent,
@@ -26,7 +26,7 @@ export function restartNotification(
   return { ...about(binding, ref), id, event: "Restarted", reason, message: note, keys };
 }
 
-/** Of the workloads that failed to roll out since the last decision. */
+/** For the workloads that failed to roll out since the last decision. */
 export function failureNotifications(
   binding: SecretBinding,
   { happened, status }: Pick<RolloutDecision, "happened" | "status">,
@@ -42,8 +42,8 @@ export function failureNotifications(
 }
 
 /**
- * Of the workloads whose restart was refused. What status says already was reported before, maybe by another process; and an API
- * server that does not answer is no refusal.
+ * For the workloads whose restart was refused. A refusal that the status shows was reported before, maybe by another process. An
+ * API server that does not answer is no refusal.
  */
 export function refusalNotifications(
   binding: SecretBinding,
@@ -65,7 +65,7 @@ export function refusalNotifications(
   });
 }
 
-/** Of a Job that was deleted to be recreated, when its copy is not there. */
+/** For a Job that was deleted to be recreated, if its copy does not exist. */
 export function lostJobNotification(binding: SecretBinding, job: ObjectRef, uid: string): Notification {
   const { reason, note } = lostJobEvent(job, copyName(uid));
   return { ...failed(binding, job, []), id: `lost/${uid}`, reason, message: note };

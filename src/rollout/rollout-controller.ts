@@ -1,6 +1,6 @@
 /**
- * The rollout of a binding: its workloads and the values that they stand for come in, those that have to are restarted, and
- * what status says of that goes out. What the cluster does not show after a crash is recorded in status first.
+ * Runs the rollout of a binding: finds its workloads, compares the values with the baseline, restarts workloads, and returns what
+ * the status records. What the cluster would not show after a crash is recorded in the status first.
  */
 import { bindingKey, isAfterRollout, isApart, type SecretBinding, type Target } from "../api/binding.ts";
 import type { RolloutSpec, RolloutStatus } from "../api/rollout.ts";
@@ -11,13 +11,13 @@ import type { WatchIdentity } from "../kube/identity.ts";
 import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
 import {
   intentStatus,
-  recordedPlaces,
+  recordedSlots,
   stillRolling,
   withFewMessages,
   withoutUnwritten,
 } from "./decide/intent-status.ts";
 import { wrongPace } from "./decide/pace.ts";
-import { MAX_PLACE_MS } from "./decide/schedule.ts";
+import { MAX_SLOT_MS } from "./decide/schedule.ts";
 import { Decider, type Decision, type RollInputs } from "./decider.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
 import type { DigestKeys } from "./digest/keys.ts";
@@ -34,10 +34,10 @@ import { Restarter } from "./restart/restart.ts";
 import { type RolloutResult, recordRolloutEvents, rolloutResult, untilShown } from "./status.ts";
 import type { Dependent } from "./types.ts";
 
-/** When what was finished is shown for certain. */
+/** When the watches certainly show a completed recreation. */
 const SHOWN_MS = 1_000;
 
-/** What is to be known of a binding's sources and targets. */
+/** The state of a binding's sources and targets. */
 interface Observed {
   /** Changes with every source. */
   sourceState: string;
@@ -65,18 +65,18 @@ export class RolloutController {
     this.#classes = new ProviderClasses(deps.discovery, deps.watcher);
   }
 
-  /** How many rollouts wait, by what for. */
+  /** How many rollouts wait, by reason. */
   get waiting(): Map<string, number> {
     const byReason = Map.groupBy(this.#memories.waits(), ([, reason]) => reason);
     return new Map([...byReason].map(([reason, all]) => [reason, all.length]));
   }
 
-  /** Every binding whose rollout is under way: what its installation lets it do has changed. */
+  /** Requeues every binding with a rollout, because the rules of the installation have changed. */
   wake(): void {
     for (const [key] of this.#memories.waits()) this.#deps.requeue(key);
   }
 
-  /** Where the workloads of a binding are; undefined for one without a rollout. */
+  /** Finds where the workloads of a binding are; undefined for a binding without a rollout. */
   async find(
     binding: SecretBinding,
     identity: WatchIdentity["identity"],
@@ -88,7 +88,7 @@ export class RolloutController {
     return this.#classes.followed(bindingKey(binding), identity, references);
   }
 
-  /** What is known of them before the values of the sources are read. */
+  /** Collects what is known of the workloads before the values of the sources are read. */
   look(
     binding: SecretBinding,
     as: WatchIdentity,
@@ -102,7 +102,7 @@ export class RolloutController {
     const before = memory.before(binding);
     const shown = dependentsOf(watcher, key, as, binding, references, owners);
     shown.pending ||= references.classes.some((each) => watcher.list(key, each).phase === "pending");
-    // The spec says which source is which.
+    // The generation identifies the spec, which names the sources.
     const sourceRevisions = `${binding.metadata.generation},${sourceState}`;
     return {
       binding,
@@ -112,7 +112,7 @@ export class RolloutController {
       references,
       dependents: withHiddenUses(withRecreated(shown, memory.recreated, before), before, binding),
       sources,
-      // What is written after the rollout holds the values of before until then.
+      // A target that is written after the rollout has the former values until then.
       targets: objects.flatMap(({ target, ref }) => {
         if (ref instanceof Problem || isAfterRollout(target)) return [];
         return [{ ref, isApart: isApart(target, ref.namespace, binding) }];
@@ -122,14 +122,14 @@ export class RolloutController {
     };
   }
 
-  /** Whether the values of the sources have to be read for it. */
+  /** Whether the rollout needs the values of the sources. */
   needsValues({ binding, dependents, sourceRevisions }: RolloutContext): boolean {
     const { pending, problem, used } = dependents;
     if (pending || problem !== undefined) return false;
     return this.#values.known(bindingKey(binding), sourceRevisions, used) === undefined;
   }
 
-  /** Restarts what has to be, and may be now. `note` writes a status before what it speaks of is done. */
+  /** Restarts the workloads that must restart and may now. `note` writes a status before the actions that it announces. */
   async roll(
     rolling: RolloutContext,
     inputs: RollInputs,
@@ -145,25 +145,25 @@ export class RolloutController {
     return this.#carryOut(rolling, inputs, decision, note);
   }
 
-  /** Where nothing can be decided, what is seen to roll out keeps its places, and all else that is under way stays as it is. */
+  /** If nothing can be decided, workloads that roll out keep their slots, and the state of the rollout stays. */
   #undecided({ binding, dependents }: RolloutContext, cause: Problem): RolloutResult {
-    // What keeps workloads from being known goes first, as it does where something is decided.
+    // A reason why workloads can't be known comes first, as after a decision.
     const { reason, message } = apartFrom({ ...dependents, missing: [] }) ?? cause;
     const problem = new Problem(reason, message, cause.retryPolicy);
     const rolling = stillRolling(dependents.all, this.#memories.of(binding).before(binding), Date.now());
-    // Those that are not listed yet keep what they have.
-    if (!dependents.pending) this.#slots.update(bindingKey(binding), rolling.map(placeOf));
+    // Workloads that are not listed yet keep their slots.
+    if (!dependents.pending) this.#slots.update(bindingKey(binding), rolling.map(slotOf));
     const isRolling = rolling.length > 0;
     return {
       status: binding.status?.rollout,
       workloads: dependents.all.length,
       problem,
       isDone: problem.retryPolicy === "OnChange" && !isRolling,
-      ...(isRolling && { requeueAfterMs: MAX_PLACE_MS }),
+      ...(isRolling && { requeueAfterMs: MAX_SLOT_MS }),
     };
   }
 
-  /** Does what was decided, and says what came of it. */
+  /** Carries out a decision and returns its result. */
   async #carryOut(
     rolling: RolloutContext,
     { targets }: RollInputs,
@@ -186,7 +186,7 @@ export class RolloutController {
     const { done, problem: unreplaced } = mayReplace
       ? await replacePods(client, rolling, written, (each) => memory.isSeen(each))
       : { done: written };
-    this.#slots.update(bindingKey(binding), done.rolling.map(placeOf));
+    this.#slots.update(bindingKey(binding), done.rolling.map(slotOf));
     recordRolloutEvents(this.#deps, binding, done.happened);
     const refused = refusalNotifications(binding, unwritten, decided, stored);
     for (const each of [...failureNotifications(binding, done), ...refused]) notifier.notify(each);
@@ -195,9 +195,9 @@ export class RolloutController {
     const [problem = unreplaced ?? wrong ?? apart] = reasons.filter((each) => each !== "stale");
     if (done.status.pending === undefined) memory.stamped.clear();
     const isStale = reasons.includes("stale");
-    const waiting = () => this.#memories.unsaid;
+    const waiting = () => this.#memories.unreported;
     const workloads = dependents.all.length;
-    // A target may not hold the new values yet, although no workload waits for it.
+    // A target may lack the new values even if no workload waits for it.
     const isWritten = targets.everywhere === undefined && targets.namespaces.size === 0;
     const isThrough = problem === undefined && done.status.pending === undefined && isWritten && !known.sourceMismatch;
     const result = {
@@ -208,24 +208,24 @@ export class RolloutController {
   }
 
   /**
-   * Nothing is done for a binding any more: its workloads take no place in `maxConcurrent`, not even those that began before the start.
-   * Returns what was done and is not in status yet.
+   * Ends the rollout of a binding: its workloads hold no slots any longer, not even those from before a start. Returns the status
+   * that is not written yet.
    */
   forget(key: string): RolloutStatus | undefined {
     this.#restore();
-    const unsaid = this.#memories.forget(key)?.unsaid?.status;
+    const unreported = this.#memories.forget(key)?.unreported?.status;
     this.#values.forget(key);
     this.#slots.forget(key);
-    return unsaid;
+    return unreported;
   }
 
-  /** At the start, what had begun before takes its places first. */
+  /** At the start, restores the slots of rollouts from before. */
   #restore(): void {
     if (this.#restored) return;
     this.#restored = true;
     for (const binding of this.#deps.bindings.all)
-      this.#slots.restore(bindingKey(binding), recordedPlaces(binding.status?.rollout, Date.now()));
+      this.#slots.restore(bindingKey(binding), recordedSlots(binding.status?.rollout, Date.now()));
   }
 }
 
-const placeOf = ({ ref }: Dependent) => ({ id: idOf(ref), namespace: ref.namespace ?? "" });
+const slotOf = ({ ref }: Dependent) => ({ id: idOf(ref), namespace: ref.namespace ?? "" });

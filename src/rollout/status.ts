@@ -1,4 +1,4 @@
-/** What was decided of a rollout comes in; what is said of it in status by now goes out, and when to look again. Events tell the rest. */
+/** Computes the status and the verdict of a rollout from its decision, and when to reconcile again. Records its events. */
 import { isDeepStrictEqual } from "node:util";
 import type { SecretBinding } from "../api/binding.ts";
 import type { RolloutStatus } from "../api/rollout.ts";
@@ -12,7 +12,7 @@ import type { RolloutMemory } from "./memory.ts";
 import { type RecreatedJob, SHOWN_WITHIN_MS } from "./restart/recreated-jobs.ts";
 import type { RolloutEvent } from "./types.ts";
 
-/** Tells of what has happened. */
+/** Records the events and metrics. */
 export function recordRolloutEvents(
   { events, rollouts }: Pick<RestartDependencies, "events" | "rollouts">,
   binding: SecretBinding,
@@ -26,21 +26,21 @@ export function recordRolloutEvents(
   }
 }
 
-/** What came of it. */
+/** The result of a rollout in one reconcile. */
 export interface RolloutResult {
-  /** As it is to stand in status; that of before, while what has changed can wait to be said. */
+  /** The status to write; the stored one while the change can wait. */
   status: RolloutStatus | undefined;
-  /** How many there are; undefined while that is not known. */
+  /** How many workloads there are; undefined while that is not known. */
   workloads: number | undefined;
   problem?: Problem;
   requeueAfterMs?: number;
-  /** Nothing is under way, and nothing waits to be said. */
+  /** Nothing is in progress, and no status waits to be written. */
   isDone: boolean;
-  /** Where every workload has rolled out: the versions of the sources for which it has, by name. */
+  /** If every workload has rolled out: the versions of the sources for which it has, by name. */
   rolledOutFor?: ReadonlyMap<string, string>;
 }
 
-/** `problem` is what keeps workloads from being found or restarted. */
+/** `problem` is why workloads can't be found or restarted. */
 function verdictOf(status: RolloutStatus | undefined, problem: Problem | undefined, workloads: number): Verdict {
   if (problem !== undefined) return { ready: "False", reason: problem.reason, message: problem.message };
   const pending = status?.pending;
@@ -53,23 +53,23 @@ function verdictOf(status: RolloutStatus | undefined, problem: Problem | undefin
   return { ready: "True", reason: "RolledOut", message: `${who} them` };
 }
 
-/** No verdict while it is not known which workloads there are: what was said before stays. */
+/** No verdict while the workloads are not known: the former condition stays. */
 export const rolloutOf = ({ status, problem, workloads }: Omit<RolloutResult, "isDone">) => ({
   status,
   verdict: workloads === undefined ? undefined : verdictOf(status, problem, workloads),
 });
 
 /**
- * How long what can be told from the cluster may wait to be told in status, by how many wait for that: the workloads of
- * others go first, and what has ended by then was not worth a write.
+ * How many ms a status may wait that the cluster shows anyway, by the number of waiting ones: restarts of other workloads come
+ * first, and a rollout that ends by then needs no intermediate status.
  */
-const saidWithinMs = (waiting: number) => Math.min(Math.max(1_000, 20 * waiting), 10_000);
-/** Node takes no longer ones. */
+const reportWithinMs = (waiting: number) => Math.min(Math.max(1_000, 20 * waiting), 10_000);
+/** The longest timer here; Node has a limit. */
 const MAX_WAIT_MS = 24 * 3_600_000;
 
 /**
- * What is only on its way, or stale and about to be decided anew, is told a little later, when more may be known of it.
- * `waiting` is how many others do so.
+ * A status that only shows progress, or is stale and will be decided again, is written a little later. `waiting` is the number of
+ * other such statuses.
  */
 export function rolloutResult(
   memory: RolloutMemory,
@@ -84,20 +84,20 @@ export function rolloutResult(
   memory.waits = pending?.reason;
   const later = requeueAfterMs === undefined ? {} : { requeueAfterMs: Math.min(requeueAfterMs, MAX_WAIT_MS) };
   const rest = { workloads, ...(problem !== undefined && { problem }) };
-  const since = memory.unsaid?.since ?? performance.now();
-  memory.unsaid = undefined;
+  const since = memory.unreported?.since ?? performance.now();
+  memory.unreported = undefined;
   const isUnderWay = pending?.workloads?.every(({ state }) => state === "Rolling" || state === "Done") ?? false;
   const isNoNews = pending !== undefined && pending.reason === stored?.pending?.reason;
   const mayWait = (isUnderWay || isNoNews || isStale) && problem === undefined && !isDeepStrictEqual(status, stored);
-  const waitMs = mayWait ? since + saidWithinMs(waiting()) - performance.now() : 0;
+  const waitMs = mayWait ? since + reportWithinMs(waiting()) - performance.now() : 0;
   if (waitMs > 0) {
-    memory.unsaid = { status, since };
+    memory.unreported = { status, since };
     return { ...rest, status: stored, requeueAfterMs: Math.min(waitMs, requeueAfterMs ?? waitMs), isDone: false };
   }
   return { ...rest, status, ...later, isDone: pending === undefined && problem === undefined };
 }
 
-/** No watch shows a recreated Job that came and went, so the controller looks again when it gives it up. */
+/** No watch shows a recreated Job that was deleted at once, so the binding is requeued when the Job is given up. */
 export function untilShown(result: RolloutResult, made: ReadonlyMap<string, RecreatedJob>): RolloutResult {
   const now = performance.now();
   const due = [...made.values()].map(({ at }) => at + SHOWN_WITHIN_MS - now + 1).filter((ms) => ms > 0);

@@ -1,13 +1,13 @@
-/** What rollouts are made of: the types between finding workloads, deciding, and restarting. No I/O. */
+/** The types that finding workloads, deciding and restarting share. No I/O. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import type { ObjectRef, Version } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import type { ConditionReason } from "../apimachinery/reasons.ts";
 import type { Workload } from "../workloads/workload.ts";
 
-/** A group of workloads that waits for those before it. */
+/** A group of workloads that waits for the groups before it. */
 export interface Step {
-  /** Undefined for the one of a binding without steps. */
+  /** Undefined for the single group of a binding without steps. */
   name: string | undefined;
   timeoutMs: number;
   onFailure: "Halt" | "Continue";
@@ -20,35 +20,35 @@ export interface Dependent {
   workload: Workload;
   /** The field that a restart changes. */
   stampAt: FieldPath;
-  /** That is none of a pod template's, but one that its controller restarts it on. */
+  /** The field is not in a pod template: the workload's controller restarts it when the field changes. */
   isRestartField: boolean;
-  /** Its step's place among the steps. */
+  /** The position of its step. */
   step: number;
-  /** The digests that it restarts for. */
+  /** The ids of the digests that it restarts for. */
   uses: ReadonlySet<string>;
-  /** Where restartOn has SourceDeleted: the sources without which its pods can't start. */
+  /** If restartOn has SourceDeleted: the sources without which its pods can't start. */
   required?: ReadonlySet<string>;
 }
 
-/** Why nothing can be known or done in a namespace. The steps behind `step` wait for it; other namespaces don't. */
+/** Why a namespace can't be known or changed. Later steps wait for it; other namespaces don't. */
 export interface NamespaceProblem {
   namespace: string;
-  /** The first step that is concerned, by its place. */
+  /** The position of the first step that it affects. */
   step: number;
   problem: Problem;
 }
 
-/** Why nothing restarts at the moment, and when to look again, in milliseconds; undefined where an event requeues the binding. */
+/** Why nothing restarts at the moment, and after how many ms to reconcile again; undefined if an event requeues the binding. */
 export interface RolloutBlock {
   reason: ConditionReason;
   message: string;
   requeueAfterMs?: number;
 }
 
-/** What happened in a rollout, for events and metrics. `changed` are the digests' ids. */
+/** What happened in a rollout, for events and metrics. `changed` are the ids of digests. */
 export type RolloutEvent =
   | { what: "began"; workloads: number; changed: readonly string[] }
-  | { what: "done"; dependent: Dependent /** What is left to do. */; message?: string }
+  | { what: "done"; dependent: Dependent /** What the user has to do. */; message?: string }
   | { what: "failed"; dependent: Dependent; message: string }
   | { what: "ended"; workloads: number /** Since the change was noticed. */; seconds: number }
   | { what: "renewed" };

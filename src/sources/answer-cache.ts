@@ -1,6 +1,6 @@
 /**
- * Keeps what polls were answered, sealed and up to a size in all. The group that takes most makes room, so that the large answers
- * of one server push out none of another's.
+ * Caches the answers of polls, sealed and up to a total size. The group with the largest share is evicted first, so that large answers of
+ * one server displace no answers of others.
  */
 import { SecretValue } from "../apimachinery/secret-value.ts";
 
@@ -8,19 +8,19 @@ export interface PollAnswer<T = unknown> {
   /** Changes with the content. */
   readonly version: string;
   readonly content: T;
-  /** How much memory the content takes, in bytes. */
+  /** The size of the content in memory, in bytes. */
   readonly size: number;
-  /** When to ask again, in ms, where the answer says so, such as a lease. By default, `refreshMs` says it. */
+  /** When to poll again, in ms, if the answer says so, such as a lease. By default, `refreshMs`. */
   readonly refreshMs?: number;
 }
 
 interface Group {
   bytes: number;
-  /** In the order in which they came. */
+  /** From the oldest to the newest. */
   readonly answers: Map<string, SecretValue<PollAnswer>>;
 }
 
-/** In bytes. An answer that is not kept is asked for again when a binding needs it. */
+/** In bytes. An answer that is not cached is requested again when a binding needs it. */
 const MAX_BYTES = 32 * 1024 ** 2;
 
 export class AnswerCache {
@@ -46,7 +46,7 @@ export class AnswerCache {
     while (this.#bytes > this.#maxBytes) {
       const [name, { answers }] = this.#largest();
       const [oldest] = answers.keys();
-      // The last one stays, however large: a binding waits for it.
+      // The last answer stays, whatever its size, because a binding waits for it.
       if (oldest === undefined || oldest === id) break;
       this.delete(name, oldest);
     }

@@ -1,4 +1,4 @@
-/** Decides whether a SecretGrant allows a binding to read an object of its namespace, and what to report where none does. Pure. */
+/** Decides whether a SecretGrant permits a binding to read an object in its namespace, and what to report otherwise. Pure. */
 import type { SecretGrant } from "../api/secret-grant.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
@@ -12,19 +12,19 @@ type Selector = LabelSelector & { names?: string[]; exceptNames?: string[] };
 type Labels = Readonly<Record<string, string>>;
 
 /**
- * The composition that makes a binding at the moment, as it is computed from the claims. Nothing that a binding says of itself counts.
- * `claimNamespace`: that of the claim, if it has one. `pending`: unknown, and about to be computed, as after a start.
+ * The composition that composes a binding at the moment, as computed from the claims. Labels and other contents of the binding don't count.
+ * `claimNamespace`: the namespace of the claim, if it has one. `pending`: not computed yet, such as after a start.
  */
 export type ProducedBy = { readonly by: string; readonly claimNamespace?: string } | "none" | "unknown" | "pending";
 
-/** A binding, as a grant sees it. */
+/** A binding that needs a grant. */
 export interface Asker {
   namespace: string;
   account: string;
   composition: ProducedBy;
 }
 
-/** The namespace of a binding, as it is at a moment. */
+/** The present namespace of a binding. */
 export interface HomeNamespace {
   uid: string;
   labels: Labels;
@@ -32,14 +32,14 @@ export interface HomeNamespace {
 
 export const homeOf = ({ metadata: { uid, labels = {} } }: KubeObject): HomeNamespace => ({ uid, labels });
 
-/** What decides beside names. What is not known matches nothing. */
+/** Facts besides names. Unknown facts match nothing. */
 interface Known {
   namespace: HomeNamespace | undefined;
   /** Labels. */
   object: Labels | undefined;
 }
 
-/** What counts as true of a composition that is not known: `"any"` asks whether the answer may come to be yes. */
+/** The assumption about an unknown composition: `"any"` asks whether the grant may apply later. */
 type Assumed = "none" | "any";
 
 export function allows(
@@ -52,7 +52,7 @@ export function allows(
   return admits(spec, asker, asked, namespace, unknown) && coversObject(spec, asked, object);
 }
 
-/** Whether `from` admits the binding to an object of that place, whatever the grant is for. */
+/** Whether `from` matches the binding, for any object of that place. */
 export function admits(
   spec: Spec,
   asker: Asker,
@@ -64,7 +64,7 @@ export function admits(
   return isFrom(spec, asker, asked, { holds: by(home?.labels), hasUID, isMadeBy: madeBy(asker, unknown) });
 }
 
-/** Whether the grant lets anybody read the object. */
+/** Whether the grant permits any binding to read the object. */
 export function coversObject(spec: Spec, asked: ObjectRef, object: Labels | undefined): boolean {
   return isTo(spec, asked, by(object));
 }
@@ -72,14 +72,14 @@ export function coversObject(spec: Spec, asked: ObjectRef, object: Labels | unde
 const by = (known: Labels | undefined) => (selector: LabelSelector) =>
   known === undefined ? !looksAtLabels(selector) : matchesLabels(selector, known);
 
-/** Whether it may, as far as names tell. */
+/** Whether the names match, so that the grant may apply. */
 export function mayAllow(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
   const isTrue = () => true;
   const matches = { holds: isTrue, hasUID: isTrue, isMadeBy: madeBy(asker, "any") };
   return isFrom(spec, asker, asked, matches) && isTo(spec, asked, isTrue);
 }
 
-/** Whether the composition that makes a binding has a say in it. */
+/** Whether a composition in `from` decides. */
 export const looksAtComposition = ({ from }: Spec): boolean =>
   from.some(({ composition }) => composition !== undefined);
 
@@ -88,7 +88,7 @@ const madeBy =
   (name: string): boolean =>
     typeof composition === "object" ? composition.by === name : composition !== "none" && unknown === "any";
 
-/** Whether more than the name of the binding's namespace has a say in it: its labels or its uid. */
+/** Whether labels or uid of the binding's namespace decide, besides its name. */
 export function looksAtNamespace({ from }: Spec): boolean {
   return from.some(
     ({ namespaceSelector, namespaceUID }) =>
@@ -99,7 +99,7 @@ export function looksAtNamespace({ from }: Spec): boolean {
 const looksAtLabels = ({ matchLabels, matchExpressions }: LabelSelector) =>
   (matchLabels ?? matchExpressions) !== undefined;
 
-/** How an entry of `from` compares with more than names. */
+/** How an entry of `from` is compared, besides names. */
 interface Matches {
   holds(selector: LabelSelector): boolean;
   hasUID(uid: string): boolean;
@@ -112,7 +112,7 @@ function isFrom({ from }: Spec, { namespace, account }: Asker, asked: ObjectRef,
     if (each.namespaceUID !== undefined && !matches.hasUID(each.namespaceUID)) return false;
     if (each.composition !== undefined) return matches.isMadeBy(each.composition);
     if (each.namespaceSelector === undefined) return each.namespace === namespace;
-    // Selectors say which other namespaces may read. The authors of the grant's own namespace are none of these.
+    // Selectors are for other namespaces only. The grant's own namespace must be listed by name.
     return namespace !== asked.namespace && selects(each.namespaceSelector, namespace, matches.holds);
   });
 }
@@ -126,7 +126,7 @@ function isTo({ to }: Spec, { resource, name }: ObjectRef, holds: (selector: Lab
 const selects = (selector: Selector, name: string, holds: (selector: LabelSelector) => boolean) =>
   nameMatcher(selector.names, selector.exceptNames)(name) && holds(selector);
 
-/** What needs a grant and has none counts as missing: the source says what becomes of its fields. */
+/** A source without a required grant counts as missing: its policy decides what happens to its fields. */
 export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy): MissingValue {
   const { resource, namespace = "", name } = asked;
   const { reader, called, from } = readerOf(asker);
@@ -138,16 +138,16 @@ export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy
     spec: { from: [from], to: [{ kind: resource.kind, name }] },
   };
   const what = describeObject(resource.kind, namespace, name);
-  const how = `who may make grants there allows it with: echo '${JSON.stringify(grant)}' | kubectl apply -f -`;
-  const message = `no SecretGrant in namespace ${namespace} lets ${reader} ${verb} ${what}; ${how}`;
+  const how = `a user who may create SecretGrants there can create it with: echo '${JSON.stringify(grant)}' | kubectl apply -f -`;
+  const message = `no SecretGrant in namespace ${namespace} permits ${reader} to ${verb} ${what}; ${how}`;
   return new MissingValue("NotGranted", message, policy);
 }
 
-/** What a SecretGrant lets a binding do with an object. */
+/** The verb for what a SecretGrant permits a binding to do with an object. */
 export const verbFor = ({ kind }: Pick<ObjectRef["resource"], "kind">): "read" | "use" =>
   kind === VAULT_CONNECTIONS.kind ? "use" : "read";
 
-/** Whom a grant has to name for a binding. */
+/** The reader that a grant must name for a binding. */
 function readerOf({ namespace, account, composition }: Asker) {
   if (typeof composition === "object") {
     const { by: name } = composition;
@@ -157,15 +157,15 @@ function readerOf({ namespace, account, composition }: Asker) {
   return { reader, called: `${namespace}-${account}`, from: { namespace, serviceAccountName: account } };
 }
 
-/** Nothing is read and nothing is removed until it is known: only then does it show whether a grant allows it. */
+/** Until the composition is known, nothing is read and nothing is removed: only then is it clear whether a grant applies. */
 export function compositionUnknown({ resource, namespace = "", name }: ObjectRef): Problem {
   const what = describeObject(resource.kind, namespace, name);
-  const message = `a SecretGrant in namespace ${namespace} lets a BindingComposition ${verbFor(resource)} ${what}, and Inlay can't tell at the moment whether it makes this binding; see its condition Accepted with: kubectl get bindingcompositions`;
+  const message = `a SecretGrant in namespace ${namespace} permits a BindingComposition to ${verbFor(resource)} ${what}, but Inlay does not know at the moment whether it composes this binding; check its condition Accepted with: kubectl get bindingcompositions`;
   return new Problem("Unavailable", message);
 }
 
-/** With a namespace goes what it allowed. */
+/** The grants of a deleted namespace no longer apply. */
 export function goneWith({ namespace = "" }: ObjectRef, policy: MissingPolicy): MissingValue {
-  const message = `namespace ${namespace} is gone or being deleted, and its SecretGrants with it; take its sources out of the binding`;
+  const message = `namespace ${namespace} is deleted or being deleted, with its SecretGrants; remove its sources from the binding`;
   return new MissingValue("NotGranted", message, policy);
 }

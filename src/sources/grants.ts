@@ -1,7 +1,7 @@
 /**
- * Lets a binding read the sources that need a SecretGrant: those of other namespaces, and those that say `granted`. Watches show
- * when to reconcile, and what may be read at all: nothing for which no grant admits the binding. Each value that was read is
- * checked by the grant as it is after that, so that none passes that came when the grant was gone.
+ * Reads sources that need a SecretGrant: sources in other namespaces, and sources with `granted`. Watches show when to reconcile, and which
+ * sources may be read at all. Each value is checked again after it was read, by the current grant, so that a value that was read after a
+ * grant was deleted is never used.
  */
 import type { SecretBinding, Status } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
@@ -42,20 +42,17 @@ const grantOf = ({ name, version: { resourceVersion, spec } }: ListedObject) => 
 });
 
 export interface GrantedSources {
-  /** The binding as it is when this is called: the composition that makes it may be another after each request. */
+  /** The binding when this is called: its composition may change after each request. */
   asker(): Asker;
-  /** Whether a grant may let the binding read, once it is computed which composition makes it. */
+  /** Whether a grant may apply once the binding's composition is known. */
   isPending: boolean;
-  /** The sources of which values were copied before, by status. */
+  /** The sources whose values were copied before, by status. */
   copied: readonly string[];
-  /** What has to be watched to know. */
+  /** The collections to watch. */
   dependencies: CollectionSubscription[];
-  /** Changes with all that the streams show of it, and with the composition where that has a say. */
+  /** Changes with everything that the streams show, and with the composition if it decides. */
   state: string;
-  /**
-   * The grants that let the binding read a source unless the labels of the source forbid it, or why that is not known.
-   * Undefined: it takes none.
-   */
+  /** The grants that permit the source unless its labels forbid it, or the reason why they are unknown. Undefined: it needs no grant. */
   grantsFor(ref: ObjectRef): readonly Grant[] | Problem | undefined;
 }
 
@@ -104,7 +101,7 @@ export function observeGrants(
     if (grants instanceof Problem) continue;
     const admitting = grants.filter(({ spec }) => admits(spec, asker, ref, place, "any"));
     const isKnown = admitting.length === 0 || admitting.some(({ spec }) => admits(spec, asker, ref, place));
-    // Without that watch, a namespace whose labels or uid let it in would stay in after they change.
+    // Without that watch, a changed label or uid of the namespace would not withdraw the permission.
     if (home instanceof Problem && byNamespace.includes(ref)) standings.set(ref, home);
     else standings.set(ref, isKnown ? admitting : compositionUnknown(ref));
     isPending ||= !isKnown && asker.composition === "pending";
@@ -123,7 +120,7 @@ export function observeGrants(
   return { asker: askerNow, isPending, copied, dependencies, state: all, grantsFor: (ref) => standings.get(ref) };
 }
 
-/** Reads a source that needs a grant, unless there is none that lets the binding. */
+/** Reads a source that needs a grant, if a grant permits it. */
 export async function readGranted(
   client: Pick<Client, "get">,
   asker: () => Asker,
@@ -144,13 +141,13 @@ export async function readGranted(
   const [there, by] = now;
   if (there === undefined || isGoing(there)) return refused(description, goneWith(ref, policy));
   if (by === undefined) return refused(description, notGranted(asking, ref, policy));
-  // What is granted anew is news, though the source is the same.
+  // The version includes the grants, because a new grant is a change even for an unchanged source.
   return { ...source, version: `${source.version} ${by}`, isGranted: true };
 }
 
 /**
- * The versions of what lets the binding read an object with these labels at this moment; undefined if nothing does. Throws
- * Problem("Unavailable") where a composition decides that is not known.
+ * The versions of the grants that permit the binding to read an object with these labels now; undefined if there are none. Throws
+ * Problem("Unavailable") if an unknown composition decides.
  */
 async function letsNow(
   client: Pick<Client, "get">,
@@ -175,16 +172,16 @@ async function letsNow(
   return undefined;
 }
 
-/** Says of a source that is not granted whether values of it were copied before. */
+/** Adds to a source without a grant whether its values were copied before. */
 export function asWithdrawn(source: LiveSource | Problem, { copied }: GrantedSources): LiveSource | Problem {
   if (source instanceof Problem || source.kind !== "absent" || source.problem.reason !== "NotGranted") return source;
   if (!copied.includes(source.description)) return source;
   const { policy, message: why } = source.problem;
-  const message = `the grant for what was copied here was withdrawn, so rotate those values; ${why}`;
+  const message = `the grant for values that were copied here was withdrawn; rotate those values; ${why}`;
   return { ...source, problem: new MissingValue("GrantWithdrawn", message, policy) };
 }
 
-/** The sources that status says were copied, with those that are now. What the spec names no more is left out. */
+/** The sources that status records as copied, and those that are copied now. Sources that the spec no longer names are dropped. */
 export function copiedSources(
   { status }: Pick<SecretBinding, "status">,
   parsed: readonly ParsedSource[],

@@ -1,4 +1,4 @@
-/** The kind of source `object`: any other object, of the binding's namespace or of the cluster. */
+/** The kind of source `object`: any other object, in the binding's namespace or cluster-scoped. */
 import { type JsonObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -31,7 +31,7 @@ export const object: SourceKind = {
         const ref = await locate(context.discovery);
         if (ref.resource.namespaced !== (scope === "Namespaced")) {
           const actual = ref.resource.namespaced ? "Namespaced" : "Cluster";
-          const message = `the source ${called ?? name} is of a kind with scope ${actual}; say so in its field scope`;
+          const message = `the kind of source ${called ?? name} has scope ${actual}; set scope: ${actual} in the source`;
           throw new Problem("InvalidBinding", message);
         }
         return watchedSource(ref, policy, context, false, (read) => ({

@@ -1,13 +1,13 @@
-/** Shares what the kinds of source that are polled have in common: how their poll becomes a source. */
+/** What all polled kinds of source share: how their poll becomes a source. */
 import { Problem } from "../apimachinery/problem.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import type { Poll } from "./poller.ts";
 import type { PolledSource, ResolveContext } from "./source.ts";
 
-/** Replaces what is not answered yet: the binding waits for it before its sources are read. */
+/** Replaces a missing first answer: the binding waits for it before its sources are read. */
 const NOT_ANSWERED = new Problem("Unavailable", "the server has not answered yet");
 
-/** `toLive` makes a source of the content of an answer. */
+/** `toLive` converts the content of an answer to a source. */
 export function polledSource<T>(
   common: Pick<PolledSource, "place" | "description" | "policy" | "grantedObject">,
   poll: Poll<T> | undefined,

@@ -1,26 +1,26 @@
 /**
- * Asks servers outside of the cluster again and again, in the background and once for all bindings that need the same answer, and
- * requeues those bindings when it changes. No reconcile waits for such a server.
+ * Polls servers outside of the cluster in the background, once for all bindings that need the same answer, and requeues those bindings when
+ * it changes. No reconcile waits for such a server.
  */
 import { namespaceIn } from "../api/binding.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { AnswerCache, type PollAnswer } from "./answer-cache.ts";
 import { Turns } from "./turns.ts";
 
-/** What is asked. Polls of one id have the same answer, and come from one group. No value is part of an id. */
+/** A request. Polls with the same id have the same answer and are in the same group. An id contains no value. */
 export interface Poll<T = unknown> {
   readonly id: string;
-  /** What is refreshed together, such as a connection. */
+  /** Polls that are refreshed together, such as those of a connection. */
   readonly group: string;
-  /** The server, which is asked only so much at once. By default, the group is one. */
+  /** The server, which has a limit of requests at the same time. By default, the group is one server. */
   readonly queue?: string;
-  /** How often, in ms. Of several polls of one id, the most frequent one counts. */
+  /** The interval in ms. If polls with the same id differ, the shortest one counts. */
   readonly refreshMs: number;
-  /** Throws Problem. Returns `last`, the former answer, where that is still true. */
+  /** Throws Problem. Returns `last`, the former answer, if it is still valid. */
   ask(last: PollAnswer<T> | undefined): Promise<PollAnswer<T>>;
 }
 
-/** How a poll is at the moment. A binding that finds one pending is requeued when it no longer is. */
+/** The present state of a poll. A binding that finds a pending poll is requeued when it changes. */
 export type PollState<T = unknown> =
   | { readonly phase: "pending" }
   | { readonly phase: "synced"; readonly answer: PollAnswer<T> }
@@ -28,50 +28,50 @@ export type PollState<T = unknown> =
 
 interface Entry {
   poll: Poll;
-  /** The bindings that need the answer, each with how often it asks for it. */
+  /** The bindings that need the answer, each with its interval. */
   readonly subscribers: Map<string, number>;
-  /** Of the last answer, whether or not its content is kept. */
+  /** The version of the last answer, whether or not its content is cached. */
   version: string | undefined;
   problem: Problem | undefined;
   failures: number;
-  /** When it was last asked, by a clock that never goes back; 0 before that. */
+  /** When it was last requested, by a monotonic clock; 0 before that. */
   askedAt: number;
   state: "idle" | "waiting" | "asking";
   /** While it is idle. */
   timer: NodeJS.Timeout | undefined;
   /** Ends the wait for the first answer. */
   readonly patience: NodeJS.Timeout;
-  /** It is to be asked again when it has been asked. */
+  /** Requested again after the running request. */
   isDue: boolean;
-  /** A binding needs the content, which is not kept. */
+  /** A binding needs the content, which is not cached. */
   isAwaited: boolean;
 }
 
 interface Hooks {
-  /** Called with the key of each binding that needs an answer that changed. */
+  /** Called with the key of each binding whose answer changed. */
   changed(key: string): void;
-  /** Called with a group before polls of it are asked at once for a binding. */
+  /** Called with a group before its polls are requested at once for a binding. */
   refreshing(group: string): void;
-  /** What is no Problem is a mistake of this program. */
+  /** Any other error than Problem is a bug in this program. */
   onError(error: unknown): void;
 }
 
 /** For tests. */
 interface PollerOptions {
-  /** A clock in ms that never goes back, and is not 0. */
+  /** A monotonic clock in ms, which is never 0. */
   now?: () => number;
-  /** Gives numbers from 0 to 1. */
+  /** Returns numbers from 0 to 1. */
   random?: () => number;
-  /** How much of what was answered is kept. */
+  /** The size of the cache. */
   maxBytes?: number;
 }
 
-/** How many polls of one server are asked at once. */
+/** The most running requests to one server. */
 const MAX_CONCURRENT = 8;
-/** A binding waits no longer for a first answer: it has more to do. */
+/** How long a binding waits for a first answer, before it continues without it. */
 const PATIENCE_MS = 10_000;
 const BACKOFF_MS = { first: 1_000, most: 30_000 };
-/** By how much of its length an interval varies, so that many polls do not come at once. */
+/** The random part of an interval, so that polls do not coincide. */
 const JITTER = 0.1;
 
 export class Poller {
@@ -93,8 +93,8 @@ export class Poller {
   }
 
   /**
-   * Replaces what a binding needs. It is called when the answer to each is first known, and when one changes. Another text in
-   * `refresh` than in the last call of this key has all of them asked at once.
+   * Replaces the polls of a binding. The handler is called when each answer is first known, and when it changes. A changed text in
+   * `refresh` requests all of them at once.
    */
   subscribe(key: string, polls: readonly Poll[], refresh = ""): void {
     const ids = new Set(polls.map(({ id }) => id));
@@ -120,7 +120,7 @@ export class Poller {
     }
   }
 
-  /** How a poll is to which a binding has subscribed. */
+  /** The state of a poll to which a binding has subscribed. */
   stateOf<T>({ id, group }: Poll<T>): PollState<T> {
     const entry = this.#entries.get(id);
     if (entry?.problem !== undefined) return { phase: "failed", problem: entry.problem };
@@ -133,7 +133,7 @@ export class Poller {
     return { phase: "pending" };
   }
 
-  /** Has all polls of a group asked at once. */
+  /** Requests all polls of a group at once. */
   refresh(group: string): void {
     for (const entry of this.#entries.values()) if (entry.poll.group === group) this.#askNow(entry);
   }
@@ -164,7 +164,7 @@ export class Poller {
       isAwaited: false,
     };
     this.#entries.set(poll.id, entry);
-    // What subscribes in the same turn shares it, and its namespace is known then.
+    // Subscriptions of the same turn share the request, and their namespaces are known then.
     entry.timer = setTimeout(() => this.#enqueue(entry), 0).unref();
     return entry;
   }
@@ -180,10 +180,10 @@ export class Poller {
     this.#answers.delete(entry.poll.group, id);
   }
 
-  /** The binding reports the source, and goes on with all that does not need it. */
+  /** The binding reports the source, and continues with everything that does not need it. */
   #waitNoLonger(entry: Entry): void {
     if (entry.version !== undefined || entry.problem !== undefined) return;
-    const message = "the server has not answered yet, so this source waits for its turn; check that the server runs";
+    const message = "the server has not answered yet, and the source is retried; check that the server runs";
     entry.problem = new Problem("VaultUnavailable", message);
     for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
   }
@@ -195,12 +195,12 @@ export class Poller {
     this.#enqueue(entry);
   }
 
-  /** Waits until the poll is due, counted from when it was last asked. */
+  /** Waits until the poll is due, counted from its last request. */
   #schedule(entry: Entry, afterMs = refreshMsOf(entry)): void {
     this.#askIn(entry, entry.askedAt + this.#jittered(afterMs) - this.#now());
   }
 
-  /** Waits with backoff, and no shorter than the server says. */
+  /** Waits with backoff, at least as long as the server demands. */
   #retry(entry: Entry, { retryAfterMs = 0 }: Problem): void {
     const doubled = Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** (entry.failures - 1));
     this.#askIn(entry, Math.max(this.#jittered(doubled), retryAfterMs * (1 + JITTER * this.#random())));
@@ -233,7 +233,10 @@ export class Poller {
       answer = await entry.poll.ask(this.#answers.get(group, id));
     } catch (error) {
       if (!(error instanceof Problem)) this.#hooks.onError(error);
-      answer = error instanceof Problem ? error : new Problem("VaultUnavailable", "unexpected error; see Inlay's log");
+      answer =
+        error instanceof Problem
+          ? error
+          : new Problem("VaultUnavailable", "unexpected error; see the log of the controller");
     }
     if (this.#isStopped || this.#entries.get(id) !== entry) return;
     const isNews = answer instanceof Problem ? this.#failed(entry, answer) : this.#answered(entry, answer);
@@ -244,7 +247,7 @@ export class Poller {
     if (isNews) for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
   }
 
-  /** Returns whether the bindings have to know. */
+  /** Returns whether the bindings must be notified. */
   #answered(entry: Entry, answer: PollAnswer): boolean {
     const isNews = entry.problem !== undefined || entry.isAwaited || entry.version !== answer.version;
     entry.problem = undefined;
@@ -255,7 +258,7 @@ export class Poller {
     return isNews;
   }
 
-  /** The same. What was answered before is kept, to compare the next answer with it. */
+  /** Like `#answered`, for a failure. The former answer is kept, to compare the next one with it. */
   #failed(entry: Entry, problem: Problem): boolean {
     const { problem: before } = entry;
     const isNews = before?.reason !== problem.reason || before.message !== problem.message;

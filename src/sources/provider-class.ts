@@ -1,6 +1,6 @@
 /**
- * The kind of source `providerClass`: a SecretProviderClass of the Secrets Store CSI driver, by the versions that the driver reports of
- * the pods that mount it. What it mounts itself is known to those pods alone.
+ * The kind of source `providerClass`: a SecretProviderClass of the Secrets Store CSI driver, by the versions that the driver reports for
+ * the pods that mount it. The mounted values are only known to those pods.
  */
 import { createHash } from "node:crypto";
 import { at, listAt } from "../apimachinery/fields.ts";
@@ -51,7 +51,7 @@ export const providerClass: SourceKind = {
   },
 };
 
-/** The kind of what the driver reports. Throws Problem. */
+/** The kind of the driver's reports. Throws Problem. */
 export async function statusesOf(discovery: Pick<Discovery, "byPlural">): Promise<Resource> {
   const { apiVersion } = PROVIDER_CLASS;
   const resource = await discovery.byPlural(apiVersion, STATUSES);
@@ -59,7 +59,7 @@ export async function statusesOf(discovery: Pick<Discovery, "byPlural">): Promis
   return resource;
 }
 
-/** By the ids of objects, the versions that pods have of each. */
+/** The versions of each object that pods have, by the id of the object. */
 export function versionsOf(name: string, statuses: readonly unknown[]): Map<string, Set<string>> {
   const versions = new Map<string, Set<string>>();
   for (const each of statuses) {
@@ -73,7 +73,7 @@ export function versionsOf(name: string, statuses: readonly unknown[]): Map<stri
   return versions;
 }
 
-/** All that is known of a class, in one order, whichever pods it is known by. */
+/** All known versions of a class, in an order that does not depend on the pods. */
 function liveClass(
   name: string,
   description: string,

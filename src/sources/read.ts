@@ -1,4 +1,4 @@
-/** Reads the sources of a binding, each once, so that all that takes values from them takes those of one state. */
+/** Reads the sources of a binding, each once, so that all fields use values of one state. */
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { Client } from "../kube/client.ts";
@@ -6,27 +6,26 @@ import type { LiveSource } from "../transform/live-source.ts";
 import { asWithdrawn, type GrantedSources, readGranted } from "./grants.ts";
 import type { ListedSource, ResolvedSource } from "./source.ts";
 
-/** What is known of the binding before its sources are read. */
+/** Facts about the binding before its sources are read. */
 interface Readability {
-  /** Why nothing can be done as the binding's account. */
+  /** The reason why the binding's account can't be used. */
   account: Problem | undefined;
-  /** The objects that its targets are. */
+  /** The objects that its targets resolve to. */
   objects: readonly { ref: ObjectRef | Problem }[];
-  /** What SecretGrants let the binding read. */
+  /** The SecretGrants that apply to the binding. */
   grants: GrantedSources;
   problemOf(ref: ObjectRef | Problem): Problem | undefined;
   /** The version of an object that its watch shows. */
   seenVersion(ref: ObjectRef): string | undefined;
-  /** A source as its watch shows it, or why there is no watch. */
+  /** A source as its watch shows it, or the reason why there is no watch. */
   listed(source: ListedSource): LiveSource | Problem;
 }
 
-/** Replaces sources from which no target can be written. Each target has a problem of its own, which is reported first. */
+/** Replaces sources if no target can be written. Each target has its own problem, which is reported first. */
 const NOT_READ = new Problem("Unavailable", "the source was not read");
 
 /**
- * By name: each source as it was read, or why it was not. Sources are not read for targets alone, that is unless
- * `isForMore`, if no target can be written.
+ * By name: each source as it was read, or the reason why it was not. Unless `isForMore`, sources are not read if no target can be written.
  * `client` reads grants.
  */
 export async function readSources(
@@ -52,7 +51,7 @@ export async function readSources(
   return new Map(await Promise.all([...sources].map(async ([name, source]) => [name, await read(source)] as const)));
 }
 
-/** The versions of a binding's spec and of its sources as they were read. What a watch shows may be older. */
+/** The versions of a binding's spec and of its sources as they were read. A watch may show older versions. */
 export function sourceRevisions(generation: number | undefined, sources: Iterable<LiveSource | Problem>): string {
   const versions = [...sources].map((source) => (source instanceof Problem ? source.reason : source.version));
   return [generation, ...versions].join();

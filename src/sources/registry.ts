@@ -1,4 +1,4 @@
-/** Knows all kinds of source, and parses and resolves what a binding lists in spec.sources. */
+/** Lists all kinds of source, and parses and resolves spec.sources of a binding. */
 import type { SecretBinding } from "../api/binding.ts";
 import { assertWithin } from "../api/scope.ts";
 import { type MissingPolicy, Problem } from "../apimachinery/problem.ts";
@@ -10,7 +10,7 @@ import { secret } from "./secret.ts";
 import type { ParsedSource, ResolveContext, ResolvedSource, SourceKind } from "./source.ts";
 import { vault } from "./vault.ts";
 
-/** A new kind adds its line here; a test may add one of its own while it runs. */
+/** Add a line for each new kind. A test may add its own kind while it runs. */
 // biome-ignore format: one line for each kind
 export const SOURCE_KINDS: SourceKind[] = [
   secret,
@@ -20,7 +20,7 @@ export const SOURCE_KINDS: SourceKind[] = [
   providerClass,
 ];
 
-/** The sources of a binding, in the order of the spec. One that is of no kind can't be resolved. */
+/** The sources of a binding, in the order of the spec. A source of an unknown kind can't be resolved. */
 export function parseSources({ metadata, spec }: SecretBinding): ParsedSource[] {
   const namespace = metadata.namespace as string;
   return spec.sources.map((entry, position) => {
@@ -33,7 +33,7 @@ export function parseSources({ metadata, spec }: SecretBinding): ParsedSource[] 
   });
 }
 
-/** By name: each source as it can be read, or why it can't. Throws nothing that concerns one source. */
+/** By name: each source as it can be read, or the reason why it can't. Throws no problem of a single source. */
 export async function resolveSources(
   sources: readonly ParsedSource[],
   context: ResolveContext,
@@ -52,7 +52,7 @@ export function secretNamespaces(sources: readonly ParsedSource[]): Map<string, 
   return new Map(sources.flatMap(({ name, secretIn }) => (secretIn === undefined ? [] : [[name, secretIn]])));
 }
 
-/** The API server has a newer CRD than this Inlay. */
+/** The CRD of the cluster is newer than this version of Inlay. */
 function unknownSource(name: string, policy: MissingPolicy, at: string): ParsedSource {
   const message = `${at}: this version of Inlay does not know this kind of source; upgrade Inlay`;
   return {

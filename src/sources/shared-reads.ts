@@ -1,6 +1,6 @@
 /**
- * Reads sources, and shares a read between the bindings of one account that ask for the same object in the same version. What was
- * read is kept for a moment, and only so much of it.
+ * Reads sources. Bindings of one account share the read of the same object in the same version. Objects are cached for a moment, up to a
+ * total size.
  */
 import type { JsonValue, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -8,18 +8,18 @@ import { type Client, pathOf } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import { sizeOf } from "../transform/budget.ts";
 
-/** A read serves those who ask within this time after it was sent, so an account that lost a permission uses it no longer. */
+/** How long a read is shared after it was sent, so that a revoked permission takes effect soon. */
 const SHARED_MS = 1_000;
-/** How much is kept, of all objects and of each, in characters. A larger object is shared until its answer is there. */
+/** The size of the cache, in total and for each object, in characters. A larger object is shared until its answer arrives. */
 const MAX_KEPT = 4 * 1024 ** 2;
 const MAX_KEPT_EACH = 256 * 1024;
-/** What a value takes in memory besides its characters. */
+/** The memory of a value besides its characters. */
 const PER_VALUE = 16;
 
 interface Read {
   answer: Promise<SecretValue<KubeObject>>;
   sentAt: number;
-  /** 0 until the answer is kept. */
+  /** 0 until the answer is cached. */
   size: number;
 }
 
@@ -30,15 +30,15 @@ export class SharedReads {
   readonly #reads = new Map<string, Read>();
   #size = 0;
 
-  /** `now` is a clock in ms that never goes back. */
+  /** `now` is a monotonic clock in ms. */
   constructor(client: Pick<Client, "get">, now = () => performance.now()) {
     this.#client = client;
     this.#now = now;
   }
 
   /**
-   * As `Client.get`. Without `seen`, the version that the watch of the caller shows, it is a read of its own. The caller must not
-   * change the object.
+   * Like `Client.get`. `seen` is the version that the caller's watch shows; without it, the read is not shared. The caller must not change
+   * the object.
    */
   async get<T = KubeObject>(identity: Identity, ref: ObjectRef, seen?: string): Promise<T> {
     if (seen === undefined) return this.#client.get<T>(identity, ref);
@@ -58,7 +58,7 @@ export class SharedReads {
     const drop = () => this.#drop(key, read);
     answer.then((object) => {
       const left = read.sentAt + SHARED_MS - this.#now();
-      // A later version is what the watch shows next: then it is asked for by that.
+      // A later version is shared only once the watch shows it.
       const isAsSeen = object.reveal().metadata.resourceVersion === seen;
       if (left <= 0 || !isAsSeen || !this.#keep(read, object.reveal())) return drop();
       setTimeout(drop, left).unref();
@@ -66,7 +66,7 @@ export class SharedReads {
     return read;
   }
 
-  /** Returns false for an object that is too large. The oldest ones make room for others. */
+  /** Returns false for an object that is too large. The oldest objects are evicted for others. */
   #keep(read: Read, object: KubeObject): boolean {
     const { characters, elements } = sizeOf(object as unknown as JsonValue);
     const size = characters + elements * PER_VALUE;
@@ -80,7 +80,7 @@ export class SharedReads {
     return true;
   }
 
-  /** Forgets what is under a key, or only that read. */
+  /** Drops the read of a key; if `only` is given, only that read. */
   #drop(key: string, only?: Read): void {
     const read = this.#reads.get(key);
     if (read === undefined || (only !== undefined && read !== only)) return;

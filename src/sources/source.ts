@@ -1,6 +1,6 @@
 /**
- * Defines what a kind of source is. Each kind is one file, and one line in registry.ts; everything else works with the types
- * here. An entry of spec.sources is parsed, then resolved, then read: `Source`, `ParsedSource`, `ResolvedSource`, `LiveSource`.
+ * Defines a kind of source. Each kind is one file, and one line in registry.ts; all other code uses the types here. An entry of
+ * spec.sources is parsed, then resolved, then read: `Source`, `ParsedSource`, `ResolvedSource`, `LiveSource`.
  */
 import type { Source } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
@@ -17,14 +17,14 @@ import type { ProducedBy } from "./grant-rules.ts";
 import type { Poll, Poller } from "./poller.ts";
 
 export interface SourceKind {
-  /** Undefined for an entry of another kind. It makes no requests: the API server has validated the entry. */
+  /** Undefined for an entry of another kind. Makes no requests: the API server has validated the entry. */
   parse(entry: Source, binding: ParseContext): ParsedSource | undefined;
 }
 
-/** What the binding says besides the entry. */
+/** Settings of the binding besides the entry. */
 export interface ParseContext {
   readonly namespace: string;
-  /** The entry's own, or that of spec.defaults. */
+  /** The entry's own policy, or that of spec.defaults. */
   readonly policy: MissingPolicy;
 }
 
@@ -32,100 +32,100 @@ export interface ParsedSource {
   /** The name that fields and templates use. */
   readonly name: string;
   readonly policy: MissingPolicy;
-  /** What a field names in it: a key, or the path of a field. */
+  /** How a field addresses a value in it: by a key, or by the path of a field. */
   readonly addressedBy: "key" | "fieldPath";
-  /** The Secret or ConfigMap that it is. Pods can refer to it, so `consumersOf` can too. */
+  /** The Secret or ConfigMap, if it is one. Pods can refer to it, so `consumersOf` can too. */
   readonly data?: {
     readonly kind: "Secret" | "ConfigMap";
     readonly namespace: string;
     readonly name: string;
-    /** It is of another namespace, or the binding says `granted`. */
+    /** It is in another namespace, or the binding sets `granted`. */
     readonly needsGrant: boolean;
   };
   /** How it is read from Vault. */
   readonly vault?: {
     /** The VaultConnection. */
     readonly connection: ObjectRef;
-    /** The connection is of another namespace, or the binding says `granted`. */
+    /** The connection is in another namespace, or the binding sets `granted`. */
     readonly needsGrant: boolean;
-    /** For people, such as `data kv/registry/s3`. */
+    /** For messages, such as `data kv/registry/s3`. */
     readonly reads: string;
   };
-  /** The SecretProviderClass that it is. Pods can mount it, so `consumersOf` can name it. */
+  /** The SecretProviderClass, if it is one. Pods can mount it, so `consumersOf` can name it. */
   readonly providerClass?: { readonly namespace: string; readonly name: string };
-  /** The keys that count for a restart where no field names one, in place of all: the others are notes about the value. */
+  /** The keys that cause a restart if no field names a key; by default all. The others only describe the value. */
   readonly valueKeys?: readonly string[];
-  /** What status calls it where it needs a SecretGrant. */
+  /** Its name in status if it needs a SecretGrant. */
   readonly grantedAs?: string;
-  /** The namespace in which a Secret protects its values as well as the source does. Undefined if they are no secrets. */
+  /** The namespace in which a Secret protects its values as well as the source does. Undefined if the values are not secret. */
   readonly secretIn?: string;
-  /** What messages call it before it is resolved. */
+  /** Its kind and name in messages before it is resolved. */
   describe(): { kind: string; name: string };
-  /** Whether it is this object: a binding can't create what it reads. */
+  /** Whether it is this object: a binding can't create an object that it reads. */
   isObject(ref: ObjectRef): boolean;
-  /** Finds the object that it is; absent if it is none. Throws Problem("KindNotFound"). */
+  /** Finds its object; absent if it has none. Throws Problem("KindNotFound"). */
   locate?(discovery: Pick<Discovery, "byPlural">): Promise<ObjectRef>;
-  /** Throws Problem. It asks no server: see Poll. */
+  /** Throws Problem. Sends no request to a server outside of the cluster: see Poll. */
   resolve(context: ResolveContext): Promise<ResolvedSource>;
 }
 
-/** What a source is resolved and read with. */
+/** The services for resolving and reading a source. */
 export interface ResolveContext {
   readonly discovery: Pick<Discovery, "byPlural">;
   readonly installation: Pick<Installation, "scope" | "closedNamespace">;
-  /** Reads the objects that are sources. Bindings of one account share reads, so nothing may change what it returns. */
+  /** Reads the source objects. Bindings of one account share reads, so callers must not change the results. */
   readonly client: Pick<Client, "get">;
   /** The binding's account. */
   readonly identity: Identity;
-  /** Of the binding's ServiceAccount; undefined until it is known that it exists. */
+  /** The uid of the binding's ServiceAccount; undefined until it is known to exist. */
   readonly accountUid: string | undefined;
-  /** The VaultConnection of that name. Undefined if there is none. */
+  /** The VaultConnection with that name. Undefined if there is none. */
   readonly vault: { get(namespace: string, name: string): ConnectionState | undefined };
-  /** What the servers answered that polled sources are read from. */
+  /** The answers for polled sources. */
   readonly polls: Pick<Poller, "stateOf">;
-  /** Which composition makes the binding at the moment. The binding is requeued when that changes. */
+  /** The composition that composes the binding at the moment. The binding is requeued when that changes. */
   compositionOf(): ProducedBy;
 }
 
 /**
- * Identifies a source in digests: for an object its group, kind, namespace and name. Two sources never have the same place, but
- * for versions of one path, and a place never changes, because every workload would restart.
+ * Identifies a source in digests: for an object its group, kind, namespace and name. Two sources never have the same place, except versions
+ * of one path. A place must never change, because every workload would restart.
  */
 export type SourcePlace = readonly [group: string, kind: string, namespace: string, name: string];
 
 interface Resolved {
   readonly place: SourcePlace;
-  /** What messages and status call it, such as `Secret registry/bucket`. */
+  /** Its name in messages and status, such as `Secret registry/bucket`. */
   readonly description: string;
   readonly policy: MissingPolicy;
-  /** The object that a SecretGrant in its namespace has to open before anything is read. */
+  /** The object that a SecretGrant in its namespace must permit before anything is read. */
   readonly grantedObject?: ObjectRef;
-  /** Its labels, where they are known before anything is read. */
+  /** Its labels, if they are known before anything is read. */
   readonly grantedLabels?: Readonly<Record<string, string>>;
 }
 
 interface ReadByItself extends Resolved {
   readonly listed?: undefined;
   /**
-   * Reads all of it at once, as the binding's account: of the version `seen` on the watch or later. A Problem is a result,
-   * because other targets may not need this source.
+   * Reads all of it at once with the binding's account, in the version `seen` on the watch or later. A Problem is a result, because other
+   * targets may not need this source.
    */
   read(seen: string | undefined): Promise<LiveSource | Problem>;
 }
 
-/** A source that is an object: the watch says which version it has. */
+/** A source that is one object. The watch shows its version. */
 export interface WatchedSource extends ReadByItself {
   readonly watched: ObjectRef;
 }
 
-/** A source that nothing watches: a server is asked again and again. */
+/** A source without a watch: a server is polled. */
 export interface PolledSource extends ReadByItself {
   readonly watched?: undefined;
-  /** Undefined until it is known how to ask: the binding waits, and is requeued then. */
+  /** Undefined until the request is known: the binding waits, and is requeued then. */
   readonly poll: Poll | undefined;
 }
 
-/** A source that many objects make up: the watch shows all that is needed of each. */
+/** A source that consists of many objects. The watch shows all that is needed of each. */
 export interface ListedSource extends Resolved {
   readonly watched?: undefined;
   readonly listed: Pick<CollectionSubscription, "resource" | "namespace" | "fields" | "having">;

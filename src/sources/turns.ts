@@ -1,4 +1,4 @@
-/** Limits how much each server is asked at once, and lets the namespaces that wait for it take turns. */
+/** Limits the running requests to each server, and lets waiting namespaces take turns. */
 import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
 
 type Work = () => Promise<void> | undefined;
@@ -7,12 +7,12 @@ export class Turns {
   readonly #maxConcurrent: number;
   readonly #servers = new Map<string, { running: number; readonly waiting: RoundRobinQueue<Work> }>();
 
-  /** So much runs at once for each server. */
+  /** `maxConcurrent`: the most running requests to each server. */
   constructor(maxConcurrent: number) {
     this.#maxConcurrent = maxConcurrent;
   }
 
-  /** Runs `work` when it is its turn; at once if there is room. It takes the place of what waits under the same key. */
+  /** Runs `work` when it is its turn; at once if a slot is free. Replaces waiting work with the same key. */
   take(server: string, namespace: string, key: string, work: Work): void {
     const turns = this.#servers.get(server) ?? { running: 0, waiting: new RoundRobinQueue<Work>() };
     this.#servers.set(server, turns);

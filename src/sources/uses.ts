@@ -1,4 +1,4 @@
-/** Which keys of each source the fields of a binding use. Pure. */
+/** Finds which keys of each source the fields of a binding use. Pure. */
 import type { Field, SecretBinding } from "../api/binding.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
@@ -6,49 +6,49 @@ import type { KeyFilter } from "../transform/key-filter.ts";
 import { parseSources } from "./registry.ts";
 import type { ParsedSource } from "./source.ts";
 
-/** The values that a template names; throws Problem for one that is none. */
+/** The values that a template names. Throws Problem for a malformed template. */
 export type ReadTemplate = (text: string) => readonly { readonly source: string; readonly path: readonly string[] }[];
 
 /**
- * What is used of a source: a key of a Secret or ConfigMap, the path of a field of another object, or all of it. Of all keys that
- * pass a filter, ALL_KEYS with the filter behind it: such a use says by itself which keys it is of, in status too.
+ * The used part of a source: a key of a Secret or ConfigMap, the path of a field of another object, or all of it. For all keys that pass a
+ * filter: ALL_KEYS followed by the filter, so that the use itself says which keys it includes, in status too.
  */
 interface SourceUse {
   readonly source: string;
   readonly of: string;
 }
 
-/** All of a source, in place of one key. No key is called so. */
+/** All of a source, instead of one key. No key has this name. */
 export const ALL_KEYS = "*";
 
-/** The same for filters that mean the same. */
+/** The same text for equivalent filters. */
 function allKeysOf({ include, exclude }: KeyFilter): string {
   if (include === undefined && exclude === undefined) return ALL_KEYS;
   const [included, excluded] = [include, exclude].map((each) => each && [...new Set(each)].sort());
   return `${ALL_KEYS}${JSON.stringify({ include: included, exclude: excluded })}`;
 }
 
-/** Which of all keys a use is of; undefined for a use of one. */
+/** The filter of a use of all keys; undefined for a use of one key. */
 export function filterIn(use: string): KeyFilter | undefined {
   if (use === ALL_KEYS) return {};
   if (!use.startsWith(`${ALL_KEYS}{`)) return undefined;
   try {
     const filter = JSON.parse(use.slice(ALL_KEYS.length)) as KeyFilter;
     const texts: unknown[] = [...(filter.include ?? []), ...(filter.exclude ?? [])];
-    // A field may name any text as its key.
+    // A field may name any text as its key, even one that looks like a filter.
     return allKeysOf(filter) === use && texts.every((each) => typeof each === "string") ? filter : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** `bucket/accessKeyID`, or the source alone for all of it. For people. */
+/** `bucket/accessKeyID`, or only the source for all of it. For messages. */
 export function describeUse({ source, of }: SourceUse): string {
   if (of === ALL_KEYS) return source;
   return filterIn(of) === undefined ? `${source}/${of}` : `${source} (${useInWords(of)})`;
 }
 
-/** For people. */
+/** For messages. */
 export function useInWords(use: string): string {
   const filter = filterIn(use);
   if (filter === undefined) return use;
@@ -57,7 +57,7 @@ export function useInWords(use: string): string {
   return `keys that match ${included}${excluded === undefined ? "" : `, but not ${excluded}`}`;
 }
 
-/** What a field takes, each once. Nothing for a template that can't be read: the binding's condition says what is wrong with it. */
+/** What a field uses, without duplicates. Empty for a malformed template: the binding's condition reports it. */
 export function usesOf(sources: readonly ParsedSource[], field: Field, readTemplate: ReadTemplate): SourceUse[] {
   const hasFields = (name: string) => sources.some((each) => each.name === name && each.addressedBy === "fieldPath");
   const { from, template } = field;
@@ -72,7 +72,7 @@ export function usesOf(sources: readonly ParsedSource[], field: Field, readTempl
   return [...new Map(uses.map((use) => [`${use.source} ${use.of}`, use])).values()];
 }
 
-/** By source: what all fields take of it, in the order of names. */
+/** What all fields use, by source and sorted by name. */
 export function usesBySource(binding: SecretBinding, readTemplate: ReadTemplate): Map<string, string[]> {
   const sources = parseSources(binding);
   const uses = binding.spec.targets.flatMap(({ fields }) =>
@@ -86,7 +86,7 @@ export function usesBySource(binding: SecretBinding, readTemplate: ReadTemplate)
   );
 }
 
-/** As far as it goes by names: a number is a place in a list, or a key, as what is there has it. */
+/** The keys as a path, up to the first number: a number may be an index or a key. */
 function pathOf(keys: readonly string[]): FieldPath {
   const number = keys.findIndex((key) => /^\d+$/.test(key));
   return new FieldPath(keys.slice(0, number < 0 ? undefined : number).map((key) => ({ kind: "key", key })));

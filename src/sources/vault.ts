@@ -17,9 +17,9 @@ type VaultSource = Extract<Source, { vault: object }>["vault"];
 type Ready = Extract<ConnectionState, { phase: "ready" }>;
 type Ask = (last: VaultAnswer | undefined) => Promise<VaultAnswer>;
 
-/** What is wrong with a connection changes by its own watch, so nothing has to be asked for it. */
+/** A problem of a connection changes by its own watch, so it needs no polling. */
 const FAILING_REFRESH_MS = 24 * 60 * 60 * 1_000;
-/** Of metadata, what changes with each version. custom_metadata changes without one. */
+/** Keys of metadata that change with each version. custom_metadata can change without a new version. */
 const VALUE_KEYS = ["updated_time"];
 
 export const vault: SourceKind = {
@@ -66,7 +66,7 @@ export const vault: SourceKind = {
         return polledSource(common, poll, context, ({ content, version }): LiveSource => {
           if (content !== undefined)
             return { kind: "data", description, version, policy, isSecret, ...live(content, labels) };
-          const message = `there is nothing at ${description}; the binding waits for it`;
+          const message = `there is nothing at ${description}; write it in Vault, or correct the source`;
           return {
             kind: "absent",
             description,
@@ -98,7 +98,7 @@ function readsOf({ data, metadata, health }: VaultSource): string {
   return `data ${data.mount}/${data.path}${data.version === undefined ? "" : ` version ${data.version}`}`;
 }
 
-/** Identifies what a source reads, in parts that no other source has. Versions of a path are one source with other values. */
+/** Identifies what a source reads, in parts that no other source has. Versions of a path are the same source with other values. */
 function placeOf({ data, metadata, health }: VaultSource): string[] {
   if (health !== undefined) return ["health", health.address ?? ""];
   return data === undefined ? ["metadata", metadata.mount, metadata.path] : ["data", data.mount, data.path];
@@ -110,7 +110,7 @@ const live = ({ data, custom }: VaultContent, labels: Readonly<Record<string, st
   labels: new SecretValue(labels),
 });
 
-/** Undefined while it is not known for which namespace, and as which account, the binding reads. Throws Problem. */
+/** Undefined until the namespace and the account of the read are known. Throws Problem. */
 function pollOf(
   at: VaultSource,
   { connected, revision, paths }: Ready,
@@ -121,7 +121,7 @@ function pollOf(
   const pollAs = (login: string, ask: Ask): Poll<VaultAnswer> => ({
     id: JSON.stringify([group, revision, login, ...placeOf(at), at.data?.version ?? "", at.data?.kv ?? ""]),
     group,
-    // A server that is silent delays no answer of another one.
+    // A silent server must not delay the answers of another one.
     ...(at.health !== undefined && { queue: JSON.stringify([group, ...placeOf(at)]) }),
     refreshMs: parseDuration(at.refresh, "refresh"),
     ask: async (last) => {
@@ -143,7 +143,10 @@ function pollOf(
   return pollAs(connected.loginOf(reader), ask);
 }
 
-/** Without a SecretGrant nothing is said of the connection, not even that there is none: the problem is an answer, which takes one. */
+/**
+ * Without a SecretGrant, a binding learns nothing about the connection, not even that it does not exist. So the problem is an answer, which
+ * is only read with a grant.
+ */
 const failingPoll = (problem: Problem, group: string): Poll<VaultAnswer> => ({
   id: JSON.stringify([group, problem.reason, problem.message]),
   group,
@@ -153,21 +156,21 @@ const failingPoll = (problem: Problem, group: string): Poll<VaultAnswer> => ({
   },
 });
 
-/** The namespace of the claim that a binding is made for, its own for others. Undefined while that is being computed. */
+/** The namespace of the claim of a composed binding; for other bindings, their own. Undefined while that is being computed. */
 function claimNamespace(own: string, producedBy: ProducedBy): string | undefined {
   if (producedBy === "pending") return undefined;
   if (producedBy !== "unknown") return producedBy === "none" ? own : (producedBy.claimNamespace ?? own);
   const message =
-    "Inlay can't tell at the moment for which claim a BindingComposition makes this binding, and so what {namespace} stands for; see the condition Accepted with: kubectl get bindingcompositions";
+    "Inlay does not know at the moment for which claim a BindingComposition composes this binding, and so the value of {namespace}; check its condition Accepted with: kubectl get bindingcompositions";
   throw new Problem("Unavailable", message);
 }
 
 function connectionNotFound(namespace: string, name: string): Problem {
-  const message = `there is no VaultConnection ${namespace}/${name}; create it, or correct spec.sources[].vault.connection. What was written stays`;
+  const message = `there is no VaultConnection ${namespace}/${name}; create it, or correct spec.sources[].vault.connection. Written fields stay`;
   return new Problem("ConnectionNotFound", message);
 }
 
-/** In bytes, about. */
+/** The approximate size in bytes. */
 function sizeOf({ content }: VaultAnswer): number {
   const sizes = [...(content?.data ?? [])].map(([key, bytes]) => key.length + bytes.reveal().length);
   return sizes.reduce((sum, each) => sum + each, 0);

@@ -1,4 +1,4 @@
-/** Shares what the kinds of source that are Kubernetes objects have in common: how they are watched, read, and found missing. */
+/** What all kinds of source that are Kubernetes objects share: how they are watched and read, and what a missing object means. */
 import { describeObject, type JsonObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { CONFIG_MAPS, SECRETS } from "../apimachinery/resources.ts";
@@ -33,7 +33,7 @@ export function watchedSource(
       const read = await attempt(getIfExists<StoredObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
       if (read instanceof Problem) return read;
       if (read === undefined) {
-        const message = `there is no ${description}; the binding waits for it`;
+        const message = `there is no ${description}; create it, or correct the source`;
         const problem = new MissingValue("SourceNotFound", message, policy);
         return { kind: "absent", description, version: "none", policy, problem };
       }
@@ -45,7 +45,7 @@ export function watchedSource(
   };
 }
 
-/** A Secret or ConfigMap, of the binding's namespace or another one. */
+/** A Secret or ConfigMap, in the binding's namespace or another one. */
 export function dataSource(
   kind: "Secret" | "ConfigMap",
   name: string | undefined,
@@ -91,7 +91,7 @@ function tokenOf({ type, metadata }: StoredObject): { tokenOf?: string } {
   return type === "kubernetes.io/service-account-token" && account !== undefined ? { tokenOf: account } : {};
 }
 
-/** The entries of a field whose values are text in that encoding. */
+/** The entries of a field whose values are strings in that encoding. */
 export function entries(field: unknown, encoding: "base64" | "utf8"): Entry[] {
   const texts = Object.entries((field ?? {}) as Record<string, string>);
   return texts.map(([key, text]) => [key, new SecretValue(Buffer.from(text, encoding))]);

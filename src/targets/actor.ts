@@ -1,4 +1,4 @@
-/** A binding that nothing made, or a VaultConnection, comes in; the account of its namespace, as which it acts, goes out, or why it can't. */
+/** Determines the service account of a binding that is neither composed nor generated, or of a VaultConnection, or why it has none. */
 import type { Installation } from "../api/installation.ts";
 import { RELOADER_ACCOUNT } from "../api/reloader.ts";
 import type { ObjectMeta, ObjectRef } from "../apimachinery/objects.ts";
@@ -6,7 +6,10 @@ import { Problem } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { describeIdentity, serviceAccountIdentity, type WatchIdentity } from "../kube/identity.ts";
 
-/** In Inlay's own namespace one name is the installation's, and may do in all others what nobody gave to the binding's author. */
+/**
+ * The account inlay-reloader in Inlay's own namespace is reserved: it has permissions in all namespaces that no author
+ * of a binding was granted.
+ */
 export function actorOf(
   { metadata: { namespace = "" }, spec: { serviceAccountName: name } }: Acting,
   { ownNamespace }: Pick<Installation, "ownNamespace">,
@@ -15,7 +18,7 @@ export function actorOf(
   if (namespace === ownNamespace && name === RELOADER_ACCOUNT)
     return new Problem(
       "ImpersonationForbidden",
-      `${describeIdentity(identity)} acts for the annotations of Reloader alone; name another account in serviceAccountName`,
+      `${describeIdentity(identity)} is reserved for the annotations of Reloader; set serviceAccountName to another account`,
       "Terminal",
     );
   return { as: { identity }, account: { resource: SERVICE_ACCOUNTS, namespace, name } };
@@ -26,7 +29,7 @@ interface Acting {
   spec: { serviceAccountName: string };
 }
 
-/** As whom a binding is acted for: an account, which has to be there. */
+/** The identity for a binding's requests, and its account, which must exist. */
 export interface Actor {
   as: WatchIdentity;
   account: ObjectRef;

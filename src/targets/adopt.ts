@@ -1,4 +1,4 @@
-/** Decides whether a binding takes over an object that it did not make: `create.adopt`. */
+/** Decides whether a binding adopts an object that it did not create: `create.adopt`. */
 import type { Target } from "../api/binding.ts";
 import { CREATED_BY } from "../api/manifest.ts";
 import { describeObject, type KubeObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
@@ -11,18 +11,18 @@ import { listedAsController, type ObjectAccess } from "../kube/get.ts";
 import type { SyncContext } from "./dependencies.ts";
 import { competingClaims } from "./precedence.ts";
 
-/** So many fields are named in a message. */
+/** The limit of fields in a message. */
 const MAX_NAMED = 5;
 
-/** What the target says of an object that the binding did not make. Throws Problem if it is never adopted. */
+/** How the target adopts an object that the binding did not create. Throws Problem if it does not. */
 export function adoptMode({ create }: Target, ref: ObjectRef, { metadata }: KubeObject): "Equal" | "Any" {
   const described = describe(ref);
   if (create?.adopt === undefined) {
-    const message = `${described} exists and was not made by this binding, so it is never touched. Delete it, set create.adopt to Equal or Any so that the binding takes it over, or take create out of the target to write into it`;
+    const message = `${described} exists and was not created by this binding, so Inlay does not change it. Delete it, set create.adopt to Equal or Any to adopt it, or remove create from the target to write into it`;
     throw new Problem("Conflict", message);
   }
   if (metadata.deletionTimestamp !== undefined) {
-    const message = `${described} is being deleted, so it is not adopted; the binding makes it once it is gone`;
+    const message = `${described} is being deleted, so it is not adopted; Inlay creates it after the deletion`;
     throw new Problem("TargetNotFound", message);
   }
   const controller = metadata.ownerReferences?.find((owner) => owner.controller === true);
@@ -32,8 +32,8 @@ export function adoptMode({ create }: Target, ref: ObjectRef, { metadata }: Kube
 }
 
 /**
- * How to make an object the binding's that is as it was read; `stale` if it is not any more. Nothing is written yet. Throws Problem:
- * `Conflict` if it is another binding's, or can't be taken over as it is.
+ * Plans the adoption of an object as it was read; `stale` if it has changed. Writes nothing yet. Throws Problem:
+ * `Conflict` if the object belongs to another binding, or can't be adopted as it is.
  */
 export async function decideAdoption(
   context: SyncContext,
@@ -45,7 +45,7 @@ export async function decideAdoption(
   const { ref } = access;
   await assertNoOtherBinding(context, access, live, whole);
   if (isSecret(ref) && typeOf(whole.object) !== typeOf(live)) {
-    const message = `${describe(ref)} has another type than the binding would make, and a type can't be changed. Set type in create.manifest to that of the Secret, or delete the Secret so that the binding makes it`;
+    const message = `${describe(ref)} has another type than the binding's Secret, and a type can't be changed. Set type in create.manifest to the type of the Secret, or delete the Secret so that the binding creates it`;
     throw new Problem("Conflict", message);
   }
   const preview = await previewAdoption(access, whole, live);
@@ -54,11 +54,14 @@ export async function decideAdoption(
   const isGone = ({ uid }: { uid: string }) => marks.includes(uid) && context.deps.bindings.keyOf(uid) === undefined;
   const adoption = adoptionOf(live, preview, whole.maker.fieldManager, isGone);
   if (mode === "Any" || adoption.differing.length === 0) return adoption;
-  const message = `${describe(ref)} exists and differs from what the binding would write, at ${bounded(adoption.differing)}, so it is not adopted. Make them equal, set create.adopt: Any to overwrite what differs, or delete the object`;
+  const message = `${describe(ref)} exists and differs from what the binding would write, at ${bounded(adoption.differing)}, so it is not adopted. Make them equal, set create.adopt: Any to overwrite these fields, or delete the object`;
   throw new Problem("Conflict", message);
 }
 
-/** Throws Problem unless the binding is there as it was read: the garbage collector deletes what it owns if it is gone. */
+/**
+ * Throws Problem unless the binding exists as it was read: the garbage collector deletes dependents of a deleted
+ * binding.
+ */
 export async function assertLives({ deps, binding }: SyncContext): Promise<void> {
   const { uid, namespace, name } = binding.metadata;
   const ref = { resource: SECRET_BINDINGS, name, ...(namespace !== undefined && { namespace }) };
@@ -67,16 +70,19 @@ export async function assertLives({ deps, binding }: SyncContext): Promise<void>
   throw new Problem("Unavailable", "the binding is being deleted, so nothing is adopted");
 }
 
-/** What stays in an object beside what the binding writes, where that may be from before it was adopted. */
+/** Notes keys that may be from before the adoption: the binding does not write them, and they stay. */
 export function noteOnOthers(target: Target, ref: ObjectRef, live: KubeObject, whole: Whole): string[] {
   if (target.create?.adopt === undefined || !(isSecret(ref) || isConfigMap(ref))) return [];
   const keys = keysOfOthers(live, whole);
   return keys.length === 0
     ? []
-    : [`keys that this binding does not write stay: ${bounded(keys)}; remove them if nothing needs them`];
+    : [`the object has keys that this binding does not write: ${bounded(keys)}; remove them if nothing needs them`];
 }
 
-/** Whose it is, is told to nobody who may not write the object. It is asked again later, since nothing tells when that binding goes. */
+/**
+ * Names the other binding only to accounts that may write the object. Retried later, because no watch shows when that
+ * binding is deleted.
+ */
 async function assertNoOtherBinding(
   context: SyncContext,
   access: ObjectAccess,
@@ -96,11 +102,11 @@ async function assertNoOtherBinding(
     maker !== undefined
       ? `belongs to the SecretBinding ${maker}`
       : `has fields that the SecretBinding ${holder} writes`;
-  const message = `${describe(access.ref)} ${whose}, so it is not adopted. Take it out of one of the two`;
+  const message = `${describe(access.ref)} ${whose}, so it is not adopted. Remove it from one of the two bindings`;
   throw new Problem("Conflict", message, "Slow");
 }
 
-/** The uids of the bindings that made the object, or own it, by what the object says. */
+/** The uids of the bindings that created or own the object, by its label and owner references. */
 function marksOf({ metadata: { labels, ownerReferences = [] } }: KubeObject): string[] {
   const owners = ownerReferences.filter(
     ({ apiVersion = "", kind }) =>

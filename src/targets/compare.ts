@@ -1,4 +1,4 @@
-/** Compares the fields of targets with what would be written there, without writing. */
+/** Compares the fields of targets with the values that a binding would write, without writing. */
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -11,8 +11,8 @@ import type { TargetWithRecord } from "./records.ts";
 import { examine } from "./sync.ts";
 
 /**
- * Whether a field of any of the targets holds another value than it would get; a field without a value holds none. A Problem where
- * that can't be known.
+ * Whether a field of a target has another value than the binding would write. Empty fields don't count. Returns a
+ * Problem if that can't be known.
  */
 export async function holdsOtherValues(
   context: WriteContext,

@@ -1,8 +1,8 @@
 /**
- * Limits the writes to a target that could go on for ever; each kind has its own budget. A write from the same sourceRevisions as the
- * last one corrects what others changed. One from an object that a binding wrote may come round to where it began. One from
- * any other new sourceRevisions may too, through somebody who is no binding. So many per minute are written at once, the others after
- * pauses.
+ * Limits writes to a target that could continue forever. There are three kinds, each with its own budget. A correction
+ * has the same source revisions as the last write, and reverts changes of others. An echo has new revisions of an
+ * object that a binding wrote, so the binding may cause it itself. Other writes have new revisions, which the binding
+ * may cause through another client. Each minute allows a number of writes at once; further writes wait.
  */
 
 const CORRECTIONS_AT_ONCE = 3;
@@ -10,24 +10,24 @@ const ECHOES_AT_ONCE = 5;
 const CHANGES_AT_ONCE = 60;
 const WINDOW_MS = 60_000;
 const PAUSE_MS = { first: 1_000, most: 300_000, mostForChanges: 60_000 };
-/** How long a write counts: for contention, and for what is made from the object that it went to. Longer than any pause. */
+/** How long a write is remembered, for contention and for echoes. Longer than any pause. */
 const REMEMBERED_MS = 2 * PAUSE_MS.most;
 
-/** What there is too much of: corrections, writes from what a binding wrote, or changes of sources. */
+/** Corrections, writes of values that a binding wrote, or writes of other changes of sources. */
 type WriteKind = "corrections" | "echoes" | "changes";
 
 interface Contention {
   of: WriteKind;
-  /** Who changes the target, as managedFields name the manager, and which paths. */
+  /** The managers that change the target, and the changed paths. */
   by: string;
-  /** When it will be over if nothing more happens. */
+  /** Time until the contention ends if nothing else happens. */
   remainingMs: number;
 }
 
 interface Contender {
-  /** When the last write was. */
+  /** The time of the last write. */
   at: number;
-  /** What the last write was made from. */
+  /** The revisions of the sources of the last write. */
   sourceRevisions: string;
   budgets: Record<WriteKind, Budget>;
   by: string;
@@ -36,7 +36,7 @@ interface Contender {
 export class ContentionBudget {
   /** By key, the latest at the end. */
   readonly #contenders = new Map<string, Contender>();
-  /** When each object was last written, the latest at the end. */
+  /** The time of the last write to each object, the latest at the end. */
   readonly #written = new Map<string, { at: number }>();
   readonly #now: () => number;
 
@@ -45,8 +45,8 @@ export class ContentionBudget {
   }
 
   /**
-   * Milliseconds until `key` may be written; 0 means now. `takenBy` are the managers who hold what differs, `sources`
-   * the uids of the objects that the values come from, `paths` what differs.
+   * Milliseconds until `key` may be written; 0 means now. `takenBy` are the managers that own the differing fields,
+   * `sources` the uids of the objects that the values come from, `paths` the differing paths.
    */
   mayWrite(
     key: string,
@@ -59,7 +59,7 @@ export class ContentionBudget {
     if (contender === undefined) return 0;
     const kind = this.#kindOf(contender, sourceRevisions, sources);
     const what = paths.length === 0 ? "" : `, at ${paths.join(", ")},`;
-    if (kind === "corrections") contender.by = `${takenBy.join(", ") || "somebody"}${what}`;
+    if (kind === "corrections") contender.by = `${takenBy.join(", ") || "another client"}${what}`;
     return contender.budgets[kind].wait(this.#now());
   }
 
@@ -80,7 +80,10 @@ export class ContentionBudget {
     putLast(this.#written, target, { at: now }, now);
   }
 
-  /** The contention over `key`, if any: it is over after as long as the last pause, and a minute at least, without changes. */
+  /**
+   * The contention over `key`, if any. It ends after a time without changes: as long as the last pause, at least a
+   * minute.
+   */
   stateOf(key: string): Contention | undefined {
     const contender = this.#contenders.get(key);
     if (contender === undefined) return undefined;
@@ -98,7 +101,7 @@ export class ContentionBudget {
   }
 }
 
-/** Puts an entry at the end of a map that is in the order of its times, and drops what is too old to count. */
+/** Puts an entry at the end of a map that is sorted by time, and drops entries that are too old to count. */
 function putLast<T extends { at: number }>(map: Map<string, T>, key: string, entry: T, now: number): void {
   for (const [old, { at }] of map) {
     if (at > now - REMEMBERED_MS) break;
@@ -108,15 +111,15 @@ function putLast<T extends { at: number }>(map: Map<string, T>, key: string, ent
   map.set(key, entry);
 }
 
-/** So many in a minute are free; after them come pauses, each twice as long as the one before. */
+/** A number of writes per minute is free. After that come pauses, each twice as long as the one before. */
 class Budget {
   readonly #free: number;
   readonly #longestMs: number;
-  /** When it was spent, within the window. */
+  /** The times of the writes in the window. */
   #spent: number[] = [];
-  /** How many pauses there were. 0: no contention. */
+  /** The number of pauses so far. 0: no contention. */
   #pauses = 0;
-  /** Nothing is spent before this. */
+  /** The end of the current pause. */
   #next = 0;
 
   constructor(free: number, longestMs: number) {
@@ -124,7 +127,7 @@ class Budget {
     this.#longestMs = longestMs;
   }
 
-  /** Milliseconds until it may be spent. */
+  /** Milliseconds until the next write is allowed. */
   wait(now: number): number {
     this.#spent = this.#spent.filter((at) => at > now - WINDOW_MS);
     if (this.#pauses === 0 && this.#spent.length >= this.#free) this.#pause(now);
@@ -136,7 +139,7 @@ class Budget {
     if (this.#pauses > 0) this.#pause(now);
   }
 
-  /** Milliseconds until all of it is free again, if it is used up. */
+  /** Milliseconds until the budget is free again, if it is used up. */
   remaining(now: number): number {
     if (this.#pauses === 0) return 0;
     const left = Math.max((this.#spent.at(-1) ?? 0) + WINDOW_MS, this.#next) - now;

@@ -1,4 +1,4 @@
-/** Writes to a target as often as contention with others allows, and reports contention. */
+/** Writes to a target as often as contention with other clients allows, and reports contention. */
 import { bindingKey } from "../api/binding.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -7,7 +7,7 @@ import type { SyncContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 
 interface TargetWrite {
-  /** What contention is counted by. */
+  /** The key for counting contention. */
   contender: string;
   /** The target for messages. */
   target: string;
@@ -15,12 +15,14 @@ interface TargetWrite {
   live: KubeObject | undefined;
   decision: { takenBy: readonly string[]; differing?: readonly string[] };
   send(): Promise<KubeObject | "stale">;
-  /** What the event says of the write, and the log. */
+  /** The reason and note of the event, and the text for the log. */
   event: { reason: "Created" | "Adopted" | "Written"; note: string };
   log: { message: string; paths?: readonly string[] };
 }
 
-/** Writes, or returns the milliseconds to wait because of contention; `stale` if the object changed since the decision. */
+/**
+ * Writes, or returns the milliseconds to wait because of contention; `stale` if the object changed since the decision.
+ */
 export async function writeWithinBudget(
   { deps, binding, sourceRevisions, sourceUids }: SyncContext,
   { contender, target, live, decision, send, event, log: { message, ...what } }: TargetWrite,
@@ -31,7 +33,7 @@ export async function writeWithinBudget(
   const written = await attempt(send());
   if (written === "stale" || written instanceof Problem) return written;
   deps.propagation.wrote(bindingKey(binding));
-  // The API server normalizes the value, and it was there already.
+  // The write changed nothing: the API server normalizes the value, and it was already there.
   if (written.metadata.resourceVersion === live?.metadata.resourceVersion) return written;
   deps.contention.wrote(contender, sourceRevisions, written.metadata.uid, sourceUids);
   deps.log.info({ binding: bindingKey(binding), target, ...what }, message);
@@ -39,7 +41,7 @@ export async function writeWithinBudget(
   return written;
 }
 
-/** Contention that is not over is reported even while the target has the binding's value. `what` says what others do. */
+/** Reports contention until it ends, even while the target has the binding's value. `what` says what the others do. */
 export function contentionProblem(
   { deps }: SyncContext,
   contender: string,
@@ -50,9 +52,9 @@ export function contentionProblem(
   const messages = {
     corrections: `${state.by} keeps ${what}`,
     echoes:
-      "what this binding writes comes back to it as a new value, through another binding or as its own source; it is written more and more rarely. Break the circle",
+      "the values that this binding writes change its own sources, perhaps through another binding, so Inlay writes less and less often. Remove the circle",
     changes:
-      "the sources changed sixty times in a minute; what they say is written more and more rarely. If they change because this binding writes, through somebody who copies it back, break that circle",
+      "the sources changed sixty times in a minute, so Inlay writes less and less often. If another client copies the written values back to the sources, stop that client",
   };
   return { problem: new Problem("Contended", messages[state.of]), requeueAfterMs: state.remainingMs };
 }

@@ -1,6 +1,6 @@
 /**
- * Syncs a target that the binding makes: creates it when all values are there, corrects it when it differs, creates it again
- * when it is gone. An object that the binding did not make is adopted or left alone, as the target says.
+ * Syncs a target that the binding creates: creates the object when all values exist, corrects it when it differs, and
+ * creates it again after a deletion. Adopts or ignores an object that the binding did not create, as the target says.
  */
 import { manifestOf, modeOf, onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
@@ -30,39 +30,39 @@ import type { TargetOutcome } from "./outcome.ts";
 import { createdRecord, withoutOwnership } from "./record-changes.ts";
 import { makerOf } from "./release.ts";
 
-/** What the spec and the sources say of the object, whatever is in the cluster. */
+/** The object that the spec and the sources describe, whatever is in the cluster. */
 interface Wanted {
   target: Target;
   ref: ObjectRef;
   plan: Plan;
   shape: TargetShape;
-  /** Why not all values are there. */
+  /** Why values are missing. */
   missing: Problem | undefined;
 }
 
-/** `record` is what status says of the target if the controller dies before it is synced. */
+/** `record` is the status of the target if the controller stops before the sync. */
 export interface PreparedObject {
   record: TargetStatus;
-  /** Status does not say yet that the object may be this binding's. */
+  /** The status does not say yet that the binding may have created the object. */
   isNew: boolean;
   wanted: Wanted;
-  /** Undefined: it is to be made. */
+  /** Undefined if the object does not exist. */
   live: KubeObject | undefined;
   whole: Whole;
   decision: { write: boolean; takenBy: string[] };
-  /** How to take over the object, which the binding did not make. */
+  /** The adoption of an object that the binding did not create. */
   adoption?: Adoption;
-  /** Milliseconds for which it is not made, because of contention; status does not say then that it will be. */
+  /** Milliseconds until contention permits the creation. The status does not announce it until then. */
   putOffMs?: number;
 }
 
 export const madeOnce = ({ create }: Target) =>
-  `${create?.adopt === undefined ? "made" : "made or adopted"} once, and left alone from then on (mode: Once)`;
+  `${create?.adopt === undefined ? "created" : "created or adopted"} once, and not changed again (mode: Once)`;
 
-/** How often it is decided what to do with an object that others change at the same time. */
+/** How often a decision is repeated within one sync because others change the object. */
 const MAX_TRIES = 5;
 
-/** Whether nothing is to be done any more, whatever became of the object: a run that was pruned must not run again. */
+/** Whether the target is complete, even if the object is gone: a run that was pruned must not run again. */
 export function isMadeOnce(binding: SecretBinding, target: Target, { created, uid }: TargetStatus): boolean {
   return modeOf(binding, target) === "Once" && created === true && uid !== undefined;
 }
@@ -72,7 +72,7 @@ interface Failed {
   problem: Problem;
 }
 
-/** Finds out what is to be made or put right. */
+/** Decides what to create or correct. */
 export async function prepareObject(
   context: SyncContext,
   target: Target,
@@ -93,10 +93,10 @@ function assertNoSource({ parsedSources }: SyncContext, ref: ObjectRef): void {
   if (!parsedSources.some((source) => source.isObject(ref))) return;
   const { resource, namespace, name } = ref;
   const what = `${apiVersionOf(resource)} ${describeObject(resource.kind, namespace, name)}`;
-  throw new UnintendedTarget("InvalidBinding", `${what} is a source of this binding, which can't make what it reads`);
+  throw new UnintendedTarget("InvalidBinding", `${what} is a source of this binding, so the binding can't create it`);
 }
 
-/** What to do with the object if it is as this binding last applied it; undefined if it has to be read. Throws Problem. */
+/** The decision for an object that is as this binding last applied it; undefined if it must be read. Throws Problem. */
 function decideUnread(context: SyncContext, wanted: Wanted, record: TargetStatus): PreparedObject | undefined {
   const { target, ref, plan, missing } = wanted;
   const isPlain = missing === undefined && plan.leftOut.length === 0;
@@ -110,7 +110,7 @@ function decideUnread(context: SyncContext, wanted: Wanted, record: TargetStatus
 const compose = ({ binding }: SyncContext, { target, ref, shape }: Wanted, fields: readonly PlannedField[]): Whole =>
   composeWhole(manifestOf(target), fields, makerFor(binding, ref, onReleaseOf(binding, target)), shape);
 
-/** What to do with the object as it is now. */
+/** The decision for the current object. */
 export async function decideObject(
   context: SyncContext,
   wanted: Wanted,
@@ -121,7 +121,7 @@ export async function decideObject(
     const outcome = await attempt(decideOn(context, wanted, record, tries === 1 ? seen : undefined));
     if (outcome !== "stale") return outcome instanceof Problem ? { record, problem: outcome } : outcome;
   }
-  const message = "the object changes faster than it can be adopted; it is tried again";
+  const message = "the object changes faster than it can be adopted; Inlay retries";
   return { record, problem: new Problem("Unavailable", message) };
 }
 
@@ -139,16 +139,17 @@ async function decideOn(
   const isNew = record.created !== true;
   if (live === undefined) {
     if (missing) throw missing;
-    // One that is gone: status has to say that there will be another before there is.
+    // After a deletion, the status must announce the new object before the creation.
     const prepared = {
       wanted,
       live,
       whole: compose(context, wanted, plan.fields),
-      decision: { write: true, takenBy: ["somebody"] },
+      decision: { write: true, takenBy: ["another client"] },
     };
-    // It may have been made, by a request of which the answer is not known.
+    // An earlier creation may have succeeded without an answer.
     if (!isNew && record.uid === undefined) return { ...prepared, record: { ...record, onRelease }, isNew };
-    // Until it is made, the label is enough to say whose it is. So that is announced only where it can be made at once.
+    // Until its uid is recorded, the label alone identifies the object. So the status announces it only when the
+    // creation is permitted now.
     await assertMay(accessOf(context, wanted), "create");
     const putOffMs = mayMakeIn(context, prepared.decision.takenBy, ref);
     const { uid: _, ...former } = record;
@@ -158,7 +159,7 @@ async function decideOn(
   }
   if (!isMadeBy(context.binding.metadata.uid, live, record)) return decideOnOther(context, wanted, record, live);
   if (live.metadata.deletionTimestamp !== undefined)
-    throw new Problem("TargetNotFound", `${described()} is being deleted; it is made again once it is gone`);
+    throw new Problem("TargetNotFound", `${described()} is being deleted; Inlay creates it again after the deletion`);
   const same = record.uid === live.metadata.uid && !isNew ? record : withoutOwnership(record);
   const intent = { ...same, created: true, uid: live.metadata.uid, onRelease };
   const isOnce = isMadeOnce(context.binding, target, intent);
@@ -167,7 +168,7 @@ async function decideOn(
   return { record: intent, isNew, wanted, live, whole, decision };
 }
 
-/** An object that others made. Nothing of it is recorded as ours, unless it is about to be adopted. */
+/** For an object that others created. Nothing is recorded as owned unless the adoption is about to happen. */
 async function decideOnOther(
   context: SyncContext,
   wanted: Wanted,
@@ -186,12 +187,12 @@ async function decideOnOther(
     return { record: record.created ? withoutOwnership(record) : record, problem: decided };
   const { whole, adoption } = decided;
   if (adoption === "stale") return adoption;
-  const decision = { write: true, takenBy: ["somebody"] };
+  const decision = { write: true, takenBy: ["another client"] };
   const prepared = { wanted, live, whole, decision, adoption };
   const none = { ...withoutOwnership(record), onRelease: onReleaseOf(context.binding, target) };
   const putOffMs = mayMakeIn(context, decision.takenBy, ref);
   if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
-  // Status has to say so before, as of what is made: then the label tells whether it was.
+  // The status must announce the adoption, like a creation: then the label shows whether it happened.
   return { ...prepared, record: { ...none, created: true }, isNew: true };
 }
 
@@ -199,13 +200,13 @@ function mayMakeIn({ deps, binding, sourceRevisions, sourceUids }: SyncContext, 
   return deps.contention.mayWrite(contenderFor(binding, ref), sourceRevisions, takenBy, sourceUids);
 }
 
-/** What contention over an object is counted by, also while there is none. */
+/** The key for counting contention over an object, which need not exist. */
 const contenderFor = ({ metadata }: SecretBinding, { resource, namespace, name }: ObjectRef) =>
   `${metadata.uid}/${resource.group}/${describeObject(resource.kind, namespace, name)}`;
 
 /**
- * The values that the object is to have. What waits for its value stays as it is there; while others wait that are
- * not optional, all do but what is to be removed. Throws Problem when nothing is.
+ * The values for the object. Fields that wait for a value keep their current one. If a required value is missing, all
+ * fields do, except those to remove. Throws Problem if there is none to remove.
  */
 function fieldsFor({ plan, missing }: Wanted, live: KubeObject, { paths = [] }: TargetStatus): PlannedField[] {
   const isOurs = (path: FieldPath) => paths.includes(String(path));
@@ -221,7 +222,7 @@ function fieldsFor({ plan, missing }: Wanted, live: KubeObject, { paths = [] }: 
   return [...plan.fields.flatMap(({ path }) => asItIs(path)), ...waiting];
 }
 
-/** Creates or corrects what was prepared, unless the object has it already or others keep changing or deleting it. */
+/** Creates or corrects the object, unless nothing differs or contention forbids it now. */
 export async function syncObject(context: SyncContext, prepared: PreparedObject): Promise<TargetOutcome | "stale"> {
   const { binding } = context;
   const { wanted, live, whole, decision, adoption } = prepared;
@@ -235,17 +236,17 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   };
   const { reason, note, send } =
     live === undefined
-      ? { reason: "Created" as const, note: `made ${where}`, send: () => makeObject(access, whole) }
+      ? { reason: "Created" as const, note: `created ${where}`, send: () => makeObject(access, whole) }
       : adoption !== undefined
         ? { reason: "Adopted" as const, note: `adopted ${where}`, send: () => adopt(live, adoption) }
-        : { reason: "Written" as const, note: `put ${where} right`, send: () => correctObject(access, whole, live) };
+        : { reason: "Written" as const, note: `corrected ${where}`, send: () => correctObject(access, whole, live) };
   const write = { contender, target: where, live, decision, send, event: { reason, note }, log: { message: note } };
   const isDue = live === undefined || decision.write;
   const written = prepared.putOffMs ?? (isDue ? await writeWithinBudget(context, write) : live);
   if (written === "stale") return written;
   if (written instanceof Problem) return failed(prepared.record, written);
   const isOnce = modeOf(binding, target) === "Once";
-  const contention = `changing or deleting ${where}, which this binding made; it is put right more and more rarely. Let one of the two go`;
+  const contention = `changing or deleting ${where}, which this binding created, so Inlay corrects it less and less often. Stop that client, or remove the target from this binding`;
   const others = live === undefined ? [] : noteOnOthers(target, ref, live, whole);
   const ofPlan = noteOf(plan);
   const notes = [ofPlan.note ?? [], others].flat();
@@ -258,7 +259,7 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   };
   if (typeof written === "number") return { record: prepared.record, ...common, requeueAfterMs: written };
   const { uid, resourceVersion, generation } = written.metadata;
-  // An object that was posted, has a part of its values, or has keys of others to report, is read before the next write.
+  // An object is read before the next write if it was only posted, lacks values, or has keys of others to report.
   const hasAll = missing === undefined && plan.leftOut.length === 0 && others.length === 0;
   const isWhole = hasAll && isApplied(written, whole.maker.fieldManager);
   const values = isWhole ? { values: wholeDigestOf(whole, ref) } : {};
@@ -266,10 +267,10 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   return { record: createdRecord(prepared.record, written, whole), applied, ...common };
 }
 
-/** When to look again for what may be recreated unseen, such as a listed namespace, which Inlay does not watch. */
+/** When to retry for objects that Inlay does not watch, such as a listed namespace. */
 const AGAIN_MS = 30_000;
 
-/** A target that is not as it should be, unless it can't have been intended. */
+/** The outcome of a failed target. For a selected object that the selection can't have meant, only a note. */
 export function failed(record: TargetStatus, problem: Problem): TargetOutcome {
   if (!record.selected || !(problem instanceof UnintendedTarget)) return { record, problem };
   return { record, note: problem.message, ...(problem.retryPolicy === "Slow" && { requeueAfterMs: AGAIN_MS }) };
@@ -282,7 +283,7 @@ function accessOf(
   return { client: deps.client, identity, ref, verbs: verbsFor(true, onReleaseOf(binding, target)) };
 }
 
-/** Owners are of the same namespace, else the garbage collector takes the object for an orphan at once. */
+/** An owner must be in the same namespace. Otherwise the garbage collector deletes the object as an orphan. */
 function makerFor(binding: SecretBinding, ref: ObjectRef, onRelease: "Retain" | "Remove"): Maker {
   const { apiVersion, kind, metadata } = binding;
   const isOwner = onRelease === "Remove" && ref.namespace === metadata.namespace;

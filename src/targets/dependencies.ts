@@ -1,4 +1,7 @@
-/** What the work on one binding is done with, and what one reconcile is about. A function names the services that it uses. Types only. */
+/**
+ * Defines the services for work on a binding, and the context of one reconcile. Each function names what it uses. Types
+ * only.
+ */
 import type { SecretBinding, Target } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
@@ -19,7 +22,7 @@ import type { PlanCache } from "./plan-cache.ts";
 export interface Dependencies {
   installation: Pick<Installation, "scope" | "ownNamespace" | "closedNamespace" | "refusal" | "requires">;
   client: Pick<Client, keyof Client>;
-  /** The time by the API server's clock, in ms of the epoch. */
+  /** The API server's time, in ms of the epoch. */
   serverTime: () => number;
   discovery: Pick<Discovery, "byKind" | "byKindInGroup" | "byPlural" | "forget">;
   schemas: Pick<Schemas, "of">;
@@ -30,21 +33,21 @@ export interface Dependencies {
   log: Pick<Log, "info" | "warn">;
 }
 
-/** What a release needs to know of a binding. */
+/** What a release must know about a binding. */
 export interface ReleaseContext {
   deps: Dependencies;
   binding: SecretBinding;
-  /** As whom everything is read and written. */
+  /** The identity of all reads and writes. */
   identity: Identity;
-  /** Why nothing can be done as that account. */
+  /** Why the account can't be used. */
   account: Problem | undefined;
 }
 
 /** One reconcile of one binding. */
 export interface SyncContext extends ReleaseContext {
-  /** Why the values don't belong together. */
+  /** Why the sources don't belong together. */
   sourceMismatch: Problem | undefined;
-  /** The version of an object that its watch shows: a first read may be as old as that. */
+  /** The version of an object in its watch. The first read may use a cache of that age. */
   seenVersion(ref: ObjectRef): string | undefined;
   /** A target as this binding last applied it, if it has not changed since. */
   lastApplied(target: Target, ref: ObjectRef): LastApplied | undefined;
@@ -56,7 +59,7 @@ export interface SyncContext extends ReleaseContext {
   sourceUids: readonly string[];
 }
 
-/** One that writes what the binding says, and does not only release. */
+/** A reconcile that writes, and does not only release. */
 export interface WriteContext extends SyncContext {
   /** The namespaces of the Secrets that the binding reads, by the name of the source. */
   secretNamespaces: ReadonlyMap<string, string>;

@@ -1,4 +1,4 @@
-/** What became of one target in one reconcile: the record for status, and what stood in the way. Types only. */
+/** The outcome of one target in one reconcile: the record for the status, and the problem if any. Types only. */
 import type { TargetStatus } from "../api/binding.ts";
 import type { ObjectRef, Version } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
@@ -7,22 +7,22 @@ import type { ReadableCopies } from "../transform/plan-types.ts";
 export interface TargetOutcome {
   record: TargetStatus;
   problem?: Problem;
-  /** What is to be known although all is well: which optional fields were left out. */
+  /** Information for users although there is no problem, such as omitted optional fields. */
   note?: string;
-  /** Said in the note too; and by an event, when it begins. */
+  /** Also in the note; and reported by an event when it begins. */
   readable?: ReadableCopies;
   /**
-   * The object as it stands now: the version that a write made, or that was read where there was nothing to write; and what
-   * tells the values in it from others, where that suffices to write the next ones.
+   * The object after the sync: the version of the write, or of the read if there was nothing to write. `values` is a
+   * digest of its values, set if that suffices to decide the next write without a read.
    */
   applied?: { ref: ObjectRef; version: Version; values?: string };
-  /** When to look again although nothing changed, in milliseconds. */
+  /** When to requeue although nothing changed, in milliseconds. */
   requeueAfterMs?: number;
 }
 
-/** What is to be known of all targets together. */
+/** Information about all targets together. */
 export interface Overview {
-  /** Why it can't be told which objects a target is. */
+  /** Targets whose objects can't be determined, and why. */
   unresolved: readonly { target: { apiVersion: string; kind: string }; problem: Problem }[];
   notes: readonly string[];
 }

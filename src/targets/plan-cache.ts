@@ -1,4 +1,4 @@
-/** Plans each entry of spec.targets once for all its objects, taking turns on the CPU with other namespaces. */
+/** Plans each entry of spec.targets once for all its objects, and shares the CPU fairly between namespaces. */
 import type { Target } from "../api/binding.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { checkFields } from "../transform/plan.ts";
@@ -7,7 +7,7 @@ import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 
 type Recipes = ReturnType<typeof checkFields>;
 
-/** Of one reconcile: its sources stay as they were read. */
+/** For one reconcile, in which the sources don't change. */
 export class PlanCache {
   readonly #turns: CpuScheduler;
   readonly #namespace: string;
@@ -20,7 +20,7 @@ export class PlanCache {
     this.#namespace = namespace;
   }
 
-  /** Finds what is wrong with an entry by itself. Throws what `check` throws. */
+  /** Checks an entry without values. Throws what `check` throws. */
   check(target: Target, check: () => Recipes): Promise<Recipes> {
     return this.#once(this.#checked, target, check);
   }
@@ -30,7 +30,7 @@ export class PlanCache {
     return this.#once(this.#plans, target, plan);
   }
 
-  /** Finds what keeps a plan from being written. Throws what `check` throws. */
+  /** Checks whether a plan can be written. Throws what `check` throws. */
   async fit(plan: Plan, check: () => void): Promise<void> {
     await this.#once(this.#fits, plan, (): true => {
       check();
@@ -38,19 +38,19 @@ export class PlanCache {
     });
   }
 
-  /** Plans hold values: they are let go with the targets that they were made for. */
+  /** Drops the plans, which contain values, when their targets are done. */
   forget(): void {
     this.#plans.clear();
     this.#fits.clear();
   }
 
-  /** What differs from object to object. */
+  /** Runs work that differs from object to object. */
   alone<T>(work: () => T): Promise<T> {
     return this.#turns.run(this.#namespace, work);
   }
 
   async #once<K, T>(known: Map<K, T | Problem>, key: K, work: () => T): Promise<T> {
-    // Many objects of an entry may wait for the same.
+    // Many objects of an entry may wait for the same result.
     const find = () => {
       const found = known.get(key) ?? attemptSync(work);
       known.set(key, found);

@@ -1,6 +1,7 @@
 /**
- * Defers to the binding that has precedence on a path of a target: the one that holds it, else the oldest that can write it.
- * Nothing is written to the target then, whatever `onConflict` says. Of two that hold it, the younger gives it up.
+ * Defers to the binding with precedence on a path of a target: the one that owns the path, else the oldest that can
+ * write it. Then nothing is written to the target, whatever `onConflict` is. If two own a path, the younger releases
+ * it.
  */
 import {
   heldPaths,
@@ -26,14 +27,14 @@ import type { TargetWithRecord } from "./records.ts";
 import { pathsOf, releasePaths } from "./release.ts";
 
 /**
- * For how many accounts at most it is asked whether they may write, each time that a binding looks at an object. Claims of
- * further accounts that are not held for sure have no precedence.
+ * The limit of accounts whose permission is checked for each object. Claims of further accounts have no precedence,
+ * unless they certainly own the path.
  */
 const MAX_ACCOUNTS_ASKED = 16;
 
 /**
- * What other bindings claim of an object where this one writes or holds something, and may keep it from that: what is held
- * first, then the oldest. One that is not acted upon, since it stands in a closed namespace, has what it holds and no more.
+ * The claims of other bindings that may prevent this one from writing to an object: owned paths first, then by age. A
+ * binding in a closed namespace has only the paths that it owns.
  */
 export function competingClaims(
   { bindings, installation }: Dependencies,
@@ -45,14 +46,14 @@ export function competingClaims(
   return bindings.competingClaims(binding, ref, paths).filter((claim) => claim.held || !isClosed(claim.key));
 }
 
-/** What becomes of a target of which another binding has a path; undefined if there is none, or their paths don't touch. */
+/** The outcome for a target if another binding has precedence on one of its paths; undefined if none has. */
 export async function deferToCompetingBinding(
   context: SyncContext,
   { target, ref, record: before }: TargetWithRecord,
 ): Promise<{ record: TargetStatus; problem: Problem } | undefined> {
   const record = withoutAwaited(before);
   if (ref instanceof Problem) return undefined;
-  // It may have made the object, and not come to say so: its label tells.
+  // It may have created the object without recording the uid: the label shows whether it did.
   if (record.created && record.uid === undefined) return undefined;
   const lost = await attempt(lostTo(context, target, ref, record));
   if (lost instanceof Problem) return { record, problem: lost };
@@ -62,21 +63,21 @@ export async function deferToCompetingBinding(
     ? { record, released: false }
     : await releasePaths(context, record, "Retain", keep);
   if (released.problem) return { record: released.record, problem: released.problem };
-  // Who has it is told to nobody who has no right to the object himself.
+  // Names the other binding only to accounts that may write the object.
   const refused = released.released ? undefined : await attempt(assertMay(accessOf(context, target, ref), "patch"));
   if (refused instanceof Problem) return { record, problem: refused };
-  const message = `${lost.path} is for the SecretBinding ${lost.to}, which has precedence; nothing was written. Take the field out of one of the two`;
-  // It is looked at again when the other one changes.
+  const message = `the SecretBinding ${lost.to} has precedence on ${lost.path}; nothing was written. Remove the field from one of the two bindings`;
+  // Requeued when the other binding changes.
   const reason = onConflictOf(context.binding, target) === "Force" ? "Contended" : "Conflict";
   const awaitedPaths = [...lost.paths].filter((path) => pathsOf(target).has(path));
   return { record: { ...released.record, awaitedPaths }, problem: new Problem(reason, message, "OnChange") };
 }
 
 interface Lost {
-  /** The first path that the target names and may not have, and whose it is. */
+  /** The first path that the target names but may not have, and the binding with precedence. */
   path: string;
   to: string;
-  /** All that touches what is other bindings', recorded or named. */
+  /** All paths, recorded or named, that overlap with paths of other bindings. */
   paths: ReadonlySet<string>;
 }
 
@@ -113,13 +114,13 @@ async function lostTo(
   return first && { ...first, paths };
 }
 
-/** Whether a path that the claim touches is the other binding's. `isHeld`: this binding holds it. */
+/** Whether a path of the claim belongs to the other binding. `isHeld`: this binding owns it. */
 function isTheirs(claim: CompetingClaim, isHeld: boolean): boolean {
   if (!claim.isOlder) return !isHeld;
   return claim.held || claim.made || !(isHeld || claim.passed);
 }
 
-/** A binding that has not written to an object for sure, and may not write there, has no precedence. */
+/** A binding that may not have written to an object, and has no permission to, has no precedence. */
 async function mayWrite({ client }: Dependencies, { key, account }: FieldClaim, ref: ObjectRef): Promise<boolean> {
   const identity = serviceAccountIdentity(namespaceIn(key), account);
   try {
@@ -130,7 +131,7 @@ async function mayWrite({ client }: Dependencies, { key, account }: FieldClaim, 
   }
 }
 
-/** What the binding's own account needs at the target. */
+/** The access that the binding's own account needs to the target. */
 function accessOf({ deps, binding, identity }: SyncContext, target: Target, ref: ObjectRef): ObjectAccess<"may"> {
   const isMade = target.create !== undefined;
   return { client: deps.client, identity, ref, verbs: verbsFor(isMade, onReleaseOf(binding, target, isMade)) };

@@ -1,27 +1,27 @@
-/** What follows from a prepared target before it is written. Pure. */
+/** Derives facts from a prepared target before the write. Pure. */
 import type { JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { sizeOf } from "../transform/budget.ts";
 import type { PreparedTarget } from "./sync.ts";
 
-/** What a value takes beside its text, in characters. */
+/** The size of a value beyond its text, in characters. */
 const PER_VALUE = 16;
 
-/** Prepared now, or known from before, when nothing is to be written. */
+/** A target that is prepared for a write, or that needs none. */
 type Step = PreparedTarget | { record: object };
 
-/** Whether its write makes something the binding's that was not: status has to say so before. */
+/** Whether the write acquires ownership: the status must announce that before. */
 export function acquires(step: Step): boolean {
   if ("whole" in step) return step.isNew;
   return "decision" in step && step.decision.write && step.decision.acquires.length > 0;
 }
 
-/** The sources read by a SecretGrant of which its write copies values. */
+/** The sources behind a SecretGrant whose values the write copies. */
 export function grantedIn(step: Step): readonly string[] {
   const plan = "whole" in step ? step.wanted.plan : "desired" in step ? step.desired.plan : undefined;
   return plan?.granted ?? [];
 }
 
-/** How much memory it holds until it is written, in characters. */
+/** How much memory it needs until it is written, in characters. */
 export function sizeOfPrepared(prepared: Step): number {
   if ("whole" in prepared) return size(prepared.live) + size(prepared.whole.object);
   if (!("decision" in prepared)) return 0;

@@ -1,10 +1,12 @@
-/** Changes the record of a target in status: before it is written, and after. Pure. */
+/** Changes the record of a target in the status, before and after a write. Pure. */
 import type { TargetStatus } from "../api/binding.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { type Decision, type Desired, waitingIn } from "../apply/decide.ts";
 import type { Whole } from "../apply/manifest.ts";
 
-/** The record before the write, with the paths that it acquires, and those that an interrupted write may have acquired. */
+/**
+ * The record before the write, with the paths that it acquires, and those that an interrupted write may have acquired.
+ */
 export function intentRecord(
   record: TargetStatus,
   live: KubeObject,
@@ -16,7 +18,8 @@ export function intentRecord(
   const { message: _, ...begun } = same;
   const isAnnounced = decision.acquires.every((path) => same.pendingPaths?.includes(path));
   return {
-    // Other bindings go by the reason. A write that is tried again has failed by it so far, which keeps nobody from the path.
+    // Other bindings read the reason. A failed write that is retried keeps its reason, which does not block others from
+    // the path.
     ...(isAnnounced ? same : { ...begun, reason: "Pending" }),
     uid: live.metadata.uid,
     ...listed("pendingPaths", [...decision.acquires, ...unconfirmed(same, desired)]),
@@ -24,7 +27,7 @@ export function intentRecord(
   };
 }
 
-/** The record once everything is applied. */
+/** The record after everything is applied. */
 export function appliedRecord(
   record: TargetStatus,
   live: KubeObject,
@@ -35,13 +38,13 @@ export function appliedRecord(
   const written = [...desired.plan.fields, ...carried].map(({ path }) => String(path));
   const waiting = waitingIn(desired).map(String);
   const ours = [...written, ...paths.filter((path) => waiting.includes(path))];
-  // In the order in which they came: status changes with the paths that are ours, not with the order of the spec.
+  // In order of acquisition: the status changes with the owned paths, not with the order of the spec.
   const inOrder = [...paths.filter((path) => ours.includes(path)), ...ours];
   const open = unconfirmed(record, desired).filter((path) => !ours.includes(path));
   return { ...rest, uid: live.metadata.uid, paths: [...new Set(inOrder)], ...listed("pendingPaths", open) };
 }
 
-/** The record of an object that the binding makes, once everything is applied. */
+/** The record of an object that the binding creates, after everything is applied. */
 export function createdRecord(
   { pendingPaths: _a, parents: _p, ...record }: TargetStatus,
   { metadata }: KubeObject,
@@ -63,14 +66,14 @@ export function withoutPaths(record: TargetStatus, gone: ReadonlySet<string>): T
   };
 }
 
-/** The record of a target that waits for no other binding. Other bindings go by its reason, so the one for which it waited is gone. */
+/** The record of a target that waits for no other binding. Its old reason was for that binding, so it is reset. */
 export function withoutAwaited(record: TargetStatus): TargetStatus {
   if (record.awaitedPaths === undefined) return record;
   const { awaitedPaths: _a, message: _m, ...rest } = record;
   return { ...rest, reason: "Pending" };
 }
 
-/** The record of a target in which nothing is ours. */
+/** The record of a target in which the binding owns nothing. */
 export function withoutOwnership(record: TargetStatus): TargetStatus {
   const { uid: _u, paths: _p, pendingPaths: _a, parents: _r, created: _c, manifestDigest: _m, ...rest } = record;
   return rest;

@@ -1,4 +1,4 @@
-/** Matches the objects of a binding's targets with their records in status. Pure. */
+/** Matches the objects of a binding's targets with their records in the status. Pure. */
 import { isAfterRollout, recordId, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
 import { idOf, isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -6,7 +6,7 @@ import type { TargetOutcome } from "./outcome.ts";
 import { newRecord } from "./references.ts";
 import type { SelectedObject, SelectionResult, UnresolvedSelection } from "./select.ts";
 
-/** A target of the spec, and what status says of it. */
+/** A target of the spec with its record in the status. */
 export interface TargetWithRecord {
   target: Target;
   ref: ObjectRef | Problem;
@@ -14,13 +14,16 @@ export interface TargetWithRecord {
 }
 
 export interface Targets {
-  /** Those that are written at once. */
+  /** Targets that are written at once. */
   before: TargetWithRecord[];
-  /** Those that are written after the rollout. */
+  /** Targets that are written after the rollout. */
   after: TargetWithRecord[];
-  /** Records of objects of which it can't be told whether they are still meant, or that may not be written: they stay as they are. */
+  /**
+   * Records that stay unchanged: it is unknown whether the spec still means their objects, or the objects may not be
+   * written.
+   */
   kept: TargetOutcome[];
-  /** The records in status of all these. */
+  /** The records in the status of all these targets. */
   recorded: ReadonlySet<TargetStatus>;
 }
 
@@ -28,7 +31,7 @@ export function targetsOf(
   binding: SecretBinding,
   { objects, unresolved, closed }: Pick<SelectionResult, "objects" | "unresolved" | "closed">,
 ): Targets {
-  // Of two of one object, that goes first which holds something: the other one only says what is wrong.
+  // If two records are of one object, the one that owns something comes first: the other one only reports a problem.
   const records = (binding.status?.targets ?? []).toSorted((a, b) => Number(holds(b)) - Number(holds(a)));
   const recorded = new Set<TargetStatus>();
   const before = new Map<SelectedObject, TargetStatus>();
@@ -39,7 +42,8 @@ export function targetsOf(
   };
   const byId = new Map(records.toReversed().map((record) => [recordId(record), record]));
   for (const object of objects) if (!(object.ref instanceof Problem)) take(object, byId.get(idOf(object.ref)));
-  // What can't be told to be an object now, by a mistake or a failure, is what it was: else it would be released.
+  // A target that can't be resolved now, by a mistake or a failure, keeps its old record: otherwise it would be
+  // released.
   for (const object of objects) {
     if (!(object.ref instanceof Problem)) continue;
     const left = records.find((record) => !recorded.has(record) && isNamedBy(object.target, record, binding));
@@ -63,13 +67,13 @@ export function targetsOf(
 const holds = ({ uid, created, paths, pendingPaths }: TargetStatus): boolean =>
   (uid ?? created ?? paths ?? pendingPaths) !== undefined;
 
-/** Whether a record is of what a target names, as far as can be told without the cluster: of no namespace, of either scope. */
+/** Whether a target may name the object of a record, judged without the cluster: so for either scope of its kind. */
 function isNamedBy(target: Target, record: TargetStatus, { metadata }: SecretBinding): boolean {
   const where = [undefined, target.namespace ?? metadata.namespace];
   return isSameKind(target, record) && record.name === target.name && where.includes(record.namespace);
 }
 
-/** Whether a target of which it is not known which objects it is may mean that of a record. */
+/** Whether a target with unknown objects may mean the object of a record. */
 function isMeant({ target, namespace, name }: UnresolvedSelection, record: TargetStatus): boolean {
   const isThere = namespace === undefined || namespace === record.namespace;
   return isSameKind(target, record) && isThere && (name === undefined || name === record.name);

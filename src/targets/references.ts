@@ -1,4 +1,4 @@
-/** Resolves what a binding names: each object as the API server serves its kind, or why it can't be. */
+/** Resolves the references of a binding: each object with its kind as the API server serves it, or why that fails. */
 import {
   manifestOf,
   onReleaseOf,
@@ -24,11 +24,11 @@ export interface References {
   parsedSources: readonly ParsedSource[];
   /** By the name that fields and templates use. */
   sources: Map<string, ResolvedSource | Problem>;
-  /** In the order of the spec: one object, or what to look for. */
+  /** In the order of the spec: one object, or a selection. */
   targets: { target: Target; at: ObjectRef | Selection | Problem }[];
 }
 
-/** What references are resolved with. */
+/** The services and rules for resolving references. */
 interface ReferenceContext extends ResolveContext {
   discovery: Pick<Discovery, "byKind" | "byPlural">;
   installation: Pick<Installation, "scope" | "closedNamespace" | "refusal">;
@@ -43,7 +43,7 @@ export async function resolveReferences(binding: SecretBinding, context: Referen
   return { parsedSources, sources, targets: withoutTwins(targets) };
 }
 
-/** The object of a record in status; undefined if the cluster serves its kind no more, in whatever version. */
+/** The object of a record in the status; undefined if the cluster no longer serves its kind in any version. */
 export async function resolveRecorded(
   record: TargetStatus,
   discovery: Pick<Discovery, "byKind" | "byKindInGroup">,
@@ -53,7 +53,7 @@ export async function resolveRecorded(
   return resource && { resource, name, ...(namespace !== undefined && { namespace }) };
 }
 
-/** What `status.targets` says of a target before anything is known of it. */
+/** The first record of a target. */
 export function newRecord(binding: SecretBinding, target: Target, ref: ObjectRef | Problem): TargetStatus {
   const { namespace, name } = ref instanceof Problem ? target : ref;
   return {
@@ -78,7 +78,7 @@ async function resolveTarget(
   const resource = await discovery.byKind(target.apiVersion, target.kind);
   if (resource === undefined) throw kindNotFound(target.apiVersion, target.kind);
   if (!resource.namespaced && target.namespace !== undefined) {
-    const message = `the target ${target.kind} ${target.name ?? ""} belongs to the cluster; leave its namespace out`;
+    const message = `the target ${target.kind} ${target.name ?? ""} is cluster-scoped; remove its namespace`;
     throw new Problem("InvalidBinding", message);
   }
   const writes = { paths, manifest: manifestOf(target) };
@@ -96,7 +96,9 @@ async function resolveTarget(
 
 export const isSelection = (at: ObjectRef | Selection | Problem): at is Selection => "objects" in at;
 
-/** Two entries for one object, by different versions or with and without its namespace: the second is refused. */
+/**
+ * Refuses the second of two entries for one object, such as in different versions, or with and without its namespace.
+ */
 function withoutTwins(targets: References["targets"]): References["targets"] {
   const seen = new Set<string>();
   return targets.map(({ target, at }) => {

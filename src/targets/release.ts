@@ -1,4 +1,7 @@
-/** Releases what status records and the spec names no more. Nothing that was ever written is left without a way back. */
+/**
+ * Releases fields and objects that the status records and the spec no longer names. Every recorded write can be
+ * released.
+ */
 import {
   bindingKey,
   heldPaths,
@@ -32,12 +35,12 @@ import type { TargetOutcome } from "./outcome.ts";
 import { withoutOwnership, withoutPaths } from "./record-changes.ts";
 import { resolveRecorded } from "./references.ts";
 
-/** How long a deleted binding is held for targets that can't be released, whichever replicas led meanwhile. */
+/** How long a deleted binding waits for targets that can't be released, counted across changes of the leader. */
 const BEST_EFFORT_MS = 60_000;
-/** For how long a leader tries at least: the one before may have stopped long ago, and one failed request is no reason. */
+/** The minimum time for which a leader tries: the deletion may be long ago, and one failed request proves nothing. */
 const LEAST_EFFORT_MS = 5_000;
 
-/** Releases what status records and no target of the spec is. The outcomes are of those that could not be yet. */
+/** Releases recorded objects that are no targets of the spec any more. Returns the failures. */
 export async function releaseRemovedTargets(
   context: ReleaseContext,
   named: ReadonlySet<TargetStatus>,
@@ -45,7 +48,7 @@ export async function releaseRemovedTargets(
   const unnamed = (context.binding.status?.targets ?? []).filter((each) => !named.has(each));
   const outcomes = await mapConcurrent(unnamed, async (before) => {
     const { record, problem } = await releasePaths(context, before, before.onRelease ?? "Retain", new Set());
-    // Rights may end with the namespace, and then there is nothing left to release.
+    // If the namespace is deleted, its permissions may go first, and nothing is left to release.
     const isOver = problem === undefined || (await wentWithNamespace(context, before));
     return isOver ? [] : [{ record, problem }];
   });
@@ -53,8 +56,8 @@ export async function releaseRemovedTargets(
 }
 
 /**
- * Releases the records of a deleted binding. Returns those to try again: whatever failed, until a minute after the deletion.
- * `since` is when this process found out about it, in ms of the epoch.
+ * Releases the records of a deleted binding. Returns those to retry: all failures, until a minute after the deletion.
+ * `since` is when this process observed the deletion, in ms of the epoch.
  */
 export async function releaseDeletedBinding(
   deps: Dependencies,
@@ -67,21 +70,21 @@ export async function releaseDeletedBinding(
   const problem = left.at(-1)?.problem;
   if (problem === undefined) return [];
   if (!isTimeUp(deps, binding, since)) return left.map(({ record }) => record);
-  const note = `gave up after ${BEST_EFFORT_MS / 1000} s, values may be left: ${problem.message}`;
+  const note = `release abandoned after ${BEST_EFFORT_MS / 1000} s; values may remain in targets: ${problem.message}`;
   deps.events.record(binding, { type: "Warning", reason: "ReleaseAbandoned", action: "Release", note });
   deps.log.warn({ binding: bindingKey(binding), reason: "ReleaseAbandoned" }, note);
   return [];
 }
 
-/** Nothing tells when a binding was deleted that had no finalizer: its minute begins when it is found to be gone. */
+/** The deletion time of a binding without finalizer is unknown, so its minute begins when its absence is observed. */
 function isTimeUp({ serverTime }: Dependencies, { metadata }: SecretBinding, since: number): boolean {
   const tried = Date.now() - since;
   if (metadata.deletionTimestamp === undefined) return tried >= BEST_EFFORT_MS;
-  // By the clock that set it: ours may be minutes fast or slow.
+  // By the API server's clock, which set it: the local clock may be minutes off.
   return tried >= LEAST_EFFORT_MS && serverTime() - Date.parse(metadata.deletionTimestamp) >= BEST_EFFORT_MS;
 }
 
-/** The outcomes of what could not be released. */
+/** The outcomes of failed releases. */
 async function releaseRecords(
   deps: Dependencies,
   binding: SecretBinding,
@@ -89,7 +92,7 @@ async function releaseRecords(
 ): Promise<TargetOutcome[]> {
   const namespace = binding.metadata.namespace as string;
   const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
-  // With a namespace its accounts go too, which nobody meant as a word to Inlay.
+  // A deletion of a namespace also deletes its accounts, which is no decision against Inlay.
   const ending = await attempt(isTerminating(deps, namespace));
   const actor = actorOf(binding, deps.installation);
   const account =
@@ -113,7 +116,7 @@ async function releaseRecords(
   return outcomes.flat();
 }
 
-/** What the work returns, or why it failed: a bug of ours must not hold a binding, and its namespace, forever. */
+/** The result of the work, or why it failed. An unexpected error must not block a binding and its namespace forever. */
 async function attemptAny<T>(deps: Dependencies, binding: SecretBinding, work: () => Promise<T>): Promise<T | Problem> {
   try {
     return await attempt(work());
@@ -124,7 +127,7 @@ async function attemptAny<T>(deps: Dependencies, binding: SecretBinding, work: (
   }
 }
 
-/** The spec goes before the record: it may have been changed and not been acted upon since. */
+/** The spec overrides the record: it may have changed after the last reconcile. */
 export function releaseModeOf(binding: SecretBinding, record: TargetStatus): "Retain" | "Remove" {
   const ofKind = binding.spec.targets.filter((target) => isSameKind(target, record));
   const id = recordId(record);
@@ -135,13 +138,13 @@ export function releaseModeOf(binding: SecretBinding, record: TargetStatus): "Re
   return mode !== undefined && modes.size === 1 ? mode : (record.onRelease ?? "Retain");
 }
 
-/** A deleted account is not acted as, although the API server would let us. */
+/** A deleted account is not impersonated, although the API server would allow it. */
 async function accountProblem(deps: Dependencies, identity: Identity, account: ObjectRef) {
-  // Any other failure is reported by what is tried as the account.
+  // Requests as the account report all other failures.
   return (await attempt(getAsController(deps.client, account))) === undefined ? accountNotFound(identity) : undefined;
 }
 
-/** A target as records name it: of a namespaced kind, which its record tells, it is in the binding's unless it says. */
+/** A target in the form of a record. For a namespaced kind, the namespace defaults to the binding's. */
 function inNamespace({ apiVersion, kind, name, namespace }: Target, record: TargetStatus, binding: SecretBinding) {
   const own = record.namespace === undefined ? undefined : binding.metadata.namespace;
   const where = namespace ?? own;
@@ -149,8 +152,8 @@ function inNamespace({ apiVersion, kind, name, namespace }: Target, record: Targ
 }
 
 /**
- * Releases the paths of one record but those to keep. The record comes back as it is then. An object that the binding
- * made is released as a whole, and stays if any of its paths does.
+ * Releases the paths of one record except those in `keep`. Returns the record as it is then. An object that the binding
+ * created is released as a whole, and stays if it has a path to keep.
  */
 export async function releasePaths(
   context: ReleaseContext,
@@ -172,7 +175,7 @@ export async function releasePaths(
     const left = record.created ? withoutOwnership(record) : withoutPaths(record, new Set(paths));
     return { record: left, released: true };
   }
-  // Its CRD was deleted since the kind was discovered: the next try finds out, and that there is nothing to release.
+  // The CRD was deleted after discovery: the retry sees that nothing is left to release.
   if (problem.reason === "KindNotFound") context.deps.discovery.forget(record.apiVersion);
   return { record, released: false, problem };
 }
@@ -209,17 +212,19 @@ async function releaseMade(
   if (ending === "gone") return;
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const [reason, note]: [EventReason, string] =
-    ending === "deleted" ? ["Removed", `deleted ${where}`] : ["Retained", `left ${where} as it is, and gave it up`];
+    ending === "deleted"
+      ? ["Removed", `deleted ${where}`]
+      : ["Retained", `kept ${where}; this binding no longer owns it`];
   context.deps.events.record(context.binding, { type: "Normal", reason, action: "Release", note });
   context.deps.log.info({ binding: bindingKey(context.binding), target: where }, reason);
 }
 
-/** What says of an object that the binding made it. */
+/** The marks of an object that the binding created. */
 export function makerOf(binding: SecretBinding): Maker {
   return { uid: binding.metadata.uid, fieldManager: fieldManagerOf(binding) };
 }
 
-/** One event for each thing that became of values: gone, left by wish, left because they must. */
+/** One event for each outcome: removed, kept as requested, or kept because the removal is impossible. */
 function recordReleaseEvents(
   { deps, binding }: ReleaseContext,
   ref: ObjectRef,
@@ -232,48 +237,48 @@ function recordReleaseEvents(
     deps.events.record(binding, { type, reason, action: "Release", note });
     deps.log.info({ binding: bindingKey(binding), target: where, paths }, reason);
   };
-  const standing =
-    ": it stood there before, with a value that is not known, and the elements after it would shift; set it or remove it yourself";
-  const changed = ": others changed the list since, so what is there now may not be this binding's";
+  const existing =
+    ": the element existed before, its old value is unknown, and later elements would shift; set or remove it yourself";
+  const changed = ": others have changed the list, so another element may be there now; check it yourself";
   record("Normal", "Removed", removed, "removed", "");
-  record("Normal", "Retained", retained, "left", " as they are, and gave them up");
-  record("Warning", "ReleaseBlocked", blocked, "left", ": the object is not valid without");
-  record("Warning", "ReleaseBlocked", positional, "left", standing);
-  record("Warning", "ReleaseBlocked", shifted, "left", changed);
+  record("Normal", "Retained", retained, "kept", "; this binding no longer owns them");
+  record("Warning", "ReleaseBlocked", blocked, "kept", ": the object is not valid without them");
+  record("Warning", "ReleaseBlocked", positional, "kept", existing);
+  record("Warning", "ReleaseBlocked", shifted, "kept", changed);
 }
 
-/** Without what no binding can have written: whoever could edit a status would else steer a release there. */
+/** Drops what no binding can have written. Otherwise, a user who edits a status could direct a release at it. */
 function credible(record: TargetStatus): TargetStatus {
   if (!isWritableKind(parseApiVersion(record.apiVersion).group, record.kind)) return withoutOwnership(record);
   const forged = heldPaths(record).filter((path) => !isWritablePath(FieldPath.parse(path)));
   return forged.length === 0 ? record : withoutPaths(record, new Set(forged));
 }
 
-/** A target may be of thousands of objects. */
+/** Cached, because a target may select thousands of objects. */
 const knownPaths = new WeakMap<Target, ReadonlySet<string>>();
 
-/** The canonical paths of a target's fields; one that can't be parsed was never written. */
+/** The canonical paths of a target's fields. Paths that can't be parsed were never written. */
 export function pathsOf(target: Target): ReadonlySet<string> {
   const known = knownPaths.get(target) ?? new Set(parsePaths(target.fields.map(({ path }) => path)).map(String));
   knownPaths.set(target, known);
   return known;
 }
 
-/** The rights in a namespace that is being deleted may have gone before the object, or with it. */
+/** The permissions in a namespace that is being deleted may be gone before the object is. */
 async function wentWithNamespace({ deps }: ReleaseContext, record: TargetStatus): Promise<boolean> {
   const namespace = knownNamespace(record);
   return namespace !== undefined && (await attempt(isTerminating(deps, namespace))) === true;
 }
 
 /**
- * The namespace of an object that the binding has seen there. The controller says of no other whether it exists: an account
- * without permissions there would learn it.
+ * The namespace of an object that the binding has read there. For other namespaces, the controller must not reveal
+ * whether they exist to an account without permissions there.
  */
 const knownNamespace = ({ uid, namespace }: TargetStatus) => (uid === undefined ? undefined : namespace);
 
 /**
- * With its namespace, an object goes anyway, and the account and its rights may have gone before it. Of a namespace that
- * this installation is not for, it is not known.
+ * Whether the namespace is being deleted: then its objects go anyway, and the account and its permissions may go first.
+ * Unknown for a namespace outside of the installation's scope.
  */
 async function isTerminating({ client, installation }: Dependencies, namespace: string): Promise<boolean> {
   const { scope = namespace } = installation;

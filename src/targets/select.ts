@@ -1,6 +1,6 @@
 /**
- * Selects the objects that are a binding's targets, as the watches show them now, and says what to watch for that. Where that can't be
- * known, nothing is released for it.
+ * Selects the objects of a binding's targets from the watches, and lists what to watch. If a selection can't be
+ * resolved, nothing is released for it.
  */
 import { namespaceIn, selects, type Target } from "../api/binding.ts";
 import { whereOf } from "../api/installation.ts";
@@ -16,15 +16,15 @@ import { type Identity, wideIn } from "../kube/identity.ts";
 import { isSelection, type References } from "./references.ts";
 import type { Selection, SelectionCriteria } from "./selection.ts";
 
-/** One object of a target, or why it is not known which. */
+/** One object of a target, or why it is unknown. */
 export interface SelectedObject {
   target: Target;
   ref: ObjectRef | Problem;
-  /** It was not named alone. */
+  /** Whether a selector selected it. */
   selected: boolean;
 }
 
-/** A part of a target of which it can't be told which objects it is: all, those of one namespace, or the one of a name. */
+/** A part of a target whose objects are unknown: all of them, those of one namespace, or the object of one name. */
 export interface UnresolvedSelection {
   target: Target;
   namespace?: string;
@@ -35,31 +35,33 @@ export interface UnresolvedSelection {
 export interface SelectionResult {
   objects: SelectedObject[];
   unresolved: UnresolvedSelection[];
-  /** What selectors match and the installation lets nobody write: it was not meant, but what stands there is on record. */
+  /**
+   * Matching objects that the installation does not allow to be written. They are no targets, but their records stay.
+   */
   closed: UnresolvedSelection[];
-  /** What there is to know although all is well. */
+  /** Information for users although there is no problem. */
   notes: string[];
-  /** Objects that are looked for by themselves, and collections. */
+  /** Single objects and collections to watch. */
   dependencies: Subscription[];
   /** The versions of objects that a collection showed. */
   versions: Map<ObjectRef, Version>;
 }
 
-/** The record of all has to fit into the binding's status, which the API server stores within 1.5 MB. */
+/** The records of all objects must fit into the binding's status. The API server stores at most 1.5 MB. */
 const MAX_OBJECTS = 5_000;
 const MAX_CHARACTERS = 1_000_000;
-/** Patterns of names in one binding: each is held against each object that comes, whatever it is called. */
+/** Name patterns in one binding: each is compared with each object. */
 const MAX_PATTERNS = 128;
-/** Of comparing all names with all patterns, in characters: some hundredths of a second. */
+/** The limit for comparing names with patterns, in characters: some hundredths of a second. */
 const MAX_EFFORT = 2_000_000;
-/** As long as what an object's uid takes there, and what stands around it. */
+/** The size of an object's uid and separators in the status. */
 const UID_AND_MARKS = 41;
 
-/** What the selections of one binding share. */
+/** The state that the selections of one binding share. */
 interface Search {
   identity: Identity;
   found: SelectionResult;
-  /** The members of a collection, which is watched from now on. None if it can't be watched: what it selects is unresolved. */
+  /** The members of a collection, and watches it. If it can't be watched: none, and the selection is unresolved. */
   membersOf(target: Target, collection: CollectionSubscription, verbs: readonly string[]): readonly ListedObject[];
 }
 
@@ -93,13 +95,13 @@ export function selectTargets(
   };
   const taken = new Set<string>();
   let [count, size, patterns] = [0, 0, 0];
-  /** Of these it is known which objects they are, and others need not wait for that. */
+  /** Too large selections. Other targets need not wait for these. */
   const tooMuch: UnresolvedSelection[] = [];
   const refuse = (target: Target, message: string) =>
     tooMuch.push({ target, problem: new Problem("InvalidBinding", message, "OnChange") });
   const members = new Map<number, SelectedObject[]>();
   const inOrder = [...references.targets.entries()];
-  // Who names an object goes before who selects it.
+  // Targets that name an object come before those that select it.
   for (const [position, { target, at }] of inOrder.sort(([, a], [, b]) => rank(a.target) - rank(b.target))) {
     const where = `spec.targets[${position}]`;
     if (at instanceof Problem && selects(target)) {
@@ -116,17 +118,17 @@ export function selectTargets(
     const before = found.closed.length;
     patterns += patternsIn(target);
     if (patterns > MAX_PATTERNS) {
-      const message = `the targets have more than ${MAX_PATTERNS} names with * or ? together; select by labels, or split the binding into several`;
+      const message = `the targets have more than ${MAX_PATTERNS} names with * or ? together; select by labels, or split the binding`;
       refuse(target, message);
       continue;
     }
     const refs = selected(search, target, at);
     if (effort.left < 0) {
-      const message = `the names of ${where} take too long to compare with all objects that there are; write simpler ones, or select by labels`;
+      const message = `comparing the names of ${where} with all objects takes too long; write simpler names, or select by labels`;
       refuse(target, message);
       continue;
     }
-    // What may be of one that goes before stays as it is until that is known: another would undo what it wrote.
+    // Objects that may belong to an earlier, unresolved target stay unchanged: a later one would revert its values.
     const own = refs.filter(
       (ref) => !taken.has(idOf(ref)) && !found.unresolved.some((each) => isBefore(each, target, ref)),
     );
@@ -135,7 +137,7 @@ export function selectTargets(
     const characters = own.map(({ namespace = "", name }) => namespace.length + name.length + UID_AND_MARKS);
     const totalSize = characters.reduce((sum, each) => sum + each, size);
     if (total > MAX_OBJECTS || totalSize > MAX_CHARACTERS) {
-      const message = `with ${where} the binding selects ${total} objects, and its status has room for ${MAX_OBJECTS}, or less if their names are long; split it into several bindings`;
+      const message = `with ${where} the binding selects ${total} objects, but its status has room for ${MAX_OBJECTS}, or fewer if their names are long; split the binding`;
       refuse(target, message);
       continue;
     }
@@ -151,13 +153,13 @@ export function selectTargets(
 
 const rank = (target: Target) => (!selects(target) ? 0 : target.name !== undefined ? 1 : 2);
 
-/** What a target names that can't be resolved now: of either scope. */
+/** The possible ids of a named target that can't be resolved now, for either scope of its kind. */
 function namedBy({ apiVersion, kind, namespace, name = "" }: Target, own: string): string[] {
   const ofKind = { group: parseApiVersion(apiVersion).group, kind };
   return [undefined, namespace ?? own].map((where) => objectId(ofKind, where, name));
 }
 
-/** Whether an object of a target may be that of another one, of which it is not known which objects it is. */
+/** Whether an object of a target may also belong to an unresolved target. */
 function isBefore({ target, namespace }: UnresolvedSelection, other: Target, ref: ObjectRef): boolean {
   return target !== other && isSameKind(target, other) && (namespace === undefined || namespace === ref.namespace);
 }
@@ -166,25 +168,25 @@ const patternsIn = ({ selector, namespaceSelector }: Target) =>
   [selector, namespaceSelector].flatMap((each) => [...(each?.names ?? []), ...(each?.exceptNames ?? [])]).filter(isGlob)
     .length;
 
-/** So many names are said, and of the others how many they are. */
+/** The limit of names in a note. */
 const MAX_NAMES = 3;
 
 function notesOn(where: string, all: number, own: number, closed: readonly UnresolvedSelection[]): string[] {
   const names = closed.flatMap(({ namespace, name }) => namespace ?? name ?? []);
   const said = firstOf(names, MAX_NAMES);
-  const apart =
-    closed.length === 0 ? [] : [`${where} leaves out ${said}, where the installation lets it write nothing`];
+  const apart = closed.length === 0 ? [] : [`${where} excludes ${said}, where the installation allows no writes`];
   if (all === 0) return closed.length === 0 ? [`no object matches ${where}`] : apart;
-  const others = own === all ? [] : [`${all - own} objects that ${where} matches are left to others of spec.targets`];
+  const others =
+    own === all ? [] : [`${all - own} objects that ${where} matches belong to other entries of spec.targets`];
   return [...others, ...apart];
 }
 
-/** The objects of one target, in the order of namespace and name. */
+/** The objects of one target, sorted by namespace and name. */
 function selected(search: Search, target: Target, selection: Selection): ObjectRef[] {
   const { identity, found } = search;
   const { resource, objects, namespaces } = selection;
   const wide = target.namespaceSelector !== undefined;
-  /** Whether all of a namespace may be written, or one object of the cluster. What may not is not even watched. */
+  /** Whether a namespace, or one cluster-scoped object, may be written. Others are not even watched. */
   const isOpen = (place: { namespace: string } | { name: string }) => {
     const where = "name" in place ? whereOf(resource, undefined, place.name) : place.namespace;
     const problem = selection.refusedIn(where);

@@ -1,4 +1,7 @@
-/** What a target with selectors selects: the kind, label selectors in the API server's syntax, names, namespaces. Pure. */
+/**
+ * Defines the selection of a target with selectors: kind, label selectors in the API server's syntax, names,
+ * namespaces. Pure.
+ */
 import type { Target } from "../api/binding.ts";
 import type { Where } from "../api/installation.ts";
 import { isGlob, nameMatcher } from "../apimachinery/glob.ts";
@@ -6,7 +9,7 @@ import { selectorText } from "../apimachinery/label-selector.ts";
 import type { Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 
-/** Names are globs; `names` is undefined for any. */
+/** Names are globs. `names` is undefined for any name. */
 export interface SelectionCriteria {
   names: readonly string[] | undefined;
   exceptNames?: readonly string[] | undefined;
@@ -15,21 +18,21 @@ export interface SelectionCriteria {
 
 export interface Selection {
   resource: Resource;
-  /** One object of that name in each of the namespaces, or all that match. */
+  /** One object of that name in each namespace, or all that match. */
   objects: string | SelectionCriteria;
-  /** Those that are listed (the one of a kind of the cluster is undefined), or all that match. */
+  /** Listed namespaces (undefined for a cluster-scoped kind), or all that match. */
   namespaces: readonly (string | undefined)[] | SelectionCriteria;
-  /** Why the installation lets nothing of it be written there. */
+  /** Why the installation allows no writes there. */
   refusedIn(where: Where): Problem | undefined;
 }
 
 type Selector = NonNullable<Target["selector"]>;
 
-/** Throws Problem("InvalidBinding") when namespaces are selected for a kind that has none. */
+/** Throws Problem("InvalidBinding") if namespaces are selected for a cluster-scoped kind. */
 export function selectionOf(target: Target, resource: Resource, own: string): Omit<Selection, "refusedIn"> {
   const { namespaceSelector } = target;
   if (!resource.namespaced && namespaceSelector !== undefined) {
-    const message = `${target.kind} belongs to the cluster and is in no namespace; leave namespaceSelector out`;
+    const message = `${target.kind} is cluster-scoped; remove namespaceSelector`;
     throw new Problem("InvalidBinding", message);
   }
   const objects = target.name ?? choiceOf(target.selector);
@@ -39,7 +42,7 @@ export function selectionOf(target: Target, resource: Resource, own: string): Om
   return { resource, objects, namespaces: listedIn(namespaces) ?? namespaces };
 }
 
-/** What is selected by names alone, without a wildcard: nothing has to be listed for it. */
+/** The names of a selection without wildcards and labels. It needs no list of namespaces. */
 function listedIn({ names, exceptNames, labels }: SelectionCriteria): string[] | undefined {
   if (labels !== "" || names === undefined || names.some(isGlob)) return undefined;
   return [...new Set(names)].filter((name) => nameMatcher(undefined, exceptNames)(name));

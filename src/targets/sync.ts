@@ -1,4 +1,4 @@
-/** Syncs one target of a binding: decides what to write from its fields and the sources as they were read, then writes. */
+/** Syncs one target of a binding: decides what to write, from its fields and sources, and writes it. */
 import {
   type Field,
   manifestOf,
@@ -41,7 +41,7 @@ import { appliedRecord, intentRecord, withoutAwaited } from "./record-changes.ts
 import type { TargetWithRecord } from "./records.ts";
 import { pathsOf, releasePaths } from "./release.ts";
 
-/** `record` is what status says of the target if the controller dies before it is synced. */
+/** `record` is the status of the target if the controller stops before the sync. */
 export type PreparedTarget =
   | Ready
   | PreparedObject
@@ -57,8 +57,8 @@ interface Ready {
 }
 
 /**
- * Finds out what is to be written, and releases what the target's fields name no more. `blocked` says why nothing can be
- * done there; what is wrong with the binding itself goes first, and then nothing is taken out for it either.
+ * Decides what to write, and releases what the target's fields no longer name. `blocked` says why the target can't be
+ * written. Mistakes in the binding itself are reported first, and then nothing is released.
  */
 export async function prepareTarget(
   context: WriteContext,
@@ -83,7 +83,7 @@ export async function prepareTarget(
   return decided instanceof Problem ? { record, problem: decided } : decided;
 }
 
-/** What to write, from the target as it is once nothing is left of what its fields name no more. Throws Problem. */
+/** The decision for the target after the release of fields that it no longer names. Throws Problem. */
 async function decideTarget(
   context: SyncContext,
   target: Target,
@@ -98,7 +98,7 @@ async function decideTarget(
   return decideOn(context, ref, desired, record, released ? undefined : live);
 }
 
-/** What to write to a target as it was read, or as it is now. Throws Problem. */
+/** The decision for a target as it was read, or for the current one. Throws Problem. */
 async function decideOn(
   { deps, identity }: SyncContext,
   ref: ObjectRef,
@@ -115,12 +115,12 @@ export interface Examined {
   ref: ObjectRef;
   plan: Plan;
   shape: TargetShape;
-  /** Undefined for one that the binding creates, which may not exist, and for one with `lastApplied`. */
+  /** Undefined for an object that the binding creates, which may not exist, and for one with `lastApplied`. */
   live: KubeObject | undefined;
   lastApplied: LastApplied | undefined;
 }
 
-/** The plan of a target, checked against its schema, and the target as it is. Throws Problem. */
+/** Plans a target, checks the plan against the schema, and reads the target. Throws Problem. */
 export async function examine(
   context: WriteContext,
   target: Target,
@@ -136,7 +136,7 @@ export async function examine(
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;
   const written = await deps.schemas.of(ref.resource);
-  // What a value has to be is for the version to say that the binding names, in whichever it is written.
+  // Values must match the version that the binding names, even if another one is written.
   const { version } = parseApiVersion(target.apiVersion);
   const schema = version === ref.resource.version ? written : await deps.schemas.of({ ...ref.resource, version });
   const read = () => attempt(readTarget(deps.client, identity, ref, seenVersion(ref)));
@@ -151,7 +151,7 @@ export async function examine(
   const make = () => planTarget(due, sources, schemaAt);
   const made = kept ? await planning.alone(make) : await planning.plan(target, make);
   const plan: Plan = { ...made, ...(kept && { kept }), ...(readable && { readable }) };
-  // Sources of different states remove nothing either.
+  // If the sources don't belong together, nothing is removed either.
   if (isDue(plan) && sourceMismatch?.reason === "SourceAnnotationMismatch") throw sourceMismatch;
   const lastApplied = target.create || once ? undefined : context.lastApplied(target, ref);
   const live = target.create || lastApplied ? undefined : (once ?? (await read()));
@@ -164,7 +164,7 @@ export async function examine(
   return { ref, plan, shape: shapeOf(written), live, lastApplied };
 }
 
-/** The fields that this very object holds by record. */
+/** The fields that the binding owns in this very object, by the record. */
 function writtenOnce(target: Target, record: TargetStatus, live: KubeObject): FieldPath[] {
   const named = pathsOf(target);
   return recordedPaths(record, live).flatMap((path) => (named.has(path) ? [FieldPath.parse(path)] : []));
@@ -175,7 +175,9 @@ function isDue({ fields, leftOut }: Plan): boolean {
   return fields.length + leftOut.length > 0;
 }
 
-/** Releases what the target's fields name no more, and removes those whose value is missing where the binding says so. */
+/**
+ * Releases what the target's fields no longer name, and removes fields whose value is missing if onMissing is Remove.
+ */
 async function releaseDropped(context: SyncContext, before: TargetStatus, target: Target, found: Examined | Problem) {
   const named = pathsOf(target);
   const kept = await releasePaths(context, before, onReleaseOf(context.binding, target), named);
@@ -188,17 +190,17 @@ async function releaseDropped(context: SyncContext, before: TargetStatus, target
   return { ...removed, released: kept.released || removed.released };
 }
 
-/** Whether the binding says something that can't be intended: a broken edit does not remove what was written before. */
+/** Whether the problem is a mistake in the binding: a broken edit must not remove earlier values. */
 function isMistake({ retryPolicy, reason }: Problem): boolean {
   return retryPolicy === "Terminal" || reason === "UnknownField" || reason === "TypeMismatch";
 }
 
 const CONTENTION =
-  "changing what this binding writes; it is put back more and more rarely. Let one of the two go: take the field out of what the other applies, or out of this binding";
-/** How often a write is decided within one reconcile because others wrote the target at the same time. */
+  "changing the fields of this binding, so Inlay corrects them less and less often. Remove the fields from what the other manager applies, or from this binding";
+/** How often a decision is repeated within one sync because others write the target. */
 const MAX_TRIES = 5;
 
-/** Writes what was prepared, unless the target has it already or others keep changing it back. */
+/** Writes a prepared target, unless nothing differs or contention forbids it now. */
 export async function syncTarget(context: SyncContext, prepared: PreparedTarget): Promise<TargetOutcome> {
   let next = prepared;
   for (let tries = 1; ; tries++) {
@@ -239,7 +241,7 @@ function fieldWrite({ deps, identity }: SyncContext, { ref, live, desired, decis
   };
 }
 
-/** The same with the target as it is now. What status says of it before the write has to be as true of that. */
+/** Decides again for the current target. The record that the status already has must stay true. */
 async function decideAgain(context: SyncContext, { record, ref, desired }: Ready): Promise<PreparedTarget> {
   const again = await attempt(decideOn(context, ref, desired, record));
   if (again instanceof Problem) return { record, problem: again };
@@ -247,7 +249,7 @@ async function decideAgain(context: SyncContext, { record, ref, desired }: Ready
 }
 
 const changesTooFast = (what: string) =>
-  new Problem("Unavailable", `the ${what} changes faster than it can be written; it is tried again`);
+  new Problem("Unavailable", `the ${what} changes faster than it can be written; Inlay retries`);
 
 function appliedVersion(ref: ObjectRef, { metadata }: KubeObject, desired: Desired) {
   const { uid, resourceVersion, generation } = metadata;

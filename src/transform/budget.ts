@@ -1,20 +1,23 @@
-/** Limits what making the values of one target may cost, so that no binding's templates or Secrets keep the others waiting. */
+/**
+ * Limits the cost of computing the values of one target, so that no binding's templates or Secrets delay other
+ * bindings.
+ */
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { Problem, type Reason } from "../apimachinery/problem.ts";
 import { newFilterEffort } from "./key-filter.ts";
 
 const MAX_STEPS = 10_000;
-/** Of all that is taken apart and put together on the way, in characters. */
+/** For all texts that are parsed or built on the way, in characters. */
 const MAX_WORK = 8 * 1024 * 1024;
-/** Of one template. */
+/** For one template. */
 const MAX_OUTPUT_BYTES = 1024 * 1024;
-/** Of all values: the API server reads no longer requests. */
+/** For all values together: the API server accepts no longer requests. */
 const MAX_VALUES = 3 * 1024 * 1024;
-/** What an element of a list costs beside its text. */
+/** The cost of a list element beyond its text. */
 const PER_ELEMENT = 64;
 
 export class Budget {
-  /** Of choosing keys by regular expressions. */
+  /** The effort for choosing keys by regular expressions. */
   readonly filters = newFilterEffort();
   #steps = 0;
   #work = 0;
@@ -22,39 +25,50 @@ export class Budget {
   #values = 0;
   readonly #known = new WeakSet<object>();
 
-  /** A template begins to be rendered. */
+  /** Called when the rendering of a template begins. */
   begin(): void {
     this.#output = 0;
   }
 
   step(): void {
     this.#steps += 1;
-    assertAtMost(MAX_STEPS, this.#steps, "InvalidTemplate", "the target's templates have too many parts");
+    assertAtMost(
+      MAX_STEPS,
+      this.#steps,
+      "InvalidTemplate",
+      "the target's templates have too many parts; make them shorter",
+    );
   }
 
-  /** So many characters are about to be read or made, as so many parts. */
+  /** Called before so many characters are read or written, in so many parts. */
   work(characters: number, elements = 0): void {
     this.#work += characters + elements * PER_ELEMENT;
-    const message = "the target's templates and documents would take work on more than 8 MiB of text";
+    const message = "the target's templates and documents process more than 8 MiB of text; make them smaller";
     assertAtMost(MAX_WORK, this.#work, "InvalidTemplate", message);
   }
 
-  /** The same for what is done once, however many fields need it. */
+  /** Charges work that is done once for several fields. */
   workOnce(what: object, cost: () => number): void {
     if (this.#known.has(what)) return;
     this.#known.add(what);
     this.work(cost());
   }
 
-  /** Text is about to become part of a template's result. */
+  /** Called before text becomes part of a template's result. */
   output(text: string): void {
     this.#output += Buffer.byteLength(text);
-    assertAtMost(MAX_OUTPUT_BYTES, this.#output, "InvalidTemplate", "the template's text would be over 1 MiB");
+    assertAtMost(
+      MAX_OUTPUT_BYTES,
+      this.#output,
+      "InvalidTemplate",
+      "the template's result has more than 1 MiB; make it shorter",
+    );
   }
 
   value(value: JsonValue): void {
     this.#values += typeof value === "string" ? value.length : sizeOf(value).characters;
-    const message = "the values of the target are over 3 MiB together, more than the API server takes";
+    const message =
+      "the values of the target have more than 3 MiB together, and the API server accepts no more; write fewer values";
     assertAtMost(MAX_VALUES, this.#values, "InvalidValue", message);
   }
 }

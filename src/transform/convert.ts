@@ -1,4 +1,4 @@
-/** Converts what a source or template gave to the type that the binding asks for, or that the target's schema takes. */
+/** Converts a value of a source or template to the type that the binding sets, or that the target's schema needs. */
 import type { Field } from "../api/binding.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { integerOf, isInt64, parseJson } from "../apimachinery/json.ts";
@@ -17,8 +17,8 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const isInt64Text = (text: string) => INTEGER.test(text) && isInt64(BigInt(text));
 
 /**
- * Bytes are those of a key; without `as` they are text, and everything else is what it is. Throws Problem("InvalidValue")
- * and Problem("NotUtf8"), which call the value by `subject` and quote nothing of it.
+ * Converts bytes of a key, or any JSON value. Without `as`, bytes become text, and other values stay. Throws
+ * Problem("InvalidValue") and Problem("NotUtf8"), which name the value by `subject` and quote nothing of it.
  */
 export function convert(value: Uint8Array | JsonValue, as: As | undefined, subject: string): JsonValue {
   if (as === "bytes") return toBase64(value, subject);
@@ -42,12 +42,12 @@ export function convert(value: Uint8Array | JsonValue, as: As | undefined, subje
 
 const rules: Record<As, string> = {
   string: "a text, a number, or true or false",
-  integer: "a whole number of 64 bits, such as 5432 or -7; spaces and line breaks count",
-  number: "a number as JSON writes it, such as 0.5 or -2e9, that a double can hold; spaces and line breaks count",
-  boolean: "true or false, in small letters; spaces and line breaks count",
+  integer: "a whole number of 64 bits, such as 5432 or -7, without spaces and line breaks",
+  number: "a number in JSON's notation, such as 0.5 or -2e9, that fits into a double, without spaces and line breaks",
+  boolean: "true or false, in lower case, without spaces and line breaks",
   bytes: "bytes or a text",
-  json: "JSON, and not null",
-  yaml: "YAML, and not null or empty",
+  json: "JSON other than null",
+  yaml: "YAML other than null or an empty document",
 };
 
 function expect(isRight: boolean, value: JsonValue, as: As, subject: string): JsonValue {
@@ -70,15 +70,15 @@ function integer(text: string, subject: string): JsonValue {
   return integerOf(BigInt(text));
 }
 
-/** A whole number of 64 bits stays exact here too. */
+/** A whole number of 64 bits stays exact. */
 function number(text: string, subject: string): JsonValue {
   if (isInt64Text(text)) return integerOf(BigInt(text));
   expect(NUMBER.test(text) && Number.isFinite(Number(text)), text, "number", subject);
-  // Written as the API server will write it, which may be a long integer.
+  // Printed and parsed again, because the API server may print it as a long integer.
   return parseJson(String(Number(text)));
 }
 
-/** A document that says something. Throws Problem("InvalidValue"). */
+/** A document other than null. Throws Problem("InvalidValue"). */
 export function notNull(parsed: JsonValue, as: Language, subject: string): JsonValue {
   return expect(parsed !== null, parsed, as, subject);
 }
@@ -88,12 +88,13 @@ const isNumber = (value: JsonValue) => typeof value === "number" || typeof value
 const isInteger = (value: JsonValue) =>
   typeof value === "bigint" ? isInt64(value) : typeof value === "number" && Number.isSafeInteger(value);
 
-/** What the target's schema has at a path, or at a key below it; undefined where it has nothing to say. */
+/** The target's schema at a path, or at a key below it; undefined if it has none there. */
 export type SchemaAt = (path: FieldPath, key?: string) => OpenApiSchema | undefined;
 
 /**
- * For a text, the type that the place takes; for a number or boolean, text where the place takes no other. Undefined where
- * the value is right as it is, or can't be made right: the check against the schema says of the latter what to write.
+ * The type for a value without `as`: the type of the field for a text, and text for a number or boolean in a field that
+ * only accepts text. Undefined if the value is right or can't be converted. The check against the schema explains the
+ * latter.
  */
 export function inferAs(schema: OpenApiSchema | undefined, value: Uint8Array | JsonValue): As | undefined {
   if (schema === undefined) return undefined;
@@ -104,7 +105,7 @@ export function inferAs(schema: OpenApiSchema | undefined, value: Uint8Array | J
     const isMisfit = value !== null && typeof value !== "object" && takesText && !fits(schema, value);
     return isMisfit ? (isBytes ? "bytes" : "string") : undefined;
   }
-  // Bytes that are no text match nothing here, and are refused where they become one.
+  // Bytes that are not text match nothing here. The conversion to text refuses them.
   const text = () => (typeof value === "string" ? value : Buffer.from(value).toString());
   if (isIntOrString(schema)) return isInt64Text(text()) ? "integer" : undefined;
   if (isBytes) return "bytes";

@@ -1,6 +1,6 @@
 /**
- * Parses JSON and YAML, with every int64 exact. The text is somebody's Secret and may be anything: a Problem quotes nothing of
- * it, and the result is bounded in size and depth.
+ * Parses JSON and YAML with exact 64-bit integers. The text may come from a Secret and contain anything: a Problem
+ * quotes nothing of it, and the result is limited in size and depth.
  */
 import { type Document, isMap, isScalar, parseDocument, visit } from "yaml";
 import { integerOf, isInt64, MAX_VALUE_LEVELS, parseJson } from "../apimachinery/json.ts";
@@ -15,14 +15,16 @@ export type Language = "json" | "yaml";
 const MAX_VALUES = 100_000;
 const MAX_CHARACTERS = 2 * 1024 * 1024;
 const MAX_YAML_CHARACTERS = 128 * 1024;
-/** Lines, entries, brackets and marks. The parser takes a tenth of a second for so many, and nothing else runs meanwhile. */
+/**
+ * Lines, entries, brackets and marks. The parser takes a tenth of a second for this number, and blocks all other work.
+ */
 const MAX_YAML_PARTS = 25_000;
 const YAML_PART = /[\n,[\]{}&*!|>]|[-?:](?=\s)/g;
 const MAX_ALIASES = 100;
 
 const names = { json: "JSON", yaml: "YAML", either: "JSON or YAML" };
 
-/** Throws Problem("InvalidValue") that calls the text by `subject`. */
+/** Throws Problem("InvalidValue"), which names the text by `subject`. */
 export function parseText(text: string, language: Language | "either", subject: string): JsonValue {
   const parsed = language === "yaml" ? undefined : attempt(() => parseJson(text));
   if (parsed !== undefined) return bounded(parsed.value, subject);
@@ -39,9 +41,9 @@ export function parseText(text: string, language: Language | "either", subject: 
   throw new Problem("InvalidValue", `${subject} is not valid ${names[language]}`);
 }
 
-/** What parsing takes, in characters that are only copied. */
+/** The cost of parsing, in copied characters. */
 export function costOf(text: string): number {
-  // JSON is tried first; it begins so, or is short.
+  // JSON is tried first. A JSON text begins like this, or is short.
   if (/^\s*[[{"]/.test(text)) return text.length * 4;
   return text.length * 2 + Math.min(yamlParts(text), MAX_YAML_PARTS) * 320;
 }
@@ -50,7 +52,7 @@ function yamlParts(text: string): number {
   return text.length > MAX_YAML_CHARACTERS ? 0 : (text.match(YAML_PART)?.length ?? 0);
 }
 
-/** What goes wrong says what it read, so it is not looked at. */
+/** The error is dropped, because it quotes the text. */
 function attempt(parse: () => unknown): { value: unknown } | undefined {
   try {
     return { value: parse() };
@@ -59,7 +61,7 @@ function attempt(parse: () => unknown): { value: unknown } | undefined {
   }
 }
 
-/** One document in YAML 1.2's core schema: no tags but its own, no merge keys, every key a text and there once. */
+/** Parses one document in the core schema of YAML 1.2: no other tags, no merge keys; keys are unique texts. */
 function fromYaml(text: string): unknown {
   const document = parseDocument(text, {
     version: "1.2",
@@ -67,7 +69,7 @@ function fromYaml(text: string): unknown {
     resolveKnownTags: false,
     merge: false,
     stringKeys: true,
-    // The parser's own check takes time with the square of the number of keys.
+    // Replaced by assertUniqueKeys: the parser's check takes time with the square of the number of keys.
     uniqueKeys: false,
     intAsBigInt: true,
     prettyErrors: false,
@@ -88,28 +90,28 @@ function assertUniqueKeys(document: Document): void {
   });
 }
 
-/** A copy in the one form that values have here, with a limit to everything: an alias may stand for much. */
+/** Copies a parsed value, with limits on everything: a YAML alias may expand to a large value. */
 function bounded(parsed: unknown, subject: string): JsonValue {
   let [values, characters] = [0, 0];
   const wrong = (what: string) => new Problem("InvalidValue", `${subject} ${what}`);
   const text = (value: string): string => {
     characters += value.length;
-    if (characters > MAX_CHARACTERS) throw wrong("is too long once it is parsed");
-    if (!value.isWellFormed()) throw wrong("has half a character in it, written as \\ud800 to \\udfff");
+    if (characters > MAX_CHARACTERS) throw wrong("is too long after parsing");
+    if (!value.isWellFormed()) throw wrong("contains half a character, written as \\ud800 to \\udfff");
     return value;
   };
   const copy = (value: unknown, depth: number): JsonValue => {
     values += 1;
-    if (values > MAX_VALUES) throw wrong(`holds more than ${MAX_VALUES} values`);
-    if (depth > MAX_VALUE_LEVELS) throw wrong(`nests more than ${MAX_VALUE_LEVELS} deep`);
+    if (values > MAX_VALUES) throw wrong(`has more than ${MAX_VALUES} values`);
+    if (depth > MAX_VALUE_LEVELS) throw wrong(`is nested more than ${MAX_VALUE_LEVELS} levels deep`);
     if (typeof value === "string") return text(value);
     if (typeof value === "bigint") {
-      // Past 64 bits the API server keeps a double.
+      // The API server stores a larger integer as a double.
       const isExact = isInt64(value) || String(Number(value)) === String(value);
-      if (!isExact) throw wrong("has an integer past 64 bits, which would lose its last digits");
+      if (!isExact) throw wrong("has an integer of more than 64 bits, which would lose its last digits");
       return integerOf(value);
     }
-    if (typeof value === "number" && !Number.isFinite(value)) throw wrong("has a number that JSON can't hold");
+    if (typeof value === "number" && !Number.isFinite(value)) throw wrong("has a number that JSON can't represent");
     if (typeof value !== "object" || value === null) return value as JsonValue;
     if (Array.isArray(value)) return value.map((each) => copy(each, depth + 1));
     return Object.fromEntries(Object.entries(value).map(([key, each]) => [text(key), copy(each, depth + 1)]));
@@ -120,7 +122,7 @@ function bounded(parsed: unknown, subject: string): JsonValue {
 type Documents = Partial<Record<Language | "either", SecretValue<JsonValue> | Problem>>;
 const parsedKeys = new WeakMap<SecretValue<Uint8Array>, Documents>();
 
-/** A key's JSON or YAML, parsed or refused once for all targets. Throws what `readText`, `parseText` and the budget throw. */
+/** The JSON or YAML of a key, parsed once for all targets. Throws what `readText`, `parseText` and the budget throw. */
 export function readDocument(
   source: DataSource,
   key: string,

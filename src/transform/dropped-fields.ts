@@ -1,6 +1,6 @@
 /**
- * Two versions of a kind come in; what the API server would drop from an object that goes through the one and has fields of the
- * other goes out, by the rules that it prunes by. Pure.
+ * Finds the fields of one version of a kind that the API server drops when the object passes through another version,
+ * by the rules of its pruning. Pure.
  */
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
@@ -11,16 +11,16 @@ export interface VersionSchema {
   resolve: ResolveRef;
 }
 
-/** Every version has them, and keeps them. */
+/** Every version keeps these. */
 const META = ["apiVersion", "kind", "metadata"];
-/** No schema is as deep that means anything by it. What is deeper counts as lacking, which costs reads and loses nothing. */
+/** Deeper schemas are rare. Fields below this depth count as missing, which costs reads but loses nothing. */
 const MAX_DEPTH = 100;
 
-/** Both keep null, as what is not declared does. */
+/** Keeps everything, including null. Like a field without a schema. */
 const KEEPS_ALL: OpenApiSchema = { "x-kubernetes-preserve-unknown-fields": true, nullable: true };
-/** Where nothing is declared: texts and numbers stay, and objects are emptied. */
+/** For undeclared fields: keeps texts and numbers, and empties objects. */
 const KEEPS_NO_KEY: OpenApiSchema = { type: "object", nullable: true };
-/** The metadata of a resource within another has these fields, whatever the schema says of it. */
+/** The metadata of an embedded resource has these fields, whatever its schema says. */
 const OBJECT_META: OpenApiSchema = {
   type: "object",
   nullable: true,
@@ -34,7 +34,10 @@ const OBJECT_META: OpenApiSchema = {
   ),
 };
 
-/** Whether objects can have a field in version `other` that `own` would drop. Fields of another type count too, and a null. */
+/**
+ * Whether objects in version `other` may have fields that `own` would drop. Fields of another type, and nulls, count
+ * too.
+ */
 export function lacksFields(own: VersionSchema, other: VersionSchema): boolean {
   const compared = new Map<OpenApiSchema, Set<OpenApiSchema>>();
   const lacks = (ours: OpenApiSchema, theirs: OpenApiSchema, depth: number): boolean => {
@@ -42,14 +45,14 @@ export function lacksFields(own: VersionSchema, other: VersionSchema): boolean {
     if (b.nullable && !a.nullable) return true;
     if (keepsUnknown(a) && !hasParts(a)) return false;
     if (depth > MAX_DEPTH) return true;
-    // A schema that refers to itself is compared once.
+    // Recursive schemas are compared once.
     const partners = compared.get(a) ?? new Set();
     if (partners.has(b)) return false;
     compared.set(a, partners.add(b));
     const isLacking = (found: OpenApiSchema | undefined, child: OpenApiSchema | undefined) =>
       child !== undefined && (found === undefined || lacks(found, child, depth + 1));
     if (a === KEEPS_NO_KEY ? keepsUnknown(b) : isOther(a, b)) return true;
-    // What only `own` declares counts too: it prunes within that, and the other may keep all there.
+    // Fields that only `own` declares count too: it prunes inside them, and the other version may not.
     return (
       [...new Set([...namesIn(a), ...namesIn(b)])].some(
         (key) => !(depth === 0 && META.includes(key)) && isLacking(fieldOf(a, key), fieldOf(b, key)),
@@ -62,8 +65,8 @@ export function lacksFields(own: VersionSchema, other: VersionSchema): boolean {
 }
 
 /**
- * The paths of an object, as version `other` shows it, that `own` would drop. Not those that have the default which `other` has
- * for them: it shows it again.
+ * The paths of an object, as version `other` shows it, that `own` would drop. Excludes fields with the default of
+ * `other`, which sets them again.
  */
 export function* droppedPaths(object: object, own: VersionSchema, other: VersionSchema): Generator<string> {
   yield* dropped(object as JsonObject, own.root, other.root, "");
@@ -89,7 +92,7 @@ export function* droppedPaths(object: object, own: VersionSchema, other: Version
     }
   }
 
-  /** A null becomes the default, or goes, where it is not declared to be allowed. */
+  /** The API server replaces a null by the default, or drops it, unless the field is nullable. */
   function* droppedAt(
     path: string,
     value: JsonValue,
@@ -114,7 +117,7 @@ export function* droppedPaths(object: object, own: VersionSchema, other: Version
     });
   }
 
-  /** As the API server fills in a default: with the defaults of what is in it. */
+  /** Fills in a default with the defaults of the fields inside it, as the API server does. */
   function withDefaults(value: JsonValue, schema: OpenApiSchema, depth = 0): JsonValue {
     if (depth > MAX_DEPTH) return value;
     const at = opened(schema, other);
@@ -131,7 +134,7 @@ export function* droppedPaths(object: object, own: VersionSchema, other: Version
   }
 }
 
-/** The path of a field; an object may have keys that no path of a binding can name. */
+/** The path of a field. An object may have keys that no path of a binding can name. */
 function below(path: string, key: string): string {
   if (!/^[\w-]+$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
   return path === "" ? key : `${path}.${key}`;
@@ -143,7 +146,7 @@ function opened(schema: OpenApiSchema, { resolve }: VersionSchema): OpenApiSchem
   return ref === undefined ? schema : (resolve(ref) ?? KEEPS_ALL);
 }
 
-/** One without a type takes anything, if it is not for a number or a text. */
+/** A schema without a type accepts any value, unless it describes a number, a text or fields. */
 function keepsUnknown(schema: OpenApiSchema): boolean {
   if (schema["x-kubernetes-preserve-unknown-fields"]) return true;
   return schema.type === undefined && !schema["x-kubernetes-int-or-string"] && !hasParts(schema);
@@ -153,19 +156,19 @@ const hasParts = (schema: OpenApiSchema) =>
   namesIn(schema).length > 0 ||
   [schema.properties, schema.additionalProperties, schema.items].some((part) => part !== undefined);
 
-/** Whether the one takes values of another type, or keys that the other does not. */
+/** Whether the schemas accept values of different types, or one accepts keys that the other does not. */
 function isOther(a: OpenApiSchema, b: OpenApiSchema): boolean {
   if (keepsUnknown(a)) return false;
   const isText = "x-kubernetes-int-or-string";
   return keepsUnknown(b) || a.type !== b.type || Boolean(a[isText]) !== Boolean(b[isText]);
 }
 
-/** The names of fields that a schema says something of. */
+/** The names of the fields in a schema. */
 function namesIn({ properties = {}, "x-kubernetes-embedded-resource": isResource }: OpenApiSchema): string[] {
   return [...Object.keys(properties), ...(isResource ? META : [])];
 }
 
-/** The schema of a field, or undefined if it is dropped. */
+/** The schema of a field; undefined if it is dropped. */
 function fieldOf(schema: OpenApiSchema, key: string): OpenApiSchema | undefined {
   const { properties = {} } = schema;
   if (schema["x-kubernetes-embedded-resource"] && META.includes(key))
@@ -173,7 +176,7 @@ function fieldOf(schema: OpenApiSchema, key: string): OpenApiSchema | undefined 
   return Object.hasOwn(properties, key) ? properties[key] : restOf(schema);
 }
 
-/** The schema of fields that have no name of their own there, or undefined if they are dropped. */
+/** The schema of fields that are not declared by name; undefined if they are dropped. */
 function restOf(schema: OpenApiSchema): OpenApiSchema | undefined {
   const { additionalProperties: rest } = schema;
   if (rest !== undefined && rest !== false) return rest === true ? KEEPS_NO_KEY : rest;

@@ -1,6 +1,7 @@
 /**
- * Checks the string formats that the API server checks in custom resources, and is never stricter (kube-openapi's strfmt). It
- * alone checks email, duration, isbn, creditcard, ssn, rgbcolor, bsonobjectid, k8s-short-name and k8s-long-name.
+ * Checks the string formats that the API server checks in custom resources, and is never stricter (kube-openapi's
+ * strfmt). Only the API server checks email, duration, isbn, creditcard, ssn, rgbcolor, bsonobjectid, k8s-short-name
+ * and k8s-long-name.
  */
 import { isIPv6 } from "node:net";
 
@@ -25,15 +26,15 @@ const formats = new Map<string, (text: string) => boolean>([
   ["uuid5", matches(uuid(`5${HEX}{3}`, `[89ab]${HEX}{3}`))],
 ]);
 
-/** True for a format that is not known here, too. */
+/** True for unknown formats too. */
 export function isOfFormat(format: string, text: string): boolean {
   return formats.get(format.replaceAll("-", ""))?.(text) ?? true;
 }
 
-/** Longer ones are left to the API server: to take leading zeros off takes time with the cube of the length. */
+/** Only the API server checks longer ones: removing leading zeros takes time with the cube of the length. */
 const MAX_IP_LENGTH = 128;
 
-/** Leading zeros pass, as they did before Go 1.17. */
+/** Accepts leading zeros, as Go did before 1.17. */
 function isIp(text: string): boolean {
   if (text.length > MAX_IP_LENGTH) return true;
   if (text.includes(":")) return !text.includes("%") && isIPv6(text.replace(/0*(\d+)(?=\.|$)/g, "$1"));
@@ -59,8 +60,8 @@ function isDateTime(text: string): boolean {
   return isDate(date) && hours !== "" && hours <= "23" && minutes <= "59" && seconds <= "59";
 }
 
-/** What Go's url.ParseRequestURI surely refuses: neither a path nor a scheme, or control characters. */
+/** Refuses what Go's url.ParseRequestURI certainly refuses: texts without path or scheme, and control characters. */
 function isUri(text: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: that they are refused is the point
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern refuses these characters
   return /^(?:\/|[a-z][a-z0-9+.-]*:)/i.test(text) && !/[\x00-\x1f\x7f]/.test(text);
 }

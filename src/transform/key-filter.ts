@@ -1,13 +1,13 @@
-/** Chooses among all keys of a source by the regular expressions of a field: `include` and `exclude`. Pure. */
+/** Filters the keys of a source by the regular expressions of a field: `include` and `exclude`. Pure. */
 import type { Field } from "../api/binding.ts";
 import type { Effort } from "../apimachinery/glob.ts";
 import { compilePattern, type Pattern } from "../apimachinery/pattern.ts";
 import { Problem } from "../apimachinery/problem.ts";
 
-/** What each key has to match, at least one of `include` and none of `exclude`. */
+/** A key must match at least one of `include` and none of `exclude`. */
 export type KeyFilter = Pick<NonNullable<Field["from"]>, "include" | "exclude">;
 
-/** In instructions times characters: some 25 ms, and 80 at worst. */
+/** In instructions times characters: about 25 ms, at most 80 ms. */
 const MAX_EFFORT = 2_000_000;
 
 export const newFilterEffort = (): Effort => ({ left: MAX_EFFORT });
@@ -15,12 +15,12 @@ export const newFilterEffort = (): Effort => ({ left: MAX_EFFORT });
 const WRONG = {
   Invalid: "is not a regular expression of RE2; see https://golang.org/s/re2syntax",
   TooLarge: "the regular expression is too large; write a shorter one, with smaller numbers in braces",
-  TooMany: "with it, the regular expressions are too large together; write fewer or shorter ones",
+  TooMany: "the regular expressions up to this one are too large together; write fewer or shorter ones",
 };
 
 /**
- * Whether a key passes. Throws Problem("InvalidBinding") for what is no pattern, at its place below `place`; and when a key is matched,
- * if no effort is left for it.
+ * Whether a key passes. Throws Problem("InvalidBinding") for an invalid pattern, with its position below `place`; the
+ * returned function throws it if too little effort is left.
  */
 export function keyFilter(filter: KeyFilter, place: string, effort: Effort): (key: string) => boolean {
   const { include, exclude } = filter;
@@ -33,7 +33,7 @@ export function keyFilter(filter: KeyFilter, place: string, effort: Effort): (ke
     patterns.some((pattern) => {
       const found = pattern.isFoundIn(key, effort);
       if (found !== undefined) return found;
-      const message = `${place}: include and exclude take too long to match with all keys of the source; write fewer or simpler regular expressions`;
+      const message = `${place}: matching include and exclude with all keys of the source takes too long; write fewer or simpler regular expressions`;
       throw new Problem("InvalidBinding", message, "OnChange");
     });
   return (key) => (include === undefined || isFound(included, key)) && !isFound(excluded, key);
@@ -41,7 +41,7 @@ export function keyFilter(filter: KeyFilter, place: string, effort: Effort): (ke
 
 function compiled(texts: readonly string[] = [], place: string, effort: Effort): Pattern[] {
   return texts.map((text, at) => {
-    // The cache of patterns holds them: bindings that held their own could take any memory.
+    // Only the cache keeps patterns: with patterns in each binding, memory would be unlimited.
     const pattern = compilePattern(text, effort) ?? "TooMany";
     if (typeof pattern === "string") throw new Problem("InvalidBinding", `${place}[${at}]: ${WRONG[pattern]}`);
     return pattern;

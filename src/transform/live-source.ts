@@ -4,30 +4,31 @@ import type { MissingPolicy, MissingValue } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 
 /**
- * A source as it was read, all of it at once. `data`: a Secret or ConfigMap, its keys with decoded bytes. `object`: any
- * other object. `absent`: there is no such object, or none that the binding may take values of. `description` names it in messages, such as `Secret registry/bucket`.
+ * A source as it was read, by one read. `data`: the keys of a Secret or ConfigMap with decoded bytes. `object`: any
+ * other object. `absent`: the object does not exist, or the binding may not read it. `description` names it in
+ * messages, such as `Secret registry/bucket`.
  */
 export type LiveSource = {
   readonly description: string;
-  /** Changes with all that is in it. */
+  /** Changes with any part of the content. */
   readonly version: string;
-  /** What becomes of the fields that need what is not in it. */
+  /** What happens to fields whose value is missing in it. */
   readonly policy: MissingPolicy;
 } & (
   | (Metadata & {
       readonly kind: "data";
       readonly isSecret: boolean;
-      /** The ServiceAccount whose token a Secret holds. */
+      /** The ServiceAccount whose token the Secret contains. */
       readonly tokenOf?: string;
       readonly data: ReadonlyMap<string, SecretValue<Uint8Array>>;
-      /** Each value is a list of versions, one in a line: those that pods have. */
+      /** Each value is a list of the versions that pods have, one in each line. */
       readonly isVersions?: true;
     })
   | (Metadata & { readonly kind: "object"; readonly object: SecretValue<JsonObject> })
   | {
       readonly kind: "absent";
       readonly problem: MissingValue;
-      /** It is a SecretProviderClass that no pod mounts at the moment. */
+      /** A SecretProviderClass that no pod mounts now. */
       readonly isUnmounted?: true;
     }
 );
@@ -35,11 +36,11 @@ export type LiveSource = {
 type Metadata = {
   readonly annotations: Texts;
   readonly labels: Texts;
-  /** Of an object of the cluster. */
+  /** Set for an object of the cluster. */
   readonly resourceVersion?: string;
-  /** The binding may read it by a SecretGrant alone. */
+  /** The binding may read it only because of a SecretGrant. */
   readonly isGranted?: true;
 };
 
-/** Sealed, since kubectl keeps whole objects in an annotation. */
+/** Sealed, because kubectl stores whole objects in an annotation. */
 type Texts = SecretValue<Readonly<Record<string, string>>>;

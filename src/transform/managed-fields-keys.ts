@@ -15,15 +15,17 @@ export function assertNotSpelledOut({ path, value, fromSecret }: PlannedField, s
   const list = above ?? listWithin(path, value.reveal(), schemaAt);
   if (list === undefined) return;
   const what = listType(list, schemaAt) === "set" ? "an element" : "a key of an element";
-  // The way to a list within the value is of keys of the Secret.
-  const where = path.startsWith(list) ? list : "a list within the value";
-  const message = `${path}: ${what} of ${where} would stand in metadata.managedFields in plain text, which everybody may read who reads the object, so no value of a Secret can be written there; take it from a ConfigMap, or write a field that is no ${what.split(" ")[1]}`;
+  // The path to a list within the value may contain keys of the Secret.
+  const where = path.startsWith(list) ? list : "a list in the value";
+  const message = `${path}: the API server copies ${what} of ${where} into metadata.managedFields in plain text, which all readers of the object can see, so a binding can't write a value of a Secret there; take the value from a ConfigMap, or write another field`;
   throw new Problem("InvalidPath", message);
 }
 
 const listType = (path: FieldPath, schemaAt: SchemaAt) => schemaAt(path)?.["x-kubernetes-list-type"] ?? "atomic";
 
-/** The list on the way to which the path belongs; `none` within a list that is one value: nothing of it is spelled out. */
+/**
+ * The list to which the path belongs. `none` if it is in a list that is one value: managedFields contain nothing of it.
+ */
 function listAbove(path: FieldPath, schemaAt: SchemaAt): FieldPath | "none" | undefined {
   for (const [n, segment] of path.segments.entries()) {
     if (segment.kind === "key") continue;
@@ -32,7 +34,7 @@ function listAbove(path: FieldPath, schemaAt: SchemaAt): FieldPath | "none" | un
     if (type !== "map") return type === "set" ? list : "none";
     const [next, ...more] = path.segments.slice(n + 1);
     const keys = schemaAt(list)?.["x-kubernetes-list-map-keys"] ?? [];
-    // An element that is named by its place takes its keys from the value.
+    // The value also contains the keys of an element that the path names by index.
     const isKey = next === undefined ? segment.kind === "index" : next.kind === "key" && keys.includes(next.key);
     if (isKey && more.length === 0) return list;
   }

@@ -6,24 +6,24 @@ const BLOCK = /-----BEGIN ([A-Z0-9 ]*)-----([A-Za-z0-9+/=\s]*)-----END \1-----/g
 const COLUMNS = /.{1,64}/g;
 
 /**
- * Each certificate once, in the order in which they come, in lines of 64 characters. What stands between blocks is comment.
- * An empty text adds nothing. Throws Problem("InvalidValue") for a text without a certificate, for one with anything else
- * in PEM, such as a private key, and for a bundle of none.
+ * Each certificate once, in order, in lines of 64 characters. Text between blocks is a comment and is dropped. Ignores
+ * empty texts. Throws Problem("InvalidValue") for a text without a certificate, for other PEM content such as a private
+ * key, and if there is no certificate at all.
  */
 export function pemBundle(texts: readonly string[], subject: string): string {
   const certificates = new Set(texts.filter((text) => text !== "").flatMap((text) => certificatesOf(text, subject)));
-  if (certificates.size === 0) throw wrong(subject, "there is no certificate in any of them");
+  if (certificates.size === 0) throw wrong(subject, "none of the texts contains a certificate");
   return [...certificates].map((body) => `-----BEGIN CERTIFICATE-----\n${body}-----END CERTIFICATE-----\n`).join("");
 }
 
 function certificatesOf(text: string, subject: string): string[] {
   const blocks = [...text.matchAll(BLOCK)];
   if (blocks.some(([, label]) => label !== "CERTIFICATE")) {
-    const what = "there is something else than certificates in PEM, such as a private key; it takes certificates alone";
+    const what = "a text contains PEM other than certificates, such as a private key; use only certificates";
     throw wrong(subject, what);
   }
   if (/-----(?:BEGIN|END)/.test(text.replace(BLOCK, "")))
-    throw wrong(subject, "a PEM block is not whole, or holds more than base64");
+    throw wrong(subject, "a PEM block is incomplete, or contains more than base64");
   if (blocks.length === 0) throw wrong(subject, "one of the texts has no certificate in PEM");
   return blocks.map(([, , body = ""]) => normalized(body, subject));
 }
@@ -34,10 +34,10 @@ function normalized(body: string, subject: string): string {
   try {
     ({ raw } = new X509Certificate(der));
   } catch {
-    // What it says goes wrong may quote what it read.
-    throw wrong(subject, "a PEM block holds no X.509 certificate");
+    // The error may quote the text.
+    throw wrong(subject, "a PEM block contains no X.509 certificate");
   }
-  if (!raw.equals(der)) throw wrong(subject, "a PEM block holds more than one X.509 certificate");
+  if (!raw.equals(der)) throw wrong(subject, "a PEM block contains more than one X.509 certificate");
   return raw.toString("base64").replace(COLUMNS, "$&\n");
 }
 

@@ -7,24 +7,24 @@ import type { SecretValue } from "../apimachinery/secret-value.ts";
 export interface PlannedField {
   readonly path: FieldPath;
   readonly value: SecretValue<JsonValue>;
-  /** The value is bytes, in base64. */
+  /** The value is bytes in base64. */
   readonly isBytes?: boolean;
-  /** A value of a Secret may have gone into it. */
+  /** The value may contain a value of a Secret. */
   readonly fromSecret: boolean;
-  /** Elements of lists that the path names and that are not there are appended. */
+  /** List elements that the path names are appended if they do not exist. */
   readonly append?: boolean;
 }
 
-/** A field whose value is not there; its policy says what becomes of it. */
+/** A field whose value is missing. The policy says what happens to it. */
 export interface LeftOut {
   readonly path: FieldPath;
   readonly why: MissingValue;
 }
 
-/** Fields in which more people can read a value of a Secret than in the Secret. */
+/** Fields in which more users can read a value of a Secret than in the Secret itself. */
 export interface ReadableCopies {
   readonly paths: readonly string[];
-  /** Who can, and what to do; the same for all objects of the kind. */
+  /** Who can read them and what to do. Equal for all objects of the kind. */
   readonly note: string;
 }
 
@@ -32,10 +32,10 @@ export interface ReadableCopies {
 export interface Plan {
   readonly fields: readonly PlannedField[];
   readonly leftOut: readonly LeftOut[];
-  /** The sources that a SecretGrant let the binding read, and of which there are values in `fields`. */
+  /** The sources that the binding may read only because of a SecretGrant, and whose values are in `fields`. */
   readonly granted?: readonly string[];
-  /** Of a target that is written once: the fields that were. Nobody asks what stands there now. */
+  /** With mode: Once, the fields that were written before. Their current values don't matter. */
   readonly kept?: readonly FieldPath[];
-  /** Unless the binding acknowledges them. */
+  /** Unset if the binding acknowledges them. */
   readonly readable?: ReadableCopies;
 }

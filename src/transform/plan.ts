@@ -1,4 +1,4 @@
-/** Plans one target: makes the values to write from its fields and the sources as they were read. */
+/** Plans one target: computes the values to write from its fields and the sources. */
 import type { Field } from "../api/binding.ts";
 import { assertWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
@@ -19,7 +19,7 @@ import { type Reference, type Sources, unknownSource } from "./template-value.ts
 type From = NonNullable<Field["from"]>;
 type Made = Pick<PlannedField, "value" | "isBytes">;
 
-/** Makes one field's value of the sources it names, all of them read, and of what the schema says of its place. */
+/** Computes one field's value from the sources that it names and the schema of its path. */
 export interface Recipe {
   readonly path: FieldPath;
   readonly append: boolean;
@@ -28,9 +28,10 @@ export interface Recipe {
 }
 
 /**
- * Plans one target. Where a field does not say as what its value is written, `schemaAt` does. A field whose source or key is not there is left out. A source that could not be read comes as its
- * Problem, and is rethrown if a field needs it. Throws the first Problem: what `checkFields` throws, before any source
- * is looked at, then NotUtf8, InvalidValue, TypeMismatch and InvalidBinding (a key of an object, a fieldPath of a Secret).
+ * Plans one target. `schemaAt` gives the type of a field without `as`. A field whose source or key is missing is
+ * omitted. A source that could not be read is a Problem in `sources`, which is thrown if a field needs it. Throws the
+ * first Problem: what `checkFields` throws, before any source is used; then NotUtf8, InvalidValue, TypeMismatch and
+ * InvalidBinding (a key of an object, a fieldPath of a Secret).
  */
 export function planTarget(
   fields: readonly Field[],
@@ -58,27 +59,27 @@ export function planTarget(
   return { fields: planned, leftOut, ...(granted.size > 0 && { granted: [...granted] }) };
 }
 
-/** What keeps the whole target from being written, if anything does: a value that is missing and is not optional. */
+/** The missing value that prevents the write of the whole target, if any: one that is not optional. */
 export function missingOf({ leftOut }: Plan): MissingValue | undefined {
   const missing = leftOut.flatMap(({ why }) => (why.policy.optional ? [] : [why]));
   return missing.find(({ reason }) => reason === "GrantWithdrawn") ?? missing[0];
 }
 
-/** What is to be known although all is well. */
+/** Notes about a target that is written without problems. */
 export function noteOf({ fields, leftOut, kept, readable }: Plan): { note?: string; readable?: ReadableCopies } {
   const isWritten = fields.length + (kept?.length ?? 0) > 0;
   const notes = [
-    ...(leftOut.length > 0 ? [`left out: ${leftOut.map(({ why }) => why.message).join("; ")}`] : []),
-    ...(kept && isWritten ? ["written once, and left alone from then on (mode: Once)"] : []),
+    ...(leftOut.length > 0 ? [`omitted: ${leftOut.map(({ why }) => why.message).join("; ")}`] : []),
+    ...(kept && isWritten ? ["written once, and not changed again (mode: Once)"] : []),
     ...(readable ? [readable.note] : []),
   ];
   return notes.length === 0 ? {} : { note: notes.join("; "), ...(readable && { readable }) };
 }
 
 /**
- * Finds what is wrong with a target's fields by themselves. Throws Problem: InvalidPath, ForbiddenPath, InvalidTemplate,
- * or InvalidBinding (overlapping paths, a source that the binding doesn't have, what is no regular expression). `place` is that
- * of the target in the binding.
+ * Checks a target's fields without their values. Throws Problem: InvalidPath, ForbiddenPath, InvalidTemplate, or
+ * InvalidBinding (overlapping paths, an unknown source, an invalid regular expression). `place` is the position of the
+ * target in the binding.
  */
 export function checkFields(
   fields: readonly Field[],
@@ -105,12 +106,12 @@ export function checkFields(
   return recipes;
 }
 
-/** An element whose own condition is overwritten would be another one the next time. */
+/** Overwriting the key by which a path finds its element would make the path find another element later. */
 function assertFoundAfter(path: FieldPath): void {
   const [element, leaf] = path.segments.slice(-2);
   if (element?.kind !== "element" || leaf?.kind !== "key") return;
   if (!element.conditions.some(({ key }) => key === leaf.key)) return;
-  const message = `${path}: ${leaf.key} is what the element is found by; name it by another field, or by its place`;
+  const message = `${path}: the path finds its element by ${leaf.key}, so it can't change ${leaf.key}; name the element by another field or by its index`;
   throw new Problem("InvalidPath", message);
 }
 
@@ -138,7 +139,7 @@ function fromTemplate(text: string, path: FieldPath, as: Field["as"]): Omit<Reci
   return {
     references: template.references,
     make: (sources, schemaAt, budget) =>
-      inferred(template.render(sources, budget), as, schemaAt(path), "what the template makes", budget),
+      inferred(template.render(sources, budget), as, schemaAt(path), "the result of the template", budget),
   };
 }
 
@@ -150,12 +151,12 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
     if (source.kind === "object") {
       if (fieldPath === undefined) {
         const instead = from.key === undefined ? "" : " instead of key";
-        throw new Problem("InvalidBinding", `${source.description} has fields and no keys; write fieldPath${instead}`);
+        throw new Problem("InvalidBinding", `${source.description} has fields, not keys; set fieldPath${instead}`);
       }
       return converted(readField(source, fieldPath), as, `field ${fieldPath} of ${source.description}`, budget);
     }
     if (fieldPath !== undefined) {
-      const message = `${source.description} has keys and no fields; write key instead of fieldPath, or nothing for all of its data`;
+      const message = `${source.description} has keys, not fields; set key instead of fieldPath, or neither for all of its data`;
       throw new Problem("InvalidBinding", message);
     }
     const { key } = from;
@@ -175,8 +176,8 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
 }
 
 /**
- * All data of a source that passes the filter as an object, each key as if it were a field of its own. Nothing is written that is
- * empty by accident.
+ * All data of a source that passes the filter, as an object. Each key is converted like a field of its own. Throws if
+ * nothing passes, because an empty object would be an accident.
  */
 function allOf(
   source: DataSource,
@@ -189,7 +190,7 @@ function allOf(
   if (source.data.size === 0) throw missingAt(source, "no data");
   const passes = keyFilter(filter, "from", budget.filters);
   const chosen = [...source.data].filter(([key]) => passes(key));
-  if (chosen.length === 0) throw missingAt(source, "no key that include and exclude leave");
+  if (chosen.length === 0) throw missingAt(source, "no key that passes include and exclude");
   const entries = chosen.map(([key, bytes]) => {
     const { value } = inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget);
     return [key, value.reveal()] as const;
@@ -197,7 +198,7 @@ function allOf(
   return { value: new SecretValue(Object.fromEntries(entries)) };
 }
 
-/** A value that has a type of its own keeps it, unless the binding says otherwise. */
+/** A value with a type of its own keeps it, unless the field sets `as`. */
 function converted(value: SecretValue<Uint8Array | JsonValue>, as: Field["as"], subject: string, budget: Budget): Made {
   const make = (each: Uint8Array | JsonValue) => {
     const text = as === "json" || as === "yaml" ? documentIn(each, subject) : undefined;
@@ -210,7 +211,7 @@ function converted(value: SecretValue<Uint8Array | JsonValue>, as: Field["as"], 
 const documentIn = (value: Uint8Array | JsonValue, subject: string): string | undefined =>
   value instanceof Uint8Array ? textOf(value, subject) : typeof value === "string" ? value : undefined;
 
-/** A text becomes what the place takes, unless the binding says otherwise. */
+/** A text gets the type of its path in the schema, unless the field sets `as`. */
 function inferred(
   value: SecretValue<Uint8Array | JsonValue>,
   as: Field["as"],
@@ -224,7 +225,7 @@ function inferred(
 const missingAt = ({ description, policy }: LiveSource, what: string) =>
   new MissingValue("KeyNotFound", `${description} has ${what}`, policy);
 
-/** Says of a Problem which field of the target it is about. */
+/** Prepends the path of the field to a Problem. */
 function about<T>(path: FieldPath, act: () => T): T {
   const result = attemptSync(act);
   if (!(result instanceof Problem)) return result;

@@ -1,4 +1,4 @@
-/** Reads a value of a source, still sealed. Pure. */
+/** Reads values of sources, still sealed. Pure. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { MAX_VALUE_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
@@ -10,7 +10,7 @@ export type DataSource = Extract<LiveSource, { kind: "data" }>;
 export type ObjectSource = Extract<LiveSource, { kind: "object" }>;
 export type PresentSource = DataSource | ObjectSource;
 
-/** The source, if there is one. Throws MissingValue("SourceNotFound"), or ("NotGranted"). */
+/** The source if it exists. Throws MissingValue("SourceNotFound") or MissingValue("NotGranted"). */
 export function present(source: LiveSource): PresentSource {
   if (source.kind === "absent") throw source.problem;
   return source;
@@ -25,7 +25,7 @@ export function readBytes(source: DataSource, key: string): SecretValue<Uint8Arr
 
 const texts = new WeakMap<SecretValue<Uint8Array>, SecretValue<string>>();
 
-/** The text of one key, to the letter, made once for all that need it. Throws MissingValue("KeyNotFound") and Problem("NotUtf8"). */
+/** The exact text of a key, decoded once for all fields. Throws MissingValue("KeyNotFound") and Problem("NotUtf8"). */
 export function readText(source: DataSource, key: string): SecretValue<string> {
   const bytes = readBytes(source, key);
   const text = texts.get(bytes) ?? bytes.map((each) => textOf(each, keyOf(source, key)));
@@ -33,30 +33,33 @@ export function readText(source: DataSource, key: string): SecretValue<string> {
   return text;
 }
 
-/** The value at a path, of any JSON type. Throws MissingValue("KeyNotFound") if absent or null, and Problem("InvalidValue"). */
+/**
+ * The value at a path, of any JSON type. Throws MissingValue("KeyNotFound") if absent or null, and
+ * Problem("InvalidValue").
+ */
 export function readField(source: ObjectSource, path: FieldPath): SecretValue<JsonValue> {
   return source.object.map((object) => {
     const value = there(path.get(object), source, `field ${path}`);
     if (!nestsDeeper(value, MAX_VALUE_LEVELS)) return value;
     throw new Problem(
       "InvalidValue",
-      `field ${path} of ${source.description} nests more than ${MAX_VALUE_LEVELS} deep`,
+      `field ${path} of ${source.description} is nested more than ${MAX_VALUE_LEVELS} levels deep`,
     );
   });
 }
 
-/** The value itself, if there is one. Throws MissingValue("KeyNotFound") for undefined and null. */
+/** The value if it exists. Throws MissingValue("KeyNotFound") for undefined and null. */
 export function there(value: unknown, source: PresentSource, where: string): JsonValue {
   if (value === undefined || value === null) throw notFound(source, where);
   return value as JsonValue;
 }
 
-/** The text of bytes. Throws Problem("NotUtf8") that names `subject`. */
+/** The text of bytes. Throws Problem("NotUtf8"), which names `subject`. */
 export function textOf(bytes: Uint8Array, subject: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    const message = `${subject} is not UTF-8 text; only fields of bytes take it as it is, and any text field by {{base64 source.key}}`;
+    const message = `${subject} is not UTF-8 text; write it to a field of bytes, or to a text field with {{base64 source.key}}`;
     throw new Problem("NotUtf8", message);
   }
 }

@@ -1,4 +1,4 @@
-/** Finds the fields in which more people can read a value of a Secret than in the Secret, and what to do about it. Pure. */
+/** Finds fields in which more users can read a value of a Secret than in the Secret, and says what to do. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
@@ -11,9 +11,9 @@ import { secretReferenceFor } from "./secret-reference.ts";
 const MAX_PATHS = 3;
 
 /**
- * Who may read an object is said by kind and namespace. So a Secret keeps a value as well as the Secret of the same namespace
- * that it is from; no other object does, nor a Secret elsewhere. Undefined where there is none, or the binding says that it
- * is meant. `secrets`: the namespace of each source that holds secrets, by its name.
+ * RBAC permits reads by kind and namespace. So only a Secret in the same namespace protects a value as well as its
+ * source does. Undefined if there are no such fields, or if the binding acknowledges them. `secrets`: the namespace of
+ * each source with secret data, by its name.
  */
 export function readableCopies(
   binding: SecretBinding,
@@ -31,16 +31,16 @@ export function readableCopies(
   const reader = isSecret ? "the copy in its namespace" : `the ${resource.kind}`;
   const instead = paths.flatMap((path) => {
     const reference = secretReferenceFor(path, schemaAt);
-    return reference === undefined ? [] : [`${reference} takes a reference to a Secret instead of ${path}`];
+    return reference === undefined ? [] : [`set ${reference} to a reference to a Secret instead of writing ${path}`];
   });
   const hint = instead.length === 0 ? "" : ` (${firstOf(instead, MAX_PATHS)})`;
-  const note = `values of Secrets at ${firstOf(paths.map(String), MAX_PATHS)} can be read by whoever may read ${reader}${hint}; spec.acknowledge: [ReadableCopies] says that it is meant`;
+  const note = `all users who may read ${reader} can read values of Secrets at ${firstOf(paths.map(String), MAX_PATHS)}${hint}; if you intend this, set spec.acknowledge: [ReadableCopies]`;
   return { paths: paths.map(String), note };
 }
 
-/** Why nothing is written, where an installation wants it said first. */
+/** The problem of a binding without the acknowledgement that the installation requires. */
 export function notAcknowledged(binding: SecretBinding, { note }: ReadableCopies): Problem {
   const { namespace, name } = binding.metadata;
   const patch = `kubectl patch secretbinding ${name} -n ${namespace} --type=merge -p '{"spec":{"acknowledge":["ReadableCopies"]}}'`;
-  return new Problem("NotAcknowledged", `${note}. The installation lets nothing be written before: ${patch}`);
+  return new Problem("NotAcknowledged", `${note}. The installation requires that before anything is written: ${patch}`);
 }

@@ -10,14 +10,17 @@ import { brokenRule } from "./schema-rules.ts";
 
 const STRING_MAP: OpenApiSchema = { type: "object", additionalProperties: { type: "string" } };
 const ANYTHING: OpenApiSchema = {};
-/** What the patterns of a schema may cost for one target, in instructions times characters: some 10 ms, and 50 at worst. */
+/**
+ * The limit for matching the patterns of a schema for one target, in instructions times characters: about 10 ms, at
+ * most 50 ms.
+ */
 const MAX_EFFORT = 1_000_000;
 
 /**
- * Walks a kind's schema down each path of a plan. Throws Problem("UnknownField") with the names that there are,
- * Problem("TypeMismatch") for a value, or a step of the path, of another type than the field's, and
- * Problem("InvalidValue") with the rule that a value breaks, and what `assertNotSpelledOut` throws. What the schema leaves
- * open passes, and so do rules that speak of more than one field (required, oneOf, CEL): the API server judges those.
+ * Follows each path of a plan through a kind's schema. Throws Problem("UnknownField") with the known names,
+ * Problem("TypeMismatch") if a value or a segment of the path has another type than the field, Problem("InvalidValue")
+ * with the rule that a value breaks, and what `assertNotSpelledOut` throws. Accepts what the schema leaves open, and
+ * ignores rules about several fields (required, oneOf, CEL), which only the API server checks.
  */
 export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: ResolveRef): void {
   const walk = new Walk(root, resolveRef);
@@ -28,14 +31,16 @@ export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: 
   }
 }
 
-/** The same for a manifest, but for its metadata. All may read what is in it, so messages name every place. */
+/** Checks a manifest without its metadata. Manifests contain no secrets, so messages name every field. */
 export function checkManifest(manifest: JsonObject, root: OpenApiSchema, resolveRef: ResolveRef): void {
   const { metadata: _, ...rest } = manifest;
   const walk = new Walk(root, resolveRef);
   walk.checkWithin(walk.resolve(root), rest, "");
 }
 
-/** Finds what a kind's schema has at a path, or at a key below it; undefined for a path that the check refuses. */
+/**
+ * Returns a function that finds the schema at a path, or at a key below it; undefined for paths that the check refuses.
+ */
 export function schemaIn(root: OpenApiSchema, resolveRef: ResolveRef) {
   const walk = new Walk(root, resolveRef);
   return (path: FieldPath, key?: string): OpenApiSchema | undefined => {
@@ -56,7 +61,7 @@ class Walk {
     this.#kind = this.resolve(root)["x-kubernetes-group-version-kind"]?.[0]?.kind ?? "the object";
   }
 
-  /** The schema of what stands at a path, resolved. */
+  /** The schema at a path, resolved. */
   at(path: FieldPath): OpenApiSchema {
     const root = this.resolve(this.#root);
     return path.segments.reduce((schema, _, position) => {
@@ -70,18 +75,18 @@ class Walk {
     return this.#step(schema, { kind: "key", key }, "", "");
   }
 
-  /** Throws unless the field at the path takes the value. Messages name types and rules, never a value nor a key in it. */
+  /** Throws if the field does not accept the value. Messages name types and rules, never a value or a key in it. */
   check({ path, value: sealed, isBytes = false }: PlannedField): void {
     const schema = this.at(path);
     const value = sealed.reveal();
-    // The elements of a map list are written one by one. In any other list, nothing is.
+    // Elements of a map list are written one by one; elements of other lists only with the whole list.
     const isWhole = (list: FieldPath) => this.at(list)["x-kubernetes-list-type"] !== "map";
     const whole = path.segments.findIndex((segment, n) => segment.kind !== "key" && isWhole(path.upTo(n)));
     for (let parent = path.parent; parent !== undefined; parent = parent.parent) {
       if (whole < 0 || parent.segments.length < whole) this.#assertGranular(parent, path);
     }
     if (schema.format === "byte" && !isBytes) {
-      const message = `${path}: the field is bytes in base64, and the value may be plain or base64 already; say as: bytes where it is plain, and decode it where it is not: {{base64decode source.field}}`;
+      const message = `${path}: the field is bytes in base64, but the value may be plain or base64; set as: bytes if it is plain. If it is base64, also decode it: {{base64decode source.field}}`;
       throw new Problem("TypeMismatch", message);
     }
     assertType(schema, value, path);
@@ -89,18 +94,18 @@ class Walk {
     if (broken !== undefined) throw new Problem("InvalidValue", `${path}: the value ${broken}`);
     const wrong = attemptSync(() => this.checkWithin(schema, value));
     if (wrong === undefined) return;
-    const why = wrong.reason === "InvalidValue" ? wrong.message : `is not as ${this.#kind} has it`;
-    throw new Problem(wrong.reason, `${path}: something within the value ${why}`);
+    const why = wrong.reason === "InvalidValue" ? wrong.message : `does not match the schema of ${this.#kind}`;
+    throw new Problem(wrong.reason, `${path}: a part of the value ${why}`);
   }
 
-  /** An apply of one field would take the others out of an object that is written whole. */
+  /** An apply of one field would remove all others from an atomic object. */
   #assertGranular(parent: FieldPath, path: FieldPath): void {
     if (this.at(parent)["x-kubernetes-map-type"] !== "atomic") return;
-    const message = `${path}: ${this.#kind} has ${parent} written as a whole, so one field of it would take the place of all others; write ${parent} itself, from a field of an object`;
+    const message = `${path}: the API server replaces ${parent} of ${this.#kind} as a whole, so a write of one field would remove all others; write ${parent} itself, from a field of an object`;
     throw new Problem("TypeMismatch", message);
   }
 
-  /** `at` says where the value stands, if messages may tell. */
+  /** `at` is the path of the value, if messages may name it. */
   checkWithin(schema: OpenApiSchema, value: JsonValue, at?: string): void {
     if (typeof value !== "object" || value === null) return;
     const children: [Segment, JsonValue][] = Array.isArray(value)
@@ -109,7 +114,7 @@ class Walk {
     for (const [segment, child] of children) {
       const where = at === undefined ? undefined : below(at, segment);
       const schemaBelow = this.#step(schema, segment, where ?? "", at || this.#kind);
-      // The API server takes null for what is not there.
+      // The API server treats null as a missing value.
       if (child === null && where !== undefined) continue;
       assertType(schemaBelow, child, where ?? "", where === undefined);
       const broken = brokenRule(schemaBelow, child, this.#effort);
@@ -120,13 +125,13 @@ class Walk {
     }
   }
 
-  /** Follows $ref and folds allOf in, so that a schema's own keys say all of it. */
+  /** Follows $ref and merges allOf, so that a schema's own keys are complete. */
   resolve(schema: OpenApiSchema): OpenApiSchema {
     if (schema.$ref !== undefined) {
       const target = this.#resolveRef(schema.$ref);
       if (target === undefined) return ANYTHING;
       const found = this.resolve(target);
-      // A shared type without fields, such as RawExtension, is one that takes any; a CRD's own is one that takes none.
+      // A shared type without fields, such as RawExtension, accepts any field; such a schema in a CRD accepts none.
       const isOpen = found.type === "object" && !found.properties && found.additionalProperties === undefined;
       return isOpen ? { ...found, additionalProperties: true } : found;
     }
@@ -140,11 +145,11 @@ class Walk {
       if (part.properties) merged.properties = properties;
       if (part.required) merged.required = required;
     }
-    // Each part's rules hold, not only those of one.
+    // Keep allOf: the rules of each part apply, not only the merged ones.
     return parts.length > 0 ? { ...merged, allOf: parts } : merged;
   }
 
-  /** How an element of a list may be named: by the keys of a map list, by its name, or by its place. */
+  /** How a path can name an element of a list: by the keys of a map list, by its name, or by its index. */
   #example(schema: OpenApiSchema, list: string): string {
     const items = schema.items === undefined ? ANYTHING : this.resolve(schema.items);
     const known = items.properties === undefined || Object.hasOwn(items.properties, "name");
@@ -152,7 +157,7 @@ class Walk {
     return keys.length === 0 ? `${list}[0]` : `${list}[${keys.map((key) => `${key}=...`).join(",")}]`;
   }
 
-  /** The schema of a path's last segment, given that of its parent. `path` and `parent` are for messages. */
+  /** The schema of a path's last segment, given the schema of its parent. `path` and `parent` are for messages. */
   #step(schema: OpenApiSchema, segment: Segment, path: string, parent: string): OpenApiSchema {
     const types = typesOf(schema);
     if (segment.kind !== "key") {
@@ -163,7 +168,10 @@ class Walk {
       for (const { key } of segment.kind === "element" ? segment.conditions : []) {
         const named = this.#step(items, { kind: "key", key }, path, `${parent}[]`);
         if (!isScalar(named))
-          throw new Problem("TypeMismatch", `${path}: ${key} is ${spell(typesOf(named))}, and names no element`);
+          throw new Problem(
+            "TypeMismatch",
+            `${path}: ${key} is ${spell(typesOf(named))}, so it can't identify an element`,
+          );
       }
       return items;
     }
@@ -184,13 +192,13 @@ class Walk {
   }
 }
 
-/** Whether a field of that schema may be a text, number, or true or false. */
+/** Whether the field accepts a text, number or boolean. */
 function isScalar(schema: OpenApiSchema): boolean {
   const types = typesOf(schema);
   return types.length === 0 || types.some((type) => type !== "object" && type !== "array");
 }
 
-/** The types that a resolved schema takes; none means any. */
+/** The types that a resolved schema accepts. Empty: any. */
 export function typesOf(schema: OpenApiSchema): OpenApiType[] {
   if (schema["x-kubernetes-int-or-string"] || schema.format === "int-or-string") return ["integer", "string"];
   if (schema.type !== undefined) return [schema.type];
@@ -228,7 +236,7 @@ export function fits(schema: OpenApiSchema, value: JsonValue): boolean {
   return types.length === 0 || types.includes(actual) || (actual === "integer" && types.includes("number"));
 }
 
-/** What stands at a path, below which a key or a place comes; a manifest may have keys that no path can name. */
+/** The path of a key or index below a path. A manifest may have keys that no path can name. */
 function below(at: string, segment: Segment): string {
   if (segment.kind !== "key") return `${at}[${segment.kind === "index" ? segment.index : ""}]`;
   if (!/^[\w-]+$/.test(segment.key)) return `${at}[${JSON.stringify(segment.key)}]`;
@@ -243,15 +251,15 @@ function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | s
   const takesText = types.includes("string");
   const hint =
     typeof value === "string" || (isScalar && takesText)
-      ? `; say as: ${conversions[wanted as OpenApiType]}`
+      ? `; set as: ${conversions[wanted as OpenApiType]}`
       : value !== null && takesText
-        ? "; name a text in it, or write it with json, yaml or join in a template"
+        ? "; name a text in it, or convert it with json, yaml or join in a template"
         : "";
   const message = `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${isField ? hint : ""}`;
   throw new Problem("TypeMismatch", message);
 }
 
-/** By which `as` a text becomes a value of a type. */
+/** The `as` that converts a text to a type. */
 const conversions: Record<OpenApiType, string> = {
   string: "string",
   integer: "integer",

@@ -1,4 +1,4 @@
-/** Checks a value against the rules of its schema beside the type. */
+/** Checks a value against the rules of its schema other than the type. */
 import type { Effort } from "../apimachinery/glob.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
@@ -9,9 +9,9 @@ import { isOfFormat } from "./formats.ts";
 const MAX_LISTED = 16;
 
 /**
- * Says what a value must be and is not, quoting the rule and never the value: "must match ^https://". Undefined if every
- * rule holds that is checked here: enum, pattern, lengths, limits, formats. All of an allOf count. A pattern for which too
- * little effort is left counts as held: the API server checks it.
+ * Says what a value must be, and quotes the rule but never the value: "must match ^https://". Undefined if the value
+ * meets all rules that are checked here: enum, pattern, lengths, limits, formats, including those in allOf. Skips a
+ * pattern if too little effort is left: the API server checks it.
  */
 export function brokenRule(schema: OpenApiSchema, value: JsonValue, effort: Effort): string | undefined {
   return (
@@ -58,7 +58,7 @@ function brokenByNumber(schema: OpenApiSchema, value: number | bigint): string |
   return undefined;
 }
 
-/** Lists that are merged with what others wrote are judged by the API server. */
+/** Only the API server can check lists that it merges with elements of others. */
 function brokenByList(schema: OpenApiSchema, list: JsonValue[]): string | undefined {
   const { minItems, maxItems } = schema;
   if ((schema["x-kubernetes-list-type"] ?? "atomic") !== "atomic") return undefined;
@@ -67,7 +67,7 @@ function brokenByList(schema: OpenApiSchema, list: JsonValue[]): string | undefi
   return undefined;
 }
 
-/** Unicode code points, which is what the API server counts. */
+/** Counts Unicode code points, as the API server does. */
 function characters(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;

@@ -1,19 +1,25 @@
-/** Finds the field beside a path that takes a reference to a Secret in place of its value, if the schema has one. Pure. */
+/**
+ * Finds the field next to a path that accepts a reference to a Secret instead of the value, if the schema has one.
+ * Pure.
+ */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import type { SchemaAt } from "./convert.ts";
 
-/** What stands behind a field's own name: passwordSecretRef, configFrom. */
+/** Suffixes after a field's own name: passwordSecretRef, configFrom. */
 const SUFFIXES = "secretref secretkeyref secretname secretkeyselector fromsecret secret ref from".split(" ");
-/** Beside a field that is only called value, these are for it. */
+/** Names for a reference next to a field called `value`. */
 const FOR_VALUE = ["valuefrom", "secretkeyref", "secretref", "fromsecret"];
-/** Beside credentials, these are for all of them. */
+/** Names for one reference for all credentials. */
 const FOR_CREDENTIALS =
   /^(existing|credentials?|auth)secret(ref|name|keyref)?$|^secretref$|^secretname$|^(credentials?|auth)ref$/;
 const PATH_LISTS = ["valuefrom", "valuesfrom"];
 const IS_CREDENTIAL = /^(user(name)?|login|pass(word|wd|phrase)?|token|(api|access|secret|secretaccess)key(id)?)$/;
 
-/** As `spec.auth.passwordSecretRef`. Nothing for a field that can't be left out: what is beside it is for another. */
+/**
+ * A path such as `spec.auth.passwordSecretRef`. Undefined for a required field: a reference next to it is for another
+ * field.
+ */
 export function secretReferenceFor(path: FieldPath, schemaAt: SchemaAt): string | undefined {
   for (let depth = path.segments.length; depth > 0; depth--) {
     const segment = path.segments[depth - 1];
@@ -34,7 +40,7 @@ export function secretReferenceFor(path: FieldPath, schemaAt: SchemaAt): string 
   return undefined;
 }
 
-/** What stands behind one field's name where another is named after it. */
+/** The suffix, if a name consists of the field's name and a known suffix. */
 function suffixOf(key: string, name: string): string | undefined {
   return SUFFIXES.find((each) => plain(name) === plain(key) + each);
 }
@@ -45,8 +51,8 @@ function isBeside(key: string, name: string): boolean {
 }
 
 /**
- * Whether it speaks of a Secret: by its name, its description, or what is in it. A text called clientSecret beside client is
- * a secret, and no reference.
+ * Whether the field refers to a Secret: by its name, its description, or its fields. A text `clientSecret` next to
+ * `client` is a secret, not a reference.
  */
 function isReference(key: string, name: string, schema: OpenApiSchema, at: FieldPath, schemaAt: SchemaAt): boolean {
   if (suffixOf(key, name) === "secret" && schema.properties === undefined) return false;
@@ -58,7 +64,10 @@ function isReference(key: string, name: string, schema: OpenApiSchema, at: Field
   );
 }
 
-/** Whether it is a list of which each element says for which field it is, and takes it from a Secret: Grafana's valuesFrom. */
+/**
+ * Whether it is a list whose elements name a target field and take its value from a Secret, such as Grafana's
+ * valuesFrom.
+ */
 function takesPaths(at: FieldPath, schemaAt: SchemaAt): boolean {
   const from = schemaAt(elementOf(at), "targetPath") && schemaAt(elementOf(at).with({ kind: "key", key: "valueFrom" }));
   return from?.properties?.["secretKeyRef"] !== undefined;
@@ -66,11 +75,11 @@ function takesPaths(at: FieldPath, schemaAt: SchemaAt): boolean {
 
 const elementOf = (list: FieldPath) => list.with({ kind: "index", index: 0 });
 
-/** In what may come from a Secret or elsewhere, the part that is the Secret. */
+/** If a reference can use a Secret or another source, the path of its Secret. */
 function deepest({ properties = {} }: OpenApiSchema, at: FieldPath): FieldPath {
   const inner = ["secretKeyRef", "secretRef"].find((key) => Object.hasOwn(properties, key));
   return inner === undefined ? at : at.with({ kind: "key", key: inner });
 }
 
-/** accessKeyID, access_key_id and accesskeyid are one name. */
+/** accessKeyID, access_key_id and accesskeyid are equal names. */
 const plain = (name: string) => name.replace(/[-_]/g, "").toLowerCase();

@@ -1,4 +1,4 @@
-/** What a target's published schema says of how it is written and released, whatever values it has. */
+/** Describes how a target is written and released, from its published schema and without values. */
 import type { ElementCondition, FieldPath } from "../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
@@ -7,30 +7,31 @@ import { convert } from "./convert.ts";
 import { schemaIn, typesOf } from "./schema-check.ts";
 
 /**
- * How the API server merges what several managers write into a list. `atomic`: the list is one value. `set`: each element
- * is a value of its own. `map`: the fields that are its keys identify an element, and each element is an object of its own.
+ * How the API server merges the writes of several managers to a list. `atomic`: the list is one value. `set`: each
+ * element is a value of its own. `map`: the key fields identify an element, and each element is an object of its own.
  */
 export type ListType = { readonly kind: "atomic" | "set" } | { readonly kind: "map"; readonly keys: readonly string[] };
 
 export interface TargetShape {
   listAt(list: FieldPath): ListType;
-  /** Whether the API server takes the object as one value, which one manager holds as a whole. */
+  /** Whether the API server treats the object as one value with one owner. */
   isAtomic(object: FieldPath): boolean;
-  /** Whether the object that holds the path's leaf can't be without it. */
+  /** Whether the object that contains the path's last field requires it. */
   isRequired(path: FieldPath): boolean;
-  /** What the API server puts there where nothing is said; undefined if nothing. */
+  /** The default of the schema; undefined if none. */
   defaultAt(path: FieldPath): JsonValue | undefined;
   /**
-   * What conditions say of an element of a list, with the types that the fields have; and the defaults of its keys in a map
-   * list. Throws Problem("InvalidPath") when a text is none of its type, or a key is left open.
+   * The fields of a list element that conditions give, with their types, and the defaults of missing keys in a map
+   * list. Throws Problem("InvalidPath") if a text does not have the type of its field, or a key has neither a condition
+   * nor a default.
    */
   elementOf(list: FieldPath, conditions: readonly ElementCondition[]): JsonObject;
 }
 
-/** A kind that publishes no schema has no required fields, and its lists are atomic: so the API server takes them too. */
+/** Without a schema, no field is required, and all lists are atomic: the API server treats them so too. */
 export function shapeOf(schema: { root: OpenApiSchema; resolve: ResolveRef } | undefined): TargetShape {
   const find = schema && schemaIn(schema.root, schema.resolve);
-  /** What the schema does not know is as if there were none. */
+  /** Unknown parts of the schema count as empty. */
   const at = (path: FieldPath, key?: string): OpenApiSchema => find?.(path, key) ?? {};
   const field = (list: FieldPath, key: string) => at(list.with({ kind: "index", index: 0 }), key);
   return {
@@ -76,5 +77,5 @@ function typed({ key, value }: ElementCondition, schema: OpenApiSchema, path: Fi
 }
 
 function incomplete(list: FieldPath, keys: readonly string[]): string {
-  return `${list}: an element is told by ${keys.join(" and ")}; name all, as in ${list}[${keys.map((key) => `${key}=...`).join(",")}]`;
+  return `${list}: ${keys.join(" and ")} identify an element; name all of them, as in ${list}[${keys.map((key) => `${key}=...`).join(",")}]`;
 }

@@ -1,4 +1,4 @@
-/** Compiles what is in a template's braces. Only paths of values, and calls of the helpers, are allowed. */
+/** Compiles the expressions in a template's braces. It allows only paths of values and calls of helpers. */
 import { parsePointer } from "../apimachinery/json-pointer.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
@@ -19,7 +19,7 @@ import {
   spell,
 } from "./template-value.ts";
 
-/** One rendering. */
+/** The input of one rendering. */
 export interface Frame {
   sources: Sources;
   budget: Budget;
@@ -27,7 +27,7 @@ export interface Frame {
 
 export type Evaluate<T = JsonValue> = (frame: Frame) => T;
 
-/** A value that a part of a template makes; `slot` if it is just a path. */
+/** A value in a template. `slot` is set if it is only a path. */
 interface Expression {
   evaluate: Evaluate;
   slot?: Slot;
@@ -35,15 +35,15 @@ interface Expression {
 
 export const MAX_DEPTH = 32;
 export const ALLOWED =
-  "a template may hold {{source.key}}, {{#if source.key}}, {{#unless source.key}}, {{else}}, comments, and the helpers " +
+  "a template may contain {{source.key}}, {{#if source.key}}, {{#unless source.key}}, {{else}}, comments, and the helpers " +
   `${[...helpers.keys()].join(", ")}, as in {{base64 source.key}} or {{replace (trim source.key) "a" "b"}}; ` +
-  "a key that is no plain word stands in brackets, as in {{source.[tls.crt]}}";
-/** Words that mean something to Handlebars where a source's name stands. */
+  "write a key with other characters in brackets, as in {{source.[tls.crt]}}";
+/** Words with a meaning in Handlebars that can't be names of sources. */
 const WORDS = "if unless each with lookup log else this helperMissing blockHelperMissing true false null undefined as";
 const RESERVED = new Set([...WORDS.split(" "), ...helpers.keys()]);
 
 export class Expressions {
-  /** Every path, in order. */
+  /** All paths in order. */
   readonly slots: Slot[] = [];
   readonly #root: readonly string[];
 
@@ -51,14 +51,14 @@ export class Expressions {
     this.#root = root === undefined ? [] : [root];
   }
 
-  /** The value that `{{…}}` stands for. */
+  /** Evaluates `{{…}}`. */
   mustache(node: hbs.AST.MustacheStatement): Evaluate {
     if (node.hash !== undefined) throw refuse(node, "name=value is not allowed");
     const isCall = node.params.length > 0 || (isPath(node.path) && helpers.has(node.path.original));
     return (isCall ? this.#call(node, 0) : this.#value(node.path, 0)).evaluate;
   }
 
-  /** What `if` asks. */
+  /** Evaluates the condition of an `if`. */
   condition(node: hbs.AST.Expression): Evaluate<boolean> {
     if (node.type === "PathExpression") {
       const slot = this.#slot(node as hbs.AST.PathExpression);
@@ -90,15 +90,18 @@ export class Expressions {
   #call(node: hbs.AST.MustacheStatement | hbs.AST.SubExpression, depth: number): Expression {
     const { path, params, hash } = node;
     if (hash !== undefined) throw refuse(node, "name=value is not allowed");
-    if (depth === MAX_DEPTH) throw refuse(node, `helpers stand more than ${MAX_DEPTH} deep`);
+    if (depth === MAX_DEPTH) throw refuse(node, `helpers are nested more than ${MAX_DEPTH} levels deep`);
     const name = isPath(path) ? path.original : "this";
     const helper = isPath(path) && path.parts.length === 1 && path.parts[0] === name ? helpers.get(name) : undefined;
-    if (helper === undefined) throw refuse(node, `${name} is no helper`);
+    if (helper === undefined) throw refuse(node, `${name} is not a helper`);
     const first = this.slots.length;
     const { length } = helper.takes;
     if (params.length < length || (params.length > length && !helper.repeats)) {
       const count = helper.repeats ? `${length} or more` : length;
-      throw refuse(node, `${name} takes ${count} of ${params.length} given; write {{${helper.usage}}}`);
+      throw refuse(
+        node,
+        `${name} takes ${count === 1 ? "1 argument" : `${count} arguments`}, but has ${params.length}; write {{${helper.usage}}}`,
+      );
     }
     const kinds = params.map((_, n) => helper.takes[Math.min(n, length - 1)] as ArgumentKind);
     const args = kinds.map((kind, n) => this.#argument(kind, params[n] as hbs.AST.Expression, helper, depth + 1));
@@ -118,14 +121,14 @@ export class Expressions {
     };
   }
 
-  /** One argument, made what the helper takes. */
+  /** One argument, converted to the kind that the helper takes. */
   #argument(kind: ArgumentKind, node: hbs.AST.Expression, { usage }: Helper, depth: number): Evaluate<unknown> {
     const at = positionOf(node);
     const literal = literals.get(kind);
     if (literal !== undefined) {
       const { value } = node as hbs.AST.StringLiteral;
       const fits = isConstant(node) && literal.fits(value);
-      if (!fits) throw refuse(node, `here stands ${literal.rule}, as in {{${usage}}}`);
+      if (!fits) throw refuse(node, `expected ${literal.rule}, as in {{${usage}}}`);
       const wrong = kind === "pointer" ? attemptSync(() => parsePointer(value)) : undefined;
       if (wrong instanceof Problem) throw refuse(node, wrong.message);
       return () => value;
@@ -143,7 +146,7 @@ export class Expressions {
         return (frame) => {
           const list = evaluate(frame);
           if (Array.isArray(list)) return list;
-          throw new Problem("TypeMismatch", `template ${at}: this is no list; make one, as in {{${usage}}}`);
+          throw new Problem("TypeMismatch", `template ${at}: this is not a list; create one, as in {{${usage}}}`);
         };
       default:
         return evaluate;
@@ -153,15 +156,15 @@ export class Expressions {
   #slot(node: hbs.AST.PathExpression): Slot {
     const { parts, original } = node;
     const [source, ...path] = [...this.#root, ...parts];
-    // Equal unless the path begins with @, ../ or this, or has slashes for dots.
+    // Differs if the path begins with @, ../ or this, or has slashes in place of dots.
     if (source === undefined || parts.length === 0 || original !== parts.join("."))
-      throw refuse(node, `${original} is no path of a value`);
+      throw refuse(node, `${original} is not a path of a value`);
     const at = positionOf(node);
     if (RESERVED.has(source)) {
-      const message = `template ${at}: ${source} is a word of templates; give the source another name by its field name`;
+      const message = `template ${at}: ${source} is a reserved word in templates; rename the source`;
       throw new Problem("InvalidBinding", message);
     }
-    if (path.length === 0) throw refuse(node, `{{${source}}} names no key; write {{${spell([source, "key"])}}}`);
+    if (path.length === 0) throw refuse(node, `{{${source}}} has no key; write {{${spell([source, "key"])}}}`);
     const slot = { source, path, at };
     this.slots.push(slot);
     return slot;
@@ -180,13 +183,13 @@ const isConstant = (node: hbs.AST.Node) => node.type === "StringLiteral" || node
 
 const isPath = (node: hbs.AST.Node): node is hbs.AST.PathExpression => node.type === "PathExpression";
 
-/** The value as text, where it is a text, number or boolean. */
+/** The value as text, if it is a text, number or boolean. */
 export function asText(evaluate: Evaluate, at: string): Evaluate<string> {
   return (frame) => {
     const value = evaluate(frame);
     if (value !== null && typeof value !== "object") return String(value);
     const what = value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
-    const message = `template ${at}: the value is ${what}; name a text or number in it, or write it with json, yaml or join`;
+    const message = `template ${at}: the value is ${what}; name a text or number in it, or convert it with json, yaml or join`;
     throw new Problem("TypeMismatch", message);
   };
 }
@@ -197,7 +200,7 @@ function parsed(value: JsonValue, { budget }: Frame, at: string): JsonValue {
   return parseText(value, "either", `template ${at}: the text`);
 }
 
-/** `default`: the second where the first is missing or an empty text. */
+/** Evaluates `default`: the second argument if the first is missing or an empty text. */
 function standIn(frame: Frame, [first, second]: Evaluate[]): JsonValue {
   try {
     const value = (first as Evaluate)(frame);

@@ -1,4 +1,4 @@
-/** Defines the helpers of templates: what each takes and makes. Every argument is of its kind already. */
+/** Defines the helpers of templates. Their arguments already have the right kinds. */
 import { createHash } from "node:crypto";
 import { stringify } from "yaml";
 import { stringifyJson } from "../apimachinery/json.ts";
@@ -11,9 +11,9 @@ import { pemBundle } from "./pem.ts";
 import { textOf } from "./read.ts";
 
 /**
- * `value`: anything. `document`: the same, but a text is parsed. `text`: a text, or a number or boolean as one. `bytes`: a key's bytes as they are, or a text's.
- * `list`: a list. `word`: a text that stands in the template, not empty. `any`: one that may be. `count`: a whole number
- * that stands there, at most 64. `pointer`: a JSON pointer that stands there. `quote`: a quote of ini files.
+ * `value`: any value. `document`: any value, with texts parsed. `text`: a text, number or boolean, as text. `bytes`:
+ * the bytes of a key or a text. `list`: a list. The others are literals in the template. `word`: a non-empty text.
+ * `any`: any text. `count`: a whole number up to 64. `pointer`: a JSON pointer. `quote`: a quote of ini files.
  */
 export type ArgumentKind =
   | "value"
@@ -27,21 +27,21 @@ export type ArgumentKind =
   | "pointer"
   | "quote";
 
-/** What a helper may use beside its arguments. */
+/** The context of a helper's call. */
 export interface Call {
   budget: Budget;
-  /** The template, line and column, for messages. */
+  /** Template, line and column, for messages. */
   subject: string;
-  /** A value of a Secret may be in the arguments. */
+  /** The arguments may contain a value of a Secret. */
   fromSecret: boolean;
-  /** What to throw when there is nothing at a place. */
+  /** The Problem for a missing value. */
   missing(what: string): Problem;
 }
 
 export interface Helper {
   usage: string;
   takes: readonly ArgumentKind[];
-  /** Whether any number of the last may stand there, but none. */
+  /** Whether the last argument may occur several times, but at least once. */
   repeats?: boolean;
   // biome-ignore lint/suspicious/noExplicitAny: the arguments are of the kinds that `takes` lists
   make(args: any[], call: Call): JsonValue;
@@ -63,7 +63,7 @@ export const helpers: ReadonlyMap<string, Helper> = new Map(
     base64url: ofBytes("base64url source.key", "base64url"),
     base64decode: ofText("base64decode source.key", decode),
     urlencode: ofText("urlencode source.key", (text, { subject }) => {
-      if (!text.isWellFormed()) throw invalidText(subject, "has half a character in it");
+      if (!text.isWellFormed()) throw invalidText(subject, "contains half a character");
       return [..."!'()*"].reduce(
         (made, each) => swap(made, each, `%${each.charCodeAt(0).toString(16).toUpperCase()}`),
         encodeURIComponent(text),
@@ -91,7 +91,7 @@ export const helpers: ReadonlyMap<string, Helper> = new Map(
     },
     parse: { usage: "parse source.key", takes: ["document"], make: ([value]) => value },
     pointer: { usage: 'pointer source.key "/a/b"', takes: ["document", "pointer"], make: pointer },
-    /** Evaluated by the template: its first argument may be missing. */
+    /** The template evaluates it, because its first argument may be missing. */
     default: { usage: 'default source.key "text"', takes: ["value", "value"], make: ([value]) => value },
   } satisfies Record<string, Helper>),
 );
@@ -100,7 +100,7 @@ const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 
 const isText = (value: unknown) => typeof value === "string";
 const isQuote = (value: unknown) => INI_QUOTES.some((each) => each === value);
 
-/** The kinds of argument that stand in the template itself: what each must be, for messages, and whether a value is. */
+/** The kinds of literal arguments: the rule for messages, and a check. */
 export const literals: ReadonlyMap<ArgumentKind, { rule: string; fits(value: unknown): boolean }> = new Map([
   ["word", { rule: "a text in quotes, not empty", fits: (value) => isText(value) && value !== "" }],
   ["any", { rule: "a text in quotes", fits: isText }],
@@ -120,15 +120,15 @@ function ofBytes(usage: string, encoding: "base64" | "base64url"): Helper {
   };
 }
 
-/** Both alphabets, padded or not, in one line or many. */
+/** Accepts both alphabets, with or without padding and line breaks. */
 function decode(text: string, { subject }: Call): JsonValue {
   const plain = text.replace(/[\r\n]/g, "");
   const [, body = ""] = /^([A-Za-z0-9+/_-]*)={0,2}$/.exec(plain) ?? [];
   if (body.length % 4 === 1 || (body === "" && plain !== "")) throw invalidText(subject, "is not base64");
-  return textOf(Buffer.from(body, "base64url"), `${subject}: what the base64 holds`);
+  return textOf(Buffer.from(body, "base64url"), `${subject}: the decoded base64`);
 }
 
-/** What came out may be longer than what went in. */
+/** The result may be longer than the input. */
 function charged(text: string, budget: Budget): string {
   budget.work(text.length);
   return text;
@@ -139,20 +139,20 @@ function ini([text, quote]: [string, string], { budget, subject }: Call): JsonVa
   return toIni(text, quote, subject);
 }
 
-/** A hash without a key lets anybody who reads it try what the value might be. */
+/** With an unkeyed hash of a secret, any reader could test guesses of the value. */
 function sha256sum(text: string, { fromSecret, subject }: Call): JsonValue {
   if (!fromSecret) return createHash("sha256").update(text).digest("hex");
-  const message = `${subject}: sha256sum takes no value of a Secret, since whoever reads the hash can try values until one fits; hash what a ConfigMap or an object holds`;
+  const message = `${subject}: sha256sum does not accept values of Secrets, because readers of the hash could test guesses of the value; hash a value of a ConfigMap or another object`;
   throw new Problem("InvalidTemplate", message);
 }
 
 function pembundle(texts: string[], { budget, subject }: Call): JsonValue {
-  // Certificates are read, not only copied.
+  // Parsing certificates costs more than copying.
   budget.work(lengthOf(texts) * 16);
   return pemBundle(texts, subject);
 }
 
-/** How often a part is in a text, without making anything of it. */
+/** Counts the occurrences of a part in a text, without building a result. */
 function countOf(text: string, part: string): number {
   let count = 0;
   for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + part.length)) count += 1;
@@ -174,20 +174,23 @@ function split([text, separator]: [string, string], { budget }: Call): JsonValue
 
 function join([list, separator]: [JsonValue[], string], { budget, subject }: Call): JsonValue {
   if (list.some((each) => each === null || typeof each === "object")) {
-    throw new Problem("TypeMismatch", `${subject}: the list holds more than texts and numbers, so it can't be joined`);
+    throw new Problem(
+      "TypeMismatch",
+      `${subject}: the list contains objects, lists or nulls, so it can't be joined; join only texts and numbers`,
+    );
   }
   const texts = list.map(String);
   budget.work(lengthOf(texts) + texts.length * separator.length, texts.length);
   return texts.join(separator);
 }
 
-/** For another helper to take as one text: outside of calls a template does it by itself. */
+/** For use as an argument of another helper: elsewhere, a template concatenates by itself. */
 function concat(texts: string[], { budget }: Call): JsonValue {
   budget.work(lengthOf(texts));
   return texts.join("");
 }
 
-/** Every line, the first too, unless it is empty. */
+/** Indents every line, including the first, except empty lines. */
 function indent([text, spaces]: [string, number], { budget }: Call): JsonValue {
   budget.work(text.length + (countOf(text, "\n") + 1) * spaces);
   const pad = " ".repeat(spaces);
@@ -197,7 +200,7 @@ function indent([text, spaces]: [string, number], { budget }: Call): JsonValue {
     .join("\n");
 }
 
-/** How much longer a library in JavaScript takes to write a part than the engine itself. */
+/** How much slower the YAML library is than the engine's JSON. */
 const YAML_TIMES = 16;
 
 function written(value: JsonValue, { budget }: Call, write: (value: JsonValue) => string, times = 1): JsonValue {
@@ -206,7 +209,7 @@ function written(value: JsonValue, { budget }: Call, write: (value: JsonValue) =
   return charged(write(value), budget);
 }
 
-/** A text is quoted, so that it stays what it is wherever it stands. */
+/** A text is quoted, so that YAML does not read it as another type. */
 function toYaml(value: JsonValue): string {
   if (typeof value === "string") return stringifyJson(value);
   return stringify(value, { lineWidth: 0, blockQuote: false, aliasDuplicateObjects: false }).replace(/\n$/, "");

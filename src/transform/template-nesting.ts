@@ -1,16 +1,19 @@
-/** Measures how deep a template nests before it is parsed: Handlebars takes time with the square of that. */
+/** Measures how deep a template is nested before it is parsed: Handlebars takes time with the square of the depth. */
 
-/** What a mustache begins with. */
+/** The beginning of a mustache. */
 const TAG = /\{+[~&]*(!--|!|\s*else\b|[#^/])?/y;
-/** `{{^}}` is an else, and `{{^if a.b}}` a block. */
+/** `{{^}}` is an else, but `{{^if a.b}}` a block. */
 const CLOSES = /\s*~?\}\}/y;
-/** What may hold braces and parentheses that mean nothing, as Handlebars' lexer has it. */
+/** Quoted parts, in which braces and parentheses don't count, as in Handlebars' lexer. */
 const QUOTED = /"(?:\\"|[^"])*"|'(?:\\'|[^'])*'|\[(?:\\\]|[^\]])*\]/y;
 
-/** How deep calls or blocks nest, an `else` as one more. Reads braces, quotes and comments as Handlebars' lexer does. */
+/**
+ * The depth of nested calls or blocks; each `else` adds one. Reads braces, quotes and comments as Handlebars' lexer
+ * does.
+ */
 export function nestingOf(text: string): number {
   let deepest = 0;
-  /** Each block that is open, with its branches. */
+  /** The number of branches of each open block. */
   const blocks: number[] = [];
   for (let at = text.indexOf("{{"); at >= 0; at = text.indexOf("{{", at)) {
     const isEscaped = text[at - 1] === "\\" && text[at - 2] !== "\\";
@@ -38,7 +41,7 @@ export function nestingOf(text: string): number {
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
 
-/** Where the braces close, and how deep calls stand in them. */
+/** The position after the closing braces, and the depth of calls in them. */
 function expressions(text: string, from: number): { end: number; calls: number } {
   let [depth, calls] = [0, 0];
   for (let at = from; at < text.length; at++) {

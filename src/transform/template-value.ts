@@ -1,4 +1,4 @@
-/** Reads the value that a path in a template names. */
+/** Reads the value of a path in a template. */
 import { step } from "../apimachinery/field-path.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
@@ -15,18 +15,20 @@ export interface Reference {
   readonly path: readonly string[];
 }
 
-/** A reference and where it stands, as `line:column`, both from 1. */
+/** A reference with its position as `line:column`, both from 1. */
 export interface Slot extends Reference {
   readonly at: string;
 }
 
-/** The slot's source. Throws Problem("InvalidBinding") if there is none, and InvalidTemplate for a path not its kind's. */
+/**
+ * The slot's source. Throws Problem: InvalidBinding if it does not exist, InvalidTemplate if its kind has no such path.
+ */
 export function sourceOf(slot: Slot, sources: Sources): LiveSource {
   const source = sources.get(slot.source);
   if (source === undefined) throw new Problem("InvalidBinding", unknownSource(slot, sources.keys()));
   if (source.kind === "data" && slot.path.length > 1) {
     const instead = `{{${spell([slot.source, slot.path.join(".")])}}}`;
-    const message = `template ${slot.at}: ${source.description} has keys, and nothing below them; a key with dots stands in brackets: ${instead}`;
+    const message = `template ${slot.at}: ${source.description} has keys without fields; write a key with dots in brackets: ${instead}`;
     throw new Problem("InvalidTemplate", message);
   }
   return source;
@@ -37,7 +39,7 @@ export function isOfSecret(slot: Slot, sources: Sources): boolean {
   return source.kind === "data" && source.isSecret;
 }
 
-/** The value: a key's text, or what a field holds. Throws MissingValue and Problem("NotUtf8"). */
+/** The value: the text of a key, or the value of a field. Throws MissingValue and Problem("NotUtf8"). */
 export function readSlot(slot: Slot, sources: Sources): JsonValue {
   const source = present(sourceOf(slot, sources));
   if (source.kind === "data") return readText(source, keyOf(slot)).reveal();
@@ -50,13 +52,16 @@ export function bytesOf(slot: Slot, sources: Sources): Uint8Array | undefined {
   return source.kind === "data" ? readBytes(source, keyOf(slot)).reveal() : undefined;
 }
 
-/** What a key holds as JSON or YAML, or undefined for a field of an object. */
+/** The JSON or YAML of a key; undefined for a field of an object. */
 export function documentOf(slot: Slot, sources: Sources, budget: Budget): JsonValue | undefined {
   const source = present(sourceOf(slot, sources));
   return source.kind === "data" ? readDocument(source, keyOf(slot), budget).reveal() : undefined;
 }
 
-/** What `if` asks: whether the value is there and not empty, 0 or false. Throws MissingValue for a source to wait for. */
+/**
+ * The condition of `if`: the value exists and is not empty, 0 or false. Throws MissingValue if the source is missing
+ * and not optional.
+ */
 export function isTrue(slot: Slot, sources: Sources): boolean {
   const source = sourceOf(slot, sources);
   if (source.kind === "absent" && source.policy.optional) return false;
@@ -67,20 +72,20 @@ export function isTrue(slot: Slot, sources: Sources): boolean {
 
 export const isTruthy = (value: unknown): boolean => (Array.isArray(value) ? value.length > 0 : Boolean(value));
 
-/** Whether a value that is missing may be stood in for: its source is there, or need not be. */
+/** Whether `default` may replace a missing value: if its source exists or is optional. */
 export const mayStandIn = (error: unknown): boolean =>
   error instanceof MissingValue && (error.reason === "KeyNotFound" || error.policy.optional);
 
-/** The message for a reference to a source that the binding doesn't have; with a hint if its name has dots. */
+/** The message for a reference to an unknown source, with a hint if the source's name has dots. */
 export function unknownSource(reference: Reference, names: Iterable<string>): string {
   const known = [...names];
   const text = [reference.source, ...reference.path].join(".");
   const dotted = known.find((name) => text.startsWith(`${name}.`));
   const hint = dotted === undefined ? "" : `; write {{${spell([dotted, text.slice(dotted.length + 1)])}}}`;
-  return `no source is called ${reference.source}; there is ${known.join(", ")}${hint}`;
+  return `there is no source ${reference.source}; the sources are ${known.join(", ")}${hint}`;
 }
 
-/** A path as a template writes it, brackets where they are needed. */
+/** A path in a template's notation, with brackets where needed. */
 export function spell(parts: readonly string[]): string {
   return parts.map((part) => (/^[A-Za-z_][\w-]*$/.test(part) ? part : `[${part}]`)).join(".");
 }

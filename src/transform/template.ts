@@ -1,4 +1,4 @@
-/** Compiles and renders templates. Handlebars only parses: nothing runs that is not named here. */
+/** Compiles and renders templates. Handlebars only parses. This code evaluates, and supports nothing else. */
 import Handlebars from "handlebars";
 import { stringifyJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
@@ -9,19 +9,19 @@ import { ALLOWED, asText, type Evaluate, Expressions, MAX_DEPTH, positionOf, ref
 import { nestingOf } from "./template-nesting.ts";
 import { type Slot, type Sources, sourceOf } from "./template-value.ts";
 
-/** Far more than a template may have, which is told better once it is parsed. */
+/** Far above the allowed depth: a check after parsing gives the better message. */
 const MAX_NESTING = 128;
-/** Of text: what is made of it takes up to sixty times that. */
+/** In characters of templates. Compiled templates take up to sixty times as much. */
 const MAX_CACHED_CHARACTERS = 512 * 1024;
 
 const handlebars = Handlebars.create();
-/** With what can't be compiled: that takes as long to find out. */
+/** Also caches failures, which take as long to compile. */
 const cache = new Map<string, Template | Problem>();
 let cached = 0;
 
 /**
- * Compiles a template, or finds it compiled. Throws Problem("InvalidTemplate") for what is not allowed in one, with line
- * and column, and Problem("InvalidBinding") for a source named like a word of the language.
+ * Compiles a template, or returns the cached one. Throws Problem("InvalidTemplate") with line and column for content
+ * that is not allowed, and Problem("InvalidBinding") for a source with the name of a reserved word.
  */
 export function compileTemplate(text: string): Template {
   const known = cache.get(text);
@@ -41,7 +41,7 @@ export class Template {
   readonly #expressions: Expressions;
   readonly #render: Evaluate;
 
-  /** With a `root`, every path is one of the source of that name: `{{a.b}}` means `{{root.a.b}}`. */
+  /** With a `root`, every path belongs to the source of that name: `{{a.b}}` means `{{root.a.b}}`. */
   constructor(text: string, root?: string) {
     this.#expressions = new Expressions(root);
     const program = parse(text);
@@ -50,15 +50,16 @@ export class Template {
     this.#render = isAlone ? this.#alone(only as hbs.AST.MustacheStatement) : this.#program(program, 0);
   }
 
-  /** Every value that the template names, in order, those of branches not taken too. */
+  /** Every value that the template names, in order, including branches that are not taken. */
   get references(): readonly Slot[] {
     return this.#expressions.slots;
   }
 
   /**
-   * The text, every value as it is; of a template that is one expression alone, its value with the type that it has. In `if` and `unless` an absent key is false; anywhere else it throws MissingValue.
-   * Also throws InvalidBinding (no such source), InvalidTemplate (a path that can't be in its source, or too much text),
-   * NotUtf8, TypeMismatch (a value that is no string, number or boolean) and InvalidValue (what a helper can't read).
+   * The text with all values inserted. A template of only one expression keeps the type of its value. In `if` and
+   * `unless`, a missing key is false; elsewhere it throws MissingValue. Also throws InvalidBinding (unknown source),
+   * InvalidTemplate (impossible path, or too much text), NotUtf8, TypeMismatch (a value that is not a string, number or
+   * boolean) and InvalidValue (a value that a helper can't read).
    */
   render(sources: Sources, budget = new Budget()): SecretValue<JsonValue> {
     for (const slot of this.#expressions.slots) sourceOf(slot, sources);
@@ -102,7 +103,7 @@ export class Template {
     if ((original !== "if" && original !== "unless") || condition === undefined || more.length > 0) {
       throw refuse(node, "this block is not allowed");
     }
-    if (depth === MAX_DEPTH) throw refuse(node, `blocks stand more than ${MAX_DEPTH} deep`);
+    if (depth === MAX_DEPTH) throw refuse(node, `blocks are nested more than ${MAX_DEPTH} levels deep`);
     const test = this.#expressions.condition(condition);
     const [yes, no] = [node.program, node.inverse].map((branch) => {
       if (branch?.blockParams?.length) throw refuse(node, "block parameters are not allowed");
@@ -112,7 +113,7 @@ export class Template {
   }
 }
 
-/** Counts what is made against what the result may be. */
+/** Charges each part of the result. */
 function put<T extends JsonValue>(part: Evaluate<T>): Evaluate<T> {
   return (frame) => {
     const made = part(frame);
@@ -124,7 +125,7 @@ function put<T extends JsonValue>(part: Evaluate<T>): Evaluate<T> {
 
 function parse(text: string): hbs.AST.Program {
   if (nestingOf(text) > MAX_NESTING) {
-    throw new Problem("InvalidTemplate", `calls or blocks of the template stand too deep in each other; ${ALLOWED}`);
+    throw new Problem("InvalidTemplate", `calls or blocks of the template are nested too deep; ${ALLOWED}`);
   }
   try {
     return handlebars.parse(text);

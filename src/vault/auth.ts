@@ -1,4 +1,4 @@
-/** Asks Vault for tokens: logs in by the method of the connection, renews, looks up and revokes. Keeps nothing. */
+/** Requests tokens from Vault: logs in by the method of the connection, renews, looks up and revokes. Stores nothing. */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -10,7 +10,7 @@ import { encodePath, NAMESPACE } from "./path.ts";
 import type { Auth, ConnectionServices, ConnectionSettings } from "./settings.ts";
 import type { VaultReader } from "./types.ts";
 
-/** What goes into a header. */
+/** Characters that a header allows. */
 export const TOKEN = /^[\x21-\x7e]+$/;
 
 export interface Lease {
@@ -21,13 +21,13 @@ export interface Lease {
 
 export interface Token extends Lease {
   readonly token: SecretValue<string>;
-  /** Whether Inlay obtained it by a login, and so revokes it. */
+  /** Whether Inlay obtained it by a login, and so must revoke it. */
   readonly isRevocable: boolean;
-  /** Whether the connection has the token as it is, and no login brings another one. */
+  /** Whether the connection contains the token itself, so that no login can replace it. */
   readonly isGiven: boolean;
 }
 
-/** Who logs in and as what. Two of the same key share a login. */
+/** The identity and role of a login. Principals with the same key share a login. */
 export interface Principal {
   readonly key: string;
   readonly role?: string;
@@ -56,7 +56,7 @@ export class Authenticator {
     return { key: ["kubernetes", role, identity, uid].join("|"), role, identity };
   }
 
-  /** What messages call the login. */
+  /** The login in messages. */
   describe({ role }: Principal): string {
     const { auth } = this.#settings;
     if (auth.kind === "token") return "token of the connection";
@@ -75,7 +75,7 @@ export class Authenticator {
     }
   }
 
-  /** Undefined if Vault does not renew it, so that a new login is due. Throws Problem where Vault can't be asked. */
+  /** Undefined if Vault does not renew the token, so that a new login is needed. Throws Problem if Vault can't be reached. */
   async renew(principal: Principal, token: SecretValue<string>): Promise<Lease | undefined> {
     const request = { operation: "renew", method: "POST", path: "auth/token/renew-self", token } as const;
     const reply = await this.#send(principal, { ...request, body: new SecretValue({}) });
@@ -86,8 +86,8 @@ export class Authenticator {
   }
 
   /**
-   * Whether Vault knows a token. `unsure`: it does not say, as for a token that may not look itself up. Throws Problem where
-   * Vault can't be asked.
+   * Looks a token up. `unknown`: Vault does not know it. `unsure`: the answer is inconclusive, for example because the token may not look
+   * itself up. Throws Problem if Vault can't be reached.
    */
   async lookUp(principal: Principal, token: SecretValue<string>): Promise<Lease | "unknown" | "unsure"> {
     const request = { operation: "lookup", method: "GET", path: "auth/token/lookup-self", token } as const;
@@ -98,7 +98,7 @@ export class Authenticator {
     return isObject(data) ? leaseOf(data, "ttl") : "unsure";
   }
 
-  /** A token that can't be revoked expires. */
+  /** A token that can't be revoked expires by itself. */
   async revoke(principal: Principal, token: SecretValue<string>): Promise<void> {
     const request = { operation: "revoke", method: "POST", path: "auth/token/revoke-self", token } as const;
     await this.#send(principal, { ...request, body: new SecretValue({}) }).catch((error) => {
@@ -116,7 +116,7 @@ export class Authenticator {
     const made = this.#within(principal, () => reply.json()["auth"]);
     const token = isObject(made) ? made["client_token"] : undefined;
     if (!isObject(made) || typeof token !== "string" || !TOKEN.test(token)) {
-      const why = "the answer has no token; Inlay can't use response wrapping, nor a login that wants MFA";
+      const why = "the answer contains no token; turn off response wrapping and MFA for this login";
       throw new VaultProblem("VaultUnavailable", `${this.describe(principal)}: ${why}`);
     }
     // A batch token can't be revoked.
@@ -124,11 +124,11 @@ export class Authenticator {
     return { token: new SecretValue(token), isRevocable, isGiven: false, ...leaseOf(made, "lease_duration") };
   }
 
-  /** Vault may keep a token from being looked up. Such a token is used as long as it works. */
+  /** Policies may forbid looking up a token. Such a token is used as long as it works. */
   async #given(principal: Principal, token: SecretValue<string>): Promise<Token> {
     const lease = await this.lookUp(principal, token);
     if (lease === "unknown") {
-      const why = "has expired or was revoked; write a new one into the key that the connection names";
+      const why = "has expired or was revoked; write a new one to the key in spec.auth.token";
       throw new VaultProblem("VaultDenied", `the ${this.describe(principal)} ${why}`);
     }
     return {
@@ -191,10 +191,10 @@ export class Authenticator {
   }
 }
 
-/** Whether Vault denies a request because it does not know the token. Servers before Vault 1.13 do not tell. */
+/** Whether Vault denies a request because it does not know the token. Servers before Vault 1.13 do not report that. */
 export const saysUnknown = (reply: VaultReply): boolean => reply.says(/invalid token|bad token/i);
 
-/** `field` has the seconds. */
+/** `field` contains the seconds. */
 function leaseOf(answer: JsonObject, field: string): Lease {
   const seconds = Number(answer[field]);
   return { ttlMs: seconds > 0 ? seconds * 1_000 : 0, renewable: answer["renewable"] === true };

@@ -1,4 +1,4 @@
-/** A Vault server as one VaultConnection reaches it: reads for sources, checks for its status, and the end of all of that. */
+/** A Vault server by the settings of one VaultConnection: reads for sources, checks for its status, and its end. */
 import { Problem } from "../apimachinery/problem.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
 import { type Health, ServerHealth } from "./health.ts";
@@ -11,15 +11,15 @@ import type { KvDataPlace, KvPlace, VaultAnswer, VaultConnected, VaultReader } f
 
 export type { Auth, ConnectionServices, ConnectionSettings, VaultCounts } from "./settings.ts";
 
-/** How long the revocation of tokens may hold up the end. */
+/** How long revoking tokens may delay the end. */
 const END_WITHIN_MS = 2_000;
 
-/** The reasons that are about the server, and not about one path or login. */
+/** Reasons that concern the server, not one path or login. */
 const OF_THE_SERVER: ReadonlySet<string> = new Set(["VaultSealed", "VaultUnavailable", "VaultUntrusted"]);
 
-/** What a check found out. */
+/** The result of a check. */
 export interface ConnectionCheck {
-  /** That the server reports. */
+  /** The version that the server reports. */
   readonly version?: string;
   readonly problem?: Problem;
 }
@@ -38,7 +38,7 @@ export class Connection implements VaultConnected {
   readonly #health: ServerHealth;
   /** Undefined without a login. */
   readonly #reading: Reading | undefined;
-  /** Whether a login that a check made has succeeded. Later ones are made by reads. */
+  /** Whether a login of a check has succeeded. After that, only reads log in. */
   #hasLoggedIn = false;
 
   constructor(settings: ConnectionSettings, services: ConnectionServices) {
@@ -72,8 +72,8 @@ export class Connection implements VaultConnected {
   }
 
   /**
-   * Asks the server how it is. Where the login is not that of each reader, also logs in, until that has worked, and after a login
-   * failed: a login that no reader uses is not kept, but for a token that was given.
+   * Checks the server. If all readers share the login, also logs in, until that has succeeded, and again after a failed login. A login that
+   * no reader uses is not kept, except a given token.
    */
   async check(): Promise<ConnectionCheck> {
     let version: string | undefined;
@@ -89,12 +89,12 @@ export class Connection implements VaultConnected {
     }
   }
 
-  /** Has logins that failed tried again with the next read or check, without the rest of their pauses. */
+  /** Retries failed logins at the next read or check, without the rest of their pauses. */
   retryLogins(): void {
     this.#reading?.logins.retry();
   }
 
-  /** Revokes the tokens that logins obtained, within two seconds, and ends the connections. */
+  /** Revokes the tokens of logins, within two seconds, and closes the connections. */
   async close(): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, END_WITHIN_MS);
@@ -135,7 +135,7 @@ export class Connection implements VaultConnected {
   }
 }
 
-/** Throws Problem for a server that serves no reads. */
+/** Throws Problem for a server that can't serve reads. */
 function assertServing({ initialized, sealed, disasterRecovery, orphaned, removed }: Health, host: string): void {
   const unavailable = (what: string) => new Problem("VaultUnavailable", `${host} ${what}`);
   if (!initialized) throw unavailable("is not initialized; initialize it (vault operator init)");

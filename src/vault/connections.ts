@@ -1,12 +1,12 @@
-/** Keeps how each VaultConnection is, for the sources that read through it. The controller of VaultConnections writes it. */
+/** Stores the state of each VaultConnection, for the sources that read through it. The controller of VaultConnections updates it. */
 import { isDeepStrictEqual } from "node:util";
 import { objectKey } from "../cache/reflector.ts";
 import type { ConnectionState } from "./types.ts";
 
 export interface ConnectionListener {
-  /** A connection is in another state, has other paths or labels, or is gone. */
+  /** The state, the paths or the labels of a connection changed, or it was deleted. */
   changed(key: string): void;
-  /** Someone asks by the annotation inlay.dev/refresh for what is read through a connection to be read at once. */
+  /** The annotation inlay.dev/refresh requests that everything is read through a connection at once. */
   refresh(key: string): void;
 }
 
@@ -16,11 +16,11 @@ export class VaultConnections {
   /** By namespace/name. */
   readonly #states = new Map<string, ConnectionState>();
   readonly #listeners: ConnectionListener[] = [];
-  /** Those that were asked for before it was known which connections exist. */
+  /** Connections that were requested before all connections were listed. */
   readonly #asked = new Set<string>();
   #isListed = false;
 
-  /** Undefined where there is no such VaultConnection. Pending until the watch has brought all connections. */
+  /** Undefined if there is no such VaultConnection. Pending until the watch has listed all connections. */
   get(namespace: string, name: string): ConnectionState | undefined {
     const key = objectKey(namespace, name);
     if (!this.#isListed) this.#asked.add(key);
@@ -32,7 +32,7 @@ export class VaultConnections {
     this.#listeners.push(listener);
   }
 
-  /** A connection exists, and it is not known yet how it is. */
+  /** A connection exists, and its state is not known yet. */
   appeared(key: string): void {
     if (!this.#states.has(key)) this.set(key, PENDING);
   }
@@ -40,22 +40,22 @@ export class VaultConnections {
   set(key: string, state: ConnectionState): void {
     const before = this.#stateOf(key);
     this.#states.set(key, state);
-    if (before === undefined || !isSame(before, state)) this.#tell(key);
+    if (before === undefined || !isSame(before, state)) this.#notify(key);
   }
 
   delete(key: string): void {
-    if (this.#states.delete(key)) this.#tell(key);
+    if (this.#states.delete(key)) this.#notify(key);
   }
 
-  /** The watch has brought all connections. */
+  /** The watch has listed all connections. */
   listed(): void {
     this.#isListed = true;
     const missing = [...this.#asked].filter((key) => !this.#states.has(key));
     this.#asked.clear();
-    for (const key of missing) this.#tell(key);
+    for (const key of missing) this.#notify(key);
   }
 
-  /** Has failed logins of a connection tried with the next read. */
+  /** Retries failed logins of a connection at the next read. */
   retryLogins(key: string): void {
     const state = this.#states.get(key);
     if (state?.phase === "ready") state.connected.retryLogins();
@@ -69,12 +69,12 @@ export class VaultConnections {
     return this.#states.get(key) ?? (this.#isListed ? undefined : PENDING);
   }
 
-  #tell(key: string): void {
+  #notify(key: string): void {
     for (const listener of this.#listeners) listener.changed(key);
   }
 }
 
-/** The revision stands for the connection and its paths. */
+/** The revision covers the settings of the connection and its paths. */
 function isSame(a: ConnectionState, b: ConnectionState): boolean {
   if (a.phase === "failed" && b.phase === "failed")
     return (

@@ -1,4 +1,4 @@
-/** Answers of a KV secrets engine come in, what sources read of them goes out, with versions that tell whether it changed. Pure. */
+/** Converts answers of a KV secrets engine to the content of sources, with versions that change with the content. Pure. */
 import { createHmac, randomBytes } from "node:crypto";
 import { isObject, isTooDeep } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
@@ -6,33 +6,33 @@ import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import type { VaultAnswer, VaultContent } from "./types.ts";
 
-/** Of this process alone: a version says nothing about the content to those who don't have it. */
+/** Random for each process, so that a version reveals nothing about the content. */
 const KEY = randomBytes(32);
 
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): JsonValue };
 
-/** Nothing is at the path. */
+/** The answer for a path without content. */
 export const ABSENT: VaultAnswer = { version: "absent", content: undefined };
 
-/** What decides about one version of a path. Both the answer with the data and the one with the metadata have it. */
+/** Facts about one version of a path, which are in the answers with data and with metadata alike. */
 export interface VersionFacts {
   readonly version: number;
   readonly createdTime: string;
-  /** Empty for a version that nothing deletes. */
+  /** Empty for a version without a planned deletion. */
   readonly deletionTime: string;
   readonly isDestroyed: boolean;
   readonly custom: Readonly<Record<string, string>>;
   readonly isGone: boolean;
 }
 
-/** Version numbers start again after a path was removed with its metadata, so the time is a part. */
+/** Version numbers start again after a path was removed with its metadata, so the time is included. */
 export function versionText({ version, custom, isGone, ...facts }: VersionFacts): string {
   const { createdTime, deletionTime, isDestroyed } = facts;
   const state = [isDestroyed ? "destroyed" : "kept", isGone ? "gone" : "there"];
   return [version, createdTime, deletionTime, digestOf(Object.entries(custom).sort()), ...state].join(" ");
 }
 
-/** The answer with these keys. Without a version, it is made of the content. */
+/** The answer with these keys. Without a version, a keyed hash of the content is the version. */
 export function answerOf(
   data: ReadonlyMap<string, string>,
   custom: Readonly<Record<string, string>>,
@@ -43,7 +43,7 @@ export function answerOf(
   return { version, content };
 }
 
-/** Custom metadata; Vault has null where there is none. */
+/** Custom metadata, which is null in Vault's answer if there is none. */
 export function customOf(value: unknown): Record<string, string> {
   if (!isObject(value)) return {};
   return Object.fromEntries(
@@ -52,8 +52,8 @@ export function customOf(value: unknown): Record<string, string> {
 }
 
 /**
- * The values of an object within an answer: text as it is, anything else as JSON with numbers as Vault spells them. `pick` finds the
- * object. Throws Problem for an answer that nests too deep to be read whole.
+ * The values of an object within an answer: a string as it is, any other value as JSON with numbers as Vault spells them. `pick` returns
+ * the object. Throws Problem for an answer that nests too deep.
  */
 export function textsOf(
   answer: SecretValue<string>,
@@ -62,10 +62,7 @@ export function textsOf(
 ): Map<string, string> {
   const text = answer.reveal();
   if (isTooDeep(text)) {
-    throw new Problem(
-      "TooDeep",
-      `${place}: a value has too many levels to be read; nest objects and lists less deeply`,
-    );
+    throw new Problem("TooDeep", `${place}: a value has too many levels; nest fewer objects and lists`);
   }
   const parsed: JsonValue = JSON.parse(text, spelled as (key: string, value: unknown) => unknown);
   const found = isObject(parsed) ? pick(parsed) : undefined;
@@ -73,7 +70,7 @@ export function textsOf(
   return new Map(entries.map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]));
 }
 
-/** As `textsOf`, of an object that was parsed. */
+/** Like `textsOf`, for a parsed object. */
 export function fieldsOf(object: JsonObject, names: readonly string[]): Map<string, string> {
   const entries = names.flatMap((name): [string, string][] => {
     const value = object[name];

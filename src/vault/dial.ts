@@ -1,6 +1,6 @@
 /**
- * Connects to Vault servers: with the certificates of the connection, and only to addresses that the configuration lists. An address
- * is checked where the socket gets it, so a name that changes its address between a check and the connection gains nothing.
+ * Connects to Vault servers: with the certificates of the connection, and only to addresses that the configuration allows. The address is
+ * checked when the socket resolves it, so a name that changes its address after an earlier check does not bypass the rule.
  */
 import type { LookupFunction } from "node:net";
 import { createSecureContext } from "node:tls";
@@ -24,7 +24,7 @@ export function dialer(
     const connect = buildConnector({
       secureContext,
       ...(serverName === undefined ? {} : { servername: serverName }),
-      // Said, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment changes nothing.
+      // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment has no effect.
       rejectUnauthorized: true,
       allowH2: false,
       timeout: timeoutMs,
@@ -36,7 +36,7 @@ export function dialer(
   return (options, callback) => connectorOf(new URL(`${options.protocol}//${options.host}`))(options, callback);
 }
 
-/** Fails for a name of which any address is not admitted. */
+/** Fails if any address of the name is not allowed. */
 function admittedLookup(
   url: URL,
   addresses: Addresses,

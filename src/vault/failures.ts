@@ -1,16 +1,16 @@
 /**
- * Turns answers and failures of Vault into Problems. Their messages have the place, what is wrong and what to do. They never
- * have the text of Vault or of OpenSSL, which may quote values.
+ * Converts answers and failures of Vault to Problems. Their messages contain the place, what is wrong and what to do. They never contain
+ * text of Vault or OpenSSL, which may quote values.
  */
 import { hostOf } from "../api/vault-addresses.ts";
 import { Problem, type Reason, type RetryPolicy } from "../apimachinery/problem.ts";
 import type { VaultReply } from "./http.ts";
 import { type Distrust, HttpFailure } from "./http-failure.ts";
 
-/** How long a server that limits requests may have Inlay wait. */
+/** The longest Retry-After that is respected. */
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
 
-/** What a message says of a request, besides what failed. */
+/** The parts of a message that describe the request. */
 export interface Asked {
   /** Such as kv/registry/s3. */
   readonly place: string;
@@ -18,10 +18,10 @@ export interface Asked {
   readonly timeoutMs: number;
 }
 
-/** What a reader hears that asks over a connection whose settings are not those of today. */
-export const REPLACED = "the connection was replaced; Inlay asks over the new one";
+/** The message for a reader of a connection whose settings have changed. */
+export const REPLACED = "the connection was replaced; Inlay retries over the new one";
 
-/** A Problem that has its place in the message, and says when to ask next where that is known. */
+/** A Problem with its place in the message, and the time of the next request if it is known. */
 export class VaultProblem extends Problem {
   override readonly retryAfterMs: number | undefined;
   constructor(reason: Reason, message: string, retryAfterMs?: number, retryPolicy?: RetryPolicy) {
@@ -31,15 +31,15 @@ export class VaultProblem extends Problem {
 }
 
 const DISTRUST: Record<Distrust, string> = {
-  authority: "no authority that Inlay trusts signed its certificate; set tls.ca to the certificate of the server's CA",
+  authority: "its certificate is not signed by a trusted authority; set tls.ca to the certificate of the server's CA",
   expired: "its certificate has expired; renew the certificate of the server",
   early: "its certificate is not valid yet; check the clocks of the server and of the node",
   name: "its certificate is for another name; set tls.serverName to a name in the certificate, or correct the address",
-  handshake: "it completes no TLS handshake; check that the address is that of a port with TLS 1.2 or later",
+  handshake: "the TLS handshake fails; check that the port of the address serves TLS 1.2 or later",
   other: "its certificate can't be used; check the certificates of the server, and tls.ca",
 };
 
-/** Of what a request threw. Throws on what is neither an HttpFailure nor a Problem: it is a bug. */
+/** Converts an error of a request. Rethrows an error that is neither an HttpFailure nor a Problem, because it is a bug. */
 export function failed(error: unknown, { place, server, timeoutMs }: Asked): Problem {
   if (error instanceof VaultProblem) return error;
   if (error instanceof Problem) return new Problem(error.reason, `${place}: ${error.message}`);
@@ -51,7 +51,7 @@ export function failed(error: unknown, { place, server, timeoutMs }: Asked): Pro
       return new Problem("VaultUntrusted", `${place}: ${host} is not trusted: ${DISTRUST[error.distrust ?? "other"]}`);
     case "timeout":
       return unavailable(
-        `${host} did not answer within ${timeoutMs / 1_000}s; check that it runs and that Inlay reaches it, or raise timeout`,
+        `${host} did not answer within ${timeoutMs / 1_000}s; check that it runs and that Inlay can connect to it, or increase timeout`,
       );
     case "refused":
       return unavailable(`${host} refuses connections; check that the server runs, and its port`);
@@ -66,25 +66,26 @@ export function failed(error: unknown, { place, server, timeoutMs }: Asked): Pro
     case "tooLarge":
       return unavailable(`the answer of ${host} is larger than 1 MiB; store less at one path`);
     case "notJson":
-      return unavailable(`the answer of ${host} is not one of Vault; check that the address is that of a Vault server`);
+      return unavailable(`the answer of ${host} is not from Vault; check that the address is that of a Vault server`);
     case "closed":
       return new Problem("ConnectionNotReady", `${place}: ${REPLACED}`);
   }
 }
 
-/** Of a status that is neither a success nor one that the caller knows better. */
+/** Converts a status that is neither a success nor handled by the caller. */
 export function refused(reply: VaultReply, { place, server }: Asked): Problem {
   const { status, retryAfterMs } = reply;
   const of = (reason: Reason, what: string) => new VaultProblem(reason, `${place}: ${what}`, retryAfterMs);
   const unavailable = (what: string) => of("VaultUnavailable", `${server.host} ${what}`);
   if (status === 403) return of("VaultDenied", "Vault denies access; check the policies of the login");
-  if (status === 429) return of("VaultThrottled", `${server.host} limits requests; raise its quota, or raise refresh`);
+  if (status === 429)
+    return of("VaultThrottled", `${server.host} limits requests; increase its quota, or increase refresh`);
   if (status === 503 && reply.says(/\bsealed\b/i)) {
     return of("VaultSealed", `${server.host} is sealed; unseal it`);
   }
   if (status === 472) return unavailable("is a disaster recovery secondary; set address to the primary");
   if (status === 473 || reply.says(/active cluster node not found|standby/i)) {
-    return unavailable("is a standby that reaches no active server; check that the cluster has an active server");
+    return unavailable("is a standby without an active server; check that the cluster has an active server");
   }
   if (status === 404 || status === 405) {
     return unavailable(`has no such operation (status ${status}); check the mount, and that the server is Vault`);

@@ -1,7 +1,7 @@
 /**
- * How the servers of a connection are, without a login. A server that refuses connections, or is silent, while another one answers,
- * has the values of a server that is shut down. Where none answers the network may be at fault, so nothing is said of any. A server that
- * is the only one that bindings ask for is shut down when it refuses connections.
+ * Finds the health of the servers of a connection, without a login. If a server refuses connections or is silent while another one answers,
+ * it is reported as shut down. If none answers, the network may be at fault, so nothing is reported. If it is the only server that bindings
+ * read, refused connections mean that it is shut down.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "../apimachinery/objects.ts";
@@ -13,35 +13,35 @@ import { HttpFailure } from "./http-failure.ts";
 import type { ConnectionServices, ConnectionSettings } from "./settings.ts";
 import type { VaultAnswer } from "./types.ts";
 
-/** A refusal is believed when the server repeats it after that time. */
+/** A refusal counts when the server repeats it after this time. */
 const REPEAT_MS = 1_000;
-/** A server is down when it was silent for so long while another one answers. */
+/** A server counts as shut down after this time of silence, while another one answers. */
 const SILENCE_MS = 15_000;
-/** What sys/health answers with, by what the server is. */
+/** The statuses of sys/health for all states of a server. */
 const STATUSES = new Set([200, 429, 472, 473, 474, 501, 503, 530]);
-/** A server counts as one of several for so long after a binding asked for it. Servers that are gone do not. */
+/** How long a server counts as one of several after a binding requested it, so that removed servers do not count. */
 const COUNTS_MS = 10 * 60_000;
-/** Of how many servers a connection remembers the state. */
+/** How many servers a connection remembers. */
 const MAX_SERVERS = 64;
 
 interface Server {
   readonly url: URL;
-  /** When the first request was sent that it refused, of those since it last did anything else. */
+  /** When the first of its present series of refused requests was sent. */
   refusingSince: number | undefined;
-  /** When the first request was sent that got no answer, of those since the last answer. */
+  /** When the first request after its last answer was sent. */
   silentSince: number | undefined;
-  /** When a binding last asked for it. Undefined for the address of the connection, unless a binding reads it. */
+  /** When a binding last requested it. Undefined for the connection's own address, unless a binding reads it. */
   askedForAt: number | undefined;
 }
 
-/** What a server reports of itself. */
+/** The health that a server reports. */
 export interface Health {
   readonly initialized: boolean;
   readonly sealed: boolean;
   readonly standby: boolean;
   readonly performanceStandby: boolean;
   readonly disasterRecovery: boolean;
-  /** A standby that lost its active server. */
+  /** A standby without an active server. */
   readonly orphaned: boolean;
   /** The cluster no longer has the server. */
   readonly removed: boolean;
@@ -66,7 +66,7 @@ export class ServerHealth {
   readonly #http: VaultSender;
   readonly #addresses: Pick<ConnectionServices["addresses"], "refusal">;
   readonly #now: () => number;
-  /** By origin; those that were asked for last are at the end. */
+  /** By origin. The most recently requested servers are at the end. */
   readonly #servers = new Map<string, Server>();
 
   constructor(
@@ -81,7 +81,7 @@ export class ServerHealth {
     this.#now = now;
   }
 
-  /** Throws Problem. While it is not clear how the server is, `last` is the answer, with a time to ask again soon. */
+  /** Throws Problem. While the state of the server is unclear, returns `last` with an early time for the next request. */
   async read(address: string | undefined, last: VaultAnswer | undefined): Promise<VaultAnswer> {
     const server = this.#serverAt(address === undefined ? this.#settings.address : urlOf(address));
     const answered = (health: Health) => {
@@ -92,7 +92,7 @@ export class ServerHealth {
     const health = await this.#ask(server, true);
     if (typeof health === "object") return answered(health);
     if (health === "refused") {
-      // A firewall may refuse connections in the place of all servers.
+      // A firewall may refuse connections for all servers.
       if (!this.#isOneOfSeveral(server) || (await this.#isAnotherAnswering(server))) return answered(SHUT_DOWN);
     } else if (this.#now() - (server.silentSince ?? this.#now()) >= SILENCE_MS) {
       if (await this.#isAnotherAnswering(server)) return answered(SHUT_DOWN);
@@ -102,7 +102,7 @@ export class ServerHealth {
     throw new Problem("Unreachable", `health of ${server.url.host}: ${why}`);
   }
 
-  /** How the server of the connection is, as it says now. Throws Problem. */
+  /** The present health of the connection's own server. Throws Problem. */
   async own(): Promise<Health> {
     const server = this.#serverAt(this.#settings.address);
     const sentAt = this.#now();
@@ -118,7 +118,10 @@ export class ServerHealth {
     );
   }
 
-  /** Asks a server that refuses once more, if `repeats`. Throws Problem for an answer that says nothing, and a bad certificate. */
+  /**
+   * Requests the health, again if the server refuses and `repeats` is set. Throws Problem for an inconclusive answer, and for a bad
+   * certificate.
+   */
   async #ask(server: Server, repeats: boolean): Promise<Health | "refused" | "silent"> {
     const sentAt = this.#now();
     try {
@@ -155,14 +158,14 @@ export class ServerHealth {
       server.silentSince = undefined;
       return "refused";
     }
-    // The name of a pod that is gone has no address, and what is between may end connections.
+    // The name of a deleted pod has no address, and a proxy may close connections.
     if (kind !== "timeout" && kind !== "unreachable" && kind !== "name" && kind !== "broken") return undefined;
     server.refusingSince = undefined;
     server.silentSince ??= sentAt;
     return "silent";
   }
 
-  /** Whether bindings ask for other servers, too. */
+  /** Whether bindings request other servers too. */
   #isOneOfSeveral(server: Server): boolean {
     const since = this.#now() - COUNTS_MS;
     return [...this.#servers.values()].some((each) => each !== server && (each.askedForAt ?? -Infinity) > since);
@@ -181,7 +184,7 @@ export class ServerHealth {
     );
   }
 
-  /** Throws Problem for a server that the configuration does not list. */
+  /** Throws Problem for a server that the configuration does not allow. */
   #serverAt(url: URL): Server {
     const refusal = this.#addresses.refusal(url);
     if (refusal !== undefined) throw new Problem(refusal.reason, `health of ${url.host}: ${refusal.message}`);
@@ -206,11 +209,11 @@ export class ServerHealth {
 function urlOf(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol) && url.host !== "") return new URL(url.origin);
-  const why = "is no address of a server; write one like https://vault-0.vault.svc:8200";
+  const why = "is not the address of a server; write one like https://vault-0.vault.svc:8200";
   throw new Problem("InvalidBinding", `vault.health.address: ${JSON.stringify(address)} ${why}`);
 }
 
-/** Throws HttpFailure for what is no answer of sys/health. */
+/** Throws HttpFailure for an answer that is not from sys/health. */
 function healthOf(answer: JsonObject, status: number): Health {
   const { initialized, sealed, standby, version } = answer;
   if (typeof initialized !== "boolean" || typeof sealed !== "boolean") throw new HttpFailure("notJson");

@@ -1,4 +1,4 @@
-/** Why a request to Vault has no answer that can be used, as a kind of failure. The words of OpenSSL, Node and the server stay here. */
+/** Classifies why a request to Vault has no usable answer. Drops the texts of OpenSSL, Node and the server. */
 
 export type FailureKind =
   | "timeout"
@@ -15,7 +15,7 @@ export type FailureKind =
   /** The connection was closed by Inlay. */
   | "closed";
 
-/** What a certificate lacks. */
+/** The problem of a certificate. */
 export type Distrust = "authority" | "expired" | "early" | "name" | "handshake" | "other";
 
 const KINDS: Record<string, FailureKind> = {
@@ -57,16 +57,16 @@ export class HttpFailure extends Error {
     this.distrust = distrust;
   }
 
-  /** For the metrics. */
+  /** The label in the metrics. */
   get code(): string {
     return this.kind === "timeout" || this.kind === "refused" || this.kind === "tls" ? this.kind : "error";
   }
 
-  /** Of what undici, Node or OpenSSL reports. */
+  /** Classifies an error of undici, Node or OpenSSL. */
   static of(error: unknown): HttpFailure {
     if (error instanceof HttpFailure) return error;
     const { code = "", errors = [] } = error as { code?: string; errors?: { code?: string }[] };
-    // A name may have several addresses. The server refuses only if it does so at each of them.
+    // A name may have several addresses. The server refuses only if all of them refuse.
     const other = errors.find((each) => each.code !== code)?.code;
     const distrust = CERTIFICATES[code];
     if (distrust !== undefined) return new HttpFailure("tls", distrust);
@@ -76,7 +76,7 @@ export class HttpFailure extends Error {
   }
 }
 
-/** Whether a request that may be repeated is worth it: the server had closed a connection that was kept alive. */
+/** Whether to repeat a request: the server had closed a connection that was kept alive. */
 export function isBroken(error: unknown): boolean {
   return ["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"].includes((error as { code?: string }).code ?? "");
 }

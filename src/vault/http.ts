@@ -1,6 +1,6 @@
 /**
- * Requests to Vault come in, answers go out. A request has one deadline, for its time in the queue, the connection and the whole
- * answer, and an answer has a largest size. A token goes to no server that the configuration does not list, whatever redirects say.
+ * Sends requests to Vault. One deadline covers the time in the queue, the connection and the whole answer. The size of an answer is
+ * limited. A token is never sent to a server that the configuration does not allow, even after a redirect.
  */
 import { Agent, type Dispatcher } from "undici";
 import { isObject, parseJson } from "../apimachinery/json.ts";
@@ -11,12 +11,12 @@ import { dialer } from "./dial.ts";
 import { HttpFailure, isBroken } from "./http-failure.ts";
 import type { ConnectionServices, ConnectionSettings, Operation } from "./settings.ts";
 
-/** Vault stores at most 1 MiB in an entry by default. */
+/** By default, Vault stores at most 1 MiB in an entry. */
 const MAX_ANSWER = 1024 ** 2;
 const MAX_REDIRECTS = 2;
 const MAX_SOCKETS = 8;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-/** Only these keep the method and the body. */
+/** Only these redirects keep the method and the body. */
 const KEEPING_REDIRECTS = new Set([307, 308]);
 
 export interface VaultRequest {
@@ -26,13 +26,13 @@ export interface VaultRequest {
   readonly path: string;
   readonly token?: SecretValue<string>;
   readonly body?: SecretValue<JsonObject>;
-  /** Another server than that of the connection. */
+  /** A server other than the connection's. */
   readonly server?: URL;
 }
 
 export class VaultReply {
   readonly status: number;
-  /** After which time the server wants to be asked next. */
+  /** When the server wants the next request. */
   readonly retryAfterMs: number | undefined;
   readonly text: SecretValue<string>;
   constructor(status: number, text: string, retryAfterMs?: number) {
@@ -48,7 +48,7 @@ export class VaultReply {
     return value;
   }
 
-  /** Whether `errors` or `warnings` say something. They quote values, so they are classified and nothing else. */
+  /** Whether `errors` or `warnings` match. They may quote values, so they are only classified. */
   says(pattern: RegExp): boolean {
     const value = this.#parsed();
     if (!isObject(value)) return false;
@@ -65,9 +65,9 @@ export class VaultReply {
   }
 }
 
-/** What sends requests. */
+/** Sends requests. */
 export interface VaultSender {
-  /** Throws HttpFailure, or Problem where the configuration does not list the server. */
+  /** Throws HttpFailure, or Problem if the configuration does not allow the server. */
   send(request: VaultRequest): Promise<VaultReply>;
 }
 
@@ -83,7 +83,7 @@ export class VaultHttp implements VaultSender {
     this.#services = services;
     this.#agent = new Agent({
       connections: MAX_SOCKETS,
-      // Our own deadline holds instead, also while a request is queued.
+      // Our own deadline applies instead, also while a request is queued.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: dialer(settings, services.addresses, services.resolve),
@@ -113,7 +113,7 @@ export class VaultHttp implements VaultSender {
     }
   }
 
-  /** Ends every connection. What is under way fails. */
+  /** Closes every connection. Running requests fail. */
   async close(): Promise<void> {
     await this.#agent.destroy();
   }
@@ -126,7 +126,7 @@ export class VaultHttp implements VaultSender {
       const answer = await this.#answerOf(server, request, signal).catch((error) => {
         throw redirects > 0 && error instanceof Problem ? redirected(error) : error;
       });
-      // A server that was asked how it is answers for itself.
+      // A health request is about this server, so redirects are not followed.
       if (!REDIRECTS.has(answer.statusCode) || request.operation === "health") return replyOf(answer);
       answer.body.on("error", () => {}).destroy();
       if (redirects === MAX_REDIRECTS) throw new HttpFailure("redirects");
@@ -134,7 +134,7 @@ export class VaultHttp implements VaultSender {
     }
   }
 
-  /** A connection that was kept alive may have been closed by the server just then. */
+  /** Repeats the request if the server has just closed a connection that was kept alive. */
   async #answerOf(server: URL, request: VaultRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     try {
       return await this.#once(server, request, signal);
@@ -151,7 +151,7 @@ export class VaultHttp implements VaultSender {
       "user-agent": "inlay",
       "x-vault-request": "true",
     };
-    // The health of a server belongs to no namespace.
+    // Health requests must not name a namespace.
     if (namespace !== undefined && request.operation !== "health") headers["x-vault-namespace"] = namespace;
     if (request.token !== undefined) headers["x-vault-token"] = request.token.reveal();
     if (request.body !== undefined) headers["content-type"] = "application/json";
@@ -166,7 +166,7 @@ export class VaultHttp implements VaultSender {
   }
 }
 
-/** Of a redirect, only the server counts: it gets the same request, so a redirect can't choose what is read. */
+/** Uses only the server of a redirect: it gets the same request, so a redirect can't choose what is read. */
 function redirectOf(from: URL, request: VaultRequest, answer: Dispatcher.ResponseData): URL {
   const { location } = answer.headers;
   const to = typeof location === "string" && URL.canParse(location, from.href) ? new URL(location, from) : undefined;
@@ -183,7 +183,7 @@ async function replyOf({ statusCode, headers, body }: Dispatcher.ResponseData): 
   let size = 0;
   for await (const chunk of body as AsyncIterable<Uint8Array>) {
     size += chunk.byteLength;
-    // Leaving the loop ends the connection.
+    // Leaving the loop closes the connection.
     if (size > MAX_ANSWER) throw new HttpFailure("tooLarge");
     chunks.push(chunk);
   }
@@ -191,12 +191,12 @@ async function replyOf({ statusCode, headers, body }: Dispatcher.ResponseData): 
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
   } catch {
-    // What is no text is no JSON either.
+    // An answer that is not text is not JSON either.
   }
   return new VaultReply(statusCode, text, retryAfterOf(headers["retry-after"]));
 }
 
-/** In seconds, or as a date. */
+/** As seconds, or as a date. */
 function retryAfterOf(header: string | string[] | undefined): number | undefined {
   if (typeof header !== "string") return undefined;
   const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();

@@ -1,6 +1,6 @@
 /**
- * Reads paths of KV secrets engines, of version 1 and 2, with the login of the reader. Where the policies allow it, the metadata of
- * a path decides whether its data is read.
+ * Reads paths of KV secrets engines, of version 1 and 2, with the login of the reader. If the policies allow it, the metadata of a path
+ * decides whether its data is read.
  */
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
@@ -17,24 +17,24 @@ import type { KvDataPlace, KvPlace, VaultAnswer, VaultReader } from "./types.ts"
 
 /** The keys of a metadata source, besides custom_metadata. */
 const METADATA = ["updated_time", "created_time", "current_version"];
-/** For how long denied metadata is not asked for, and for how long it is believed which version a secrets engine has. */
+/** How long denied metadata is not requested again, and how long the version of a secrets engine is cached. */
 const REMEMBERED_MS = 10 * 60_000;
 
-/** What a request itself comes to, rather than a login. */
+/** Reasons that concern the request itself, not a login. */
 const OF_REQUESTS: ReadonlySet<Reason> = new Set<Reason>(["ForbiddenAddress", "ForbiddenPath"]);
-/** By name, also that of a plugin. */
+/** Matches the type of a KV secrets engine, also of a plugin. */
 const KV_ENGINE = /^generic$|(?:^|-)kv$/;
 
 type Settings = Pick<ConnectionSettings, "address" | "timeoutMs">;
 type Version = KvDataPlace["kv"];
-/** What a secrets engine is; undefined where Vault does not say. */
+/** The type of a secrets engine; undefined if Vault does not report it. */
 type Engine = Version | "other" | undefined;
 
 export class KvReader {
   readonly #settings: Settings;
   readonly #logins: Pick<Logins, "send" | "keyOf" | "describe">;
   readonly #now: () => number;
-  /** Until when the metadata of a secrets engine is taken to be denied, by login and mount. */
+  /** Until when the metadata of a secrets engine counts as denied, by login and mount. */
   readonly #denied = new Map<string, number>();
   readonly #engines = new Map<string, { engine: Engine; until: number }>();
 
@@ -65,7 +65,7 @@ export class KvReader {
   }
 
   async #first(reader: VaultReader, place: KvDataPlace): Promise<VaultAnswer> {
-    // Before anything is read: other engines make a credential for each read.
+    // Checked before anything is read: other engines create a credential for each read.
     this.#checkEngine(place, await this.#engineOf(reader, place), 1, "set kv: 2");
     const reply = await this.#get(reader, place, "data", []);
     if (reply.status === 404) {
@@ -94,7 +94,7 @@ export class KvReader {
     const metadata = fieldsAt(this.#json(place, reply), "data", "metadata");
     const version = Number(metadata["version"]);
     if (!(version > 0)) {
-      // An answer without a version is not of version 2.
+      // Answers of version 2 always contain a version.
       if (reply.status === 200) throw wrongEngine(place, 1, "set kv: 1");
       return this.#absent(reader, place, 2, "set kv: 1");
     }
@@ -107,8 +107,8 @@ export class KvReader {
   }
 
   /**
-   * The version that the metadata tells, as the data would tell it. Undefined where the policies deny the metadata. A version with a
-   * time of deletion counts as gone, so that its data is read until Vault answers that it is: the clock that decides is Vault's.
+   * The version of the metadata, equal to that of the data. Undefined if the policies deny the metadata. A version with a deletion time
+   * counts as deleted, so its data is read until Vault reports the deletion: only Vault's clock counts.
    */
   async #versionOf(reader: VaultReader, place: KvDataPlace): Promise<string | undefined> {
     const key = this.#keyOf(reader, place);
@@ -123,7 +123,7 @@ export class KvReader {
     const metadata = fieldsAt(this.#json(place, reply), "data");
     const version = place.version ?? Number(metadata["current_version"]);
     const versions = fieldsAt(metadata, "versions");
-    // A path may have metadata before it has data, and no old versions any more.
+    // A path may have metadata before it has data, and may have lost its old versions.
     if (!Object.hasOwn(versions, String(version))) return ABSENT.version;
     const facts = fieldsAt(versions, String(version));
     const custom = customOf(metadata["custom_metadata"]);
@@ -131,7 +131,7 @@ export class KvReader {
     return versionText({ ...times, version, custom, isGone: times.isDestroyed || times.deletionTime !== "" });
   }
 
-  /** Nothing is there, unless the secrets engine is another one: Vault answers the same then. */
+  /** Nothing is at the path, unless the secrets engine is of another type, for which Vault answers the same. */
   async #absent(reader: VaultReader, place: KvPlace, expected: Version, advice: string): Promise<VaultAnswer> {
     this.#checkEngine(place, await this.#engineOf(reader, place), expected, advice);
     return ABSENT;
@@ -157,7 +157,7 @@ export class KvReader {
     return engine;
   }
 
-  /** `below` is where the secrets engine has it, which is what policies name. */
+  /** `below` is the segment that the engine inserts, which policies must include. */
   async #refused(
     reader: VaultReader,
     place: KvPlace,
@@ -170,8 +170,8 @@ export class KvReader {
     const isMetadata = below === "metadata";
     this.#checkEngine(place, engine, below === undefined ? 1 : 2, isMetadata ? NO_METADATA : `set kv: ${engine}`);
     const path = [place.mount, ...(below === undefined ? [] : [below]), place.path].join("/");
-    const what = `Vault denies it to the ${this.#logins.describe(reader)}`;
-    const advice = `allow read on ${JSON.stringify(path)} in a policy of it`;
+    const what = `Vault denies read access for the ${this.#logins.describe(reader)}`;
+    const advice = `allow read on ${JSON.stringify(path)} in one of its policies`;
     return new VaultProblem("VaultDenied", `${asked.place}: ${what}; ${advice}`);
   }
 
@@ -184,11 +184,11 @@ export class KvReader {
     try {
       reply = await this.#logins.send(reader, { operation, method: "GET", path });
     } catch (error) {
-      // A login says by itself what it is about.
+      // A login's message already describes the login.
       if (error instanceof Problem && !OF_REQUESTS.has(error.reason)) throw error;
       throw failed(error, this.#asked(place));
     }
-    // What is between may answer so while Vault is away, and bindings may remove what is missing.
+    // A proxy may answer 404 while Vault is down. Bindings may remove missing values, so the answer must be from Vault.
     if (reply.status === 404) {
       const { data, errors, warnings } = this.#json(place, reply);
       if (!isObject(data) && !Array.isArray(errors) && !Array.isArray(warnings)) throw this.#notVault(place);
@@ -236,17 +236,17 @@ const timesOf = (facts: JsonObject) => ({
   isDestroyed: facts["destroyed"] === true,
 });
 
-const NO_KV = "data and metadata read only KV secrets engines; correct mount";
+const NO_KV = "sources can read only KV secrets engines; correct mount";
 const NO_METADATA = "it has no metadata: read data with kv: 1";
 
 function wrongEngine(place: KvPlace, engine: Version | "other", advice: string): Problem {
-  const is = engine === "other" ? "no KV secrets engine" : `a secrets engine of KV version ${engine}`;
-  // It may be upgraded, and the next read shows that.
+  const is = engine === "other" ? "not a KV secrets engine" : `a secrets engine of KV version ${engine}`;
+  // The engine may be upgraded, which the next read shows.
   return new Problem("InvalidBinding", `${describe(place)}: ${place.mount} is ${is}; ${advice}`, "OnChange");
 }
 
 function checkMount(place: KvPlace): void {
   const [first = ""] = place.mount.split("/");
   if (!OWN_MOUNTS.has(first)) return;
-  throw new Problem("ForbiddenPath", `${describe(place)}: Vault keeps ${first}/ for itself; ${NO_KV}`);
+  throw new Problem("ForbiddenPath", `${describe(place)}: ${first}/ is reserved for Vault; ${NO_KV}`);
 }

@@ -1,32 +1,32 @@
 /**
- * One login: keeps its token, renews it at two thirds of its life while readers use it, and revokes it when none did for five
- * minutes. A token that the connection gives is renewed without readers, and never revoked. A login that failed is not tried again
- * at once, however many readers ask.
+ * One login: stores its token, renews it at two thirds of its life while readers use it, and revokes it after five minutes without readers.
+ * A given token is renewed even without readers, and never revoked. A failed login is retried with backoff, however many readers request
+ * it.
  */
 import { Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 import type { Authenticator, Lease, Principal, Token } from "./auth.ts";
 import { REPLACED, VaultProblem } from "./failures.ts";
 
-/** A login that no reader used for so long ends. */
+/** How long an unused login is kept. */
 const IDLE_MS = 5 * 60_000;
-/** After how much of its life a token is renewed, less up to a tenth, so that not all are renewed at once. */
+/** When a token is renewed, as a part of its life; up to a tenth earlier, so that not all are renewed at the same time. */
 const RENEW_AT = 2 / 3;
 const JITTER = 0.1;
-/** What a renewal has to bring, in parts of the first life. Less means that the token nears its end, and a new login is due. */
+/** The part of the first life that a renewal must give. Less means that the token nears its end, and a new login is needed. */
 const WORTHWHILE = 0.5;
 const BACKOFF_MS = { first: 1_000, most: 30_000 };
-/** Polls vary their pauses by a tenth. One that comes before a login may be tried again would wait for another of its own pauses. */
+/** Polls vary their pauses by a tenth. A poll just before the next allowed login would have to wait for another pause. */
 const POLL_MARGIN = 1.125;
-/** A reader gets no token that expires before the request arrives. */
+/** The rest of a token's life that a request needs. */
 const MARGIN_MS = 1_000;
-/** A token that nears its end is not renewed more often. */
+/** The shortest pause between renewals of a token that nears its end. */
 const MIN_RENEW_MS = 1_000;
-/** A denied request makes Inlay doubt a token, but not one that is as young as that: what else would a new login change? */
+/** A denied request makes Inlay check the token, unless the token is younger than this: a new login would change nothing. */
 const UNDOUBTED_MS = { unsure: 30_000, unknown: 5_000 };
-/** For so long Inlay believes that a token is valid, if Vault says so. */
+/** How long a token counts as valid after Vault confirmed it. */
 const BELIEVED_MS = 30_000;
-/** Timers can't be longer. */
+/** The longest possible timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export interface LoginServices {
@@ -43,7 +43,7 @@ interface Held extends Token {
 
 interface Failure {
   readonly problem: Problem;
-  /** Until then, no login is tried. */
+  /** No login is tried before. */
   until: number;
   readonly times: number;
 }
@@ -59,13 +59,13 @@ export class Login {
   #failure: Failure | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isEnded = false;
-  /** The check of the token that is under way. */
+  /** The running check of the token. */
   #doubt: Promise<SecretValue<string> | undefined> | undefined;
   #believedUntil = 0;
-  /** Those that are under way. */
+  /** The running revocations. */
   readonly #revocations = new Set<Promise<void>>();
 
-  /** `onIdle` is called when it ends because no reader used it. */
+  /** `onIdle` is called when it ends because it was unused. */
   constructor(
     principal: Principal,
     authenticator: Authenticator,
@@ -78,13 +78,13 @@ export class Login {
     this.#onIdle = onIdle;
   }
 
-  /** The token that is held, for as long as it is valid. */
+  /** The stored token, while it is valid. */
   get token(): SecretValue<string> | undefined {
     const held = this.#held;
     return held !== undefined && this.#services.now() < held.expiresAt - MARGIN_MS ? held.token : undefined;
   }
 
-  /** Whether it holds no token, and no reader asked for one for five minutes. */
+  /** Whether it has no token, and no reader requested one for five minutes. */
   get isIdle(): boolean {
     const isUsed = this.#services.now() < this.#usedAt + IDLE_MS || this.#pending !== undefined;
     return this.#held === undefined && !isUsed;
@@ -95,13 +95,13 @@ export class Login {
     return this.#failure !== undefined;
   }
 
-  /** Has a login that failed tried again with the next use, without the rest of its pause. */
+  /** Retries a failed login at the next use, without the rest of its pause. */
   retryNow(): void {
     const retry = () => {
       if (this.#failure !== undefined) this.#failure.until = 0;
     };
     retry();
-    // What is under way may still fail for the former reason.
+    // The running attempt may still fail for the former reason.
     this.#pending?.catch(retry);
   }
 
@@ -112,8 +112,8 @@ export class Login {
   }
 
   /**
-   * After Vault denied a request with `token`: another token, if this one is not valid any more. `isUnknown`: Vault said so by
-   * itself. Undefined where the policies deny the request. Throws Problem.
+   * Called after Vault denied a request with `token`: returns another token if this one is no longer valid. `isUnknown`: Vault reported an
+   * unknown token. Undefined if the policies deny the request. Throws Problem.
    */
   async afterDenial(token: SecretValue<string>, isUnknown: boolean): Promise<SecretValue<string> | undefined> {
     const held = this.#held;
@@ -132,12 +132,12 @@ export class Login {
     if (typeof known !== "string") this.#believedUntil = now() + BELIEVED_MS;
     if (typeof known !== "string" || age < UNDOUBTED_MS[known]) return undefined;
     const made = await this.#login();
-    // In case it was valid after all.
+    // The token may be valid after all.
     if (known === "unsure") this.#revoke(held);
     return made.token;
   }
 
-  /** Revokes the token, also that of a login that is under way. Waits for all revocations. */
+  /** Revokes the token, also that of a running login. Waits for all revocations. */
   async end(): Promise<void> {
     this.#isEnded = true;
     clearTimeout(this.#timer);
@@ -147,7 +147,7 @@ export class Login {
     await Promise.all(this.#revocations);
   }
 
-  /** All that ask meanwhile share it. */
+  /** All requests during a login share it. */
   #login(): Promise<Held> {
     if (this.#pending !== undefined) return this.#pending;
     if (this.#isEnded) return Promise.reject(new Problem("ConnectionNotReady", REPLACED));
@@ -181,7 +181,7 @@ export class Login {
     this.#schedule();
   }
 
-  /** Throws what readers get. */
+  /** Throws the Problem for readers. */
   #failed(error: unknown): never {
     if (!(error instanceof Problem)) throw error;
     const { now, random } = this.#services;
@@ -192,7 +192,7 @@ export class Login {
     throw this.#problemOf(failure);
   }
 
-  /** With when a login may be tried again, so that polls come right then. */
+  /** Adds when a login may be retried, so that polls come right then. */
   #problemOf({ problem: { reason, message, retryPolicy }, until }: Failure): Problem {
     const afterMs = (until - this.#services.now()) * POLL_MARGIN;
     return new VaultProblem(reason, message, afterMs, retryPolicy);
@@ -206,7 +206,7 @@ export class Login {
     this.#timer = setTimeout(work, Math.min(Math.max(due, 0), MAX_TIMER_MS)).unref();
   }
 
-  /** A token that was given can't be had once more, so it is renewed also while no reader uses it. */
+  /** A given token can't be obtained again, so it is renewed even while it is unused. */
   #idleAt({ isGiven }: Held): number {
     return isGiven ? Number.POSITIVE_INFINITY : this.#usedAt + IDLE_MS;
   }
@@ -220,7 +220,7 @@ export class Login {
     await this.#refresh(held);
   }
 
-  /** Renews the token, or else logs in once more. Until one of them works, the token is used for as long as it is valid. */
+  /** Renews the token, or logs in again. Until one of them succeeds, the token is used while it is valid. */
   async #refresh(held: Held): Promise<void> {
     try {
       const lease = held.renewable ? await this.#renewed(held) : undefined;

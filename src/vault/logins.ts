@@ -1,4 +1,4 @@
-/** The logins of a connection: one for all readers that log in as the same. Sends their requests, with its token. */
+/** The logins of a connection: one for all readers with the same principal. Sends their requests with its token. */
 import { Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 import { Authenticator, saysUnknown } from "./auth.ts";
@@ -8,7 +8,7 @@ import { Login } from "./login.ts";
 import type { Auth, ConnectionServices, ConnectionSettings } from "./settings.ts";
 import type { VaultReader } from "./types.ts";
 
-/** Shorter tokens, such as `root` of a server for development, are words that values have too. Those that Vault makes are longer. */
+/** Shorter tokens, such as `root` of a development server, are words that values may contain. Vault's own tokens are longer. */
 const MIN_TOKEN = 20;
 
 type Settings = Pick<ConnectionSettings, "address" | "timeoutMs"> & { readonly auth: Auth };
@@ -18,7 +18,7 @@ export class Logins {
   readonly #http: VaultSender;
   readonly #services: { now: () => number; random: () => number };
   readonly #logins = new Map<string, Login>();
-  /** Of logins that no reader used. */
+  /** The ends of unused logins. */
   readonly #endings = new Set<Promise<void>>();
   #isEnded = false;
 
@@ -28,38 +28,38 @@ export class Logins {
     this.#services = { now: services.now ?? (() => performance.now()), random: services.random ?? Math.random };
   }
 
-  /** Readers of the same key share a login. */
+  /** Readers with the same key share a login. */
   keyOf(reader: VaultReader): string {
     return this.#authenticator.principalOf(reader).key;
   }
 
-  /** What messages call the login of a reader. */
+  /** The login of a reader in messages. */
   describe(reader: VaultReader): string {
     return this.#authenticator.describe(this.#authenticator.principalOf(reader));
   }
 
-  /** Logs in, unless that was done. Throws Problem. */
+  /** Logs in, unless that has been done. Throws Problem. */
   async logIn(reader: VaultReader): Promise<void> {
     await this.#loginOf(reader).use();
   }
 
-  /** Whether the last login that was tried for a reader failed. */
+  /** Whether the last login attempt for a reader failed. */
   isFailing(reader: VaultReader): boolean {
     return this.#logins.get(this.keyOf(reader))?.isFailing ?? false;
   }
 
   /**
-   * Sends a request that reads. Status 403 means that the policies deny it. Throws Problem where the login fails, and HttpFailure
-   * where the request does.
+   * Sends a read request. Status 403 means that the policies deny it. Throws Problem if the login fails, and HttpFailure if the request
+   * fails.
    */
   async send(reader: VaultReader, request: Omit<VaultRequest, "token">): Promise<VaultReply> {
     const login = this.#loginOf(reader);
     const send = async (token: SecretValue<string>) => {
       const reply = await this.#http.send({ ...request, token });
-      // Vault tells a token about itself at several places, and a binding could write that anywhere.
+      // Several endpoints of Vault return the token itself, which a binding could write anywhere.
       const text = token.reveal();
       if (text.length < MIN_TOKEN || !reply.text.reveal().includes(text)) return reply;
-      throw new Problem("ForbiddenPath", "the answer has the token of the login itself; read another path");
+      throw new Problem("ForbiddenPath", "the answer contains the token of the login itself; read another path");
     };
     const token = await login.use();
     const reply = await send(token);
@@ -68,12 +68,12 @@ export class Logins {
     return other === undefined ? reply : send(other);
   }
 
-  /** Has logins that failed tried again with the next use. */
+  /** Retries failed logins at the next use. */
   retry(): void {
     for (const login of this.#logins.values()) login.retryNow();
   }
 
-  /** Revokes all tokens that were obtained by logins. There are no more logins after that. */
+  /** Revokes all tokens of logins. No login is possible after that. */
   async end(): Promise<void> {
     this.#isEnded = true;
     for (const login of this.#logins.values()) this.#ending(login.end());
@@ -87,7 +87,7 @@ export class Logins {
     const principal = this.#authenticator.principalOf(reader);
     const known = this.#logins.get(principal.key);
     if (known !== undefined) return known;
-    // A login that never succeeded has no timer that ends it.
+    // A login that never succeeded has no timer that removes it.
     for (const [key, login] of this.#logins) if (login.isIdle) this.#logins.delete(key);
     const login = new Login(principal, this.#authenticator, this.#services, (ended) => {
       this.#logins.delete(principal.key);

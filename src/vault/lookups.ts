@@ -1,14 +1,14 @@
 /**
- * Looks host names up for all connections. The system has few threads for that, and a name whose servers are silent keeps one busy
- * for long, so a connection has one lookup under way at a time, and connections share those of one host.
+ * Resolves host names for all connections. The system has few threads for that, and a name with silent name servers blocks one for long. So
+ * each connection has one running lookup at a time, and connections share lookups of the same host.
  */
 import { lookup } from "node:dns/promises";
 import type { Resolve } from "./settings.ts";
 
 export function fairLookups(resolve: (host: string) => ReturnType<Resolve>): Resolve {
-  /** Those that have begun, by host. */
+  /** Running lookups, by host. */
   const begun = new Map<string, ReturnType<Resolve>>();
-  /** Those that wait or have begun, by connection and host. */
+  /** Waiting and running lookups, by connection and host. */
   const asked = new Map<string, ReturnType<Resolve>>();
   /** The end of the last lookup of each connection. */
   const ends = new Map<string, Promise<void>>();
@@ -39,5 +39,5 @@ export function fairLookups(resolve: (host: string) => ReturnType<Resolve>): Res
   };
 }
 
-/** That of this process. */
+/** The lookups of this process. */
 export const lookUp = fairLookups((host) => lookup(host, { all: true }));

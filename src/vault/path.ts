@@ -1,10 +1,10 @@
-/** Places in Vault as paths of requests: nothing in a place leads out of its mount. */
+/** Builds request paths from places in Vault. No part of a place can leave its mount. */
 import { Problem } from "../apimachinery/problem.ts";
 
-/** In the paths and the role of a connection: the namespace of the binding that reads, or that of its claim. */
+/** In the paths and the role of a connection: replaced by the namespace of the binding that reads, or of its claim. */
 export const NAMESPACE = "{namespace}";
 
-/** Mounts that Vault keeps for itself. No secrets engine can be there. */
+/** Mounts that are reserved for Vault. No secrets engine can be there. */
 export const OWN_MOUNTS: ReadonlySet<string> = new Set(["audit", "auth", "cubbyhole", "identity", "sys"]);
 
 /** Encodes each segment of the parts, and joins them. Throws Problem for a segment that is empty, . or .. */
@@ -13,7 +13,7 @@ export function encodePath(...parts: readonly string[]): string {
   const isUsable = (segment: string) => segment !== "" && segment !== "." && segment !== ".." && segment.isWellFormed();
   if (!segments.every(isUsable)) {
     const where = JSON.stringify(parts.join("/"));
-    throw new Problem("ForbiddenPath", `${where} is no path in Vault: no part of it may be empty, . or ..; correct it`);
+    throw new Problem("ForbiddenPath", `${where} is not a path in Vault; remove empty parts, . and ..`);
   }
   return segments.map(encodeURIComponent).join("/");
 }

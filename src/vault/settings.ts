@@ -1,4 +1,4 @@
-/** What a connection to a Vault server is made of. Types only. */
+/** The settings and services of a connection to a Vault server. Types only. */
 import type { LookupAddress } from "node:dns";
 import type { VaultAddresses } from "../api/vault-addresses.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
@@ -10,11 +10,11 @@ export interface ConnectionSettings {
   readonly address: URL;
   /** The namespace in Vault. */
   readonly namespace?: string | undefined;
-  /** Certificates in PEM. Without it, the authorities that Node trusts. */
+  /** Certificates in PEM. By default, the authorities that Node trusts. */
   readonly ca?: string | undefined;
-  /** The name in the server's certificate, if it is another than that of the address. */
+  /** The name in the server's certificate, if it differs from the address. */
   readonly serverName?: string | undefined;
-  /** For one request: the time in the queue, the connection and the whole answer. */
+  /** The deadline of a request, including its time in the queue. */
   readonly timeoutMs: number;
   /** Without it, only the health of servers can be read. */
   readonly auth?: Auth | undefined;
@@ -25,10 +25,10 @@ export type Auth =
       readonly kind: "kubernetes";
       /** Below auth/. */
       readonly mount: string;
-      /** With {namespace} for the namespace of the reader. */
+      /** May contain {namespace}, for the namespace of the reader. */
       readonly role: string;
       readonly audiences: readonly string[];
-      /** The account that logs in for all readers. Without it, each reader logs in as its own account. */
+      /** The account that logs in for all readers. By default, each reader logs in with its own account. */
       readonly as?: Identity | undefined;
     }
   | {
@@ -39,7 +39,7 @@ export type Auth =
     }
   | { readonly kind: "token"; readonly token: SecretValue<string> };
 
-/** What a request is for, as the metrics have it. */
+/** The purpose of a request, as in the metrics. */
 export type Operation = "login" | "renew" | "revoke" | "lookup" | "data" | "metadata" | "health";
 
 export interface VaultCounts {
@@ -54,13 +54,13 @@ export interface ConnectionServices {
   /** A token of the account for these audiences. Throws Problem. */
   requestToken(identity: Identity, audiences: readonly string[]): Promise<SecretValue<string>>;
   readonly metrics: VaultCounts;
-  /** Called when a read failed in a way that a check of the server explains. */
+  /** Called when a read failed in a way that a check of the server may explain. */
   readonly doubted?: () => void;
-  /** A clock in ms that never goes back. */
+  /** A monotonic clock in ms. */
   readonly now?: () => number;
-  /** From 0 to 1. */
+  /** Returns numbers from 0 to 1. */
   readonly random?: () => number;
-  /** Finds the addresses of a host name, for the connection of a key. */
+  /** Resolves a host name, for the connection with that key. */
   readonly resolve?: Resolve;
 }
 

@@ -1,15 +1,15 @@
-/** What the sources and the controller of VaultConnections share about a Vault server. Types only. */
+/** Types that the sources and the controller of VaultConnections share. Types only. */
 import type { Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 import type { Identity } from "../kube/identity.ts";
 
-/** For whom something is read. It decides about the login, and so about what Vault allows. */
+/** The reader of a path. It decides which login is used, and so what Vault allows. */
 export interface VaultReader {
   /** The account of the binding. */
   readonly identity: Identity;
-  /** Of that ServiceAccount. One that is created later under its name is another reader. */
+  /** The uid of that ServiceAccount. A later ServiceAccount of the same name is another reader. */
   readonly uid?: string;
-  /** What {namespace} stands for. */
+  /** The value of {namespace}. */
   readonly namespace: string;
 }
 
@@ -26,12 +26,12 @@ export interface KvDataPlace extends KvPlace {
   readonly kv: 1 | 2;
 }
 
-/** What was read. `content` is undefined where nothing is there: deleted, destroyed, or no such path. */
+/** The result of a read. `content` is undefined if nothing is there: deleted, destroyed, or no such path. */
 export interface VaultAnswer {
-  /** Changes with the content. It holds no value, and no hash of one that another process could repeat. */
+  /** Changes with the content. Contains no value, and no hash of one that another process could repeat. */
   readonly version: string;
   readonly content: VaultContent | undefined;
-  /** When to ask again, in ms, if that is not as usual. */
+  /** When to read again, in ms, if not at the usual interval. */
   readonly refreshMs?: number;
 }
 
@@ -42,23 +42,25 @@ export interface VaultContent {
   readonly custom: SecretValue<Readonly<Record<string, string>>>;
 }
 
-/** A Vault server as one VaultConnection reaches it. Every method throws Problem, with mount and path, and never Vault's own text. */
+/** A Vault server by the settings of one VaultConnection. Every method throws Problem, with mount and path, and never Vault's own text. */
 export interface VaultConnected {
   /**
    * Identifies the login of a reader: readers of the same text share a login, and what they read.
    */
   loginOf(reader: VaultReader): string;
-  /** Has logins that failed tried with the next read, and not only when their backoff has ended. */
+  /** Retries failed logins at the next read, without the rest of their backoff. */
   retryLogins(): void;
-  /** Asks for as little as tells whether `last` is still true, and returns `last` itself then. */
+  /** Reads the metadata first, and returns `last` itself if it is still valid. */
   data(reader: VaultReader, place: KvDataPlace, last: VaultAnswer | undefined): Promise<VaultAnswer>;
   /** Never requests data. */
   metadata(reader: VaultReader, place: KvPlace): Promise<VaultAnswer>;
-  /** Without a login. The server at `address`, by default that of the connection. `last` is returned while it is not clear how the server is. */
+  /**
+   * Needs no login. Reads the server at `address`, by default the connection's. Returns `last` while the state of the server is unclear.
+   */
   health(address: string | undefined, last: VaultAnswer | undefined): Promise<VaultAnswer>;
 }
 
-/** How a VaultConnection is at the moment. */
+/** The present state of a VaultConnection. */
 export type ConnectionState =
   | { readonly phase: "pending" }
   | {
@@ -68,11 +70,11 @@ export type ConnectionState =
     }
   | {
       readonly phase: "ready";
-      /** Changes with all that decides what is read and how: the spec, and the Secrets and ConfigMaps that it names. */
+      /** Changes with the settings that decide what is read and how: the spec, and the Secrets and ConfigMaps that it names. */
       readonly revision: string;
       readonly connected: VaultConnected;
       /** Globs of mount/path, with {namespace}. */
       readonly paths: readonly string[];
-      /** Of the VaultConnection. SecretGrants select by them. */
+      /** The labels of the VaultConnection, which SecretGrants select by. */
       readonly labels: Readonly<Record<string, string>>;
     };

@@ -1,4 +1,4 @@
-/** The group and kind of a workload as one text, such as `apps/Deployment`, and those of kinds with rules of their own. */
+/** The group and kind of a workload as one text, such as `apps/Deployment`, with constants for kinds that have special rules. */
 import { type KubeObject, parseApiVersion } from "../apimachinery/objects.ts";
 
 export const ARGO_ROLLOUT = "argoproj.io/Rollout";

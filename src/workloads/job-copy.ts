@@ -1,6 +1,6 @@
 /**
- * A Job comes in; a copy of it that never runs goes out, under a name that follows from the Job's uid, and from that copy the Job as it is to
- * be made anew, without what the Job controller added. No I/O.
+ * Composes a copy of a Job that never runs, with a name derived from the Job's uid, and composes the Job again from that copy,
+ * without the fields that the Job controller added. No I/O.
  */
 import { createHash } from "node:crypto";
 import { at, fieldsAt } from "../apimachinery/fields.ts";
@@ -9,32 +9,35 @@ import type { JsonObject, JsonValue, KubeObject, Resource } from "../apimachiner
 import { JOB } from "./group-kinds.ts";
 import { isStamp } from "./rollout-stamp.ts";
 
-/** In the pod template of a copy: what the Job had that the copy has not, and which Job it was. As part of the spec, a change of it raises the generation. */
+/**
+ * An annotation of a copy's pod template: the identity of the Job, and the fields that the copy lacks. A change of it increments
+ * the generation, because it is part of the spec.
+ */
 const COPY_OF = "inlay.dev/copy-of";
-/** A copy has no other label: nobody takes it for the Job, or for a part of what the Job is part of. */
+/** A copy has no other label, so that no selector takes it for the Job or for a part of an application. */
 const COPY_LABELS = { "inlay.dev/copy": "true" };
 const BY_CONTROLLER = ["controller-uid", "job-name"].flatMap((name) => [name, `batch.kubernetes.io/${name}`]);
 
-/** What stands in COPY_OF. */
+/** The content of COPY_OF. */
 interface Original {
   name: string;
   uid: string;
   /** Of the Job when it was copied. */
   resourceVersion: string;
   metadata: JsonObject;
-  /** Fields of the spec by which a copy is kept from running; null where there was none. */
+  /** The fields of the spec that keep a copy from running; null if the Job had none. */
   spec: JsonObject;
 }
 
 export const isJob = ({ group, kind }: Pick<Resource, "group" | "kind">): boolean => `${group}/${kind}` === JOB;
 
-/** One that a CronJob made, which the next run replaces, or a copy. */
+/** A Job of a CronJob, which the next run replaces, or a copy. */
 export function isPassing(job: KubeObject): boolean {
   const owners = (job.metadata.ownerReferences ?? []) as unknown as JsonObject[];
   return textIn(job) !== undefined || owners.some(({ kind }) => kind === "CronJob");
 }
 
-/** The Job that a copy stands for, as the copy says; undefined for what is no copy, and has not the name of one. */
+/** The Job of a copy, as the copy says; undefined for an object that is not a copy or does not have the name of one. */
 export function copied(job: KubeObject): { name: string; uid: string; annotations: unknown } | undefined {
   const said = read(textIn(job));
   const { name, uid } = said;
@@ -45,13 +48,13 @@ export function copied(job: KubeObject): { name: string; uid: string; annotation
 export const copyName = (uid: string): string =>
   `inlay-copy-${createHash("sha256").update(uid).digest("hex").slice(0, 20)}`;
 
-/** Why a Job can't be made anew. */
+/** Why a Job can't be recreated. */
 export function whyNoCopy(job: KubeObject): string | undefined {
-  if (at(job, "spec", "manualSelector") === true) return "it chooses its pods itself (spec.manualSelector)";
+  if (at(job, "spec", "manualSelector") === true) return "it selects its pods itself (spec.manualSelector)";
   return at(job, "spec", "managedBy") === undefined ? undefined : "another controller runs it (spec.managedBy)";
 }
 
-/** All but apiVersion, kind and name. */
+/** All fields except apiVersion, kind and name. */
 export function copyOf(job: KubeObject): JsonObject {
   const { template, ...spec } = ownSpecOf(job);
   const annotations = { ...fieldsAt(template, "metadata", "annotations"), [COPY_OF]: stringifyJson(originalOf(job)) };
@@ -61,7 +64,7 @@ export function copyOf(job: KubeObject): JsonObject {
   };
 }
 
-/** Whether an object is what copyOf makes of the Job, and nothing else. The API server has filled all defaults into the Job. */
+/** Whether an object is exactly what copyOf composes for the Job. The API server has set all defaults in the Job. */
 export function isCopyOf(object: KubeObject, job: KubeObject): boolean {
   const { labels = {}, ownerReferences = [], finalizers = [] } = object.metadata;
   const found = { metadata: { labels }, spec: ownSpecOf(object) };
@@ -69,10 +72,10 @@ export function isCopyOf(object: KubeObject, job: KubeObject): boolean {
   return isFree && isAsMade(object) && sameJson(found, copyOf(job));
 }
 
-/** Whether the spec is the one that was created: the API server counts its changes, and the Job controller makes none. */
+/** Whether the spec never changed: the API server counts its changes, and the Job controller makes none. */
 export const isAsMade = ({ metadata }: KubeObject): boolean => metadata.generation === 1;
 
-/** What a copy of the Job says of it. */
+/** The record of a Job in its copy. */
 export function originalOf({ metadata, spec }: KubeObject): Original {
   const { labels = {}, annotations = {}, ownerReferences = [] } = metadata;
   const { suspend = null, parallelism = null } = fieldsAt(spec);
@@ -85,13 +88,13 @@ export function originalOf({ metadata, spec }: KubeObject): Original {
   };
 }
 
-/** The spec without what the Job controller added. */
+/** The spec without the fields that the Job controller added. */
 function ownSpecOf({ spec }: KubeObject | JsonObject): JsonObject {
   const { selector: _, template, ...rest } = fieldsAt(spec);
   return { ...rest, template: podsOf(template) };
 }
 
-/** Undefined for what is no copy of that Job. Whatever else the copy says is left out. */
+/** Undefined for an object that is not a copy of that Job. Unknown fields of the record are ignored. */
 export function originalIn(copy: KubeObject, uid: string): Original | undefined {
   const { name, resourceVersion, metadata, spec, uid: of } = read(textIn(copy));
   if (of !== uid || typeof name !== "string" || typeof resourceVersion !== "string") return undefined;
@@ -106,8 +109,8 @@ export function originalIn(copy: KubeObject, uid: string): Original | undefined 
   };
 }
 
-/** All but apiVersion, kind and name, with an annotation in the pod template. */
-export function madeAnew(
+/** All fields except apiVersion, kind and name, with an annotation in the pod template. */
+export function jobToCreate(
   { spec }: KubeObject | JsonObject,
   { metadata, spec: own }: Original,
   annotation: string,
@@ -120,7 +123,10 @@ export function madeAnew(
   return { metadata, spec: { ...rest, ...given, template: podsOf(template, { annotations }) } };
 }
 
-/** Whether a Job is what is created from `whole`, a result of madeAnew. Stamps are not compared: another binding writes its own. */
+/**
+ * Whether a Job was created from `whole`, a result of jobToCreate. Restart annotations are not compared: another binding writes
+ * its own.
+ */
 export function isCreatedFrom(job: KubeObject, whole: JsonObject): boolean {
   const found = { metadata: originalOf(job).metadata, spec: unstamped(ownSpecOf(job)) };
   const expected = { metadata: fieldsAt(whole, "metadata"), spec: unstamped(ownSpecOf(whole)) };
@@ -134,7 +140,7 @@ function unstamped({ template, ...spec }: JsonObject): JsonObject {
   return { ...spec, template: podsOf(template, { annotations: Object.fromEntries(others) }) };
 }
 
-/** A pod template without what the Job controller added. */
+/** A pod template without the labels that the Job controller added. */
 function podsOf(template: unknown, more: JsonObject = {}): JsonObject {
   const labels = besides(fieldsAt(template, "metadata", "labels"));
   return { ...fieldsAt(template), metadata: { ...fieldsAt(template, "metadata"), labels, ...more } };

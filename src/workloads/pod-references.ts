@@ -1,12 +1,12 @@
-/** The spec of a pod comes in; what its pods read of Secrets, ConfigMaps and SecretProviderClasses goes out, by name and key. No I/O. */
+/** Finds what a pod spec reads of Secrets, ConfigMaps and SecretProviderClasses, by name and key. No I/O. */
 import { at, listAt, namesIn } from "../apimachinery/fields.ts";
 
 export type PodSource = "Secret" | "ConfigMap" | "SecretProviderClass";
 
-/** Where a pod names what it reads, for people. */
+/** Where a pod names what it reads; shown to users. */
 export type PodPlace = "env" | "envFrom" | "volume" | "projected" | "imagePullSecret" | "csi";
 
-/** By what rollout.consumersBy calls them. */
+/** By the names in rollout.consumersBy. */
 export const PLACES = {
   Env: "env",
   EnvFrom: "envFrom",
@@ -20,19 +20,19 @@ export const PLACES = {
 export interface PodReference {
   readonly kind: PodSource;
   readonly name: string;
-  /** In order. Undefined: all of them. */
+  /** Sorted. Undefined: all keys. */
   readonly keys?: readonly string[];
   readonly by: PodPlace;
   /** Pods start without it. */
   readonly optional?: true;
 }
 
-/** All kinds of containers that a pod has: a template of somebody's own kind may have those for debugging too. */
+/** All lists of containers. The template of a custom kind may have ephemeral ones too. */
 const CONTAINERS = ["initContainers", "containers", "ephemeralContainers"];
-/** Volumes of other systems, whose Secret is named by the field secretRef. */
+/** Volumes of other systems, which name their Secret in the field secretRef. */
 const WITH_SECRET_REF = ["cephfs", "cinder", "rbd", "iscsi", "flexVolume", "scaleIO", "storageos"];
 
-/** One for each object and way, in the order of kind, name and way. What is not as it should be names nothing. */
+/** One reference for each object and way, sorted by kind, name and way. A malformed part of the spec has no references. */
 export function podReferences(podSpec: unknown): PodReference[] {
   const found = new Found();
   for (const container of CONTAINERS.flatMap((field) => listAt(podSpec, field))) {
@@ -75,7 +75,7 @@ const isOptional = (selector: unknown): boolean => at(selector, "optional") === 
 class Found {
   readonly #found = new Map<string, FoundReference>();
 
-  /** The whole object, unless keys are given. It is optional where all references are. */
+  /** Adds the whole object, unless keys are given. An object is optional if all its references are. */
   add(kind: PodSource, name: unknown, by: PodPlace, keys: readonly string[] | "all" = "all", optional = false): void {
     if (typeof name !== "string" || name === "") return;
     const id = `${kind}/${name}/${by}`;
@@ -94,7 +94,7 @@ class Found {
     this.add(kind, at(selector, "name"), by, "all", isOptional(selector));
   }
 
-  /** Of a volume that names no items, pods see every key. */
+  /** Pods see every key of a volume that lists no items. */
   addItems(kind: PodSource, name: unknown, volume: unknown, by: PodPlace): void {
     this.add(kind, name, by, namesIn(listAt(volume, "items"), "key") ?? "all", isOptional(volume));
   }

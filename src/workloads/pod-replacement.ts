@@ -1,6 +1,6 @@
 /**
- * A StatefulSet or DaemonSet whose new pods come only when somebody deletes the old ones comes in, and its pods; which of
- * them to delete next goes out: one, when all others are as they should be. No I/O.
+ * Decides which pod of a StatefulSet or DaemonSet with updateStrategy OnDelete to delete next: one at a time, and only if all
+ * other pods are ready. No I/O.
  */
 
 import { conditionIn, fieldsAt } from "../apimachinery/fields.ts";
@@ -9,23 +9,23 @@ import type { KubeObject } from "../apimachinery/objects.ts";
 import { groupKindOf } from "./group-kinds.ts";
 import { isOnDelete, type Progress, progressOf } from "./progress.ts";
 
-/** What is kept of such a workload. */
+/** The part of such a workload that is cached. */
 export interface PodReplacement {
-  /** Of its pods, as the API server takes it. */
+  /** The selector of its pods, as the API server parses it. */
   readonly selector: string;
-  /** How many there should be. */
+  /** The wanted number of pods. */
   readonly wanted: number;
-  /** The label by which a pod says of which revision it is. */
+  /** The label with the revision of a pod. */
   readonly label: string;
-  /** What those of now have there; undefined until its controller has seen its template of now. */
+  /** The label's value for the present template; undefined until the controller has observed that template. */
   readonly revision: string | undefined;
   /** How long a pod has to be ready before it counts. */
   readonly readySeconds: number;
-  /** How far it is, as though its controller replaced them. */
+  /** The progress that it would have if its controller replaced the pods. */
   readonly progress: Progress;
 }
 
-/** What is to be done next. `requeueAfterMs`: until a pod has been ready for long enough. */
+/** The next action. `requeueAfterMs`: until a pod has been ready for long enough. */
 export type Next = { do: "nothing" } | { do: "wait"; requeueAfterMs?: number } | { do: "evict"; pod: KubeObject };
 
 const GENERATION = "deprecated.daemonset.template.generation";
@@ -50,8 +50,8 @@ export function replacingOf(object: KubeObject): PodReplacement | undefined {
 }
 
 /**
- * An old pod that is not ready is no loss, and may be what waits for the value, and others for it: it goes at once. Else one
- * goes when there are as many as there should be, and all are ready. From the highest ordinal down.
+ * An old pod that is not ready is no loss, and may itself wait for the new value: it is deleted at once. Otherwise one pod is
+ * deleted when the wanted number exists and all are ready. The highest ordinal comes first.
  */
 export function nextPod(
   { wanted, label, revision, readySeconds }: PodReplacement,
@@ -71,7 +71,7 @@ export function nextPod(
   return { do: "evict", pod: old[0] };
 }
 
-/** For ever, if it is not. */
+/** Infinity if the pod is not ready. */
 function readySince(pod: KubeObject): number {
   const ready = conditionIn(pod["status"], "Ready");
   if (ready?.["status"] !== "True") return Number.POSITIVE_INFINITY;

@@ -1,6 +1,6 @@
 /**
- * A workload as the API server has it comes in; whether its pods are those of its template by now goes out, as
- * `kubectl rollout status` judges. No I/O. Nothing that a controller wrote as free text goes into a message.
+ * Decides whether the pods of a workload have the present template, as `kubectl rollout status` does. No I/O. Messages never
+ * repeat free text that a controller wrote.
  */
 
 import { at, conditionIn, fieldsAt, listAt } from "../apimachinery/fields.ts";
@@ -10,11 +10,11 @@ import { ARGO_ROLLOUT, groupKindOf, JOB } from "./group-kinds.ts";
 
 export interface Progress {
   readonly state: "Done" | "Rolling" | "Failed";
-  /** For people, such as `2 of 3 replicas are updated`. */
+  /** For users, such as `2 of 3 replicas are updated`. */
   readonly message: string;
 }
 
-/** The fields of a workload that are read, whatever stands in them. */
+/** The fields of a workload that are read. Their values may have any type. */
 interface Parts {
   name: string;
   generation: number;
@@ -22,7 +22,7 @@ interface Parts {
   status: JsonObject;
 }
 
-/** One for all of them: most workloads are done most of the time. */
+/** A shared object: most workloads are done most of the time. */
 const DONE: Progress = { state: "Done", message: "rolled out" };
 const NOT_OBSERVED = rolling("its controller has not seen the change yet");
 
@@ -40,7 +40,7 @@ export function progressOf(object: KubeObject): Progress {
   return judge({ name, generation, spec: fieldsAt(object, "spec"), status: fieldsAt(object, "status") });
 }
 
-/** Whether new pods come only when somebody deletes the old ones. */
+/** Whether new pods are created only after the old ones are deleted. */
 export const isOnDelete = (spec: unknown): boolean => at(spec, "updateStrategy", "type") === "OnDelete";
 
 function ofDeployment({ generation, spec, status }: Parts): Progress {
@@ -66,7 +66,7 @@ function ofStatefulSet({ generation, spec, status }: Parts): Progress {
   const updated = number(status["updatedReplicas"]);
   if (ready < wanted) return rolling(`${ready} of ${wanted} pods are ready`);
   const update = at(spec, "updateStrategy", "rollingUpdate");
-  // Without one, which the API server fills in, only the revisions tell.
+  // The API server sets a default, so this is rare. Then only the revisions show the progress.
   if (!isObject(update))
     return status["updateRevision"] === status["currentRevision"]
       ? DONE
@@ -89,7 +89,7 @@ function ofDaemonSet({ generation, spec, status }: Parts): Progress {
   return DONE;
 }
 
-/** Argo's controller judges by itself, and says what generation it judged as text. Before 0.10 that was a hash. */
+/** Argo's controller judges by itself, and reports the generation that it judged as text. Before 0.10 it reported a hash. */
 function ofArgoRollout({ name, generation, spec, status }: Parts): Progress {
   const observed = status["observedGeneration"];
   const isUnpausing = status["controllerPause"] === true && listAt(status, "pauseConditions").length === 0;
@@ -103,7 +103,7 @@ function ofArgoRollout({ name, generation, spec, status }: Parts): Progress {
       return rolling(
         spec["paused"] === true
           ? "it is paused by spec.paused"
-          : `it is paused until someone goes on with it: kubectl argo rollouts promote ${name}`,
+          : `it is paused; continue it with: kubectl argo rollouts promote ${name}`,
       );
     default: {
       const [updated, wanted] = [number(status["updatedReplicas"]), number(spec["replicas"], 1)];
@@ -120,8 +120,8 @@ function ofJob({ spec, status }: Parts): Progress {
 }
 
 /**
- * A kind that says nothing of pods, such as CronJob, has taken in what its controller has seen. One of somebody's own is
- * ready when it says so, if it says so at all.
+ * A kind without a pod status, such as CronJob, is done when its controller has observed the change. A custom kind is done when
+ * its condition says so, if it has one.
  */
 function ofOther({ generation, spec, status }: Parts): Progress {
   if (isBehind(status["observedGeneration"], generation)) return NOT_OBSERVED;
@@ -142,9 +142,9 @@ function rolling(message: string): Progress {
 
 const failed = (message: string): Progress => ({ state: "Failed", message });
 
-/** Whether a generation that a controller says it saw, be it as text, is an older one. */
+/** Whether the generation that a controller reports, as a number or text, is older. */
 const isBehind = (observed: unknown, generation: number): boolean =>
   (typeof observed === "number" || typeof observed === "string") && Number(observed) < generation;
 
-/** What is not there is 0 to the API server, which leaves it out, or what it fills in. */
+/** The API server omits a 0, so a missing number is 0 or the default. */
 const number = (value: unknown, otherwise = 0): number => (typeof value === "number" ? value : otherwise);

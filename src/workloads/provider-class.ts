@@ -1,6 +1,5 @@
 /**
- * A SecretProviderClass of the Secrets Store CSI driver comes in; the Secrets that the driver writes for pods which mount it
- * go out, with the keys of each. No I/O.
+ * Finds the Secrets, with their keys, that the Secrets Store CSI driver writes for pods that mount a SecretProviderClass. No I/O.
  */
 import { at, listAt, namesIn } from "../apimachinery/fields.ts";
 
@@ -8,11 +7,11 @@ export const PROVIDER_CLASS = { apiVersion: "secrets-store.csi.x-k8s.io/v1", kin
 
 export interface SyncedSecret {
   readonly secret: string;
-  /** In order. Undefined: all that it has. */
+  /** Sorted. Undefined: all keys. */
   readonly keys: readonly string[] | undefined;
 }
 
-/** Of its spec. What is not as it should be names nothing. */
+/** From the spec. A malformed part names nothing. */
 export function syncedBy(spec: unknown): SyncedSecret[] {
   return listAt(spec, "secretObjects").flatMap((each): SyncedSecret[] => {
     const secret = at(each, "secretName");

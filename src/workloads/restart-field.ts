@@ -1,6 +1,6 @@
 /**
- * The field that a workload restarts on, where that is no annotation of its pod template, comes in; what has to be written
- * there, and whether the workload has restarted for what stands there, goes out, as the operators document it. No I/O.
+ * Knows the restart fields of operators that are not annotations of a pod template: what to write there, and whether the workload
+ * has restarted for it, as the operators document it. No I/O.
  */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { at, valueAt } from "../apimachinery/fields.ts";
@@ -8,13 +8,13 @@ import type { KubeObject } from "../apimachinery/objects.ts";
 import { ARGO_ROLLOUT, groupKindOf } from "./group-kinds.ts";
 import type { Progress } from "./progress.ts";
 
-/** What a field needs that doesn't take just any text. */
+/** The text that a field needs if it does not accept every text. */
 type RestartText = "time" | "true";
 
-/** Strimzi does what such an annotation says if it says true, and takes it away when that is done. */
+/** Strimzi restarts the pods for such an annotation with the value true, and removes it afterwards. */
 const STRIMZI = "strimzi.io/";
 
-/** Undefined where every change of the field counts, as in a pod template. */
+/** Undefined if every change of the field restarts the workload, as in a pod template. */
 export const givenText = ({ stampAt, isRestartField }: { stampAt: FieldPath; isRestartField: boolean }) =>
   isRestartField ? textFor(stampAt) : undefined;
 
@@ -25,18 +25,20 @@ function textFor(path: FieldPath): RestartText | undefined {
   return last.key.startsWith(STRIMZI) ? "true" : undefined;
 }
 
-/** What stands there, if it is a text. */
+/** The text in the field, if it is a text. */
 export function restartText(object: KubeObject, path: FieldPath): string | undefined {
   const found = valueAt(object, path);
   return typeof found === "string" ? found : undefined;
 }
 
-/** Why a workload that has rolled out otherwise has not restarted yet, where its operator tells; undefined where it has. */
+/**
+ * Why a workload that has rolled out otherwise has not restarted yet, if its operator shows that; undefined if it has restarted.
+ */
 export function restarting(object: KubeObject, path: FieldPath): Progress | undefined {
   const text = restartText(object, path);
   if (text === undefined) return undefined;
   if (textFor(path) === "true")
-    return { state: "Rolling", message: `Strimzi takes ${path} away when all pods have restarted` };
+    return { state: "Rolling", message: `waiting for Strimzi to restart all pods and to remove ${path}` };
   if (groupKindOf(object) !== ARGO_ROLLOUT || textFor(path) !== "time") return undefined;
   const restarted = at(object, "status", "restartedAt");
   if (typeof restarted === "string" && Date.parse(restarted) === Date.parse(text)) return undefined;
@@ -44,8 +46,8 @@ export function restarting(object: KubeObject, path: FieldPath): Progress | unde
 }
 
 /**
- * The time to write for a change, to the second, as operators write such times. The next one: pods of the second in which it changed may
- * have begun before.
+ * The time to write for a change, in full seconds as operators write such times. The next second, because pods that started
+ * earlier in the same second may have the former value.
  */
 export function restartTime(changed: string): string {
   const next = (Math.floor(Date.parse(changed) / 1000) + 1) * 1000;

@@ -1,19 +1,19 @@
 /**
- * What a restart writes into a pod template, such as `12-3fa9c1-09ab34de12`: the number of the binding's rollout, which binding
- * that is, and for which values. It is the note of itself: after a crash it tells what had been done. No I/O.
+ * The stamp that a restart writes to a pod template, such as `12-3fa9c1-09ab34de12`: the number of the binding's rollout, a hash
+ * of the binding, and a hash of the values. It is the record of the restart: after a crash it shows what was done. No I/O.
  */
 import { createHash } from "node:crypto";
 
 const STAMP = /^(\d{1,15})-([0-9a-f]{6})-[0-9a-f]{10}$/;
 
-/** The same for the same restart, and another one for every other. `values` are keyed digests. */
+/** The same for the same restart, and different for every other restart. `values` are keyed digests. */
 export function stampOf(binding: string, revision: number, values: readonly string[]): string {
   return `${revision}-${tagOf(binding)}-${hash(values.join("\n")).slice(0, 10)}`;
 }
 
 export const isStamp = (text: string): boolean => STAMP.test(text);
 
-/** Whether a stamp is one of that rollout of that binding. */
+/** Whether a stamp belongs to that rollout of that binding. */
 export function isStampOf(stamp: string, binding: string, revision: number): boolean {
   const [, number, tag] = STAMP.exec(stamp) ?? [];
   return number === String(revision) && tag === tagOf(binding);

@@ -1,4 +1,4 @@
-/** A workload as the API server has it comes in; what rollouts have to know of it goes out, and nothing else is kept. No I/O. */
+/** Extracts from a workload what rollouts need, and keeps nothing else. No I/O. */
 import { type ReloaderAnnotations, STANDARD_VIEW } from "../api/reloader.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { at, listAt, valueAt } from "../apimachinery/fields.ts";
@@ -12,48 +12,48 @@ import { isOnDelete, type Progress, progressOf } from "./progress.ts";
 import { restarting, restartText } from "./restart-field.ts";
 import { isStamp } from "./rollout-stamp.ts";
 
-/** All that is kept of a workload: there may be thousands. */
+/** The cached part of a workload: there may be thousands. */
 export interface Workload {
-  /** What its pods read, one for each object. */
+  /** What its pods read, one entry for each object and way. */
   readonly references: readonly PodReference[];
   readonly progress: Progress;
-  /** A change of its template changes no pod until someone resumes it. */
+  /** A change of its template changes no pod until a user resumes it. */
   readonly paused: boolean;
-  /** Its pods are those of another object, whose template it takes. One of its own beside that is a mistake to its controller. */
+  /** It uses the pod template of another object. Its controller rejects an own template beside that. */
   readonly templateElsewhere?: true;
-  /** New pods come only when somebody deletes the old ones. */
+  /** New pods are created only after the old ones are deleted. */
   readonly onDelete: boolean;
-  /** Of such a one, what it takes to have its pods replaced. */
+  /** If so, what Inlay needs to replace its pods. */
   readonly replacing?: PodReplacement;
-  /** A Job that nobody restarts: the next run of its CronJob replaces it, or it is the copy of another. */
+  /** A Job that is never restarted: the next run of its CronJob replaces it, or it is a copy. */
   readonly isPassing?: true;
-  /** Of a copy, the Job that it stands for. */
+  /** For a copy, the Job that it represents. */
   readonly copied?: { readonly name: string; readonly uid: string };
   /** It has more than one replica. */
   readonly isMany?: true;
-  /** The names of containers without a readiness probe, of one whose pods are to be ready. */
+  /** The names of containers without a readiness probe, if the pods have to become ready. */
   readonly unprobed: readonly string[];
   /** The uids of its owners. */
   readonly owners: readonly string[];
-  /** What rollouts of bindings wrote into its pod template, or into the field that it restarts on. */
+  /** The stamps of rollouts in its pod template, or in its restart field. */
   readonly stamps: readonly string[];
-  /** What stands in that field, if there is one. */
+  /** The text in its restart field, if it has one. */
   readonly restart?: string;
-  /** Those of its pods. */
+  /** The labels of its pods. */
   readonly labels: Readonly<Record<string, string>>;
-  /** What it says to Reloader, if anything; of a copy, what the Job says. */
+  /** Its annotations for Reloader, if any; for a copy, those of the Job. */
   readonly reloaderAnnotations?: ReloaderAnnotations;
 }
 
-/** Where things stand in a workload. */
+/** The paths in a workload. */
 export interface WorkloadPaths {
-  /** Its pod template, if it has one. */
+  /** The path of its pod template, if it has one. */
   readonly template?: string;
-  /** The field that it restarts on, where that is no annotation of its pod template. */
+  /** The path of its restart field, if that is not an annotation of its pod template. */
   readonly restart?: string;
 }
 
-/** The kinds that need no path in a binding: of each, the path of its pod template. */
+/** The kinds that need no path in a binding, with the path of their pod template. */
 export const WORKLOAD_KINDS = {
   Deployment: { apiVersion: "apps/v1", template: "spec.template" },
   StatefulSet: { apiVersion: "apps/v1", template: "spec.template" },
@@ -63,13 +63,13 @@ export const WORKLOAD_KINDS = {
   Rollout: { apiVersion: "argoproj.io/v1alpha1", template: "spec.template" },
 } as const satisfies Record<string, { apiVersion: string; template: string }>;
 
-/** One for all that have none of something. */
+/** Shared empty values. */
 const NONE: readonly never[] = [];
 const NO_TEXTS = {};
 
 /**
- * `template`: the path of the pod template. Where there is none, such as in a Rollout that takes that of a Deployment, there
- * are no references. `restart`: the field that it restarts on, where that is another.
+ * `template`: the path of the pod template. Without one, as in a Rollout that uses the template of a Deployment, there are no
+ * references. `restart`: the path of the restart field, if that is another field.
  */
 export function workloadOf(
   object: KubeObject,

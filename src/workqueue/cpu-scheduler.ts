@@ -1,20 +1,19 @@
 /**
- * Work that takes a while comes in; it is done when its turn comes, and only so much of it before whatever else waits, such
- * as answers, timers and probes, gets a turn too. Of those who wait, who took least lately goes first; and nobody takes more
- * than a quarter of the time for long.
+ * Runs CPU-bound work in turns, so that answers, timers and probes are not delayed. Of the waiting ones, the one that used the
+ * least time lately goes first, and each gets at most a quarter of the time in the long run.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Milliseconds of work after which the others have their turn. */
+/** Milliseconds of work after which the event loop gets a turn. */
 const TURN_MS = 20;
-/** What anybody may take at once, and which share of the time from then on. */
+/** How much time one name may use at once, and its share of the time from then on. */
 const BURST_MS = 200;
 const SHARE = 1 / 4;
-/** More are not remembered. */
+/** How many names are remembered. */
 const MAX_TAKERS = 10_000;
 
 interface Taker {
-  /** What it took, less what it may have in the time that went by, as of `at`. */
+  /** The used time, less the share of the time that passed, as of `at`. */
   tookMs: number;
   at: number;
 }
@@ -28,7 +27,7 @@ export class CpuScheduler {
   readonly #now: () => number;
   readonly #takers = new Map<string, Taker>();
   readonly #waiting: Waiting[] = [];
-  /** Of this turn of the event loop. */
+  /** In this turn of the event loop. */
   #tookMs = 0;
   #isNextDue = false;
 
@@ -36,7 +35,7 @@ export class CpuScheduler {
     this.#now = now;
   }
 
-  /** Does the work for somebody, such as a namespace. */
+  /** Runs the work on behalf of a name, such as a namespace. */
   async run<T>(name: string, work: () => T): Promise<T> {
     for (let over = this.#lately(name).tookMs - BURST_MS; over > 0; over = this.#lately(name).tookMs - BURST_MS) {
       await sleep(Math.ceil(over / SHARE));
@@ -70,7 +69,7 @@ export class CpuScheduler {
     return taker;
   }
 
-  /** After all that has come meanwhile. */
+  /** Continues after everything that has arrived meanwhile. */
   #comeBack(): void {
     if (this.#isNextDue) return;
     this.#isNextDue = true;

@@ -1,11 +1,11 @@
 /** Runs asynchronous work on many items with bounded concurrency. */
 
-/** Enough requests to keep the API server busy, few enough to leave room for those of others. */
+/** Enough requests to keep the API server busy, few enough to leave room for other clients. */
 export const MAX_CONCURRENT = 32;
 
 /**
- * Returns the results in the order of the items. Waits until all have ended, also when one fails: work that goes on in the
- * background could meet the next reconcile.
+ * Returns the results in the order of the items. Waits until all have ended, also if one fails: work that continues in the
+ * background could overlap the next reconcile.
  */
 export async function mapConcurrent<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];

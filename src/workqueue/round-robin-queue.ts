@@ -1,14 +1,11 @@
-/**
- * Items of many groups come in, each under a key; they go out by turns, one group's first after another's, so that the
- * many of one don't keep the few of others waiting.
- */
+/** A queue of items with keys, in groups that take turns, so that a group with many items does not delay a group with few. */
 export class RoundRobinQueue<T> {
   readonly #most: number;
-  /** In the order of their turns, none of them empty; the items of each in the order of their coming. */
+  /** Groups in the order of their turns, none of them empty; the items of each in the order of arrival. */
   readonly #groups = new Map<string, Map<string, T>>();
   #size = 0;
 
-  /** Keeps so many items at most. */
+  /** Keeps at most `most` items. */
   constructor(most = Number.POSITIVE_INFINITY) {
     this.#most = most;
   }
@@ -17,7 +14,7 @@ export class RoundRobinQueue<T> {
     return this.#size;
   }
 
-  /** An item takes the place of what waits under its key. Where too much waits, the last of the group that has most is dropped. */
+  /** Replaces the item with the same key. If the queue is too long, the last item of the largest group is dropped. */
   set(group: string, key: string, item: T): void {
     const items = this.#groups.get(group) ?? new Map<string, T>();
     this.#groups.set(group, items);
@@ -27,7 +24,7 @@ export class RoundRobinQueue<T> {
     if (this.#size > this.#most) this.#dropOne();
   }
 
-  /** Takes out the first item of the group whose turn it is, of those that may have one. Its next comes after those of all others. */
+  /** Removes and returns the first item of the next group that `may` permits. The group then goes behind all others. */
   next(may: (group: string) => boolean = () => true): T | undefined {
     for (const [group, items] of this.#groups) {
       const [first] = items;
@@ -51,7 +48,7 @@ export class RoundRobinQueue<T> {
     this.#size = 0;
   }
 
-  /** At each item of a full backlog, so nothing is made for it. */
+  /** Called for each item of a full queue, so it avoids allocations. */
   #dropOne(): void {
     let [most, size] = ["", 0];
     for (const [group, items] of this.#groups) if (items.size > size) [most, size] = [group, items.size];

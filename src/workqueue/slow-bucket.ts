@@ -1,4 +1,4 @@
-/** Lets work begin that may have to be done again and again for nothing: so much a second for all of it, and groups take turns. */
+/** Limits the rate of work that may have to be repeated without a result. Groups take turns. */
 import { RoundRobinQueue } from "./round-robin-queue.ts";
 
 export class SlowBucket {
@@ -28,7 +28,7 @@ export class SlowBucket {
     signal.removeEventListener("abort", onAbort);
   }
 
-  /** A turn was not for nothing: the next one comes at once, so that many that wait for the same thing have it together. */
+  /** The turn had a result: the next turn comes at once, so that work that waits for the same thing continues together. */
   refund(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -1,7 +1,7 @@
-/** Several results of one key come in, the one that the key is retried by goes out. Pure. */
+/** Combines several results of one key into the one that decides its retry. Pure. */
 import type { WorkResult } from "./work-queue.ts";
 
-/** With backoff if one asks for that, else after the shortest time. */
+/** Backoff if any result asks for it, otherwise the shortest time. */
 export function soonest(results: readonly WorkResult[]): WorkResult {
   const backoff = results.find(({ retry }) => retry === "backoff");
   if (backoff !== undefined) return backoff;

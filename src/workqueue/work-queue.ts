@@ -1,11 +1,11 @@
 /**
- * Runs the work for keys: one run at a time for each key, and a fixed number at once. Keys that changed go first, and groups
- * of keys take turns. A key that is added while it runs, runs once more afterwards.
+ * Runs the work for keys: one run at a time for each key, and a fixed number of runs at once. Changed keys go first, and groups
+ * of keys take turns. A key that is added while it runs is run once more afterwards.
  */
 import { RoundRobinQueue } from "./round-robin-queue.ts";
 
 /**
- * What `reconcile` returns for a key: do not retry, retry with exponential backoff, or retry after a time. The retries of one
+ * What `reconcile` returns for a key: do not retry, retry with exponential backoff, or retry after a time. Retries with the same
  * `rateLimitGroup` share a rate limit.
  */
 export type WorkResult =
@@ -33,13 +33,13 @@ export interface QueueHooks {
   ended(took: number, result: WorkResult["retry"] | "error"): void;
 }
 
-/** Who works on the keys, such as a controller. */
+/** Reconciles the keys, such as a controller. */
 export interface Worker {
   reconcile(key: string): Promise<WorkResult>;
 }
 
 export interface StartOptions {
-  /** Called with what `reconcile` threw; the key is then retried with backoff. */
+  /** Called with the error that `reconcile` threw; the key is then retried with backoff. */
   onError(key: string, error: unknown): void;
   hooks?: QueueHooks;
 }
@@ -53,7 +53,7 @@ export interface WorkQueueOptions {
   groupOf?: (key: string) => string;
 }
 
-/** The rate limit of a group, as a pause: up to a hundred keys, it is no longer than their own backoff. */
+/** The rate limit of a group, as a pause. For up to a hundred keys it is no longer than their own backoff. */
 const RATE_LIMIT_MS = 50;
 
 interface Waiting {
@@ -96,7 +96,7 @@ export class WorkQueue {
     return this.#options.concurrency;
   }
 
-  /** Begins to work, with the keys that were added before. */
+  /** Starts to work, including the keys that were added before. */
   start(worker: Worker, options: StartOptions): void {
     this.#started = { worker, ...options };
     for (const _ of this.#waiting) options.hooks?.added();
@@ -109,7 +109,7 @@ export class WorkQueue {
     return { change: change.size, resync: resync.size, retry: retry.size };
   }
 
-  /** For how many seconds each run has been going on. */
+  /** For how many seconds each run has lasted. */
   get running(): number[] {
     return [...this.#running.values()].map(({ since }) => secondsSince(since));
   }
@@ -122,7 +122,7 @@ export class WorkQueue {
     this.#startRuns();
   }
 
-  /** Takes no more keys, and waits for the runs that go on. */
+  /** Accepts no more keys, and waits for the present runs. */
   async stop(): Promise<void> {
     this.#stopped = true;
     for (const key of [...this.#timers.keys()]) this.#clearTimer(key);
@@ -155,7 +155,7 @@ export class WorkQueue {
     }
   }
 
-  /** Takes the next key out of its queue. */
+  /** Removes the next key from its queue. */
   #next(): Waiting | undefined {
     const first = SERVED_FIRST[this.#starts % SERVED_FIRST.length] as Priority;
     for (const priority of new Set([first, ...PRIORITIES])) {
@@ -166,14 +166,14 @@ export class WorkQueue {
     return undefined;
   }
 
-  /** Retries leave a quarter of all places to other keys. */
+  /** Retries leave a quarter of all runs to other keys. */
   #mayRetry(): boolean {
     const { concurrency } = this.#options;
     const retries = [...this.#running.values()].filter(({ priority }) => priority === "retry").length;
     return retries < Math.max(1, concurrency - Math.ceil(concurrency / 4));
   }
 
-  /** The keys of a group leave a quarter of the places that they find free, so that some are left for a group that comes. */
+  /** The keys of a group leave a quarter of the runs that they find free to groups that are added later. */
   #mayStart(group: string): boolean {
     if (this.#options.groupOf === undefined) return true;
     const own = [...this.#running.values()].filter((run) => run.group === group).length;
@@ -184,7 +184,7 @@ export class WorkQueue {
     this.#waiting.delete(key);
     this.#starts++;
     started.hooks?.started(secondsSince(since));
-    // Only once it counts as running: the worker may add its own key, or throw, before it first waits for anything.
+    // Only after it counts as running: the worker may add its own key, or throw, before its first await.
     const done = Promise.resolve().then(() => this.#run(key, started));
     this.#running.set(key, { priority, group: this.#groupOf(key), since: performance.now(), done });
   }
@@ -243,7 +243,7 @@ export class WorkQueue {
   }
 }
 
-/** Node takes a longer timer for one of 1 ms. */
+/** Node fires a longer timer after 1 ms. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const jitter = () => 0.75 + Math.random() / 2;

@@ -1,13 +1,14 @@
 /**
- * Runs a page word for word: the commands of its blocks from the top of the repository, beside a controller with the rights of
- * deploy/manifests. What a block of plain text shows is what the commands before it print.
+ * Runs a page word for word: the commands of its blocks from the top of the repository, beside a controller with the permissions of
+ * deploy/manifests. A block of plain text directly after the commands has to be what they print.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 
@@ -32,6 +33,15 @@ export async function foldersLinkedFrom(page: string): Promise<string[]> {
   return [...text.matchAll(/^\| \[.*?\]\(([a-z-]+)\/README\.md\)/gm)].map(([, folder = ""]) => folder);
 }
 
+/** Where the commands of a page run. */
+export interface Place {
+  cluster: Pick<ControlPlane, "kubectlProgram" | "kubeconfigFile" | "folder">;
+  /** The root of the repository, or a folder with the same files. */
+  folder: string;
+}
+
+const sharedPlace = (): Place => ({ cluster: controlPlane(), folder: root });
+
 /**
  * Runs all commands of a page, with the environment variables that it asks its readers to set. Returns them. `taken` is called after each
  * step, for what no cluster of a test does by itself.
@@ -40,10 +50,11 @@ export async function runPage(
   page: string,
   env: NodeJS.ProcessEnv = {},
   taken: (step: Step) => Promise<void> = async () => {},
+  place = sharedPlace(),
 ): Promise<Step[]> {
   const steps = stepsOf(await readFile(join(root, page), "utf8"));
   for (const step of steps) {
-    await take(step, env);
+    await take(step, env, place);
     await taken(step);
   }
   return steps;
@@ -54,27 +65,47 @@ export function stepsOf(markdown: string): Step[] {
   return blocks.map(([, commands = "", prints]) => ({ commands, prints }));
 }
 
-/** Changes are made once; what is only looked at is looked at until it has come about. */
-async function take({ commands, prints }: Step, env: NodeJS.ProcessEnv): Promise<void> {
-  if (prints === undefined) await shell(commands, env);
-  else {
-    for (const line of commands.trim().split("\n")) assert.match(line, /^kubectl (get|describe) /);
-    await eventually(async () => assert.equal(alike(await shell(commands, env)), alike(prints)));
-  }
+const READS = /^(kubectl (get|describe) .*|\s*#.*)$/;
+
+/** Commands that only read are repeated until they print what the page shows. All others run once. */
+async function take({ commands, prints }: Step, env: NodeJS.ProcessEnv, place: Place): Promise<void> {
+  const compare = (printed: string) => assert.equal(alike(printed), alike(prints ?? printed), commands);
+  const isRead = commands
+    .trim()
+    .split("\n")
+    .every((line) => READS.test(line));
+  if (prints === undefined || !isRead) compare(await shell(commands, env, place));
+  else await eventually(async () => compare(await shell(commands, env, place)));
 }
 
+/** Commands that take longer belong in a console block. */
+const COMMAND_WITHIN_MS = 90_000;
+
 /** Returns what the commands print. */
-export async function shell(commands: string, more: NodeJS.ProcessEnv = {}): Promise<string> {
-  const { kubectlProgram, folder } = controlPlane();
-  const path = [dirname(kubectlProgram), process.env["PATH"]].join(delimiter);
-  const env = { ...process.env, PATH: path, HOME: folder, ...more };
-  return (await run("sh", ["-ec", commands], { cwd: root, env })).stdout;
+export async function shell(commands: string, more: NodeJS.ProcessEnv = {}, place = sharedPlace()): Promise<string> {
+  const { kubectlProgram, kubeconfigFile, folder: home } = place.cluster;
+  const path = [await folderOfNpx(home), dirname(kubectlProgram), process.env["PATH"]].join(delimiter);
+  const env = { ...process.env, PATH: path, HOME: home, KUBECONFIG: kubeconfigFile, ...more };
+  return (await run("sh", ["-ec", commands], { cwd: place.folder, env, timeout: COMMAND_WITHIN_MS })).stdout;
+}
+
+/** `npx inlay` is this source in these commands, so that they need no build. test/e2e/readme.test.ts runs what is built. */
+async function folderOfNpx(within: string): Promise<string> {
+  const folder = join(within, "npx");
+  await mkdir(folder, { recursive: true });
+  const main = join(root, "src", "main.ts");
+  await writeFile(join(folder, "npx"), `#!/bin/sh\nshift\nexec "${process.execPath}" "${main}" "$@"\n`, {
+    mode: 0o755,
+  });
+  return folder;
 }
 
 /** Ages differ, and the width of columns with them. */
 function alike(printed: string): string {
   return printed
-    .replaceAll(/\b\d+[smh](\d+s)?$/gm, "AGE")
+    .replaceAll(/(^|(?<=\s))\d+[smhd](\d+[smh])?$/gm, "AGE")
+    .replaceAll(/^\d+[smh](\d+[smh])?(?= )/gm, "AGE")
     .replaceAll(/ {2,}/g, " ")
+    .replaceAll(/ +$/gm, "")
     .trim();
 }

@@ -96,7 +96,7 @@ describe("the README", function () {
   });
 });
 
-/** The cells of a table, without the last column, which has ages. */
+/** The cells of a table, without the last column, which contains ages. */
 function columnsOf(table: string): string[][] {
   const lines = table.trim().split("\n");
   return lines.map((line) => line.split(/ +/).slice(0, -1));

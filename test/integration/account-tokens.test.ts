@@ -185,7 +185,9 @@ describe("the policy on tokens of accounts", () => {
     await mkdir(folder);
     await writeFile(join(folder, "tokens.yaml"), renamed(await read("deploy/policies/tokens.yaml")));
     const patch =
-      /^```yaml\n(patches:\n.*?)^```/ms.exec(await read("deploy/manifests/README.md"))?.[1] ?? assert.fail();
+      /^```yaml in=kustomization\n(patches:\n[^`]*?ValidatingAdmissionPolicy.*?)^```/ms.exec(
+        await read("docs/tasks/install.md"),
+      )?.[1] ?? assert.fail();
     await writeFile(join(folder, "kustomization.yaml"), `resources: [tokens.yaml]\n${renamed(patch)}`);
     await controlPlane().kubectl("apply", `--kustomize=${folder}`);
     try {
@@ -198,7 +200,9 @@ describe("the policy on tokens of accounts", () => {
 
   it("refuses the request by which the documentation verifies it", async () => {
     await bindLogin();
-    const command = /^kubectl (create token .*)$/m.exec(await read("deploy/manifests/README.md"))?.[1] ?? assert.fail();
+    const command =
+      /^kubectl (create token \S+ -n \S+ --as=\S+)/m.exec(await read("docs/tasks/allow-a-namespace.md"))?.[1] ??
+      assert.fail();
     const args = command.replaceAll("registry", team.namespace).split(" ");
     await assert.rejects(controlPlane().kubectl(...args), OTHER_AUDIENCE);
   });

@@ -75,10 +75,7 @@ describe("a field that is written after the rollout", function () {
     await shop.until("rolls", "RollingOut");
     const { status } = await team.until("rolls", "RolloutPending");
     assert.equal(status.synced, "0/1");
-    assert.match(
-      status.conditions[0].message,
-      /ConfigMap .*\/record: it is written when every workload has rolled out/,
-    );
+    assert.match(status.conditions[0].message, /ConfigMap .*\/record: .*AfterRollout/);
     await rolloutBarrier(team);
     assert.equal(await recorded(team), "one");
     await team.api.merge(shop.path("web"), { spec: { paused: false } });

@@ -61,7 +61,7 @@ describe("inlay explain", () => {
     ]);
     assert.equal(json.advice.reason, "Synced");
     assert.match(text, /Ready True, Synced/);
-    assert.match(text, /WHAT TO DO\n {2}nothing: all is as the binding says/);
+    assert.match(text, /WHAT TO DO\n {2}nothing, the binding is in sync/);
   });
 
   it("shows which key is missing and which manager owns a field, with exit code 0", async () => {
@@ -234,7 +234,7 @@ describe("inlay explain", () => {
     await shop.until("harbor-s3", "Suspended");
     const stopped = await explain(team);
     assert.equal(stopped.json.rollout.suspended, true);
-    assert.match(stopped.json.advice.message, /spec\.rollout\.suspend is true; set it to false to go on/);
+    assert.match(stopped.json.advice.message, /spec\.rollout\.suspend is true; set it to false to continue/);
   });
 
   it("shows a rollout in many namespaces with unknown workloads, with the command for the first of them", async () => {
@@ -269,8 +269,8 @@ describe("inlay explain", () => {
     ]);
     assert.deepEqual(json.rollout.unknownNamespaces, closed);
     assert.equal(json.targets[1].when, "AfterRollout");
-    assert.match(text, /TARGET ConfigMap team-\d+\/record \(v1, made by this binding, after the rollout\)/);
-    assert.ok(text.includes(`\n  the workloads of these namespaces are not known: ${closed.join(", ")}\n`), text);
+    assert.match(text, /TARGET ConfigMap team-\d+\/record \(v1, created by this binding, after the rollout\)/);
+    assert.ok(text.includes(`\n  the workloads in these namespaces are unknown: ${closed.join(", ")}\n`), text);
     assert.equal(json.advice.reason, "Forbidden");
     assert.match(json.advice.message, /^namespace (\S+): .* allow it \(the same for (?!\1)team-\d+\) with:$/);
     const pasted = new Set<string>();

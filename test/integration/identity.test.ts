@@ -83,9 +83,9 @@ describe("identity: a binding", () => {
     await team.bind("harbor-s3", spec({ serviceAccountName: "rotator" }));
     const { status } = await team.until("harbor-s3", "ImpersonationForbidden");
     assert.match(status.conditions[0].message, new RegExp(`${team.namespace}/rotator`));
-    const readme = await readFile(join(import.meta.dirname, "../../deploy/manifests/README.md"), "utf8");
-    const example = readme.split("```").find((block) => block.includes("inlay-may-act-as-rotator")) ?? "";
-    const manifest = example.replace(/^yaml/, "").replaceAll("namespace: registry", `namespace: ${team.namespace}`);
+    const page = await readFile(join(import.meta.dirname, "../../docs/tasks/allow-a-namespace.md"), "utf8");
+    const example = /<<'EOF'\n([^`]*inlay-may-act-as-rotator.*?)^EOF$/ms.exec(page)?.[1] ?? assert.fail();
+    const manifest = example.replaceAll("namespace: registry", `namespace: ${team.namespace}`);
     await applyObjects(team.api, objectsOf(manifest));
     await team.until("harbor-s3", "Synced", SECONDS);
     assert.equal((await team.s3()).accesskey, value);

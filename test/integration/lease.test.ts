@@ -76,7 +76,7 @@ describe("two replicas:", function () {
     leader.signal("SIGTERM");
     await leads(standby);
     assert.equal(await leader.ended(), 0);
-    assert.match(leader.output, /"msg":"gave the lease away"/);
+    assert.match(leader.output, /"msg":"released the lease"/);
     await rotated;
     await fleet.inStep();
     await writtenOnce(mark);

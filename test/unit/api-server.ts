@@ -1,6 +1,6 @@
 /**
- * An API server with a few objects, for unit tests: requests come in, answers go out. It accepts a write only if the
- * request names the version that it is for, and supports no apply: so nothing can be forced.
+ * An API server with a few objects, for unit tests. It accepts a write only if the request names the present version, and
+ * supports no apply, so nothing can be forced.
  */
 import jsonPatch from "fast-json-patch";
 import { apiVersionOf, type KubeObject, type Resource } from "../../src/apimachinery/objects.ts";

@@ -1,4 +1,4 @@
-/** The rules of docs/architecture.md: which layer may import which, which do no I/O, how a file opens, and how long it is. */
+/** The rules of docs/architecture.md: which layer may import which, which layers do no I/O, how a file opens, and its length. */
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
@@ -55,7 +55,7 @@ describe("the source", () => {
     assert.ok(files.length > 30, `${files.length} files`);
   });
 
-  it("opens every file by saying what it is for", () => {
+  it("opens every file by saying what it is responsible for", () => {
     const silent = files.filter(({ text }) => !/^(#!.*\n)?\/\*\*\s*\S/.test(text));
     assert.deepEqual(
       silent.map(({ path }) => path),

@@ -1,9 +1,9 @@
-/** Time that a test moves by itself: timers of `node:timers` and `node:timers/promises`, and the date. */
+/** A clock that a test moves: timers of `node:timers` and `node:timers/promises`, and the date. */
 import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
 
 export interface Clock {
-  /** Lets the time pass, fires what falls due, and lets everything run that follows from it. */
+  /** Lets the time pass, fires due timers, and runs everything that follows. */
   pass(ms: number): Promise<void>;
 }
 
@@ -11,7 +11,7 @@ export interface Clock {
 export function fakeClock(): Clock {
   beforeEach(() => {
     mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"], now: Date.UTC(2026, 0, 1) });
-    // What was imported by name must see them too.
+    // Functions that were imported by name must see the fake timers too.
     syncBuiltinESMExports();
   });
   afterEach(() => {
@@ -27,7 +27,7 @@ export function fakeClock(): Clock {
   };
 }
 
-/** Lets everything run that waits for nothing but promises. */
+/** Runs everything that waits for promises only. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -25,32 +25,32 @@ import { dependenciesOf } from "./fakes.ts";
 import { FakeInformers, placeOf } from "./informers.ts";
 import { CONFIGMAPS, HARBORS } from "./resources.ts";
 
-/** What reconciles a binding with all that it says. */
+/** The parts that reconcile a binding, with everything that they report. */
 export type ReconcileDependencies = BindingDependencies & RolloutDependencies;
 
 const KINDS = [CONFIGMAPS, HARBORS];
 const ignore = () => undefined;
 
 export class FakeCluster {
-  /** Such as `inlay get secrets/bucket`, by the name of the account; `-` is the controller itself. */
+  /** Such as `inlay get secrets/bucket`, with the name of the account; `-` is the controller itself. */
   readonly requests: string[] = [];
-  /** What the API server answers to these requests instead of doing them. */
+  /** What the API server answers to these requests instead of processing them. */
   readonly refused = new Map<string, ApiError>();
-  /** The API server does these requests, and its answers get lost. */
+  /** The API server processes these requests, and its answers get lost. */
   readonly lost = new Set<string>();
-  /** The access reviews that the API server answers with no. */
+  /** The access reviews that the API server denies. */
   readonly denied = new Set<string>();
   /** Each status that was written to a binding. */
   readonly statuses: Status[] = [];
   /** The reasons of all events. */
   readonly events: string[] = [];
   readonly bindings = new Map<string, SecretBinding>();
-  /** What older bindings claim wherever a binding writes. */
+  /** What older bindings claim in the objects that a binding writes. */
   readonly competing: CompetingClaim[] = [];
-  /** What bindings were found to name. */
+  /** The objects and paths that bindings were found to name. */
   readonly named: ResolvedTarget[] = [];
   readonly informers = new FakeInformers();
-  /** The streams do not show yet what changes. */
+  /** The watches do not show changes yet. */
   lags = false;
   readonly #installation: Installation;
   readonly #objects = new Map<string, KubeObject>();
@@ -88,12 +88,12 @@ export class FakeCluster {
     return this.requests.splice(0);
   }
 
-  /** Those of them that are no reads. */
+  /** Those of them that are not reads. */
   takeWrites(): string[] {
     return this.takeRequests().filter((request) => !request.includes(" get "));
   }
 
-  /** The streams show everything as it is. */
+  /** The watches show the present objects. */
   catchUp(): void {
     this.lags = false;
     for (const [place, { metadata }] of this.#objects) {
@@ -102,7 +102,7 @@ export class FakeCluster {
     }
   }
 
-  /** What a controller of this cluster is made of. */
+  /** The parts of a controller of this cluster. */
   dependencies(more: Partial<ReconcileDependencies> = {}): ReconcileDependencies {
     const record = (_: unknown, { reason }: { reason: string }) => this.events.push(reason);
     const deps = dependenciesOf<ReconcileDependencies>({
@@ -184,7 +184,7 @@ export class FakeCluster {
     },
   };
 
-  /** Records a request. Throws what the API server answers to it instead of doing it. */
+  /** Records a request. Throws the API server's answer if it does not process the request. */
   #admit(identity: string, verb: string, { resource, name }: ObjectRef): string {
     const request = `${identity.split(":").at(-1) || "-"} ${verb} ${resource.plural}/${name}`;
     this.requests.push(request);
@@ -209,7 +209,7 @@ export class FakeCluster {
     return stored;
   }
 
-  /** Writes a binding, if it is of the version that is stored. */
+  /** Writes a binding, if it has the stored version. */
   #keep(request: string, binding: SecretBinding, more: Partial<ObjectMeta>): SecretBinding {
     const key = bindingKey(binding);
     if (this.bindings.get(key)?.metadata.resourceVersion !== binding.metadata.resourceVersion) throw conflict(request);
@@ -225,7 +225,7 @@ export class FakeCluster {
 
 const conflict = (request: string) => new ApiError(request, 409, "Conflict");
 
-/** What an apply of these fields holds, as fieldsV1. */
+/** What an apply of these fields owns, as fieldsV1. */
 function heldIn(value: JsonValue): JsonObject {
   if (!isObject(value)) return {};
   return Object.fromEntries(Object.entries(value).map(([key, child]) => [`f:${key}`, heldIn(child)]));

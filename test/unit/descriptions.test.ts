@@ -1,4 +1,4 @@
-/** That kubectl explain has an answer for every field. */
+/** `kubectl explain` has an answer for every field. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
@@ -10,7 +10,7 @@ interface Schema {
   items?: Schema;
 }
 
-/** Those that the API server describes in every kind. */
+/** The fields that the API server describes in every kind. */
 const DESCRIBED = [".apiVersion", ".kind", ".metadata"];
 
 function undescribed(schema: Schema, path = ""): string[] {
@@ -23,7 +23,7 @@ function undescribed(schema: Schema, path = ""): string[] {
 
 describe("descriptions", () => {
   for (const { crd } of generated) {
-    it(`stand at every field of ${crd}`, async () => {
+    it(`exist for every field of ${crd}`, async () => {
       const { spec } = parse(await readFile(crd, "utf8"));
       for (const { schema } of spec.versions) assert.deepEqual(undescribed(schema.openAPIV3Schema), DESCRIBED);
     });

@@ -1,4 +1,4 @@
-/** That every file, folder and function that the documentation names exists. */
+/** Every file, folder and function that the documentation names exists. */
 import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

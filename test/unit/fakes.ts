@@ -1,6 +1,6 @@
 /**
- * Fakes of classes, of which a test gives only the methods that the tested code calls. The names and the arguments of methods
- * are checked; what a generic method returns is not, as a fake can't know what its caller asks for.
+ * Fakes of classes: a test gives only the methods that the tested code calls. The names and arguments of methods are checked; the
+ * result of a generic method is not, because a fake can't know its type.
  */
 import type { SecretBinding } from "../../src/api/binding.ts";
 import type { Client } from "../../src/kube/client.ts";
@@ -27,7 +27,7 @@ type Fakes<D> = {
 /** A test that reaches a dependency that it does not give fails with a TypeError. */
 export const dependenciesOf = <D = Dependencies>(fakes: Fakes<NoInfer<D>>): D => fakes as D;
 
-/** A reconcile of a binding of which no source was read. */
+/** A reconcile of a binding without any source that was read. */
 export const contextOf = <D extends Partial<Dependencies>>(
   deps: D,
   binding: SecretBinding,

@@ -1,4 +1,4 @@
-/** Watch streams for unit tests: the test says which objects they show and which of them are pending or fail. */
+/** Watches for unit tests: the test says which objects they show, and which watches are pending or fail. */
 import type { ObjectRef } from "../../src/apimachinery/objects.ts";
 import type { CachedObject } from "../../src/cache/cached-object.ts";
 import type { ReflectorState } from "../../src/cache/reflector.ts";
@@ -29,21 +29,21 @@ export const version = (resourceVersion: string, generation?: number, uid = "uid
 export class FakeInformers implements Watcher {
   /** The version of each object, by its place. */
   readonly objects = new Map<string, CachedObject>();
-  /** The state of each stream that is not synced, by what it shows. */
+  /** The state of each watch that is not in sync, by its objects. */
   readonly #states = new Map<string, ReflectorState>();
   readonly #watched = new Map<string, readonly Subscription[]>();
 
-  /** The stream has not brought its first list. */
+  /** The watch is not in sync yet. */
   pend(place: string): void {
     this.#states.set(place, { phase: "pending" });
   }
 
-  /** The API server refuses the stream. */
+  /** The API server refuses the watch. */
   refuse(place: string): void {
     this.#states.set(place, { phase: "failed", error: apiError(403, "Forbidden") });
   }
 
-  /** The stream has brought its first list. */
+  /** The watch is in sync. */
   sync(place: string): void {
     this.#states.delete(place);
   }

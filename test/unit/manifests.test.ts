@@ -1,4 +1,4 @@
-/** That the two installations that are shipped differ in where they work, and in nothing else. */
+/** The two shipped installations differ only in where they work. */
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const text = (folder: string, file: string) => readFile(join(deploy, folder, fil
 const objects = (yaml: string) => parseAllDocuments(yaml).map((document) => document.toJS());
 
 describe("deploy/namespaced", () => {
-  it("holds nothing of the cluster, and all in one namespace", async () => {
+  it("has no cluster-scoped object, and everything in one namespace", async () => {
     const files = (await readdir(join(deploy, "namespaced"), { recursive: true })).filter((file) =>
       file.endsWith(".yaml"),
     );
@@ -23,7 +23,7 @@ describe("deploy/namespaced", () => {
     }
   });
 
-  it("gives the controller the very rights of deploy/manifests, but those that only a ClusterRole can give", async () => {
+  it("gives the controller the same permissions as deploy/manifests, except those that need a ClusterRole", async () => {
     const rights = async (folder: string) => rightsIn(await text(folder, "10-controller-role.yaml")).map(describeRight);
     const labels = ["list namespaces", "watch namespaces"];
     const reviews = ["authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews"];
@@ -40,19 +40,19 @@ describe("deploy/namespaced", () => {
     );
   });
 
-  it("gives accounts the very rights to restart workloads that deploy/manifests gives", async () => {
+  it("gives accounts the same permissions to restart workloads as deploy/manifests", async () => {
     const roles = async (folder: string) =>
       objects(await text(folder, "31-account-role.yaml")).map(({ metadata, rules }) => [metadata.name, rules]);
     assert.deepEqual(await roles("namespaced"), await roles("manifests"));
   });
 
-  it("gives the account for Reloader's annotations the very rights that deploy/manifests gives it", async () => {
+  it("gives the account for Reloader's annotations the same permissions as deploy/manifests", async () => {
     const rights = async (folder: string) =>
       rightsIn(await text(`${folder}/optional`, "reloader.yaml")).map(describeRight);
     assert.deepEqual(await rights("namespaced"), await rights("manifests"));
   });
 
-  it("lets the controller read the one Secret for notifications, as deploy/manifests does", async () => {
+  it("permits the controller to read the one Secret for notifications, as deploy/manifests does", async () => {
     for (const folder of ["namespaced", "manifests"]) {
       const rights = rightsIn(await text(`${folder}/optional`, "notifications.yaml")).map(describeRight);
       assert.deepEqual(rights, ["get secrets inlay-notifications"]);
@@ -66,7 +66,7 @@ describe("deploy/namespaced", () => {
     "50-metrics.yaml",
     "55-leader.yaml",
   ]) {
-    it(`has what deploy/manifests/${file} has, for its namespace alone`, async () => {
+    it(`has the content of deploy/manifests/${file}, for its namespace only`, async () => {
       const cluster = (await text("manifests", file))
         .replaceAll("inlay-system", "registry")
         .replace("args: [controller, ", "args: [controller, --watch-namespace=registry, ");
@@ -94,7 +94,7 @@ describe("docs/reference/permissions.md", () => {
 });
 
 describe("the Secret of deploy/manifests", () => {
-  it("has no data: what fills it in is not undone when it is applied again, and no key is in git", async () => {
+  it("has no data: applying it again does not remove the keys, and no key is in git", async () => {
     const [secret] = objects(await text("manifests", "36-digest-key.yaml"));
     assert.deepEqual(Object.keys(secret).sort(), ["apiVersion", "kind", "metadata", "type"]);
     assert.deepEqual(secret.metadata, {
@@ -106,12 +106,12 @@ describe("the Secret of deploy/manifests", () => {
 });
 
 describe("deploy/manifests/optional", () => {
-  it("lets the controller watch Secrets, and neither get nor write one", async () => {
+  it("permits the controller to watch Secrets, and neither to get nor to write one", async () => {
     const rights = rightsIn(await text("manifests/optional", "secrets-cluster-wide.yaml"));
     assert.deepEqual(rights.map(describeRight), ["list secrets", "watch secrets"]);
   });
 
-  it("lets the controller watch the workloads that an account may be let restart, and neither get nor write one", async () => {
+  it("permits the controller to watch the workloads that an account may restart, and neither to get nor to write one", async () => {
     const shared = rightsIn(await text("manifests/optional", "workloads-cluster-wide.yaml"));
     const ofAccount = rightsIn(await text("manifests", "31-account-role.yaml"));
     const kinds = new Set(ofAccount.filter(({ verb }) => verb === "patch").map(({ resource }) => resource));

@@ -1,4 +1,4 @@
-/** Builds complete objects for unit tests: a test passes what it is about, the rest is as the API server fills it in. */
+/** Builds complete objects for unit tests: a test passes the fields that matter, the rest is as the API server sets it. */
 import type { SecretBinding, Status, Target, TargetStatus } from "../../src/api/binding.ts";
 import type { RolloutSpec } from "../../src/api/rollout.ts";
 import { FieldPath } from "../../src/apimachinery/field-path.ts";
@@ -136,7 +136,7 @@ export const lookupOf = (more: Partial<WorkloadLookup> = {}): WorkloadLookup => 
   ...more,
 });
 
-/** The values behind keys that pods read of a source itself. */
+/** The values behind keys that pods read directly from a source. */
 export const usesOfSource =
   (source: string): UsesOfKeys =>
   (keys = ["*"]) =>

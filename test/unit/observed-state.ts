@@ -1,4 +1,4 @@
-/** A binding that copies from the Secret bucket to the HarborCluster harbor, and its view of streams that the test fills. */
+/** A binding that copies from the Secret bucket to the HarborCluster harbor, and its view of watches that the test fills. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../src/api/binding.ts";
 import type { ObjectRef, Resource, Version } from "../../src/apimachinery/objects.ts";
@@ -22,16 +22,16 @@ export const inRegistry = (resource: Resource, name: string): ObjectRef => ({ re
 export const ACCOUNT = inRegistry(ACCOUNTS, "inlay");
 export const BUCKET = inRegistry(SECRETS, "bucket");
 
-/** What a view is made of, beside what the streams show. */
+/** The input of a view, besides what the watches show. */
 export interface Given {
   binding?: SecretBinding;
   account?: ObjectRef;
   sources?: ObjectRef[];
-  /** What the target is resolved to. */
+  /** What the target resolves to. */
   at?: References["targets"][number]["at"];
   /** What older bindings claim of the target. */
   older?: unknown[];
-  /** Which composition makes the binding. */
+  /** The composition of the binding. */
   composition?: ProducedBy;
   workloads?: Subscription[];
 }
@@ -50,7 +50,7 @@ export class ObservedStateFixture {
     this.show(HARBOR, version("3", 1));
   }
 
-  /** The streams show an object from now on, or that there is none. */
+  /** The watches show an object from now on, or that there is none. */
   show(ref: ObjectRef, seen: Version | undefined): void {
     if (seen === undefined) this.informers.objects.delete(placeOf(ref));
     else this.informers.objects.set(placeOf(ref), seen);

@@ -65,14 +65,14 @@ export class ReconcilerFixture {
     this.cluster.putBinding({ ...rest, metadata: { ...metadata, generation }, spec: { ...rest.spec, ...spec } });
   }
 
-  /** Somebody deletes the binding, which these finalizers keep. */
+  /** A user deletes the binding, which these finalizers keep. */
   delete(...finalizers: string[]): void {
     const { metadata, ...rest } = this.binding;
     const deletionTimestamp = "2026-01-01T00:00:00Z";
     this.cluster.putBinding({ ...rest, metadata: { ...metadata, deletionTimestamp, finalizers } });
   }
 
-  /** The binding is gone, and another one of its name names that HarborCluster. */
+  /** The binding is gone, and another binding of its name names that HarborCluster. */
   recreate(name: string): void {
     this.#reconciler.gone(this.binding);
     const { metadata, ...created } = bindingOf({ spec: { targets: [targetOf({ name })] } });
@@ -85,7 +85,7 @@ export class ReconcilerFixture {
   get records(): readonly TargetStatus[] {
     return this.status.targets ?? [];
   }
-  /** What the status says of each target. */
+  /** The status of each target. */
   get reasons(): string[] {
     return this.records.map(({ name, reason }) => `${name} ${reason}`);
   }

@@ -1,4 +1,4 @@
-/** HarborClusters that a binding wrote or made, for tests of their release, with the events and log lines that it causes. */
+/** HarborClusters that a binding wrote or created, for tests of their release, with the events and log lines that it causes. */
 import type { SecretBinding, Target, TargetStatus } from "../../src/api/binding.ts";
 import { Installation } from "../../src/api/installation.ts";
 import { CREATED_BY } from "../../src/api/manifest.ts";
@@ -20,7 +20,7 @@ export const ACCOUNT = serviceAccountIdentity("registry", "inlay");
 /** The value at `PATH`. No event and no log line may contain it. */
 export const VALUE = "QXZJ0123456789";
 export const PATH = "spec.s3.key";
-/** A path that others own. */
+/** A path that other managers own. */
 export const OTHER = "spec.s3.region";
 
 /** An entry of the binding's status. */
@@ -56,13 +56,13 @@ export class ReleaseFixture {
     });
   }
 
-  /** Adds one in which others own a field too. */
+  /** Adds one in which other managers own a field too. */
   put(name: string, owned = [entry(OURS, [PATH])], metadata: JsonObject = {}, resource = HARBORS): void {
     const live = liveObject({ spec: { s3: { key: VALUE, region: "x" } } }, [...owned, entry("kubectl", [OTHER])]);
     this.cluster.put(resource, { ...live, metadata: { ...live.metadata, name, ...metadata } });
   }
 
-  /** Adds one that the binding made. */
+  /** Adds one that the binding created. */
   putMade(name: string, resource = HARBORS): void {
     this.put(name, undefined, { labels: { [CREATED_BY]: "uid-of-binding" } }, resource);
   }

@@ -1,4 +1,4 @@
-/** A rollout of a binding of which all but the rollout itself is made up: the API server, the sources, and who records what. */
+/** The rollout of one binding with fakes of everything else: the API server, the sources, and the recorders. */
 import assert from "node:assert/strict";
 import { Installation } from "../../src/api/installation.ts";
 import type { RolloutSpec, RolloutStatus } from "../../src/api/rollout.ts";
@@ -24,7 +24,7 @@ import { secret } from "./transform/sources.ts";
 export const CORE: ObjectRef = { resource: DEPLOYMENTS, namespace: "registry", name: "core" };
 const BUCKET: ObjectRef = { resource: SECRETS, namespace: "registry", name: "bucket" };
 const encoded = (text: string) => Buffer.from(text).toString("base64");
-/** The Secret with the keys of digests. */
+/** The Secret with the digest keys. */
 const KEYS = kubeObjectOf({ kind: "Secret", data: { primary: encoded("one"), one: encoded("0".repeat(32)) } });
 
 export class RolloutFixture {
@@ -32,11 +32,11 @@ export class RolloutFixture {
   isObject = true;
   /** The annotations that were written, in order. */
   readonly stamped: string[] = [];
-  /** What was said to have changed, in order. */
-  readonly told: string[] = [];
-  /** Of what receivers are notified, in order. */
+  /** The changed keys of each logged restart, in order. */
+  readonly restarted: string[] = [];
+  /** The notifications, in order. */
   readonly notified: Notification[] = [];
-  /** What status said before something was done. */
+  /** The statuses that were written before an action. */
   readonly noted: RolloutStatus[] = [];
   /** Which binding it is. */
   binding = "harbor";
@@ -45,20 +45,20 @@ export class RolloutFixture {
   workload: Partial<Workload> = {};
   readonly installation = new Installation({ ownNamespace: "inlay-system" });
   targets: ObjectRef[] = [];
-  /** How far the Deployment is. */
+  /** The progress of the Deployment. */
   progress: Progress = { state: "Done", message: "rolled out" };
-  /** What the API server answers to a stamp, if it does not write it. */
+  /** What the API server answers to a restart if it does not write it. */
   refused: (() => Error) | undefined;
-  /** Whether it is not known yet which workloads there are. */
+  /** Whether the workloads are not known yet. */
   pending = false;
   /** Why the workloads can't be known. */
   problem: Problem | undefined;
-  /** The namespaces whose workloads can't be known, and those of targets that do not hold the new values. */
+  /** The namespaces whose workloads can't be known, and those of targets that lack the new values. */
   unknown: NamespaceProblem[] = [];
   held = new Map<string, string>();
   /** The workloads that the binding names and that do not exist. */
   missing: ObjectRef[] = [];
-  /** Whether fields that are written after the rollout hold other values, at the first sight. */
+  /** Whether fields that are written after the rollout have other values at the first reconcile. */
   differs: boolean | Problem = false;
   /** What the API server answers to a read of a target. */
   read: () => Promise<KubeObject> = () => Promise.reject(new Error("nothing is read"));
@@ -81,7 +81,7 @@ export class RolloutFixture {
       propagation: { wrote: ignore },
       notifier: { notify: (each: Notification) => this.notified.push(each) },
       rollouts: { restarted: ignore, failed: ignore, ended: ignore },
-      log: { info: ({ changedKeys }: { changedKeys: string[] }) => this.told.push(changedKeys.join()) },
+      log: { info: ({ changedKeys }: { changedKeys: string[] }) => this.restarted.push(changedKeys.join()) },
     });
     this.#rolling = new RolloutController(deps, keys, this.slots);
   }
@@ -94,12 +94,12 @@ export class RolloutFixture {
     return { apiVersion: "apps/v1", kind: "Deployment", metadata };
   };
 
-  /** The rollout as it stands in the binding's status. */
+  /** The rollout in the binding's status. */
   get status(): RolloutStatus | undefined {
     return this.#statuses.get(this.binding);
   }
 
-  /** The Deployment reads one key of the Secret, which holds `value`. */
+  /** The Deployment reads one key of the Secret, which has `value`. */
   async roll(value: string, sourceMismatch?: Problem): Promise<RolloutResult> {
     const spec = rolloutSpecOf(this.spec);
     const binding = bindingOf({
@@ -149,7 +149,7 @@ export class RolloutFixture {
     return rolled;
   }
 
-  /** Nothing is done for it any more. */
+  /** Ends the rollout of the binding. */
   forget(): RolloutStatus | undefined {
     return this.#rolling.forget(`registry/${this.binding}`);
   }

@@ -1,4 +1,4 @@
-/** That what `npm ci` installs is what was looked at: pinned and hashed, and none of it runs by being installed. */
+/** What `npm ci` installs is pinned and hashed, and runs nothing while it is installed. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 const root = join(import.meta.dirname, "..", "..");
 const REGISTRY = "https://registry.npmjs.org/";
 const EXACT = /^\d+\.\d+\.\d+$/;
-/** Tell npm to run something when the package is installed. */
+/** Scripts that npm runs when the package is installed. */
 const ON_INSTALL = ["preinstall", "install", "postinstall"];
 
 type Versions = Record<string, string>;
@@ -37,7 +37,7 @@ async function read<T>(...path: string[]): Promise<T> {
   return JSON.parse(await readFile(join(root, ...path), "utf8")) as T;
 }
 
-describe("what is installed", () => {
+describe("the installed packages", () => {
   let manifest: Manifest;
   /** By folder, without Inlay itself. */
   let locked: [folder: string, Locked][];
@@ -51,7 +51,7 @@ describe("what is installed", () => {
   const wrong = (isWrong: (each: Locked) => boolean) =>
     locked.filter(([, each]) => isWrong(each)).map(([folder]) => folder);
 
-  it("is named by exact versions, which the lockfile has", () => {
+  it("are named by exact versions, which the lockfile has", () => {
     const { dependencies = {}, devDependencies = {}, optionalDependencies = {} } = manifest;
     const named = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
     const versions = new Map(locked.map(([folder, { version }]) => [folder, version]));
@@ -61,13 +61,13 @@ describe("what is installed", () => {
     assert.deepEqual(loose, []);
   });
 
-  it("is locked to one content each, from wherever it comes, and that is no address of its own", () => {
+  it("are locked to one content each, and not to an address", () => {
     const isLoose = ({ integrity = "", resolved = REGISTRY }: Locked) =>
       !/^sha512-[\w+/]{86}==$/.test(integrity) || !resolved.startsWith(REGISTRY);
     assert.deepEqual(wrong(isLoose), []);
   });
 
-  it("runs nothing of its own while it is installed, by the lockfile and by what lies there", async () => {
+  it("run nothing while they are installed, according to the lockfile and the installed files", async () => {
     assert.deepEqual(
       wrong(({ hasInstallScript }) => hasInstallScript === true),
       [],
@@ -75,11 +75,11 @@ describe("what is installed", () => {
     const running: string[] = [];
     let seen = 0;
     for (const [folder] of locked) {
-      // Those for other machines are not there.
+      // Packages for other machines are not installed.
       if (!existsSync(join(root, folder, "package.json"))) continue;
       seen += 1;
       const { scripts = {} } = await read<Manifest>(folder, "package.json");
-      // For this file npm runs node-gyp by itself.
+      // npm runs node-gyp for a package with this file.
       const isBuilt = existsSync(join(root, folder, "binding.gyp"));
       if (isBuilt || ON_INSTALL.some((script) => script in scripts)) running.push(folder);
     }
@@ -87,7 +87,7 @@ describe("what is installed", () => {
     assert.deepEqual(running, []);
   });
 
-  it("stands in the bill of materials, each part with its hash, and what is only for development is told apart", async () => {
+  it("are in the bill of materials, each with its hash, and development packages are marked", async () => {
     const { stdout } = await promisify(execFile)("npm", ["run", "--silent", "sbom"], { cwd: root, maxBuffer: 2 ** 26 });
     const { bomFormat, components } = JSON.parse(stdout) as { bomFormat: string; components: Component[] };
     assert.equal(bomFormat, "CycloneDX");

@@ -1,6 +1,6 @@
 /**
- * Random values meet random mistakes on the way from a source to a target. Whatever is thrown, and whatever is made but
- * the value itself, says nothing of them: not in a message, a stack, a cause, nor however it is printed.
+ * Random values meet random mistakes on the way from a source to a target. No error and no result except the value itself
+ * contains any part of them: not in a message, a stack or a cause, however it is printed.
  */
 import assert from "node:assert/strict";
 import { format, inspect } from "node:util";
@@ -21,10 +21,10 @@ import { shapeOf } from "../../src/transform/target-shape.ts";
 import { entry, liveObject, OURS } from "./apply/managed.ts";
 import { object, secret } from "./transform/sources.ts";
 
-/** Of letters that stand in no word, so that no piece of a value is anybody's else. */
+/** Letters that are in no word, so that a part of a value can't occur by accident. */
 const value = fc.string({ unit: fc.constantFrom(..."QXZJ0123456789#%"), minLength: 12, maxLength: 40 });
 
-/** What a Secret may hold instead of what the binding takes it for. */
+/** What a Secret may contain in place of the expected value. */
 const spoilt: ((value: string) => string | Uint8Array)[] = [
   (v) => v,
   (v) => `{"a": "${v}`,
@@ -163,7 +163,7 @@ const scenario = fc.record({
 });
 type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
 
-/** What a value could be known by: six letters of it, in a row, as they are or in other spellings. */
+/** The parts that would reveal a value: six letters of it in a row, in any spelling. */
 function piecesOf(value: string): string[] {
   const runs = (from: string, length: number) =>
     Array.from({ length: Math.max(0, from.length - length + 1) }, (_, n) => from.slice(n, n + length));
@@ -174,7 +174,7 @@ function piecesOf(value: string): string[] {
   return [...runs(value, 6), ...runs(encodeURIComponent(value), 10), ...base64, ...hex];
 }
 
-/** All that could be printed of something, by whoever. */
+/** All texts that could be printed of something. */
 function printed(thing: unknown): string {
   const { message, stack, cause } = (thing ?? {}) as Partial<Error>;
   const sealed = (_: string, each: unknown) => (typeof each === "bigint" ? String(each) : each);
@@ -187,11 +187,11 @@ function printed(thing: unknown): string {
   ].join("\n");
 }
 
-describe("what is said of random values and random mistakes", () => {
+describe("the messages about random values and random mistakes", () => {
   const reasons = new Map<string, number>();
   let stages: number;
 
-  /** Does a step; hands on what it made, and what may be printed of it. */
+  /** Runs a step. Returns its result, and everything that may be printed of it. */
   function step<T>(said: string[], work: () => T, show: (made: T) => unknown = (made) => made): T | undefined {
     try {
       const made = work();
@@ -278,7 +278,7 @@ describe("what is said of random values and random mistakes", () => {
     stages = 0;
   });
 
-  it("is nothing by which six letters of a value could be known", () => {
+  it("contain no six letters of a value", () => {
     fc.assert(
       fc.property(scenario, (one) => {
         const text = run(one).join("\n");
@@ -293,7 +293,7 @@ describe("what is said of random values and random mistakes", () => {
     );
   });
 
-  it("goes through every stage, and meets the mistakes that there are", () => {
+  it("come from every stage, and from all mistakes", () => {
     assert.ok(stages > 2_000, `${stages}`);
     const met = [...reasons.keys()].sort();
     for (const reason of "Conflict InvalidBinding InvalidPath InvalidTemplate InvalidValue NotUtf8 TypeMismatch UnknownField".split(
@@ -303,11 +303,11 @@ describe("what is said of random values and random mistakes", () => {
     assert.deepEqual(
       met.filter((reason) => /Error/.test(reason)),
       [],
-      "what is no Problem is a bug",
+      "an error that is no Problem is a bug",
     );
   });
 
-  it("would be found if it were said", () => {
+  it("would be found to contain a value if they did", () => {
     const secretValue = "QXZJ0123456789#%QX";
     const leaks = [
       new Error(`of ${secretValue}`),

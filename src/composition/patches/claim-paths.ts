@@ -1,4 +1,4 @@
-/** Tells which parts of a claim the patches of a composition need. */
+/** Finds the parts of a claim that the patches of a composition need. */
 import { FieldPath } from "../../apimachinery/field-path.ts";
 import type { CompiledPatch } from "./compile.ts";
 import { type CompositePath, plainPrefix } from "./path.ts";
@@ -9,10 +9,10 @@ export interface ClaimPaths {
   readonly writes: readonly FieldPath[];
 }
 
-/** What a condition of a binding that could not be made dates from. */
+/** Conditions of a binding that could not be created use this time. */
 const CREATED = FieldPath.parse("metadata.creationTimestamp");
 
-/** `others` are read besides the patches. */
+/** `others` are read in addition to the patches. */
 export function claimPaths(
   patches: readonly CompiledPatch[],
   others: readonly { readonly reads: CompositePath }[] = [],

@@ -1,4 +1,4 @@
-/** Checks the patches of a composition when it is made, and prepares them: paths, policies, formats and transforms. */
+/** Checks and prepares the patches of a composition: paths, policies, formats and transforms. */
 import type { Patch, PatchSet } from "../../api/composition.ts";
 import { suggestNames } from "../../apimachinery/suggest-names.ts";
 import { compileFormat } from "./go-format.ts";
@@ -10,23 +10,23 @@ import type { CompiledTransforms } from "./steps.ts";
 import { compileTransforms } from "./transforms.ts";
 
 export interface CompiledPatch {
-  /** Where it is in the composition, such as `bindings[s3].patches[2]`. */
+  /** Its place in the composition, such as `bindings[s3].patches[2]`. */
   readonly place: string;
   readonly direction: "FromComposite" | "ToComposite";
   /** Fields of the claim for FromComposite, of the binding for ToComposite. */
   readonly reads: readonly ConcretePath[];
   /** A field of the other object. */
   readonly writes: CompositePath;
-  /** Whether the policy demands that the fields to read are there. */
+  /** Whether the policy requires the fields to exist. */
   readonly isRequired: boolean;
-  /** Whether the field of the binding goes with the one of the claim. */
+  /** Whether a missing field of the claim removes the field of the binding. */
   readonly isRemoved: boolean;
-  /** How the value is merged into what is there; without it, the value replaces that. */
+  /** How the value is merged into the existing value; by default, it replaces that. */
   readonly merge: MergePolicy | undefined;
-  /** Makes one text of all values, for patches that combine. */
+  /** Combines all values to one text, for patches of the type Combine. */
   readonly combine: ReturnType<typeof compileFormat> | undefined;
   readonly transforms: CompiledTransforms;
-  /** All texts that the composition itself gives: those of the transforms, and the format of combine. */
+  /** All texts in the composition itself: those of the transforms, and the format of combine. */
   readonly constants: readonly string[];
 }
 
@@ -69,8 +69,8 @@ const MERGE_POLICIES = {
 const POLICY_NAMES = Object.keys(MERGE_POLICIES) as (keyof typeof MERGE_POLICIES)[];
 
 /**
- * The patches of one binding, in order, with those of PatchSets in the place of each patch that uses a set. `place` is that of the
- * binding, such as `bindings[s3]`. Throws Problem("InvalidComposition") that says where the first mistake is, and what to write.
+ * Compiles the patches of one binding, in order, with the patches of PatchSets in place of the patches that use them. `place` is the
+ * binding's, such as `bindings[s3]`. Throws Problem("InvalidComposition") with the first mistake, and what to write.
  */
 export function compilePatches(
   patches: readonly Patch[] | undefined,
@@ -85,11 +85,12 @@ export function compilePatches(
   });
 }
 
-/** Checks every PatchSet, also one that no binding uses. Throws Problem("InvalidComposition"). */
+/** Checks every PatchSet, even one that no binding uses. Throws Problem("InvalidComposition"). */
 export function checkPatchSets(patchSets: readonly PatchSet[] | undefined): void {
   const names = new Set<string>();
   for (const [index, set] of (patchSets ?? []).entries()) {
-    if (names.has(set.name)) throw mistake(`patchSets[${index}].name`, `another PatchSet is called ${set.name} too`);
+    if (names.has(set.name))
+      throw mistake(`patchSets[${index}].name`, `another PatchSet has the name ${set.name} too; rename one of them`);
     names.add(set.name);
     compileSet(set, "");
   }
@@ -100,7 +101,7 @@ function compileSet({ name, patches }: PatchSet, prefix: string): CompiledPatch[
     const options = new Options(patch, `${prefix}patchSets[${name}].patches[${index}]`);
     const type = typeOf(options);
     if (type !== "PatchSet") return compilePatch(type, options, patch);
-    throw options.wrong("type", "is PatchSet, and a PatchSet can't use another one; copy the patches of that one");
+    throw options.wrong("type", "must not be PatchSet in a PatchSet; copy the patches of the other one");
   });
 }
 
@@ -110,15 +111,15 @@ function setOf(options: Options, patchSets: readonly PatchSet[]): PatchSet {
   if (found !== undefined) return found;
   const names = patchSets.map(({ name }) => name);
   const hint = names.length === 0 ? "spec.patchSets is empty" : suggestNames("spec.patchSets", wanted, names);
-  throw options.wrong("patchSetName", `is ${wanted}, and no PatchSet is called that; ${hint}`);
+  throw options.wrong("patchSetName", `is ${wanted}, but no PatchSet has this name; ${hint}`);
 }
 
-/** The type, after a check that the patch has no other fields than patches of that type have. */
+/** The type, after a check that the patch has only fields of that type. */
 function typeOf(options: Options): PatchType {
   const given = options.get("type");
   if (typeof given === "string" && ENVIRONMENT_TYPE.test(given)) {
-    const advice = "add a ConfigMap as a source to the base of the binding instead";
-    throw options.wrong("type", `is ${given}, and Inlay has no environment; ${advice}`);
+    const advice = "add a ConfigMap as a source in the base of the binding instead";
+    throw options.wrong("type", `is ${given}, but Inlay has no environment; ${advice}`);
   }
   const type = options.choice("type", TYPES, "FromCompositeFieldPath");
   options.only(FIELDS[type], ALL_FIELDS);
@@ -172,7 +173,7 @@ function compileTarget(options: Options, isCombined: boolean): CompositePath {
   const name = isSame ? "fromFieldPath" : "toFieldPath";
   const path = pathFromRoot(options, name);
   if (isCombined && !isConcrete(path))
-    throw options.wrong(name, "has [*], which a patch that combines can't write; write one field");
+    throw options.wrong(name, "has [*], which a patch of this type can't write; write one field");
   assertWritable(options, name, path);
   return path;
 }
@@ -180,7 +181,7 @@ function compileTarget(options: Options, isCombined: boolean): CompositePath {
 function pathFromRoot(options: Options, name: string): CompositePath {
   const path = pathIn(options, name, "the path of a field, such as spec.host");
   if (path.segments[0]?.kind === "key") return path;
-  throw options.wrong(name, "does not begin with a field of the object, such as spec");
+  throw options.wrong(name, "must begin with a field of the object, such as spec");
 }
 
 function compilePolicy(
@@ -192,7 +193,7 @@ function compilePolicy(
   const isRequired = options.choice("fromFieldPath", ["Optional", "Required"], "Optional") === "Required";
   const isRemoved = options.choice("onMissing", ["Keep", "Remove"], "Keep") === "Remove";
   if (isRemoved && (isRequired || direction === "ToComposite"))
-    throw options.wrong("onMissing", "is Remove, which is for optional fields of the claim; leave it out");
+    throw options.wrong("onMissing", "is Remove, which is only for optional fields of the claim; remove it");
   return {
     isRequired,
     isRemoved,

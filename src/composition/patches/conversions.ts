@@ -1,4 +1,4 @@
-/** Compiles the transforms of the type convert: which type becomes which, by which format. */
+/** Compiles the transform convert: the types, and their formats. */
 import { isInt64, isObject, isTooDeep, MAX_LEVELS, parseJson } from "../../apimachinery/json.ts";
 import type { JsonValue } from "../../apimachinery/objects.ts";
 import { formatFloat } from "./go/floats.ts";
@@ -19,13 +19,13 @@ export function compileConvert(options: Options): Step {
   const format = options.choice("format", FORMATS, "none");
   const target = toType === "int" ? "int64" : toType;
   if ((target === "object" || target === "array") && format !== "json") {
-    throw options.wrong("format", `is not json, and a text becomes an ${target} only by it; write format: json`);
+    throw options.wrong("format", `must be json to convert a string to an ${target}; write format: json`);
   }
   return { apply: (value) => convert(value, target, format), constants: [] };
 }
 
 function convert(value: GoValue, target: Target, format: Format): GoValue {
-  if (typeof value === "object") throw invalid(`convert takes a text, a number or a boolean, not ${typeOf(value)}`);
+  if (typeof value === "object") throw invalid(`convert takes a string, a number or a boolean, not ${typeOf(value)}`);
   const from = SOURCES[typeof value as keyof typeof SOURCES];
   if (from === target) return value;
   if (format === "none") {
@@ -36,7 +36,7 @@ function convert(value: GoValue, target: Target, format: Format): GoValue {
   if (typeof value === "string" && format === "json" && (target === "object" || target === "array")) {
     return fromJsonText(value, target);
   }
-  throw invalid(`convert can't make ${target} of ${typeOf(value)} by the format ${format}`);
+  throw invalid(`convert can't convert ${typeOf(value)} to ${target} with the format ${format}`);
 }
 
 const SOURCES = { string: "string", bigint: "int64", number: "float64", boolean: "bool" } as const;
@@ -52,7 +52,7 @@ function fromText(text: string, target: Target): GoValue {
     target as "int64" | "bool" | "float64"
   ];
   const parsed = parse(text);
-  if (parsed === undefined) throw invalid(`the text is not ${RULES[target]}`);
+  if (parsed === undefined) throw invalid(`the string is not ${RULES[target]}`);
   return parsed;
 }
 
@@ -67,7 +67,7 @@ function fromNumber(value: bigint | number, target: Target): GoValue {
   return target === "float64" ? Number(value) : wholePart(Number(value));
 }
 
-/** Go leaves it to the processor what becomes of a number that an int64 can't hold. */
+/** In Go, the conversion of a number that an int64 can't hold depends on the processor. */
 function wholePart(value: number): bigint {
   const whole = Number.isFinite(value) ? BigInt(Math.trunc(value)) : undefined;
   if (whole === undefined || !isInt64(whole)) throw invalid("the number is too large for 64 bits");
@@ -76,7 +76,7 @@ function wholePart(value: number): bigint {
 
 function fromQuantity(text: string): number {
   const quantity = parseQuantity(text);
-  if (quantity === undefined) throw invalid("the text is not a quantity, such as 500m or 1.5Gi");
+  if (quantity === undefined) throw invalid("the string is not a quantity, such as 500m or 1.5Gi");
   return quantity;
 }
 
@@ -84,16 +84,16 @@ function fromQuantity(text: string): number {
 function fromJsonText(text: string, target: "object" | "array"): GoValue {
   const parsed = parsedJson(text);
   const isRight = parsed === null || (target === "array" ? Array.isArray(parsed) : isObject(parsed));
-  if (!isRight) throw invalid(`the text is JSON, but not of the type ${target}`);
+  if (!isRight) throw invalid(`the string is JSON, but not of the type ${target}`);
   return fromJson(parsed);
 }
 
 function parsedJson(text: string): JsonValue {
-  if (isTooDeep(text)) throw invalid(`the text is JSON of more than ${MAX_LEVELS} levels`);
+  if (isTooDeep(text)) throw invalid(`the string is JSON with more than ${MAX_LEVELS} levels`);
   try {
     return parseJson(text);
   } catch (error) {
-    if (error instanceof SyntaxError) throw invalid("the text is not JSON");
+    if (error instanceof SyntaxError) throw invalid("the string is not JSON");
     throw error;
   }
 }

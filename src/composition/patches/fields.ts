@@ -1,4 +1,4 @@
-/** Reads, writes and removes fields of objects by the paths of patches, with the rules of Crossplane for what is in the way. */
+/** Reads, writes and removes fields of objects by the paths of patches, by Crossplane's rules for conflicting values. */
 import { elementsOf, isNameable, type Segment } from "../../apimachinery/field-path.ts";
 import { isObject } from "../../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
@@ -10,7 +10,7 @@ export const MAX_WRITTEN_INDEX = 1024;
 
 type Container = Record<string | number, JsonValue>;
 
-/** The value, or undefined where a field or an element is missing. Throws Problem("InvalidValue") where a path can't lead. */
+/** The value, or undefined for a missing field or element. Throws Problem("InvalidValue") if the path can't exist in the object. */
 export function getField(object: JsonObject, path: readonly Segment[]): JsonValue | undefined {
   let value: JsonValue | undefined = object;
   for (const [depth, segment] of path.entries()) {
@@ -21,8 +21,8 @@ export function getField(object: JsonObject, path: readonly Segment[]): JsonValu
 }
 
 /**
- * Every path that a path with wildcards means, of those that are there as a whole. Throws Problem("InvalidValue") where a
- * wildcard is asked of something that is no list and no object, or a path can't lead.
+ * All existing paths that match a path with wildcards. Throws Problem("InvalidValue") if the value at a wildcard is neither a list nor an
+ * object, or if the path can't exist in the object.
  */
 export function expandWildcards(object: JsonObject, path: readonly CompositeSegment[]): Segment[][] {
   let found: { value: JsonValue; segments: Segment[] }[] = [{ value: object, segments: [] }];
@@ -38,10 +38,10 @@ export function expandWildcards(object: JsonObject, path: readonly CompositeSegm
   return found.map(({ segments }) => segments);
 }
 
-/** Writes a field, and makes the objects and lists on the way. Throws Problem("InvalidValue"). */
+/** Writes a field, and creates the objects and lists on the way. Throws Problem("InvalidValue"). */
 export function setField(object: JsonObject, path: readonly Segment[], value: JsonValue): void {
   if (path.some((segment) => segment.kind === "index" && segment.index > MAX_WRITTEN_INDEX))
-    throw new Problem("InvalidValue", `an index that is written is at most ${MAX_WRITTEN_INDEX}`);
+    throw new Problem("InvalidValue", `the index is above ${MAX_WRITTEN_INDEX}, the highest that is written`);
   let holder: JsonValue | undefined = object;
   for (const [depth, segment] of path.entries()) {
     const place = holder === undefined ? undefined : placeIn(holder, segment, path.slice(0, depth));
@@ -53,7 +53,7 @@ export function setField(object: JsonObject, path: readonly Segment[], value: Js
   }
 }
 
-/** Takes a field or an element out; the elements behind it move up. What is not there is no problem. Throws Problem("InvalidValue"). */
+/** Removes a field or an element; later elements move up. A missing field is no problem. Throws Problem("InvalidValue"). */
 export function removeField(object: JsonObject, path: readonly Segment[]): void {
   const last = path.at(-1) as Segment;
   const above = path.slice(0, -1);
@@ -70,15 +70,15 @@ export function removeField(object: JsonObject, path: readonly Segment[]): void 
   else delete (holder as Container)[place];
 }
 
-/** What one segment leads to; undefined for what is missing. `above` is the path so far, for messages. */
+/** The value at a segment; undefined if it is missing. `above` is the path so far, for messages. */
 function step(value: JsonValue, segment: Segment, above: readonly CompositeSegment[]): JsonValue | undefined {
-  // A field of null counts as missing, an element of null as a mistake.
+  // A null field counts as missing, a null element as a mistake.
   if (value === null && segment.kind === "key") return undefined;
   const place = placeIn(value, segment, above);
   return place === undefined ? undefined : ownValue(value as Container, place);
 }
 
-/** The key or index of a segment, if a value can have it; undefined for an element that is missing. */
+/** The key or index of a segment in a value; undefined for a missing element. Throws Problem if the value can't have it. */
 function placeIn(value: JsonValue, segment: Segment, above: readonly CompositeSegment[]): string | number | undefined {
   if (segment.kind === "key") {
     if (!isObject(value)) throw mismatch(above, "an object");
@@ -88,13 +88,13 @@ function placeIn(value: JsonValue, segment: Segment, above: readonly CompositeSe
   if (segment.kind === "index") return segment.index;
   const [place, ...others] = elementsOf(value, segment.conditions);
   if (others.length > 0) {
-    const message = `${textOf([...above, segment])} fits ${others.length + 1} elements of the list; add conditions, as in [name=web,port=80]`;
+    const message = `${textOf([...above, segment])} matches ${others.length + 1} elements of the list; add conditions, as in [name=web,port=80]`;
     throw new Problem("InvalidValue", message);
   }
   return place;
 }
 
-/** What a wildcard means. */
+/** The members that a wildcard matches. */
 function membersOf(value: JsonValue, above: readonly CompositeSegment[]): [Segment, JsonValue][] {
   if (Array.isArray(value)) return value.map((each, index) => [{ kind: "index", index }, each]);
   if (!isObject(value)) throw mismatch(above, "a list or an object");
@@ -104,7 +104,7 @@ function membersOf(value: JsonValue, above: readonly CompositeSegment[]): [Segme
   });
 }
 
-/** What is at a place for the next segment to write into. What is missing is made, but no element that conditions name. */
+/** The existing value for the next segment. Creates a missing value, but no element that conditions identify. */
 function prepare(container: Container, place: string | number, next: Segment): JsonValue | undefined {
   let there = ownValue(container, place);
   if (there === undefined || (there === null && Array.isArray(container))) {

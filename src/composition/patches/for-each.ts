@@ -1,4 +1,4 @@
-/** Compiles the transform forEach: what comes in is a list of objects, what goes out is a list of objects with the fields that it names. */
+/** Compiles the transform forEach: converts a list of objects to a list of objects with selected fields. */
 import type { Transform } from "../../api/composition.ts";
 import { isObject } from "../../apimachinery/json.ts";
 import type { JsonObject } from "../../apimachinery/objects.ts";
@@ -53,7 +53,7 @@ function pathOf(options: Options, name: string): ConcretePath {
   return path;
 }
 
-/** A field that the element lacks is left out. */
+/** A field that is missing in the element is omitted. */
 function elementOf(from: JsonObject, fields: readonly CompiledField[], at: number): GoValue {
   const made: JsonObject = {};
   for (const { reads, writes, transforms } of fields) {

@@ -5,15 +5,15 @@ import { fromJson, type GoValue, invalid, TextBuilder } from "./go/value.ts";
 import { type Directive, print } from "./go/verbs.ts";
 
 /**
- * Throws Problem("InvalidComposition") if the verbs do not take exactly `args` values, or a verb does not exist. What it returns
- * throws Problem("InvalidValue") where Go would print a mistake into the text, such as `%!d(string=x)`.
+ * Throws Problem("InvalidComposition") if the verbs do not take exactly `args` values, or a verb does not exist. The returned function
+ * throws Problem("InvalidValue") where Go would print an error into the text, such as `%!d(string=x)`.
  */
 export function compileFormat(fmt: string, args: number, place: string): (values: readonly JsonValue[]) => string {
   const format = compileGoFormat(fmt, args, place);
   return (values) => format(values.map(fromJson)).toWellFormed();
 }
 
-/** The same for values inside of a chain of transforms. */
+/** Like `compileFormat`, for values within a chain of transforms. */
 export function compileGoFormat(fmt: string, args: number, place: string): (values: readonly GoValue[]) => string {
   const parts = parseFormat(fmt.toWellFormed(), args, place);
   return (values) => {
@@ -44,7 +44,7 @@ function directiveOf({ verb, flags, ...counts }: ParsedDirective, values: readon
   return {
     verb,
     minus: flags.includes("-") || isNegative,
-    // Only values of structs are printed in another way by %+v, and JSON has none.
+    // %+v differs from %v only for structs, which JSON does not have.
     plus: flags.includes("+") && !isV,
     sharp: flags.includes("#") && !isV,
     space: flags.includes(" "),

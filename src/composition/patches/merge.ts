@@ -1,4 +1,4 @@
-/** Merges a value into what is at a path already, with the rules of the library that Crossplane merges with (dario.cat/mergo). */
+/** Merges a value into an existing value, by the rules of the library that Crossplane uses (dario.cat/mergo). */
 import type { Segment } from "../../apimachinery/field-path.ts";
 import { isObject, stringifyJson } from "../../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
@@ -6,15 +6,18 @@ import { Problem } from "../../apimachinery/problem.ts";
 import { getField, setField } from "./fields.ts";
 import { textOf } from "./path.ts";
 
-/** How a merge decides. A value that is empty ("", 0, false, [], {}) is replaced in any case. */
+/** How a merge decides. An empty value ("", 0, false, [], {}) is always replaced. */
 export interface MergePolicy {
-  /** Whether the given value wins against the value that is there. */
+  /** Whether the new value replaces the existing one. */
   readonly overwrites: boolean;
   /** Whether lists are appended to lists. */
   readonly appends: boolean;
 }
 
-/** Writes a value by a policy; without one, it replaces what is there. The object takes over the value. Throws Problem("InvalidValue"). */
+/**
+ * Writes a value by a policy; without one, it replaces the existing value. The value becomes part of the object. Throws
+ * Problem("InvalidValue").
+ */
 export function mergeValue(
   object: JsonObject,
   path: readonly Segment[],
@@ -53,17 +56,17 @@ function mergeField(target: JsonObject, key: string, given: JsonValue, merge: Me
 
 function listAt(value: JsonValue, { path }: Merge): JsonValue[] {
   if (Array.isArray(value)) return value;
-  const message = `a list can be appended to a list only, and ${textOf(path)} has something else, there or below it; use the policy ForceMergeObjects or Replace`;
+  const message = `a list can be appended only to a list, but ${textOf(path)} has another value, there or below it; use the policy ForceMergeObjects or Replace`;
   throw new Problem("InvalidValue", message);
 }
 
-/** The elements that a list has not yet. */
+/** The elements that a list does not contain yet. */
 function without(list: readonly JsonValue[], there: readonly JsonValue[]): JsonValue[] {
   const known = new Set(there.map(canonical));
   return list.filter((element) => !known.has(canonical(element)));
 }
 
-/** One text for equal values. */
+/** The same text for equal values. */
 const canonical = (value: JsonValue): string => stringifyJson(sorted(value));
 
 function sorted(value: JsonValue): unknown {
@@ -79,7 +82,7 @@ function isEmpty(value: JsonValue | undefined): boolean {
   return value === undefined || value === null || value === "" || value === 0 || value === false;
 }
 
-/** A copy that shares nothing with the value. */
+/** A deep copy. */
 export function copyJson(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(copyJson);
   if (!isObject(value)) return value;
@@ -88,7 +91,7 @@ export function copyJson(value: JsonValue): JsonValue {
   return copy;
 }
 
-/** Sets a field of an object, whatever it is called. */
+/** Sets a field of an object, even one like __proto__. */
 function put(object: JsonObject, key: string, value: JsonValue): void {
   if (key !== "__proto__") object[key] = value;
   else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });

@@ -1,4 +1,4 @@
-/** Reads paths of fields from the options of patches and transforms. Every mistake is named with its place. */
+/** Reads paths of fields from the options of patches and transforms. Errors contain the place. */
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import { MAX_WRITTEN_INDEX } from "./fields.ts";
 import type { Options } from "./options.ts";
@@ -12,14 +12,14 @@ export function pathIn(options: Options, name: string, example: string): Composi
   return path;
 }
 
-/** The path, if it names one field. `advice` says what to do about a wildcard. Throws Problem("InvalidComposition"). */
+/** The path, if it names one field. `advice` is the advice about a wildcard. Throws Problem("InvalidComposition"). */
 export function concrete(options: Options, name: string, path: CompositePath, advice: string): ConcretePath {
   if (isConcrete(path)) return path;
   throw options.wrong(name, `has [*], ${advice}`);
 }
 
-/** Throws Problem("InvalidComposition") for an index that is too high to be written. */
+/** Throws Problem("InvalidComposition") for an index that is too high. */
 export function assertWritable(options: Options, name: string, { segments }: CompositePath): void {
   if (segments.some((segment) => segment.kind === "index" && segment.index > MAX_WRITTEN_INDEX))
-    throw options.wrong(name, `has an index over ${MAX_WRITTEN_INDEX}, the highest that is written`);
+    throw options.wrong(name, `has an index above ${MAX_WRITTEN_INDEX}, the highest that is written`);
 }

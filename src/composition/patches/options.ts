@@ -1,15 +1,15 @@
-/** Checks the options of transforms: which there are, which are required, and of which type. Every mistake is named with its place. */
+/** Checks the options of patches and transforms: unknown options, required options, and types. Errors contain the place. */
 import { isObject } from "../../apimachinery/json.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { suggestNames } from "../../apimachinery/suggest-names.ts";
 
-/** A part of a composition, as its author wrote it, and where it is. */
+/** A part of a composition as its author wrote it, with its place. */
 export class Options {
   readonly place: string;
   readonly #fields: Readonly<Record<string, unknown>>;
 
   constructor(fields: unknown, place: string) {
-    if (!isObject(fields)) throw mistake(place, "is not an object; write fields such as type below it");
+    if (!isObject(fields)) throw mistake(place, "must be an object; write fields such as type below it");
     this.#fields = fields;
     this.place = place;
   }
@@ -22,13 +22,12 @@ export class Options {
     return Object.keys(this.#fields);
   }
 
-  /** Throws unless every field has one of these names. `parent` is what has them, for the message. */
+  /** Throws unless every field has one of these names. `known` are the names for suggestions. */
   only(names: readonly string[], known: readonly string[] = names): this {
     for (const key of this.keys) {
       if (names.includes(key) || this.get(key) === undefined) continue;
       const path = `${this.place}.${key}`;
-      if (known.includes(key))
-        throw mistake(path, `does not belong here, where only ${names.join(", ")} may be; remove it`);
+      if (known.includes(key)) throw mistake(path, `is not allowed here; remove it, or write ${names.join(", ")}`);
       throw mistake(path, `does not exist; ${suggestNames(this.place, key, known)}`);
     }
     return this;
@@ -42,7 +41,7 @@ export class Options {
   text(name: string, example: string): string {
     const value = this.get(name);
     if (value === undefined) throw this.missing(name, example);
-    if (typeof value !== "string") throw this.wrong(name, `is not a text; write for example ${example}`);
+    if (typeof value !== "string") throw this.wrong(name, `must be a string; write for example ${example}`);
     return value.toWellFormed();
   }
 
@@ -52,7 +51,7 @@ export class Options {
     if (value === undefined) throw this.missing(name, `one of ${words.join(", ")}`);
     const word = words.find((each) => each === value);
     if (word !== undefined) return word;
-    throw this.wrong(name, `is not one of its values; ${suggestNames(name, String(value), words)}`);
+    throw this.wrong(name, `is not a valid value; ${suggestNames(name, String(value), words)}`);
   }
 
   int64(name: string): bigint {
@@ -60,14 +59,14 @@ export class Options {
     if (value === undefined) throw this.missing(name, "a whole number");
     const isWhole = typeof value === "bigint" || (typeof value === "number" && Number.isSafeInteger(value));
     if (!isWhole || BigInt.asIntN(64, BigInt(value)) !== BigInt(value)) {
-      throw this.wrong(name, "is not a whole number of 64 bits; write for example 1024");
+      throw this.wrong(name, "must be a whole number of 64 bits; write for example 1024");
     }
     return BigInt(value);
   }
 
   list(name: string): unknown[] {
     const value = this.get(name) ?? [];
-    if (!Array.isArray(value)) throw this.wrong(name, "is not a list");
+    if (!Array.isArray(value)) throw this.wrong(name, "must be a list");
     return value;
   }
 
@@ -80,7 +79,7 @@ export class Options {
   }
 }
 
-/** Says what is wrong at a place of the composition, and what to write instead. */
+/** A mistake at a place of the composition, and what to write instead. */
 export function mistake(place: string, what: string): Problem {
   return new Problem("InvalidComposition", `${place}: ${what}`);
 }

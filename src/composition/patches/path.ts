@@ -1,4 +1,4 @@
-/** Reads the paths of patches, which are spelled as Crossplane spells them. */
+/** Parses the paths of patches, in the syntax of Crossplane. */
 import { FieldPath, type Segment } from "../../apimachinery/field-path.ts";
 import { MAX_VALUE_LEVELS } from "../../apimachinery/json.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
@@ -7,7 +7,7 @@ import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 export type CompositeSegment = Segment | { readonly kind: "wildcard" };
 
 export interface CompositePath<S extends CompositeSegment = CompositeSegment> {
-  /** As the composition spells it. */
+  /** The text in the composition. */
   readonly text: string;
   readonly segments: readonly S[];
 }
@@ -16,22 +16,23 @@ export interface CompositePath<S extends CompositeSegment = CompositeSegment> {
 export type ConcretePath = CompositePath<Segment>;
 
 const FIELD = /[^.[\]]*/y;
-/** What a SecretBinding takes for the conditions of an element. Single quotes and spaces are not part of it. */
+/** The conditions of an element in paths of SecretBindings. Single quotes and spaces are not part of them. */
 const CONDITION = String.raw`(?:"(?:[^"\\]|\\.)*"|[A-Za-z0-9_-]+)=(?:"(?:[^"\\]|\\.)*"|[^\s"'\\[\]=,]+)`;
 const ELEMENT = new RegExp(String.raw`\[${CONDITION}(?:,${CONDITION})*\]`, "y");
 const QUOTED = /^(?:'.*'|".*")$/s;
 /** Larger numbers are keys. */
 const MAX_INDEX = 2 ** 32 - 1;
 
-/** Throws Problem("InvalidPath") that says what is wrong, at which column (from 1). */
+/** Throws Problem("InvalidPath") with the mistake and its column (from 1). */
 export function parseCompositePath(text: string): CompositePath {
-  // Crossplane asks for a wildcard in brackets; then every `*` of the path is one, in brackets or not.
+  // As in Crossplane: if the path contains a wildcard in brackets, every `*` in it is a wildcard, even without brackets.
   const hasWildcards = text.includes("[*]");
   const segments = segmentsOf(text).map((segment): CompositeSegment => {
     return hasWildcards && segment.kind === "key" && segment.key === "*" ? { kind: "wildcard" } : segment;
   });
-  if (segments.length > MAX_VALUE_LEVELS) throw wrong(text, 0, `a path has at most ${MAX_VALUE_LEVELS} segments`);
-  // Refuses __proto__ and its like.
+  if (segments.length > MAX_VALUE_LEVELS)
+    throw wrong(text, 0, `the path has more than ${MAX_VALUE_LEVELS} segments; shorten it`);
+  // Refuses __proto__ and similar keys.
   new FieldPath(segments.filter((segment) => segment.kind !== "wildcard"));
   return { text, segments };
 }
@@ -64,12 +65,13 @@ function segmentsOf(text: string): Segment[] {
     const field = take(FIELD, text, at);
     if (field !== "") segments.push(keyOf(field));
     at += field.length;
-    if (text[at] === "]") throw wrong(text, at, "no bracket is open here");
+    if (text[at] === "]") throw wrong(text, at, "this bracket has no opening bracket; remove it, or add [");
     if (text[at] === ".") {
-      if (at === 0) throw wrong(text, at, "a path does not begin with a dot");
-      if (at === text.length - 1) throw wrong(text, at, "a path does not end with a dot");
+      if (at === 0) throw wrong(text, at, "the path begins with a dot; remove it");
+      if (at === text.length - 1) throw wrong(text, at, "the path ends with a dot; remove it");
       at++;
-      if (text[at] === "." || text[at] === "[") throw wrong(text, at, "a dot comes before a field; write a.b or a[0]");
+      if (text[at] === "." || text[at] === "[")
+        throw wrong(text, at, "a dot must be followed by a field; write a.b or a[0]");
     } else if (text[at] === "[") {
       const { segment, length } = bracketAt(text, at);
       segments.push(segment);
@@ -79,20 +81,21 @@ function segmentsOf(text: string): Segment[] {
   return segments;
 }
 
-/** What a bracket holds, and how many characters it has. */
+/** The segment in a bracket, and its number of characters. */
 function bracketAt(text: string, at: number): { segment: Segment; length: number } {
   const element = take(ELEMENT, text, at);
   if (element !== "") {
-    // Not every quoted text is a string, and a field may be there twice.
+    // Not every quoted text is a valid string, and a field may be listed twice.
     const parsed = attemptSync(() => FieldPath.parse(`list${element}`).segments[1] as Segment);
     if (parsed instanceof Problem) throw wrong(text, at + 1, elementHint);
     return { segment: parsed, length: element.length };
   }
   const end = text.indexOf("]", at);
-  if (end < 0) throw wrong(text, at, "this bracket is not closed");
+  if (end < 0) throw wrong(text, at, "this bracket is not closed; add ]");
   const content = text.slice(at + 1, end);
   if (content === "") throw wrong(text, at + 1, "the bracket is empty; write [0], [a-key] or [*]");
-  if (content.includes("[")) throw wrong(text, at + 1 + content.indexOf("["), "a bracket is open already");
+  if (content.includes("["))
+    throw wrong(text, at + 1 + content.indexOf("["), "another bracket is open; close it first");
   if (content.includes("=") && !QUOTED.test(content)) throw wrong(text, at + 1, elementHint);
   const isIndex = /^\d+$/.test(content) && Number(content) <= MAX_INDEX;
   const segment = isIndex ? ({ kind: "index", index: Number(content) } as const) : keyOf(content);
@@ -102,7 +105,7 @@ function bracketAt(text: string, at: number): { segment: Segment; length: number
 const elementHint =
   "an element of a list is written as [type=Ready] or, with each field once, [name=\"a b\",port=80]; put a key that has = in it in quotes, as in ['a=b']";
 
-/** Quotes around a key are not part of it. */
+/** Quotes around a key are not part of the key. */
 const keyOf = (text: string): Segment => ({ kind: "key", key: text.replace(/^['"]+|['"]+$/g, "") });
 
 function take(pattern: RegExp, text: string, at: number): string {

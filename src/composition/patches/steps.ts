@@ -1,31 +1,31 @@
-/** What compiled transforms are: single steps, and all of a patch together. */
+/** The types of compiled transforms: single steps, and all of a patch together. */
 import type { JsonValue } from "../../apimachinery/objects.ts";
 import type { GoValue } from "./go/value.ts";
 import type { ConcretePath } from "./path.ts";
 
-/** What a transform does, and the texts that the composition gives in it. */
+/** A transform, and the texts that the composition contains in it. */
 export interface Step {
   apply(value: GoValue): GoValue;
   constants: readonly string[];
-  /** Whether the result is one of those that the composition lists. */
+  /** Whether the composition lists all possible results. */
   isListed?: boolean;
-  /** The fields of each element, where the step makes a list of objects. */
+  /** The fields of each element, if the step produces a list of objects. */
   elements?: readonly ElementField[];
 }
 
-/** A field of each element, and whether the composition lists all values that it can have. */
+/** A field of each element, and whether the composition lists all its possible values. */
 export interface ElementField {
   readonly writes: ConcretePath;
   readonly isListed: boolean;
 }
 
 export interface CompiledTransforms {
-  /** Throws Problem("InvalidValue") that says which transform failed and why, never a value. The caller adds the place and path. */
+  /** Throws Problem("InvalidValue") with the failed transform and the reason, never a value. The caller adds the place and path. */
   apply(value: JsonValue): JsonValue;
-  /** All texts that the composition itself gives in them: formats, map values, results, replacements, and what is in nested JSON. */
+  /** All texts that the composition contains in them: formats, map values, results, replacements, and texts in nested JSON. */
   constants: readonly string[];
-  /** Whether the composition lists all results that there can be. */
+  /** Whether the composition lists all possible results. */
   isListed: boolean;
-  /** The fields of each element, where the last transform is forEach. */
+  /** The fields of each element, if the last transform is forEach. */
   elements: readonly ElementField[] | undefined;
 }

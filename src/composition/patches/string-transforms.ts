@@ -1,4 +1,4 @@
-/** Compiles the transforms of the type string: what comes in is any value, what goes out is a text. */
+/** Compiles the transforms of the type string, which convert any value to a string. */
 import { createHash } from "node:crypto";
 import { toLower, toUpper } from "./go/case.ts";
 import { toJsonText } from "./go/json-text.ts";
@@ -70,14 +70,14 @@ const conversions = {
 } as const;
 const CONVERSIONS = Object.keys(conversions) as (keyof typeof conversions)[];
 
-/** A text, or the JSON of anything else. */
+/** The string itself, or the JSON of any other value. */
 const hashed = (value: GoValue) => bytesOf(typeof value === "string" ? value : toJsonText(value));
 
-/** Standard alphabet and padding; line breaks may be anywhere. */
+/** Standard alphabet with padding; line breaks may be anywhere. */
 function fromBase64(text: string): string {
   const plain = text.replace(/[\r\n]/g, "");
   if (plain.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(plain)) {
-    throw invalid("the text is not base64 of the standard alphabet with padding");
+    throw invalid("the string is not base64 of the standard alphabet with padding");
   }
   return textOf(Buffer.from(plain, "base64"));
 }
@@ -99,11 +99,11 @@ function compileRegexp(options: Options): Step {
   const group = regexp.get("group") === undefined ? 0n : regexp.int64("group");
   const { groups } = checkPattern(match, `${regexp.place}.match`);
   if (group < 0n || group > BigInt(groups)) {
-    throw regexp.wrong("group", `is a group that the regular expression does not have; it has 0 to ${groups}`);
+    throw regexp.wrong("group", `does not exist in the regular expression, which has the groups 0 to ${groups}`);
   }
   const apply = (value: GoValue) => {
     const found = new Matcher().groupIn(match, plainText(value), Number(group));
-    if (found === null) throw invalid("the regular expression does not match the text");
+    if (found === null) throw invalid("the regular expression does not match the string");
     return found;
   };
   return { apply, constants: [] };
@@ -136,7 +136,7 @@ function compileReplace(options: Options): Step {
   return { apply, constants: [replace] };
 }
 
-/** Crossplane has none. */
+/** Not in Crossplane. */
 function compileSplit(given: Options): Step {
   const options = given.below("split", 'separator: "," below it').only(["separator"]);
   const separator = options.text("separator", '","');

@@ -1,4 +1,4 @@
-/** Compiles the transforms of a patch: what comes in is what the author wrote, what goes out changes values, one step after the other. */
+/** Compiles the transforms of a patch to functions that change a value, one step after the other. */
 import type { Transform } from "../../api/composition.ts";
 import { isInt64 } from "../../apimachinery/json.ts";
 import type { JsonValue } from "../../apimachinery/objects.ts";
@@ -21,17 +21,17 @@ const compilers = {
 } as const;
 const TYPES = Object.keys(compilers) as (keyof typeof compilers)[];
 
-/** Throws Problem("InvalidComposition") whose message begins with the place of the mistake, and says what to write instead. */
+/** Throws Problem("InvalidComposition"). Its message begins with the place of the mistake, and says what to write instead. */
 export function compileTransforms(transforms: readonly Transform[] | undefined, place: string): CompiledTransforms {
   const given: unknown = transforms ?? [];
   if (!Array.isArray(given))
-    throw mistake(`${place}.transforms`, "is not a list; write each transform with a dash before it");
+    throw mistake(`${place}.transforms`, "must be a list; write each transform with a dash before it");
   const steps = given.map((transform, n) => compileTransform(transform, `${place}.transforms[${n}]`));
   const chain = (value: GoValue) => steps.reduce((from, step, n) => applied(step, from, n), value);
   return {
     apply: (value) => (steps.length === 0 ? value : toJson(chain(fromJson(value)))),
     constants: steps.flatMap(({ constants }) => constants),
-    // What is made of a listed value is listed too.
+    // A result of a listed value is listed too.
     isListed: steps.some(({ isListed }) => isListed),
     elements: steps.at(-1)?.elements,
   };
@@ -64,11 +64,11 @@ function compileMath(options: Options): Step {
   const apply = (value: GoValue) => {
     if (typeof value !== "bigint" && typeof value !== "number") {
       throw invalid(
-        `math takes a number, not ${typeOf(value)}; convert the value before, as in {type: convert, convert: {toType: int64}}`,
+        `math takes a number, not ${typeOf(value)}; convert the value first, as in {type: convert, convert: {toType: int64}}`,
       );
     }
     if (type === "Multiply") return multiplied(value, by);
-    // Of a number with a fraction, the whole part counts.
+    // For a number with a fraction, the whole part counts.
     const whole = typeof value === "bigint" ? value : Math.trunc(value);
     return (type === "ClampMin" ? whole < by : whole > by) ? by : value;
   };
@@ -85,9 +85,9 @@ function multiplied(value: bigint | number, by: bigint): GoValue {
 function compileMap(options: Options): Step {
   const results = new Map(options.keys.map((key) => [key.toWellFormed(), jsonOf(options.get(key))]));
   if (results.size === 0)
-    throw mistake(options.place, "is empty; write pairs directly below it, as in map: {eu: eu-west-1}");
+    throw mistake(options.place, "must not be empty; write pairs directly below it, as in map: {eu: eu-west-1}");
   const apply = (value: GoValue) => {
-    if (typeof value !== "string") throw invalid(`map takes a text, not ${typeOf(value)}`);
+    if (typeof value !== "string") throw invalid(`map takes a string, not ${typeOf(value)}`);
     const result = results.get(value);
     if (result === undefined) throw invalid("map has no key for the value");
     return result;
@@ -102,14 +102,14 @@ function compileMatch(options: Options): Step {
   options.only(MATCH_NAMES);
   const fallbackTo = options.choice("fallbackTo", ["Value", "Input"], "Value");
   if (fallbackTo === "Input" && options.get("fallbackValue") !== undefined) {
-    throw options.wrong("fallbackValue", "is never used with fallbackTo: Input; remove one of them");
+    throw options.wrong("fallbackValue", "has no effect with fallbackTo: Input; remove one of them");
   }
   const fallback = jsonOf(options.get("fallbackValue"));
   const patterns = options
     .list("patterns")
     .map((each, n) => compileMatchPattern(each, `${options.place}.patterns[${n}]`));
   const apply = (value: GoValue) => {
-    if (typeof value !== "string") throw invalid(`match takes a text, not ${typeOf(value)}`);
+    if (typeof value !== "string") throw invalid(`match takes a string, not ${typeOf(value)}`);
     const matcher = new Matcher();
     const first = patterns.find(({ matches }) => matches(value, matcher));
     if (first !== undefined) return first.result;
@@ -138,7 +138,7 @@ function compileMatchPattern(pattern: unknown, place: string): MatchPattern {
 
 const jsonOf = (value: unknown): GoValue => fromJson((value ?? null) as JsonValue);
 
-/** The texts of a value and of all that is in it, keys too. */
+/** The texts of a value and of everything in it, including keys. */
 function textsIn(value: GoValue): string[] {
   if (typeof value === "string") return [value];
   if (typeof value !== "object" || value === null) return [];

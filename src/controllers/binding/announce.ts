@@ -1,4 +1,7 @@
-/** Announces a batch of writes before the first of them, so that a crash leaves nothing unrecorded: in the status, and by the finalizer. */
+/**
+ * Records a batch of writes before the first of them, in the status and by the finalizer, so that a crash leaves no write
+ * unrecorded.
+ */
 import { heldPaths, type SecretBinding, type TargetStatus } from "../../api/binding.ts";
 import { copiedSources } from "../../sources/grants.ts";
 import type { WriteContext } from "../../targets/dependencies.ts";
@@ -6,7 +9,7 @@ import { acquires, grantedIn } from "../../targets/prepared.ts";
 import type { BindingStatusWriter } from "./binding-status-writer.ts";
 import type { Step } from "./dependencies.ts";
 
-/** Writes status for what is to be written, which it does not have yet. Returns the binding as it is then. */
+/** Adds the planned writes to the status, unless it has them. Returns the binding as stored afterwards. */
 export async function announce(
   writer: Pick<BindingStatusWriter, "setFinalizer" | "writeStatus">,
   binding: SecretBinding,
@@ -20,14 +23,17 @@ export async function announce(
   return writer.writeStatus(stored, { ...stored.status, targets: [...records], ...copied });
 }
 
-/** Whether status has to say something before the write: that it makes something the binding's, or copies by a grant. */
+/**
+ * Whether the status must be written before this step: the step creates an object, takes ownership of a field, or copies by a
+ * grant.
+ */
 export function needsAnnouncement({ status }: SecretBinding, step: Step): boolean {
   return acquires(step) || grantedIn(step).some((source) => status?.copiedSources?.includes(source) !== true);
 }
 
 /**
- * Whether there is anything to release, by whatever onRelease: that may change to Remove while no controller runs. Such a binding is not
- * gone before it is released.
+ * Whether there is anything to release. The value of onRelease does not matter: it may change to Remove while no controller runs.
+ * The finalizer keeps such a binding until it is released.
  */
 export const holdsAnything = (records: readonly TargetStatus[]): boolean =>
   records.some((record) => record.created === true || heldPaths(record).length > 0);

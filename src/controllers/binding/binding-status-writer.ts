@@ -1,4 +1,4 @@
-/** Writes the status of SecretBindings, of which selected objects in the same state share an entry. */
+/** Writes the status of SecretBindings. The selected objects that are in the same state share one entry of the status. */
 import { FINALIZER, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
 import { storedStatus } from "../../api/status-records.ts";
 import { SECRET_BINDINGS } from "../../apimachinery/resources.ts";

@@ -1,4 +1,4 @@
-/** The outcomes of a binding's targets come in; its status, and what to tell beside it, goes out. Pure. */
+/** Computes the status of a binding, its conditions and its warnings from the outcomes of its targets. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import type { Condition, SecretBinding, Status, TargetStatus } from "../../api/binding.ts";
 import { storedStatus } from "../../api/status-records.ts";
@@ -10,7 +10,10 @@ import type { Overview, TargetOutcome } from "../../targets/outcome.ts";
 
 const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
 
-/** One verdict of all targets: ready when each holds the current values, else the first that stands in the way, or tells of a withdrawn grant. */
+/**
+ * One verdict for all targets: ready if all have the current values. Otherwise the first problem, but a withdrawn grant comes
+ * before all others.
+ */
 export function judge(outcomes: readonly TargetOutcome[], { unresolved, notes }: Overview = NOTHING_MORE): Verdict {
   const failed = [
     ...unresolved.map(({ target, problem }) => ({ what: `${target.kind} objects`, problem })),
@@ -18,7 +21,7 @@ export function judge(outcomes: readonly TargetOutcome[], { unresolved, notes }:
       problem === undefined ? [] : [{ what: describeObject(kind, namespace, name), problem }],
     ),
   ];
-  // What was granted and is copied has to be rotated, whatever else is wrong.
+  // A copied value whose grant was withdrawn must be rotated, whatever else is wrong.
   const first = failed.find(({ problem }) => problem.reason === "GrantWithdrawn") ?? failed[0];
   if (first === undefined) {
     const more = new Set([...outcomes.flatMap(({ note }) => note ?? []), ...notes]);
@@ -31,11 +34,13 @@ export function judge(outcomes: readonly TargetOutcome[], { unresolved, notes }:
 }
 
 function countOf(targets: number): string {
-  if (targets === 0) return "there is nothing to write to";
+  if (targets === 0) return "there are no targets to write";
   return `${targets === 1 ? "the target holds" : `all ${targets} targets hold`} the current values`;
 }
 
-/** The whole status after a reconcile. `left` are records of objects that the spec names no more and that remain. */
+/**
+ * The whole status after a reconcile. `left` are records of objects that the spec no longer names and that are not released yet.
+ */
 export function statusOf(
   binding: SecretBinding,
   outcomes: readonly TargetOutcome[],
@@ -58,7 +63,7 @@ export function statusOf(
   };
 }
 
-/** What is to be said of a rollout. */
+/** The part of a rollout that the status reports. */
 type RolloutReport = ReturnType<typeof rolloutOf>;
 
 export const SUSPENDED: Verdict = {
@@ -67,10 +72,10 @@ export const SUSPENDED: Verdict = {
   message: "spec.suspend is true, so nothing is written or released; set it to false to catch up",
 };
 
-/** Of a binding that is not acted upon at all. */
+/** The verdict for a binding that Inlay does not process. */
 export const refused = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
 
-/** The status of a binding that is not acted upon: what is recorded stays, with how far its `rollout` was until then. */
+/** The status of a binding that Inlay does not process: records stay, and so does the state of its `rollout`. */
 export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date, rollout?: RolloutReport): Status {
   return {
     ...binding.status,
@@ -85,7 +90,7 @@ function rolledOutCondition(binding: SecretBinding, rollout: RolloutReport | und
   return (binding.status?.conditions ?? []).filter(({ type }) => type === "RolledOut");
 }
 
-/** Whether the two are stored alike. */
+/** Whether both are stored as the same status. */
 export function isSameStatus(a: Status | undefined, b: Status): boolean {
   return a !== undefined && isDeepStrictEqual(storedStatus(a), storedStatus(b));
 }
@@ -100,7 +105,10 @@ function recordOf({ record, problem, note }: TargetOutcome): TargetStatus {
   };
 }
 
-/** Warnings about values that more people can read from now on: one for each kind, by the record, so not again for another object, a new value, or after a restart. */
+/**
+ * Warnings about values that more people can read from now on, one for each kind. The recorded paths decide what is new, so
+ * another object, a new value or a restart of the controller does not repeat a warning.
+ */
 export function newlyReadable(binding: SecretBinding, outcomes: readonly TargetOutcome[]): Set<string> {
   const placeOf = ({ apiVersion, kind, namespace }: TargetStatus, path: string) =>
     [parseApiVersion(apiVersion).group, kind, namespace === binding.metadata.namespace, path].join("|");

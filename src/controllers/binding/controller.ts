@@ -1,4 +1,4 @@
-/** The controller of SecretBindings: what makes a binding wait in its queue, and what reconciles it. */
+/** The controller of SecretBindings: it decides what requeues a binding, and creates the reconciler. */
 import { bindingKey, namespaceIn, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
 import { parseApiVersion } from "../../apimachinery/objects.ts";
@@ -25,31 +25,34 @@ import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { Reconciler } from "./reconciler.ts";
 import { BACKOFF_MS } from "./requeue.ts";
 
-/** Says who acts for a binding. */
+/** Returns the account that Inlay impersonates for a binding. */
 export interface ActorProvider {
-  /** Undefined for a generated binding that is not as it was generated, or of which that is not known yet. */
+  /** Undefined for a generated binding that differs from what its generator wants, or if that is not known yet. */
   actorOf(binding: SecretBinding): Actor | Problem | undefined;
-  /** Called with the key of a binding whose actor was undefined, and may be known now. */
+  /** Called with the key of a binding whose actor was undefined and may be known now. */
   onActorChanged(changed: (key: string) => void): void;
 }
 
-/** Says which BindingComposition makes a binding. SecretGrants for compositions go by it. */
+/** Returns the BindingComposition that generates a binding. Rules of SecretGrants for compositions compare with it. */
 export interface CompositionProvider {
   /**
-   * Computed from the claims as they are now, and for the binding as it is now. `"unknown"` where that can't be computed at the
-   * moment, and for a binding that differs from what the composition makes until it is corrected or deleted: nothing is read
-   * for it, and nothing is removed. With `"pending"`, the binding waits and reports nothing. `"none"` removes what was copied by a grant, where the source says so.
+   * Computed from the present claims and the present binding. `"unknown"`: it can't be computed at the moment, or the binding
+   * differs from what the composition generates and is not corrected yet; Inlay then reads nothing for it and removes nothing.
+   * `"pending"`: the binding waits and reports nothing. `"none"`: what a grant allowed to copy is removed, if the source says so.
    */
   compositionOf(binding: SecretBinding): ProducedBy;
-  /** Called with the key of a binding for which the answer was `"unknown"` or `"pending"`, and may be another now. */
+  /** Called with the key of a binding for which the answer was `"unknown"` or `"pending"` and may have changed. */
   onProducerChanged(changed: (key: string) => void): void;
 }
 
-/** Says how VaultConnections are. Sources from Vault go by it. */
+/** Reports the state of VaultConnections, for the sources from Vault. */
 export interface VaultConnectionProvider extends Pick<ResolveContext["vault"], "get"> {
-  /** Has failed logins of the connection `namespace/name` tried with the next read. */
+  /** Makes the next read try failed logins of the connection `namespace/name` again. */
   retryLogins(connection: string): void;
-  /** `changed` is called with the `namespace/name` of a connection that is another than before, `refresh` for one of which all is to be read at once. */
+  /**
+   * Both get the `namespace/name` of a connection: `changed` when it differs from before, `refresh` when all its values must be
+   * read at once.
+   */
   listen(listener: { changed(connection: string): void; refresh(connection: string): void }): void;
 }
 
@@ -110,7 +113,7 @@ export class BindingController {
     actors.onActorChanged(requeue);
     compositions.onProducerChanged(requeue);
     schemas.onChange((apiVersion, isChanged) => {
-      // A target may be written in another version than it names.
+      // Inlay may write a target in another version than the target names.
       const { group } = parseApiVersion(apiVersion);
       const isOf = (named: string) => parseApiVersion(named).group === group;
       const isConcerned = ({ spec }: StoredBinding) =>
@@ -145,7 +148,7 @@ export class BindingController {
   }
 }
 
-/** Where Inlay is installed for one namespace, there is no other for which a place has to be left. */
+/** An installation for one namespace has no other namespaces, so it needs no slots for them. */
 function limitsOf({ rollouts, scope }: Installation): Limits {
   const { maxConcurrent } = rollouts;
   if (scope === undefined || maxConcurrent === undefined) return rollouts;

@@ -1,10 +1,13 @@
 /**
- * Deleted bindings come in, and whether all that they wrote is released goes out. What is released is not released again:
- * its place may be held by a binding of the same name that came since, under the same manager.
+ * Releases deleted bindings, each exactly once: a new binding of the same name has the same field manager, so a second release
+ * could take away its fields.
  */
 import { bindingKey, type SecretBinding, type TargetStatus } from "../../api/binding.ts";
 
-/** Releases what `left` records of a binding of which it is known since then that it is deleted; what could not be yet comes back. */
+/**
+ * Releases what `left` records of a binding that is known to be deleted since `since` (ms). Returns the records that are still to
+ * release.
+ */
 export type ReleaseLeft = (
   binding: SecretBinding,
   left: readonly TargetStatus[],
@@ -19,16 +22,16 @@ interface Deletion {
 
 export class Deletions {
   readonly #release: ReleaseLeft;
-  /** Those that hold themselves by a finalizer, by uid. */
+  /** Bindings that their finalizer keeps, by uid. */
   readonly #held = new Map<string, Deletion>();
-  /** Those that are gone and have something left to release, by key. Several of one name may go one after the other. */
+  /** Bindings that no longer exist and are not fully released, by key. Several may have had the same name. */
   readonly #gone = new Map<string, Deletion[]>();
 
   constructor(release: ReleaseLeft) {
     this.#release = release;
   }
 
-  /** Takes note of a binding that is gone; its key has to be reconciled once more. */
+  /** Records a binding that no longer exists. The caller requeues its key. */
   gone(binding: SecretBinding): void {
     const { uid } = binding.metadata;
     const deletion = this.#held.get(uid) ?? begun(binding);
@@ -38,26 +41,26 @@ export class Deletions {
     this.#gone.set(key, [...(this.#gone.get(key) ?? []), deletion]);
   }
 
-  /** Releases a binding that is there still. Says whether to let it go. */
+  /** Releases a binding that still exists. Returns whether its finalizer may be removed. */
   async releaseHeld(binding: SecretBinding): Promise<boolean> {
     const { uid } = binding.metadata;
     const deletion = this.#held.get(uid) ?? begun(binding);
-    // Kept until it is gone: then this tells that nothing is left.
+    // Kept until the binding is gone: `gone` then knows that nothing is left to release.
     this.#held.set(uid, deletion);
-    return this.#goOn(deletion, binding);
+    return this.#continue(deletion, binding);
   }
 
-  /** Releases what bindings of this name wrote that are gone. Says whether nothing is left of them. */
+  /** Releases what deleted bindings of this name wrote. Returns whether all of it is released. */
   async releaseGone(key: string): Promise<boolean> {
-    for (const deletion of this.#gone.get(key) ?? []) await this.#goOn(deletion, deletion.binding);
+    for (const deletion of this.#gone.get(key) ?? []) await this.#continue(deletion, deletion.binding);
     const unfinished = (this.#gone.get(key) ?? []).filter(({ left }) => left.length > 0);
     if (unfinished.length > 0) this.#gone.set(key, unfinished);
     else this.#gone.delete(key);
     return unfinished.length === 0;
   }
 
-  /** The binding as it is now: its spec may have changed since. */
-  async #goOn(deletion: Deletion, binding: SecretBinding): Promise<boolean> {
+  /** `binding` is the present one: its spec may have changed since the deletion. */
+  async #continue(deletion: Deletion, binding: SecretBinding): Promise<boolean> {
     if (deletion.left.length > 0) deletion.left = await this.#release(binding, deletion.left, deletion.since);
     return deletion.left.length === 0;
   }

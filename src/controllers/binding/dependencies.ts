@@ -1,4 +1,4 @@
-/** What bindings are reconciled with, and what one reconcile is about. Types only. */
+/** The services that reconcile bindings, and the inputs of one reconcile. Types only. */
 import type { SecretBinding, TargetStatus } from "../../api/binding.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
@@ -20,18 +20,21 @@ import type { TargetResult } from "./result-cache.ts";
 export interface BindingDependencies extends Dependencies {
   bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "wrote">;
   watcher: Watcher;
-  /** Asks servers outside of the cluster. */
+  /** Polls servers outside of the cluster. */
   polls: Pick<Poller, "subscribe" | "stateOf">;
   vault: ResolveContext["vault"];
   /** Reads the sources of all bindings. */
   sourceReads: Pick<SharedReads, "get">;
-  /** Who acts for a binding. Undefined for a generated binding that is not as generated: it is requeued when it is. */
+  /**
+   * The account that Inlay impersonates for a binding. Undefined for a generated binding that differs from what its generator
+   * wants: it is requeued once it does not.
+   */
   actorOf(binding: SecretBinding): Actor | Problem | undefined;
-  /** Which composition makes a binding at the moment. The binding is requeued when that changes. */
+  /** The composition that generates a binding at the moment. The binding is requeued when that changes. */
   compositionOf(binding: SecretBinding): ProducedBy;
 }
 
-/** A binding, with what the watches show of all that it depends on. */
+/** A binding, with what the watches show of its dependencies. */
 export interface Observation {
   key: string;
   /** As it was read. */
@@ -42,18 +45,18 @@ export interface Observation {
   references: References;
   observed: ObservedState;
   rollout: RolloutContext | undefined;
-  /** Changes with the workloads that the rollout finds. */
+  /** Changes when the workloads that the rollout finds change. */
   workloads: string | undefined;
 }
 
-/** What there is to do, and the values for it. */
+/** The targets to write, and the values for them. */
 export interface Inputs {
   targets: Targets;
-  /** The targets of which it is known what came of them, and nothing has changed since. */
+  /** The targets whose result is known and whose state has not changed since. */
   known: ReadonlyMap<TargetWithRecord, TargetResult>;
   sources: ReadonlyMap<string, LiveSource | Problem>;
   context: WriteContext;
 }
 
-/** A target that is ready to be written, or what is known to have come of it. */
+/** A target that is ready to be written, or its known result. */
 export type Step = PreparedTarget | { record: TargetStatus; result: TargetResult };

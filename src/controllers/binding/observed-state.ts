@@ -1,4 +1,4 @@
-/** What a binding depends on comes in; how far the streams that carry it are, and what they show, goes out. */
+/** Subscribes to everything that a binding depends on, and reports what the watches show of it and whether they are in sync. */
 import { createHash } from "node:crypto";
 import {
   onReleaseOf,
@@ -44,7 +44,7 @@ export function observe(
   const watchedSources = resolved.flatMap((each) => (each.watched ? [each] : []));
   const sourceRefs = watchedSources.map(({ watched }) => watched);
   const grantedSources = observeGrants(watcher, key, binding, resolved, compositionOf);
-  // Inlay neither watches nor asks for what no SecretGrant opens.
+  // Inlay neither watches nor polls a source that no SecretGrant permits.
   const granted = resolved.filter(({ grantedObject }) => {
     const grants = grantedObject && grantedSources.grantsFor(grantedObject);
     return grants === undefined || (!(grants instanceof Problem) && grants.length > 0);
@@ -67,7 +67,7 @@ export function observe(
   ];
   watcher.subscribe(key, [...own, ...workloads]);
   const accountLook = watcher.get(key, { identity: CONTROLLER, ref: account });
-  // Nothing is asked as an account that does not exist.
+  // Inlay does not impersonate an account that does not exist.
   const asked = granted.flatMap((each) =>
     !each.watched && !each.listed && accountLook.version !== undefined ? [each.poll] : [],
   );
@@ -87,7 +87,7 @@ export function observe(
     ...[...versions].map(([ref, version]) => [ref, { phase: "synced", version }] as const),
   ]);
 
-  /** Why an object can't be worked with: it could not be resolved, or can't be watched. */
+  /** Why an object can't be used: Inlay could not resolve it, or can't watch it. */
   const problemOf = (ref: ObjectRef | Problem): Problem | undefined => {
     if (ref instanceof Problem) return ref;
     const look = looks.get(ref);
@@ -105,12 +105,12 @@ export function observe(
     return source.toLive(seen.members);
   };
   const listedText = (live: LiveSource | Problem) => (live instanceof Problem ? problemText(live) : live.version);
-  // As they are now: one who comes later calls again.
+  // Computed once: a competing binding that is created later requeues this one.
   const competing = new Map([...targetOf].map(([ref, target]) => [ref, competingText(competingAt(target, ref))]));
   const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) =>
     looks.get(ref)?.phase === "failed" ? "failed" : versionText(version, ref, target);
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
-  /** Changes with every source. */
+  /** Changes when any source changes. */
   const sourceState = [
     ...[...references.sources.values()].map((each) => {
       if (each instanceof Problem) return problemText(each);
@@ -121,7 +121,7 @@ export function observe(
   ].join();
   const sourceRevisions = [binding.metadata.generation, sourceState].join();
   const isHere = (namespace: string | undefined) => namespace === undefined || namespace === binding.metadata.namespace;
-  /** The version that the stream shows, unless a later one of the same object is known already. */
+  /** The version that the watch shows, unless a later version of the same object is known. */
   const shown = (ref: ObjectRef, known?: Version) => newer(looks.get(ref)?.version, known);
 
   return {
@@ -129,23 +129,26 @@ export function observe(
     unresolved,
     closed,
     notes,
-    /** Some stream has not brought its first list yet, or it is being computed what makes the binding; the binding is called again when it has. Fields wait for no workloads. */
+    /**
+     * Some watch is not in sync yet, or it is still being computed which composition generates the binding. The binding is
+     * requeued when that ends. Fields do not wait for workloads.
+     */
     pending,
-    /** Why nothing can be done as the binding's account at all. */
+    /** Why Inlay can't impersonate the binding's account. */
     account: problemOf(account) ?? (looks.get(account)?.version ? undefined : accountNotFound(identity)),
     problemOf,
-    /** What SecretGrants let the binding read. */
+    /** The sources that SecretGrants permit the binding to read. */
     grants: grantedSources,
-    /** The version of an object that its stream shows. */
+    /** The version of an object that its watch shows. */
     seenVersion: (ref: ObjectRef) => looks.get(ref)?.version?.resourceVersion,
     listed,
     sourceState,
-    /** The same, with the spec that says which sources they are. */
+    /** `sourceState` with the generation of the spec that names the sources. */
     sourceRevisions,
     /** The objects that are targets. */
     owners: (): Owners => ({
       uids: new Set([...targetOf.keys()].flatMap((ref) => shown(ref)?.uid ?? [])),
-      // What they own is in their own namespace, and is looked for in that of the binding.
+      // Dependents are in the namespace of their owner, and Inlay looks for them only in the binding's namespace.
       problem: [
         ...unresolved.filter((each) => isHere(each.namespace)).map(({ problem }) => problem),
         ...objects
@@ -156,23 +159,26 @@ export function observe(
     /** The uids of the objects that values come from. */
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     shown,
-    /** The same, if nothing that the binding looks at has changed since the known one. */
+    /** The version now, or undefined if the object has changed since the known version in a way that concerns the binding. */
     unchanged: (target: Target, ref: ObjectRef, known: Version) => {
       const version = shown(ref, known);
       return textOf(ref, version, target) === versionText(known, ref, target) ? version : undefined;
     },
-    /** All that the outcome of one target depends on, of that version: `shown`, or one that we made or read. */
+    /**
+     * A digest of all that decides the outcome of one target. `version` is the shown version, or a later one that Inlay wrote or
+     * read.
+     */
     stateOf: (target: Target, ref: ObjectRef, record: TargetStatus, isSynced: boolean, version: Version | undefined) =>
       digest([
         binding.metadata.uid,
         sourceRevisions,
         seenOf(account),
-        // What keeps a target from being written may be told by its metadata too.
+        // A target that is not written may depend on its metadata too.
         textOf(ref, version, isSynced ? target : undefined),
         competing.get(ref) ?? "",
         ownText(record),
       ]),
-    /** All that the outcome depends on, with the versions that we made or read since. */
+    /** A digest of all that decides the outcome of the binding. `known` has the versions that Inlay wrote or read since. */
     fingerprint: (now: SecretBinding, known: ReadonlyMap<ObjectRef, Version>, workloadsText: string) =>
       digest([
         now.metadata.resourceVersion,
@@ -207,18 +213,18 @@ function newer(seen: Version | undefined, known: Version | undefined): Version |
 
 const competingText = (competing: readonly unknown[]) => (competing.length === 0 ? "" : JSON.stringify(competing));
 
-/** What a record says is ours, whatever the order in which it says so. */
+/** What the record says Inlay owns, whatever the order of its fields. */
 function ownText({ reason: _r, message: _m, ...own }: TargetStatus): string {
   return JSON.stringify(Object.entries(own).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Short, however much it is made from: versions, names and paths, and never a value. */
+/** A short digest of versions, names and paths, and never of a value. */
 const digest = (texts: readonly string[]) => createHash("sha256").update(texts.join("\n")).digest("base64");
 
 /**
- * Where a kind has a status subresource, its generation grows with each change outside metadata and status, so a target
- * whose status alone changed need not be read again. Other kinds have no generation to go by, and of an object that the
- * binding made its metadata counts too. A write in a version that lacks fields drops them, and generation stays.
+ * If a kind has a status subresource, each change outside metadata and status increments its generation, so a target of which
+ * only the status changed need not be read again. Other kinds have no generation. Of an object that the binding created, metadata
+ * counts too. A write in a version that lacks fields drops them without a new generation.
  */
 function versionText(version: Version | undefined, { resource }: ObjectRef, target: Target | undefined): string {
   if (version === undefined) return "none";

@@ -1,16 +1,16 @@
 /**
- * Finds the protected Secrets of a binding that hold the token of a ServiceAccount: Kubernetes deletes them with it. Status
- * lists them for the admission policies, which see no Secret when a ServiceAccount is deleted. Pure.
+ * Finds the protected Secrets of a binding that contain the token of a ServiceAccount: Kubernetes deletes such a Secret with its
+ * account. The status lists them for the admission policies, which see no Secret when a ServiceAccount is deleted. Pure.
  */
 import type { SecretBinding, Status } from "../../api/binding.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 
-/** Whether sources have to be read for that, whatever else they are for. */
+/** Whether Inlay must read sources for that, even if nothing else needs them. */
 export const protectsSecrets = ({ spec }: SecretBinding): boolean =>
   spec.sources.some(({ protect, secret }) => protect !== undefined && secret !== undefined);
 
-/** Of a Secret that was not read, what status says already. */
+/** For a Secret that was not read, the entry in the status stays. */
 export function protectedTokens(
   { spec, status }: SecretBinding,
   sources: ReadonlyMap<string, LiveSource | Problem>,

@@ -1,6 +1,6 @@
 /**
- * Reconciles one SecretBinding: gate, observe, read sources, release what is gone, sync targets, roll out, report. A key comes
- * in; the cluster as the binding wants it goes out, and when to reconcile again. Nothing here depends on what an event said.
+ * Reconciles one SecretBinding: gate, observe, read sources, release removed targets, sync targets, roll out, report. It depends
+ * on the state of the cluster alone, never on the event that requeued the binding.
  */
 import { FINALIZER, isAfterRollout, type SecretBinding, type Target } from "../../api/binding.ts";
 import type { Verdict } from "../../api/verdict.ts";
@@ -43,7 +43,7 @@ type Rollouts = Pick<RolloutController, "find" | "look" | "needsValues" | "roll"
 
 const DONE: WorkResult = { retry: "never" };
 const BACKOFF: WorkResult = { retry: "backoff" };
-/** A watch calls when it is in sync; this is for one that is not for long. */
+/** A watch requeues the binding when it is in sync. This is for a watch that lost its sync for a moment. */
 const SOON: WorkResult = { retry: "after", ms: 1_000 };
 
 export class Reconciler {
@@ -53,7 +53,7 @@ export class Reconciler {
   readonly #deletions = new Deletions((...deletion) => releaseDeletedBinding(this.#deps, ...deletion));
   readonly #cpu = new CpuScheduler();
   readonly #status: BindingStatusWriter;
-  /** Has the next reconcile of a binding look at every target again, whatever is known of it. */
+  /** Makes the next reconcile of a binding check every target, whatever results are known. */
   readonly expire = (key: string) => this.#results.expire(key);
 
   constructor(deps: BindingDependencies, rollouts: Rollouts) {
@@ -62,7 +62,7 @@ export class Reconciler {
     this.#status = bindingStatusWriter(deps);
   }
 
-  /** Takes note of a binding that is gone; its key has to be reconciled once more. */
+  /** Records a binding that no longer exists. The caller requeues its key. */
   gone(binding: SecretBinding): void {
     this.#deletions.gone(binding);
   }
@@ -72,7 +72,7 @@ export class Reconciler {
       this.#deps.bindings.released(key);
       return this.#reconcile(key);
     }
-    // What a former binding of this name has not released yet may be what this one holds.
+    // A former binding of this name that is not released yet may own the fields of this one.
     this.#results.forget(key);
     await this.#reconcile(key);
     this.#results.forget(key);
@@ -98,7 +98,7 @@ export class Reconciler {
     const written = await syncTargets(this.#status, observation, inputs, before, [...after, ...released]);
     const rollout = await this.#rollOut(observation, inputs, written);
     if (after.length === 0) return this.#report(observation, inputs, written, released, rollout);
-    // It is not known yet whether all has rolled out: what was said of these targets stays.
+    // It is not known yet whether all workloads have rolled out, so the status of these targets stays.
     if (rollout !== undefined && rollout.workloads === undefined) return SOON;
     const blocked = rolloutPending(rollout, inputs.sources);
     const others = [...written, ...released];
@@ -106,7 +106,7 @@ export class Reconciler {
     return this.#report(observation, inputs, [...written, ...last], released, rollout);
   }
 
-  /** As which account the binding acts, or why it does not. */
+  /** The account that Inlay impersonates for the binding, or why Inlay does not process it. */
   #gate(binding: SecretBinding): Actor | Verdict | undefined {
     const closed = this.#deps.installation.closedNamespace(binding.metadata.namespace);
     if (closed !== undefined) return refused(closed);
@@ -115,7 +115,7 @@ export class Reconciler {
     return actor instanceof Problem ? refused(actor) : actor;
   }
 
-  /** Subscribes to all that the binding depends on. Returns a result where the watches don't show all of it yet. */
+  /** Subscribes to everything that the binding depends on. Returns a result if the watches don't show all of it yet. */
   async #observe(key: string, binding: SecretBinding, actor: Actor): Promise<Observation | WorkResult> {
     const { bindings, watcher, polls, sourceReads: client } = this.#deps;
     const { identity } = actor.as;
@@ -139,7 +139,7 @@ export class Reconciler {
       compositionOf,
       lookups,
     );
-    // The watch calls when it is in sync.
+    // The watch requeues the binding when it is in sync.
     if (observed.pending) return DONE;
     const resolved = observed.objects.flatMap(({ target, ref }) =>
       ref instanceof Problem ? [] : [{ ref, paths: [...pathsOf(target)] }],
@@ -192,7 +192,7 @@ export class Reconciler {
   ): Promise<RolloutResult | undefined> {
     if (observation.rollout === undefined) return undefined;
     const { binding, observed } = observation;
-    // What a removed target does not give back is no reason to keep workloads from the values that they have.
+    // A removed target that could not be released does not hold workloads back.
     const tried = [
       ...targets.before.map(({ target }, at) => ({ target, ...written[at]?.record, problem: written[at]?.problem })),
       ...observed.unresolved.filter(({ target }) => !isAfterRollout(target)),
@@ -212,7 +212,7 @@ export class Reconciler {
     });
   }
 
-  /** Writes the status, records events, remembers the results, and says when to reconcile again. */
+  /** Writes the status, records events, remembers the results, and returns when to reconcile again. */
   async #report(
     { key, binding, stored, observed, workloads }: Observation,
     { targets, sources, context }: Inputs,
@@ -241,7 +241,10 @@ export class Reconciler {
     return requeueResult(binding, [...all, ...(rollout ? [rollout] : [])]);
   }
 
-  /** For a binding that is not acted upon. Nothing is watched either: what happens meanwhile is seen when it goes on. */
+  /**
+   * For a binding that Inlay does not process. Its watches end, and changes in the meantime are noticed when it is processed
+   * again.
+   */
   async #hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
     this.#results.forget(key);
     const deferred = this.#rollouts.forget(key);

@@ -1,11 +1,11 @@
-/** What came of a binding's targets comes in; when to look at it again goes out. Pure. */
+/** Decides from the results of a binding's targets when to reconcile it again. Pure. */
 import type { ObjectMeta } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 
-/** How soon a binding is reconciled again that waits for what can't be watched, such as a permission. */
+/** The backoff for problems whose end no watch shows, such as a missing permission. */
 export const BACKOFF_MS = { first: 500, most: 5_000 };
-/** When to look again at what only a change of rules heals: schemas, webhooks, policies. */
+/** The interval of retries for problems that only a change of rules can fix: schemas, webhooks, policies. */
 const SLOW_RETRY_MS = 30_000;
 
 /** Retries share a rate limit per namespace, so that a thousand mistakes of one tenant do not delay others. */
@@ -14,7 +14,7 @@ export function requeueResult(
   all: readonly { problem?: Problem; requeueAfterMs?: number }[],
 ): WorkResult {
   const withBackoff = all.flatMap(({ problem }) => (problem?.retryPolicy === "Backoff" ? problem : []));
-  // When the API server is back, everybody is to be.
+  // When the API server is available again, all bindings retry without a shared limit.
   if (withBackoff.some(({ reason }) => reason === "Unavailable")) return { retry: "backoff" };
   if (withBackoff.length > 0) return { retry: "backoff", rateLimitGroup: namespace };
   const waits = all.flatMap(({ requeueAfterMs }) => requeueAfterMs ?? []);

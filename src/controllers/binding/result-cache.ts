@@ -1,6 +1,6 @@
 /**
- * What came of a binding's targets when nothing was left to do comes in, with the state of all that it depends on; while
- * that state is the same, it goes out again, and nobody has to look.
+ * Remembers the results of a binding's targets together with the state that they depend on. While that state is the same, the
+ * results are used again and nothing is read.
  */
 import type { SecretBinding } from "../../api/binding.ts";
 import { idOf, type ObjectRef, type Version } from "../../apimachinery/objects.ts";
@@ -9,13 +9,13 @@ import type { TargetOutcome } from "../../targets/outcome.ts";
 import type { TargetWithRecord } from "../../targets/records.ts";
 import type { ObservedState } from "./observed-state.ts";
 
-/** What came of a target: its value stands, or only a change of its state can help. */
+/** The result of a target: it has its value, or it has a problem that only a change of its state can end. */
 export type TargetResult = Pick<TargetOutcome, "problem" | "note" | "applied">;
 
 interface Known {
-  /** Of the whole binding; undefined while there is something to do. */
+  /** Of the whole binding; undefined while something is left to do. */
   fingerprint: string | undefined;
-  /** Of the sources, as part of the state of each target. */
+  /** Of the sources; part of the state of each target. */
   sourceRevisions: string;
   targets: ReadonlyMap<string, { state: string; ending: TargetResult }>;
 }
@@ -25,20 +25,20 @@ export class ResultCache {
   readonly #expired = new Set<string>();
 
   /**
-   * Forgets what came of a binding's targets once it is reconciled again: results of a reconcile that goes on now are as old
-   * as what was known before.
+   * Forgets the results of a binding at the start of its next reconcile. Results of a reconcile that runs now are as old as the
+   * remembered ones.
    */
   expire(key: string): void {
     this.#expired.add(key);
   }
 
-  /** Whether there is nothing to do for the binding. Called first in every reconcile. */
+  /** Whether nothing is left to do for the binding. Called first in every reconcile. */
   isUpToDate(key: string, observed: ObservedState, binding: SecretBinding, workloads = ""): boolean {
     if (this.#expired.delete(key)) this.#known.delete(key);
     return this.#known.get(key)?.fingerprint === observed.fingerprint(binding, new Map(), workloads);
   }
 
-  /** What came of those targets whose state is still the same. */
+  /** The results of the targets whose state is still the same. */
   resultsOf(
     key: string,
     observed: ObservedState,
@@ -58,12 +58,12 @@ export class ResultCache {
     return endings;
   }
 
-  /** How the last write left a target, or a look at it, whatever happened since. */
+  /** How the last write or read left a target, whatever has happened since. */
   lastApplied(key: string, ref: ObjectRef): TargetOutcome["applied"] {
     return this.#known.get(key)?.targets.get(idOf(ref))?.ending.applied;
   }
 
-  /** Remembers what came of each target, and that nothing is left to do for the binding as `reported`, if so. */
+  /** Remembers the results of the targets and, if `reported` is given, that nothing is left to do for the binding. */
   set(
     key: string,
     observed: ObservedState,
@@ -77,7 +77,8 @@ export class ResultCache {
     for (const [position, { record, problem, note, applied, requeueAfterMs }] of outcomes.entries()) {
       const { target, ref } = named[position] as TargetWithRecord;
       if (ref instanceof Problem || requeueAfterMs !== undefined || !endsByItsState(problem)) continue;
-      // What we made or read counts, though the stream may show nothing of it yet, or of one of that name before.
+      // The version that Inlay wrote or read counts: the watch may not show it yet, or may still show a former object of that
+      // name.
       const version = applied?.version ?? observed.shown(ref);
       if (version) versions.set(ref, version);
       const state = observed.stateOf(target, ref, record, problem === undefined, version);
@@ -94,10 +95,10 @@ export class ResultCache {
   }
 }
 
-/** What no part of a target's state shows: a schema, and a rollout. */
+/** Problems that depend on something outside of a target's state: a schema, and a rollout. */
 const OUTSIDE: readonly Reason[] = ["InvalidValue", "RolloutPending"];
 
-/** Whether only a change of what a target's state is made of can help. */
+/** Whether only a change of the target's state can help. */
 function endsByItsState(problem: Problem | undefined): boolean {
   return problem === undefined || (problem.retryPolicy === "OnChange" && !OUTSIDE.includes(problem.reason));
 }

@@ -1,6 +1,6 @@
 /**
- * Writes the targets of a binding. What makes something the binding's that was not is written batch by batch: status announces the
- * writes of a batch before the first of them. All else is written as soon as it is decided.
+ * Writes the targets of a binding. Writes that create an object or take ownership of fields go in batches: the status announces
+ * all writes of a batch before the first of them. All other writes happen as soon as they are decided.
  */
 import type { TargetStatus } from "../../api/binding.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -16,21 +16,21 @@ import { announce, needsAnnouncement } from "./announce.ts";
 import type { BindingStatusWriter } from "./binding-status-writer.ts";
 import type { Inputs, Observation, Step } from "./dependencies.ts";
 
-/** How much may be held in memory for targets that are prepared and not written yet, in characters. */
+/** How many characters of prepared and unwritten targets may be in memory. */
 const MAX_BATCH_SIZE = 16 * 1024 ** 2;
 
 const ROLLOUT_PENDING = new Problem(
   "RolloutPending",
-  "it is written when every workload has rolled out for the current values (when: AfterRollout); see the condition RolledOut",
+  "waiting for every workload to roll out with the current values (when: AfterRollout); see the condition RolledOut",
 );
 
-/** Why targets that are written after the rollout have to wait, if they do. */
+/** Why targets with `when: AfterRollout` have to wait, if they do. */
 export function rolloutPending(
   rollout: Pick<RolloutResult, "rolledOutFor"> | undefined,
   sources: ReadonlyMap<string, LiveSource | Problem>,
 ): Problem | undefined {
   const versions = rollout?.rolledOutFor;
-  // The sources may have changed since the rollout was decided: the values that were read are the ones that would be written.
+  // The sources may have changed since the rollout was decided. The values that were read are the ones that would be written.
   const isSame = [...sources].every(
     ([name, source]) => source instanceof Problem || source.version === versions?.get(name),
   );
@@ -38,8 +38,8 @@ export function rolloutPending(
 }
 
 /**
- * Writes some of the targets, unless they hold their values. `others` are the records of all others. `blocked` says why nothing may be
- * written. The observation gets the binding as the last write of status leaves it.
+ * Writes some of the targets, unless they have their values. `others` are the records of all other targets. `blocked` says why
+ * nothing may be written. The observation gets the binding as stored after the last status write.
  */
 export async function syncTargets(
   status: BindingStatusWriter,
@@ -57,7 +57,7 @@ export async function syncTargets(
     const announced = new Map<TargetWithRecord, Step>();
     let size = 0;
     await mapConcurrent(targets, async (target) => {
-      // A batch has a thousand small objects, or a few large ones.
+      // A batch holds a thousand small objects or a few large ones.
       if (outcomes.has(target) || size >= MAX_BATCH_SIZE) return;
       const step = await prepare(observation, inputs, target, blocked);
       if (!needsAnnouncement(observation.stored, step)) return void outcomes.set(target, await write(step));

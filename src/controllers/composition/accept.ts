@@ -1,4 +1,4 @@
-/** Finds out whether a composition can be carried out as it is: its kind is served, and its spec compiles. */
+/** Checks whether Inlay can process a composition: its kind is served, and its spec compiles. */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import type { BindingComposition } from "../../api/composition.ts";
 import type { Resource } from "../../apimachinery/objects.ts";
@@ -16,8 +16,8 @@ interface Services extends GeneratedBindingServices {
 }
 
 /**
- * Puts what it finds into `state`, unless that is up to date. Returns why the composition can't be carried out. `written` is called
- * with the key of a binding that was written and that no watch may show as changed.
+ * Puts the compiled composition into `state`, unless it is up to date. Returns why the composition can't be processed. `written`
+ * is called with the key of a binding that was written without a change that a watch shows.
  */
 export async function accept(
   services: Services,
@@ -48,6 +48,6 @@ export async function accept(
   return undefined;
 }
 
-/** All that matters of how a kind is served. */
+/** The properties of a served kind that matter here. */
 const servingOf = ({ version, plural, namespaced, hasStatus }: Resource): string =>
   [version, plural, namespaced, hasStatus].join();

@@ -1,4 +1,7 @@
-/** Reconciles one claim of a composition: composes its bindings, makes and repairs them, and writes back what the claim is to show. */
+/**
+ * Reconciles one claim of a composition: composes its bindings, creates and corrects them, and writes back the fields that the
+ * claim shows.
+ */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { composedFrom, patchedFields } from "../../api/composed.ts";
 import { apiVersionOf, type JsonObject } from "../../apimachinery/objects.ts";
@@ -42,7 +45,7 @@ export class ClaimReconciler {
     this.#services = services;
   }
 
-  /** The claim is gone, or no claim any more: so are its bindings. */
+  /** Deletes the bindings of a claim that is deleted or no longer selected. */
   async release({ composition, state, accepted, key }: ClaimRef): Promise<WorkResult> {
     state.records.delete(key);
     this.#services.index.want(composition, key, []);
@@ -51,7 +54,7 @@ export class ClaimReconciler {
     return accepted.generated.sync(key, [], obsolete, () => undefined);
   }
 
-  /** Everything stays as it is: the claim is being deleted, and goes when others are done with it. */
+  /** Keeps all bindings as they are while the claim is being deleted and other finalizers keep it. */
   hold({ state, accepted, key }: ClaimRef, { uid }: CachedObject): void {
     const before = state.records.get(key);
     const held = new Set(accepted.compiled.bindings.map(({ name }) => name));
@@ -66,7 +69,7 @@ export class ClaimReconciler {
     for (const each of own) this.#remember(state, key, each);
     const { desired, held, problems, failed, taken } = this.#compose(ref, claim, own, before);
     this.#services.index.want(composition, key, [...desired.keys(), ...taken]);
-    // Other problems are added to these below.
+    // More problems are added to these below.
     state.records.set(key, { uid: seen.uid, desired, held, problems });
     if (state.isSuspended) return { retry: "never" };
     const obsolete = own.filter((each) => {
@@ -98,7 +101,7 @@ export class ClaimReconciler {
     return soonest([...results, retried]);
   }
 
-  /** The bindings that say they were made for the claim, but for those that are known as another claim's. */
+  /** The bindings labelled as composed for the claim, except those known to belong to another claim. */
   #ownOf(composition: string, { own }: CompositionState, key: string): SecretBinding[] {
     return this.#services.index.bindingsOf(composition, key).filter((each) => {
       const known = own.get(bindingKey(each));
@@ -106,7 +109,7 @@ export class ClaimReconciler {
     });
   }
 
-  /** What a binding says when it is first seen is what counts from then on. */
+  /** The labels that a binding has when it is first seen count from then on. */
   #remember({ own }: CompositionState, claim: string, binding: SecretBinding): void {
     const { uid } = binding.metadata;
     const claimUID = composedFrom(binding)?.claimUID;
@@ -130,11 +133,11 @@ export class ClaimReconciler {
         desired.set(madeKey(found), found);
         continue;
       }
-      // What a claim may not ask for is said once for all entries.
+      // A claim that asks for something unsupported gets one message for all entries.
       if (!problems.some(({ message }) => message === found.message)) problems.push(found);
       failed.set(binding.name, found);
       if (found.reason === "NameTaken") continue;
-      // What was made last stays, and is repaired, if it is known how it was.
+      // The binding stays as last composed, and is corrected, if that is still known.
       const last = [...(before?.desired.values() ?? [])].find(({ template }) => template === binding.name);
       if (last !== undefined && before?.uid === claim.uid) desired.set(madeKey(last), last);
       else if (made.length > 0) held.add(binding.name);
@@ -142,7 +145,10 @@ export class ClaimReconciler {
     return { desired, held, problems, failed, taken };
   }
 
-  /** Whether the binding can be made as it is composed: all that it was made of is there still, and its name is free. */
+  /**
+   * Whether the binding can be created as composed: all its required fields of the claim exist, and no other binding has its
+   * name.
+   */
   #check(
     { composition, state, key }: ClaimRef,
     claim: Claim,
@@ -150,7 +156,7 @@ export class ClaimReconciler {
     made: readonly SecretBinding[],
     others: ReadonlyMap<string, MadeBinding>,
   ): MadeBinding | Problem {
-    // An object that is there keeps its name. One in another namespace is not ours, whatever it says.
+    // An existing binding keeps its name. A binding in another namespace does not count, whatever its labels say.
     const there = made.filter(({ metadata }) => metadata.namespace === composed.namespace);
     const kept = there.find(({ metadata }) => metadata.name === composed.name) ?? there[0];
     const name = kept?.metadata.name ?? composed.name;
@@ -162,7 +168,7 @@ export class ClaimReconciler {
     const isOwn = known !== undefined && known.uid === present?.metadata.uid ? known.claim === key : saysOwn;
     const isTaken = present !== undefined && !isOwn;
     if (isTaken || others.has(madeKey(binding))) {
-      const message = `the name ${binding.name} in namespace ${binding.namespace} is that of another SecretBinding; delete that, or set metadata.name by a patch`;
+      const message = `another SecretBinding in namespace ${binding.namespace} has the name ${binding.name}; delete it, or set metadata.name with a patch`;
       return new Problem("NameTaken", message);
     }
     const patched = new Set(kept ? patchedFields(kept) : []);
@@ -170,8 +176,11 @@ export class ClaimReconciler {
       ({ isRequired, isRemoved, toFieldPath }) => isRequired || (!isRemoved && patched.has(toFieldPath)),
     );
     if (gone === undefined) return binding;
-    const consequence = kept ? "so the binding stays as it was made last" : "so the binding is not made";
-    return new Problem("FieldNotFound", `${gone.place}: the claim has no ${gone.path}, ${consequence}`);
+    const consequence = kept ? "so the binding is not changed" : "so the binding is not created";
+    return new Problem(
+      "FieldNotFound",
+      `${gone.place}: the claim has no ${gone.path}, ${consequence}; add the field to the claim`,
+    );
   }
 
   async #writeBack(
@@ -183,7 +192,7 @@ export class ClaimReconciler {
       failed,
     }: {
       desired: ReadonlyMap<string, MadeBinding>;
-      /** Bindings that stay as they are, of which it is not known any more how they were made. */
+      /** Existing bindings of which it is no longer known how they were composed. */
       left: readonly SecretBinding[];
       failed: ReadonlyMap<string, Problem>;
     },
@@ -208,13 +217,13 @@ export class ClaimReconciler {
     }
   }
 
-  /** Once for each new problem, on the claim itself. */
+  /** Records an event on the claim for each new problem. */
   #announce(claim: Claim, { composition }: ClaimRef, problems: readonly Problem[], before: readonly Problem[]): void {
     const known = new Set(before.map(({ message }) => message));
     const { apiVersion, kind, name, namespace, uid } = claim;
     const regarding = { apiVersion, kind, metadata: { name, namespace, uid } };
     for (const { reason, message } of problems) {
-      // generated-bindings.ts announces its own.
+      // generated-bindings.ts records events for these.
       if (known.has(message) || reason === "BindingNotMade") continue;
       const note = `BindingComposition ${composition}: ${message}`;
       this.#services.events.recordOn(regarding, { type: "Warning", reason, action: "Compose", note });
@@ -222,7 +231,7 @@ export class ClaimReconciler {
   }
 }
 
-/** What a quota or a policy refuses is about the binding, whatever the reason. */
+/** A refusal by a quota or a policy concerns the binding, whatever its reason. */
 const notMade = (problem: Problem): Problem =>
   problem.reason === "Unavailable" ? problem : new Problem("BindingNotMade", problem.message, problem.retryPolicy);
 

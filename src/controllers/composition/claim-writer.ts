@@ -1,4 +1,4 @@
-/** Writes fields of a claim that patches take from its bindings, by server-side apply as the composition's account. */
+/** Writes the fields of a claim that patches copy from its bindings, by server-side apply as the composition's account. */
 import { at } from "../../apimachinery/fields.ts";
 import { isObject, sameJson, stringifyJson } from "../../apimachinery/json.ts";
 import { setNewest } from "../../apimachinery/newest.ts";
@@ -20,25 +20,25 @@ export interface ClaimWrite {
   readonly identity: Identity;
   readonly ref: ObjectRef;
   readonly uid: string;
-  /** All that the composition writes of the claim. */
+  /** All fields that the composition writes to the claim. */
   readonly fields: JsonObject;
-  /** The claim as it is, with those fields at least. */
+  /** The present claim, with those fields at least. */
   readonly present: JsonObject;
 }
 
-/** Claims of which it is remembered what was applied last. */
+/** For how many claims the last applied fields are remembered. */
 const MAX_REMEMBERED = 20_000;
 
 export class ClaimWriter {
   readonly #services: Services;
-  /** By composition and the uid of the claim: what was applied last. */
+  /** The last applied fields, by composition and uid of the claim. */
   readonly #applied = new Map<string, JsonObject>();
 
   constructor(services: Services) {
     this.#services = services;
   }
 
-  /** Writes only what differs. Throws Problem where the API server refuses it. */
+  /** Applies the fields if any of them differ. Throws Problem if the API server refuses that. */
   async write({ composition, identity, ref, uid, fields, present }: ClaimWrite): Promise<WorkResult> {
     const { client, contention } = this.#services;
     const key = `${composition}|${uid}`;
@@ -55,7 +55,7 @@ export class ClaimWriter {
         if (before === undefined || !sameJson(before, fields) || !containsAll(present, leaves))
           await client.apply(identity, ref, uid, leaves, { ...how, ...(part && { part }) });
     } catch (error) {
-      // It is gone, or another one of its name is there.
+      // The claim is deleted, or another object has its name.
       if (isStatus(error, 404) || isStatus(error, 409)) return { retry: "backoff" };
       throw refusal(error, { identity, ref, verbs: ["patch"] }, "patch");
     }
@@ -65,14 +65,14 @@ export class ClaimWriter {
   }
 }
 
-/** The status goes by its subresource, where the kind has one. */
+/** If the kind has a status subresource, status is written to it. */
 function partsOf({ status, ...rest }: JsonObject, { resource }: ObjectRef): { leaves: JsonObject; part?: "status" }[] {
   if (status === undefined) return [{ leaves: rest }];
   if (!resource.hasStatus) return [{ leaves: { ...rest, status } }];
   return [...(Object.keys(rest).length > 0 ? [{ leaves: rest }] : []), { leaves: { status }, part: "status" as const }];
 }
 
-/** Whether an object has all that another one has; lists are compared whole. */
+/** Whether an object contains all fields of another one. Lists are compared as a whole. */
 function containsAll(present: JsonValue, wanted: JsonValue): boolean {
   if (!isObject(wanted)) return sameJson(present, wanted);
   if (!isObject(present)) return false;

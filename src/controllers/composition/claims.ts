@@ -1,6 +1,6 @@
 /**
- * Watches the claims of every composition, as its account, and keeps of each only the fields that the composition needs. What
- * can't be seen is not known: nothing is taken to be absent for that.
+ * Watches the claims of every composition as its account, and caches only the fields that the composition needs. A claim that the
+ * account can't see counts as unknown, never as absent.
  */
 import type { CompositionSpec } from "../../api/composition.ts";
 import type { Installation } from "../../api/installation.ts";
@@ -25,22 +25,22 @@ export interface Followed {
   readonly identity: Identity;
   readonly selector: CompositionSpec["for"]["selector"];
   readonly namespaceSelector: CompositionSpec["for"]["namespaceSelector"];
-  /** As paths of keys alone. */
+  /** Paths of keys without list indexes. */
   readonly fields: readonly string[];
 }
 
-/** Called when something is to be done for a composition, or for one of its claims. */
+/** Called when a composition or one of its claims must be reconciled. */
 type ClaimHandler = (composition: string, claim: string | undefined, cause: "change" | "resync") => void;
 
 interface Following extends Followed {
   readonly isClaim: ClaimMatcher;
-  /** The namespaces that are watched; for a kind of the cluster, the empty name alone. */
+  /** The watched namespaces; for a cluster-scoped kind, the empty name alone. */
   places: ReadonlySet<string>;
   /** Whether all namespaces are known. */
   isComplete: boolean;
 }
 
-/** How a claim is: gone or not selected, not known, or there. */
+/** The state of a claim: absent (or not selected), unknown, or the object. */
 export type ClaimState = "absent" | "unknown" | CachedObject;
 
 const ALL_NAMESPACES: CollectionSubscription = {
@@ -69,7 +69,7 @@ export class Claims {
     });
   }
 
-  /** Watches all that a composition is for. To be called again when its claims or the namespaces may have changed. */
+  /** Watches the claims of a composition. Call it again when the claims or the namespaces may have changed. */
   follow(composition: string, followed: Followed): void {
     const before = this.#following.get(composition);
     const places = this.#placesFor(composition, followed);
@@ -93,7 +93,7 @@ export class Claims {
     this.#following.delete(composition);
   }
 
-  /** The keys of the claims that are there. */
+  /** The keys of the claims that exist. */
   *keysOf(composition: string): Generator<string> {
     const following = this.#following.get(composition);
     for (const place of following?.places ?? []) {
@@ -113,14 +113,14 @@ export class Claims {
     return version !== undefined && isSelected(following, name, version) ? version : "absent";
   }
 
-  /** Whether every list is in, or was refused. */
+  /** Whether every list is complete or was refused. */
   isListed(composition: string): boolean {
     const following = this.#following.get(composition);
     if (following?.isComplete !== true) return false;
     return [...following.places].every((place) => this.#stateOf(composition, following, place).phase !== "pending");
   }
 
-  /** Why claims can't be seen: the first reason, if there are claims in no namespace that can be. A namespace alone may be closed to the account. */
+  /** Why no claim can be seen: the first refusal, if all namespaces refuse. A single namespace may be closed to the account. */
   refusal(composition: string): Problem | undefined {
     const following = this.#following.get(composition);
     if (following === undefined) return undefined;
@@ -139,7 +139,7 @@ export class Claims {
     return first;
   }
 
-  /** Whether the API server does not serve the kind any more. */
+  /** Whether the API server no longer serves the kind. */
   isUnserved(composition: string): boolean {
     const following = this.#following.get(composition);
     return [...(following?.places ?? [])].some((place) => {
@@ -148,12 +148,12 @@ export class Claims {
     });
   }
 
-  /** How the watch of a place is, and the version of the object of that name there. */
+  /** The state of the watch of a namespace, and the version of the object with that name there. */
   #stateOf(composition: string, following: Following, place: string, name = "") {
     return this.#watcher.get(placeKey(composition, place), collectionOf(following, place), name);
   }
 
-  /** The namespaces of its claims; undefined while that is not known. */
+  /** The namespaces of the claims; undefined while they are not known. */
   #placesFor(composition: string, { resource, namespaceSelector }: Followed): Set<string> | undefined {
     if (!resource.namespaced) {
       this.#watcher.subscribe(composition, []);
@@ -172,7 +172,7 @@ export class Claims {
   }
 }
 
-/** The claims of one namespace. Those of all share a stream where the account may watch all. */
+/** The claims of one namespace. The namespaces share one stream if the account may watch all of them. */
 const collectionOf = ({ resource, identity, fields }: Followed, place: string): CollectionSubscription => ({
   identity,
   wide: resource.namespaced,
@@ -197,10 +197,10 @@ export function followedBy(
   return { resource, identity, selector, namespaceSelector, fields };
 }
 
-/** Says of an object whether a binding created it. */
+/** The label of an object that a binding created. */
 const CREATED_BY_PATH = `metadata.labels["${CREATED_BY}"]`;
 
-/** What of a claim selectors need, beside what patches read. */
+/** The fields that selectors need, in addition to those that patches read. */
 function selectorFields({
   matchLabels,
   matchExpressions,

@@ -1,4 +1,4 @@
-/** Finds the bindings that say they were made for a claim of a composition, by both. What they say proves nothing. */
+/** Finds the bindings that are labelled as composed for a claim of a composition. The labels prove nothing. */
 import type { SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
@@ -8,18 +8,18 @@ interface Place {
   readonly claim: string;
 }
 
-/** Called when a binding of a claim is new, changed or gone. */
+/** Called when a binding of a claim is created, changed or deleted. */
 type ClaimHandler = (composition: string, claim: string, key: string) => void;
 
 export class ComposedIndex {
   readonly #bindings: Pick<BindingStore, "get" | "listen">;
-  /** By composition and claim, the keys of bindings. */
+  /** Keys of bindings, by composition and claim. */
   readonly #keys = new Map<string, Map<string, Set<string>>>();
-  /** By the key of a binding, where it is in the index. */
+  /** The place in the index, by the key of a binding. */
   readonly #places = new Map<string, Place>();
-  /** By the key of a binding, the claims that want one of that name, whatever the binding says. */
+  /** The claims that want a binding of that key, whatever its labels say. */
   readonly #wanted = new Map<string, Map<string, Place>>();
-  /** By composition and claim, the keys that it wants. */
+  /** The keys that a claim wants, by composition and claim. */
   readonly #wants = new Map<string, readonly string[]>();
 
   constructor(bindings: Pick<BindingStore, "get" | "listen">, changed: ClaimHandler) {
@@ -44,7 +44,7 @@ export class ComposedIndex {
     });
   }
 
-  /** Sets the keys of the bindings that a claim wants. It is called for these too. */
+  /** Sets the keys of the bindings that a claim wants. The claim is notified of changes of these bindings too. */
   want(composition: string, claim: string, keys: readonly string[]): void {
     const id = `${composition}|${claim}`;
     for (const key of this.#wants.get(id) ?? []) {
@@ -62,7 +62,7 @@ export class ComposedIndex {
       if (composition !== notified?.composition || claim !== notified.claim) changed(composition, claim, key);
   }
 
-  /** The keys of all claims for which a binding says that the composition made it. */
+  /** The keys of all claims that the labels of bindings name for the composition. */
   claimsOf(composition: string): IterableIterator<string> {
     return this.#keys.get(composition)?.keys() ?? [].values();
   }

@@ -1,4 +1,4 @@
-/** What the controller knows of a composition: how it was compiled, and what became of each of its claims. */
+/** What the controller knows of a composition: its compiled form, and the state of each of its claims. */
 import type { Resource } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { CompiledComposition } from "../../composition/compile.ts";
@@ -6,18 +6,18 @@ import type { MadeBinding } from "../../composition/made-binding.ts";
 import type { Identity } from "../../kube/identity.ts";
 import type { GeneratedBindings } from "../generated-bindings.ts";
 
-/** What became of a claim. */
+/** The state of a claim. */
 export interface ClaimRecord {
   readonly uid: string;
-  /** The bindings that it has to have, by their keys. */
+  /** The wanted bindings, by their keys. */
   readonly desired: ReadonlyMap<string, MadeBinding>;
-  /** The entries whose bindings stay as they are, since it is not known how they have to be. */
+  /** The entries whose bindings are not changed, because their wanted state is not known. */
   readonly held: ReadonlySet<string>;
-  /** What keeps its bindings from being made, or a patch from being written to the claim. */
+  /** Why bindings can't be created, or a patch can't be written to the claim. */
   readonly problems: readonly Problem[];
 }
 
-/** A composition that can be carried out. */
+/** A composition that Inlay can process. */
 export interface AcceptedComposition {
   readonly generation: number;
   readonly compiled: CompiledComposition;
@@ -26,7 +26,7 @@ export interface AcceptedComposition {
   readonly generated: GeneratedBindings<MadeBinding>;
 }
 
-/** A binding that was made for a claim. */
+/** A binding that was composed for a claim. */
 export interface OwnBinding {
   readonly uid: string;
   /** The key of the claim. */
@@ -35,25 +35,25 @@ export interface OwnBinding {
 }
 
 export class CompositionState {
-  /** As it was accepted last. */
+  /** The form that was accepted last. */
   accepted: AcceptedComposition | undefined;
-  /** Why it is not accepted as it is now. While there is one, nothing is made, changed or deleted. */
+  /** Why the present form is not accepted. While there is a problem, no binding is created, changed or deleted. */
   problem: Problem | undefined;
-  /** Claims are looked at, and nothing is written. */
+  /** Claims are read, and nothing is written. */
   isSuspended = false;
-  /** Whether the claims that are there have been listed, and added to the queue. */
+  /** Whether the existing claims have been listed and queued. */
   isListed = false;
   /** By the keys of claims. */
   readonly records = new Map<string, ClaimRecord>();
-  /** Claims that are gone, and why their bindings can't be deleted. */
+  /** Deleted claims, with the reason why their bindings can't be deleted. */
   readonly leftovers = new Map<string, Problem>();
-  /** Claims that have not been reconciled since the composition changed, or since they were listed. */
+  /** Claims that have not been reconciled since the composition changed or since they were listed. */
   readonly pending = new Set<string>();
-  /** Its bindings by their keys, so that one is known still when its labels are changed or removed. */
+  /** The composition's bindings by their keys. A binding stays known when its labels are changed or removed. */
   readonly own = new Map<string, OwnBinding>();
-  /** Whether it has been decided if the composition is carried out. */
+  /** Whether the composition has been reconciled at least once. */
   isConsidered = false;
-  /** Whether a claim is about to be looked at. */
+  /** Whether a claim is about to be reconciled. */
   isComing(claim: string): boolean {
     return !this.isConsidered || (this.isActive && (!this.isListed || this.pending.has(claim)));
   }

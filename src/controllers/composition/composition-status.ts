@@ -1,4 +1,4 @@
-/** What a composition has made comes in, its status goes out. Pure. */
+/** Computes the status of a composition. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import { bindingKey, type StoredBinding } from "../../api/binding.ts";
 import { COMPOSITION_LABEL, composedFrom } from "../../api/composed.ts";
@@ -9,7 +9,7 @@ import type { CompositionState } from "./composition-state.ts";
 
 export type CompositionStatus = NonNullable<BindingComposition["status"]>;
 
-/** How many bindings a composition has made, and how many of them are ready. */
+/** How many bindings a composition has, and how many of them are ready. */
 export interface BindingCounts {
   readonly bindings: number;
   readonly ready: number;
@@ -19,7 +19,7 @@ const MAX_PROBLEMS = 10;
 const RECONCILING = "Reconciling";
 const PLACE = /^(bindings\[[^\]]*\][^:\s]*): /;
 
-/** Of all bindings that its claims have. What others label as made by the composition does not count. */
+/** Counts the bindings of the composition's claims. A label that other users set does not count. */
 export function countBindings(
   composition: string,
   all: readonly StoredBinding[],
@@ -36,7 +36,7 @@ export function countBindings(
   return { bindings: own.length, ready: ready.length };
 }
 
-/** The status of a composition that is carried out. */
+/** The status of a composition that Inlay processes. */
 export function activeStatus(
   composition: BindingComposition,
   { records, leftovers, pending, isListed }: Pick<CompositionState, "records" | "leftovers" | "pending" | "isListed">,
@@ -53,7 +53,7 @@ export function activeStatus(
     readyBindings: counts.ready,
     problems: problems.slice(0, MAX_PROBLEMS).map(({ claim, problem }) => problemOf(claim, problem)),
   };
-  // A controller that starts knows nothing of claims that it can't list, and what was known is not wrong for that.
+  // After a start, claims that can't be listed are not known: the counts from before stay.
   const { observedGeneration: _, conditions: __, ...before } = composition.status ?? {};
   return {
     ...found,
@@ -67,8 +67,8 @@ export function activeStatus(
 }
 
 /**
- * Whether claims wait that were reconciled before, as after a restart: until that is done the status says what it said, so that
- * nothing is written where nothing has changed.
+ * Whether claims that were reconciled before wait to be reconciled again, as after a restart. Until they are, the status stays,
+ * so that nothing is written if nothing has changed.
  */
 export function isCatchingUp(
   { metadata, status }: BindingComposition,
@@ -79,7 +79,7 @@ export function isCatchingUp(
   return of("Accepted")?.status === "True" && of("Ready")?.reason !== RECONCILING;
 }
 
-/** The status of one that is not: what it made stays, and is said as before. */
+/** The status of a composition that Inlay does not process: its bindings and their counts stay. */
 export function heldStatus(
   composition: BindingComposition,
   accepted: Verdict,
@@ -93,21 +93,25 @@ export function heldStatus(
   };
 }
 
-export const ACCEPTED: Verdict = { ready: "True", reason: "Accepted", message: "every claim gets its bindings" };
+export const ACCEPTED: Verdict = {
+  ready: "True",
+  reason: "Accepted",
+  message: "Inlay creates bindings for every claim",
+};
 
 export const SUSPENDED: Verdict = {
   ready: "Unknown",
   reason: "Suspended",
-  message: "spec.suspend is true, so no binding is made, changed or deleted; set it to false to catch up",
+  message: "spec.suspend is true, so no binding is created, changed or deleted; set it to false to catch up",
 };
 
 export const notAccepted = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
 
-/** An installation for one namespace carries no composition out. */
+/** An installation for one namespace processes no compositions. */
 export const outOfScope = (scope: string): Verdict => ({
   ready: "False",
   reason: "OutOfScope",
-  message: `this Inlay is installed for the namespace ${scope} alone, and a composition is for the cluster; write a SecretBinding in that namespace, or ask for an Inlay of the whole cluster`,
+  message: `this Inlay is installed for the namespace ${scope} only and processes no compositions; create a SecretBinding in that namespace, or ask for an Inlay for the whole cluster`,
 });
 
 export const isSameStatus = (a: CompositionStatus | undefined, b: CompositionStatus): boolean =>
@@ -125,14 +129,14 @@ function readiness(
     return { ready: "False", reason: first.problem.reason, message: `${first.claim}: ${first.problem.message}${more}` };
   }
   if (ready === bindings) return { ready: "True", reason: "Ready", message: `all ${bindings} bindings are ready` };
-  const message = `${ready} of ${bindings} bindings are ready; see the others by: kubectl get secretbindings -A -l ${COMPOSITION_LABEL}`;
+  const message = `${ready} of ${bindings} bindings are ready; list them with: kubectl get secretbindings -A -l ${COMPOSITION_LABEL}`;
   return { ready: "False", reason: "BindingsNotReady", message };
 }
 
-/** A problem counts whether all claims have been looked at or not. */
+/** A problem is reported even while claims wait. */
 function waiting(pending: number, verdict: Verdict): Verdict {
   if (verdict.ready === "False") return verdict;
-  const message = pending === 0 ? "the claims are being listed" : `${pending} claims wait to be reconciled`;
+  const message = pending === 0 ? "the claims are being listed" : `${pending} claims are waiting to be reconciled`;
   return { ready: "Unknown", reason: RECONCILING, message };
 }
 

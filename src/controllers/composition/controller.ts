@@ -1,6 +1,6 @@
 /**
- * The controller of BindingCompositions: it decides which compositions are carried out, watches their claims, and puts a key into
- * the queue for each claim to reconcile.
+ * The controller of BindingCompositions: it decides which compositions Inlay processes, watches their claims, and queues a key
+ * for each claim to reconcile.
  */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
@@ -43,7 +43,7 @@ interface Services extends GeneratedBindingServices {
 const BACKOFF_MS = { first: 500, most: 30_000 };
 const DONE: WorkResult = { retry: "never" };
 const BACKOFF: WorkResult = { retry: "backoff" };
-/** How long a composition that is deleted waits for its bindings, before it looks for others that say they are its own. */
+/** How long a deleted composition waits for the deletion of its bindings before it looks for more bindings with its labels. */
 const LEFT: WorkResult = { retry: "after", ms: 5_000 };
 
 export class CompositionController {
@@ -51,7 +51,7 @@ export class CompositionController {
   /** Undefined in an installation for one namespace, which may not be allowed to watch compositions. */
   readonly store: ResourceStore<BindingComposition> | undefined;
   readonly #store: ResourceStore<BindingComposition>;
-  /** Of compositions, of claims of each, and of their status. */
+  /** Contains keys of compositions, of their claims, and of their status. */
   readonly queue: WorkQueue;
   readonly #services: Services;
   readonly #states = new Map<string, CompositionState>();
@@ -79,7 +79,7 @@ export class CompositionController {
     this.#reporter = new Reporter({ ...services, store });
     this.#producers = new Producers({
       exists: (name) => {
-        // An installation for one namespace carries none out.
+        // An installation for one namespace processes no compositions.
         if (installation.scope !== undefined) return false;
         return store.state.phase === "synced" ? store.get(name) !== undefined : undefined;
       },
@@ -88,7 +88,7 @@ export class CompositionController {
       index,
     });
     store.listen({
-      // Most changes are of the status that is written here.
+      // Most changes are of the status that Inlay writes itself.
       changed: (key, composition) => {
         if (!this.#isKnown(composition)) this.queue.add(key);
       },
@@ -101,17 +101,20 @@ export class CompositionController {
     bindings.listen({ changed: () => {}, gone: (_, binding) => this.#bindingGone(binding) });
   }
 
-  /** Which composition makes a binding, by what its claims come to at this moment. */
+  /** The composition that generates a binding, computed from the present claims. */
   compositionOf(binding: SecretBinding): ProducedBy {
     return this.#producers.of(binding);
   }
 
-  /** Calls with the key of a binding for which `compositionOf` said `unknown`, and may say something else by now. */
+  /**
+   * Calls back with the key of a binding for which `compositionOf` returned `unknown` or `pending` and may return something else
+   * now.
+   */
   onProducerChanged(changed: (key: string) => void): void {
     this.#producers.onChange(changed);
   }
 
-  /** In an installation for one namespace, to say that compositions are out of its scope, where it may. */
+  /** In an installation for one namespace, reports that compositions are out of scope, if it is allowed to watch them. */
   start(): void {
     const { client, installation } = this.#services;
     if (installation.scope === undefined) return;
@@ -164,7 +167,7 @@ export class CompositionController {
     return BACKOFF;
   }
 
-  /** Adds the claims that were not reconciled as the composition is now, and those that are gone and left bindings. */
+  /** Queues the claims that were not reconciled with the present composition, and the deleted claims that still have bindings. */
   #addClaims(name: string, state: CompositionState): void {
     const isDone = (claim: string) =>
       state.isListed && state.records.has(claim) && this.#claims.get(name, claim) !== "absent";
@@ -199,7 +202,7 @@ export class CompositionController {
     }
   }
 
-  /** What can't be deleted stays, and the composition reports it. */
+  /** If bindings can't be deleted, they stay and the composition reports it. */
   async #release(ref: ClaimRef): Promise<WorkResult> {
     const { composition, state, key } = ref;
     const result = await attempt(this.#reconciler.release(ref));
@@ -209,7 +212,7 @@ export class CompositionController {
     return requeueResult({ metadata: { namespace: composition } }, [{ problem: result }]);
   }
 
-  /** Deletes all that the composition made, and lets it go when nothing is left. */
+  /** Deletes all bindings of the composition, and removes its finalizer when none is left. */
   async #cleanUp(composition: BindingComposition, state: CompositionState): Promise<WorkResult> {
     const { name } = composition.metadata;
     const { deletionPolicy, serviceAccount } = composition.spec;
@@ -245,7 +248,7 @@ export class CompositionController {
     return this.#reporter.report(composition, state, this.#claims.refusal(name));
   }
 
-  /** Whether it is carried out as it is. */
+  /** Whether the present generation is accepted. */
   #isKnown({ metadata: { name, generation, deletionTimestamp } }: BindingComposition): boolean {
     const state = this.#states.get(name);
     return (
@@ -268,7 +271,7 @@ export class CompositionController {
     this.#producers.known(composition, claim);
   }
 
-  /** A binding was written, and no watch may show that. */
+  /** A binding was written without a change that a watch shows. */
   #written(composition: string, key: string): void {
     const binding = this.#services.bindings.get(key);
     const from = binding && composedFrom(binding);
@@ -283,7 +286,7 @@ export class CompositionController {
     state?.own.delete(bindingKey(binding));
     this.#producers.bindingGone(from.composition, bindingKey(binding));
     if (state?.accepted !== undefined) this.queue.add(statusKey(from.composition), "resync");
-    // A composition that is deleted goes after its bindings.
+    // A deleted composition keeps its finalizer until its bindings are deleted.
     else if (this.#index.claimsOf(from.composition).next().done) this.queue.add(from.composition, "resync");
   }
 

@@ -1,14 +1,14 @@
 /**
- * The keys of the queue and of the watcher: of a composition, of its status, of each of its claims, and of the namespaces that it
+ * The keys of the queue and of the watcher: of a composition, of its status, of each of its claims, and of each namespace that it
  * watches. Pure.
  */
 
-/** No name has it. */
+/** No name of an object contains it. */
 const SEPARATOR = "|";
 
 export interface QueueKey {
   readonly composition: string;
-  /** The key of a claim; empty for the status. Undefined for the composition itself. */
+  /** The key of a claim; empty for the status, undefined for the composition itself. */
   readonly claim: string | undefined;
 }
 
@@ -23,16 +23,16 @@ export function parseKey(key: string): QueueKey {
     : { composition: key.slice(0, at), claim: key.slice(at + SEPARATOR.length) };
 }
 
-/** The key of what a composition watches in a namespace; the namespace is empty for a kind of the cluster. */
+/** The key of the watch of a composition in a namespace; the namespace is empty for a cluster-scoped kind. */
 export const placeKey = claimKey;
 
-/** The namespace and the name in the key of a claim. The namespace is empty for an object of the cluster. */
+/** The namespace and the name in the key of a claim. The namespace is empty for a cluster-scoped object. */
 export function placeOfClaim(claim: string): { readonly namespace: string; readonly name: string } {
   const slash = claim.indexOf("/");
   return { namespace: claim.slice(0, Math.max(slash, 0)), name: claim.slice(slash + 1) };
 }
 
-/** Claims take turns by their namespaces, and compositions are a group of their own. */
+/** Namespaces of claims take turns, and all compositions together are one more group. */
 export function groupOf(key: string): string {
   const { composition, claim } = parseKey(key);
   if (claim === undefined) return "";

@@ -1,4 +1,4 @@
-/** How GeneratedBindings recognizes and compares the bindings that a composition makes. Pure. */
+/** How GeneratedBindings recognizes and compares composed bindings. Pure. */
 import type { SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
 import { sameJson } from "../../apimachinery/json.ts";
@@ -6,7 +6,7 @@ import { type MadeBinding, metadataOf, ownersOf } from "../../composition/made-b
 import type { Generator } from "../generated-bindings.ts";
 import type { OwnBinding } from "./composition-state.ts";
 
-/** Labels and annotations that others added are theirs. */
+/** Labels and annotations of other users are ignored. */
 function matches(
   { metadata, spec }: SecretBinding,
   made: MadeBinding,
@@ -23,7 +23,7 @@ function matches(
   );
 }
 
-/** `ownOf` returns what is known of a binding, whatever its labels say by now. */
+/** `ownOf` returns what is known of a binding, whatever its present labels say. */
 export const generatorOf = (
   composition: string,
   identity: string,
@@ -32,9 +32,9 @@ export const generatorOf = (
   identity,
   fieldManager: "inlay-compositions",
   origin: `the BindingComposition ${composition}`,
-  consequence: `as the BindingComposition ${composition} says`,
+  consequence: `although the BindingComposition ${composition} asks for it`,
   isOthers: (binding) => composedFrom(binding)?.composition !== composition && ownOf(binding) === undefined,
-  // Another claim had that name before.
+  // The name belonged to another claim before.
   isReplaced: (binding, { owner }) => (ownOf(binding) ?? composedFrom(binding))?.claimUID !== owner.uid,
   matches,
   metadataOf,

@@ -1,6 +1,6 @@
 /**
- * Says which composition makes a binding at the moment, by what its claims come to and never by what the binding says of itself;
- * and calls when an answer that was not known may be.
+ * Answers which composition generates a binding at the moment, from the present claims and never from the binding's own labels.
+ * Calls back when an answer that was not known may be known.
  */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
@@ -11,7 +11,7 @@ import type { ComposedIndex } from "./composed-index.ts";
 import type { CompositionState } from "./composition-state.ts";
 
 interface Services {
-  /** Undefined while it is not known which compositions there are. */
+  /** Undefined while the list of compositions is not complete. */
   exists(composition: string): boolean | undefined;
   stateOf(composition: string): CompositionState | undefined;
   claims: Pick<Claims, "get">;
@@ -20,7 +20,7 @@ interface Services {
 
 export class Producers {
   readonly #services: Services;
-  /** By composition, the bindings of which it was asked when that was not known. */
+  /** By composition, the bindings whose answer was not known when it was asked for. */
   readonly #asked = new Map<string, Set<string>>();
   #changed: (key: string) => void = () => {};
 
@@ -32,7 +32,10 @@ export class Producers {
     this.#changed = changed;
   }
 
-  /** `unknown` also while the binding differs from what it has to be, `pending` until its claim is looked at, or while Inlay updates it. */
+  /**
+   * Also `unknown` while the binding differs from the wanted one, and `pending` until its claim is reconciled or while Inlay
+   * updates it.
+   */
   of(binding: SecretBinding): ProducedBy {
     const from = composedFrom(binding);
     if (from === undefined || this.#services.exists(from.composition) === false) return "none";
@@ -44,7 +47,7 @@ export class Producers {
     return answer;
   }
 
-  /** To be called when a claim was reconciled. */
+  /** Call it when a claim was reconciled. */
   known(composition: string, claim: string): void {
     const asked = this.#asked.get(composition);
     if (asked === undefined) return;
@@ -52,20 +55,20 @@ export class Producers {
       if (asked.delete(bindingKey(binding))) this.#changed(bindingKey(binding));
   }
 
-  /** To be called when it is known which compositions there are. */
+  /** Call it when the list of compositions is complete. */
   listed(): void {
     for (const composition of [...this.#asked.keys()])
       if (this.#services.exists(composition) === false) this.considered(composition);
   }
 
-  /** To be called when the composition was reconciled: what waited for that need not wait any more. */
+  /** Call it when the composition was reconciled: its bindings need not wait any longer. */
   considered(composition: string): void {
     const asked = this.#asked.get(composition) ?? [];
     this.#asked.delete(composition);
     for (const key of asked) this.#changed(key);
   }
 
-  /** To be called when the composition is gone. What it leaves, nothing makes any more. */
+  /** Call it when the composition is deleted. From then on, no composition generates the bindings that it left. */
   gone(composition: string): void {
     this.#asked.delete(composition);
     const { index } = this.#services;

@@ -1,4 +1,4 @@
-/** Writes the status and the finalizer of compositions. Of one with many claims, the status is written from time to time. */
+/** Writes the status and the finalizer of compositions. The status of a composition with many claims is written at intervals. */
 import type { BindingComposition } from "../../api/composition.ts";
 import type { Verdict } from "../../api/verdict.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
@@ -23,7 +23,9 @@ type Services = ConstructorParameters<typeof StatusWriter>[0] & {
 };
 
 const FINALIZER = "inlay.dev/compositions";
-/** A status is computed again after this time, or after so many times as long as that takes. */
+/**
+ * The interval between two computations of a status: at least EVERY_MS, and at least SHARE times the duration of one computation.
+ */
 const EVERY_MS = 1_000;
 const SHARE = 20;
 
@@ -56,7 +58,7 @@ export class Reporter {
     return this.#writer.removeFinalizer(composition);
   }
 
-  /** Of a composition that is carried out. `refusal` says why its claims can't be seen. */
+  /** For a composition that Inlay processes. `refusal` says why its claims can't be seen. */
   async report(
     composition: BindingComposition,
     state: CompositionState,
@@ -74,12 +76,12 @@ export class Reporter {
     return { retry: "never" };
   }
 
-  /** Of one that is not: what it made stays. */
+  /** For a composition that Inlay does not process: its bindings stay. */
   hold(composition: BindingComposition, verdict: Verdict, ready = verdict): Promise<void> {
     return this.#write(composition, heldStatus(composition, verdict, new Date(), ready));
   }
 
-  /** The same without an event: an Inlay for one namespace may write none about an object of the cluster. */
+  /** Like `hold`, without an event: an installation for one namespace may record none about a cluster-scoped object. */
   async holdQuietly(composition: BindingComposition, verdict: Verdict): Promise<void> {
     await this.#writer.writeStatus(composition, heldStatus(composition, verdict, new Date()));
   }

@@ -1,4 +1,4 @@
-/** Asks another replica for its version, as it asks Vault for that of a server: an address comes in, the version goes out. */
+/** Asks another replica for its version, at /version of its health port. */
 import { isIPv6 } from "node:net";
 import { isObject, parseJson } from "../../apimachinery/json.ts";
 
@@ -7,7 +7,7 @@ const { request } = process.getBuiltinModule("node:http");
 const DEADLINE_MS = 2_000;
 const MAX_LENGTH = 1_000;
 
-/** Undefined where the replica does not answer, or says no version. */
+/** Undefined if the replica does not answer, or reports no version. */
 export async function askVersion({ host, port }: { host: string; port: number }): Promise<string | undefined> {
   const url = `http://${isIPv6(host) ? `[${host}]` : host}:${port}/version`;
   try {
@@ -21,7 +21,7 @@ export async function askVersion({ host, port }: { host: string; port: number })
 
 function get(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    // No connection is kept: it is used once in ten seconds.
+    // The connection is not kept: it is used once in ten seconds.
     const asked = request(url, { agent: false, signal: AbortSignal.timeout(DEADLINE_MS) }, (response) => {
       let text = "";
       response.setEncoding("utf8").on("data", (chunk: string) => {

@@ -1,6 +1,7 @@
 /**
- * The leader labels the pods of its own Deployment: `inlay-active`, by which the Service inlay-leader selects it, and `inlay-version`. It
- * puts them back, and takes the first away from itself before it gives the lease away. No other pod keeps it either.
+ * The leader labels the pods of its own Deployment: `inlay-active`, by which the Service inlay-leader selects the leader, and
+ * `inlay-version`. It restores both labels, and sets its own `inlay-active` to false before it releases the lease. It sets the
+ * label to false on every other pod.
  */
 import type { KubeObject } from "../../apimachinery/objects.ts";
 import { PODS } from "../../apimachinery/resources.ts";
@@ -17,9 +18,9 @@ import { ACTIVE, type Labels, labelOf, missingLabels, type Replica, replicaOf, V
 const ALL = "replicas";
 const FIELD_MANAGER = "inlay-replicas";
 const NAME = "app.kubernetes.io/name";
-/** How often the others are asked for their version: an image may change under its tag. */
+/** How often the other replicas are asked for their version: an image may change under its tag. */
 const EVERY_MS = 10_000;
-/** How often a Role is looked for that is not there. */
+/** How often to retry while the Role is missing. */
 const LOOK_AGAIN_MS = 60_000;
 /** The next replica waits for the lease meanwhile. */
 const RESIGN_WITHIN_MS = 1_000;
@@ -46,10 +47,10 @@ export class RegistrationController {
   readonly #services: RegistrationServices;
   readonly #ask: typeof askVersion;
   #pods: Reflector<Replica> | undefined;
-  /** What others said last, by the uid of their pod. */
+  /** The last version of each other replica, by the uid of its pod. */
   readonly #versions = new Map<string, string>();
   #isRefused = false;
-  /** Its pod says so, or is about to: the watch may be late. */
+  /** The own pod is labelled as active, or is about to be: the watch may be late. */
   #isActive = false;
 
   constructor(services: RegistrationServices, ask = askVersion) {
@@ -65,7 +66,7 @@ export class RegistrationController {
     await this.#pods?.stop();
   }
 
-  /** There is one key: all replicas. */
+  /** The queue has one key: all replicas. */
   async reconcile(): Promise<WorkResult> {
     try {
       if (this.#pods === undefined) return await this.#begin();
@@ -77,18 +78,18 @@ export class RegistrationController {
       if (!this.#isRefused)
         this.#services.log.info(
           { namespace: this.#namespace },
-          "may not label the pods of its replicas; the Role inlay-controller lets it",
+          "not allowed to label the pods of this Deployment; apply the Role inlay-controller",
         );
       this.#isRefused = true;
       return { retry: "after", ms: LOOK_AGAIN_MS };
     }
   }
 
-  /** The next leader labels itself. Until then, the Service leads nowhere and not to one that has stopped. */
+  /** The next leader labels itself. Until then the Service has no endpoint, rather than one that has stopped. */
   async resign(): Promise<void> {
     const own = this.#own;
     if (own === undefined || !(this.#isActive || own.labels[ACTIVE] === "true")) return;
-    // By the uid alone: it is true whichever version of the pod it meets.
+    // The patch names the uid alone: it is right for every version of the pod.
     const { name, uid } = own;
     const patch = this.#patch(name, { uid, labels: { [ACTIVE]: "false" } });
     const late = new Promise((resolve) => setTimeout(resolve, RESIGN_WITHIN_MS).unref());
@@ -103,7 +104,7 @@ export class RegistrationController {
     return this.#pods?.get(`${this.#namespace}/${this.#services.replica.podName}`);
   }
 
-  /** Looks for its own pod. There is none for a process outside of the cluster, which has nothing to label. */
+  /** Looks for the own pod. A process outside of the cluster has none, and labels nothing. */
   async #begin(): Promise<WorkResult> {
     const { client, log, replica } = this.#services;
     const namespace = this.#namespace;
@@ -111,7 +112,7 @@ export class RegistrationController {
     for await (const page of client.list(CONTROLLER, PODS, namespace, { fields: `metadata.name=${replica.podName}` }))
       own ??= page[0];
     if (own === undefined) {
-      log.debug({ namespace, pod: replica.podName }, "has no pod here, so it labels none");
+      log.debug({ namespace, pod: replica.podName }, "found no pod of this process, so no replica is labelled");
       return DONE;
     }
     const name = own.metadata.labels?.[NAME];
@@ -140,7 +141,7 @@ export class RegistrationController {
 
   async #label(own: Replica): Promise<WorkResult> {
     const others = () => [...(this.#pods?.values() ?? [])].filter((each) => this.#isOther(each, own));
-    // The others first: the Service never leads to two.
+    // The other replicas first: the Service never selects two pods.
     await Promise.all(others().map((each) => this.#write(each, this.#wanted(each))));
     this.#isActive = true;
     await this.#write(own, { [ACTIVE]: "true", [VERSION]: labelOf(this.#services.replica.version) });
@@ -155,8 +156,8 @@ export class RegistrationController {
   }
 
   /**
-   * The Service selects by labels alone, and a user may make a pod with those of a replica. What keeps the label from being changed there
-   * keeps no replica from its labels.
+   * The Service selects by labels alone, and a user can create a pod with the labels of a replica. A failure to change such a pod
+   * does not keep the replicas from their labels.
    */
   async #silence(own: Replica): Promise<void> {
     const isStranger = (each: Replica) => each.labels[ACTIVE] === "true" && each.group !== own.group;
@@ -166,7 +167,7 @@ export class RegistrationController {
         const [{ log }, pod] = [this.#services, each.name];
         log.debug(
           { pod, error: describeError(error) },
-          "is no replica and keeps the label inlay-active; tried again later",
+          "a pod that is no replica has the label inlay-active, and it could not be changed; retrying",
         );
       });
     await Promise.all(strangers.map(silence));
@@ -176,7 +177,7 @@ export class RegistrationController {
     return { [ACTIVE]: "false", [VERSION]: this.#versions.get(uid) };
   }
 
-  /** One that does not answer keeps the version that it had. */
+  /** A replica that does not answer keeps the label of its last version. */
   async #learn({ uid, address }: Replica): Promise<void> {
     const version = address && (await this.#ask(address));
     const label = version && labelOf(version);

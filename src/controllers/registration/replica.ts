@@ -1,4 +1,4 @@
-/** What the leader knows of a replica of Inlay: its pod comes in, and the labels that differ from what they should be go out. Pure. */
+/** Reads from a pod what the leader needs to know of a replica, and computes which of its labels are wrong. Pure. */
 import type { KubeObject } from "../../apimachinery/objects.ts";
 
 export const ACTIVE = "inlay-active";
@@ -10,10 +10,10 @@ export interface Replica {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
-  /** The same for all pods of a Deployment, whichever of its ReplicaSets they are of. */
+  /** The same for all pods of a Deployment, whatever their ReplicaSet. */
   readonly group: string;
   readonly labels: Readonly<Labels>;
-  /** Where it says its version; undefined while it does not run, or without a port that is named `health`. */
+  /** Where to ask for its version; undefined while it does not run, or if no port has the name `health`. */
   readonly address: { host: string; port: number } | undefined;
 }
 
@@ -46,7 +46,10 @@ export function replicaOf(pod: KubeObject): Replica {
   };
 }
 
-/** A ReplicaSet has the name of its Deployment and the hash that its pods are labelled with. Any other pod is alone. */
+/**
+ * The name of a ReplicaSet is that of its Deployment and the hash in the labels of its pods. Every other pod is a group of its
+ * own.
+ */
 function groupOf({ metadata }: KubeObject): string {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
   const suffix = `-${metadata.labels?.[HASH]}`;
@@ -54,13 +57,13 @@ function groupOf({ metadata }: KubeObject): string {
   return isOfDeployment ? `Deployment ${owner.name?.slice(0, -suffix.length)}` : `Pod ${metadata.uid}`;
 }
 
-/** A version as the value of a label; undefined for what can't be one. */
+/** A version as the value of a label; undefined if it can't be one. */
 export function labelOf(version: string): string | undefined {
   const label = version.replaceAll("+", "-");
   return LABEL_VALUE.test(label) ? label : undefined;
 }
 
-/** The labels that the pod does not have; undefined where it has all. What is undefined stays as it is. */
+/** The labels that are missing or wrong; undefined if there are none. A label that is wanted as undefined is not changed. */
 export function missingLabels({ labels }: Replica, wanted: Labels): Record<string, string> | undefined {
   const missing = ([ACTIVE, VERSION] as const).flatMap((key) => {
     const value = wanted[key];

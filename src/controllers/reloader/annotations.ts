@@ -1,7 +1,6 @@
 /**
- * What a workload says to Reloader by annotations comes in; which Secrets, ConfigMaps and SecretProviderClasses it restarts for
- * goes out, as a rule for each of them, and what of the annotations says nothing. Pure. It reads them as Reloader does: those of the pod
- * template count for a kind of which the workload itself says nothing.
+ * Parses Reloader's annotations of a workload into one rule for each kind of source, and a list of mistakes. Pure. As in
+ * Reloader, the annotations of the pod template count for a kind for which the workload itself has none.
  */
 import type { ReloaderAnnotations, Texts } from "../../api/reloader.ts";
 import { RELOADER_KEYS, type ReloaderKeys, type ReloaderKind } from "../../api/reloader-rules.ts";
@@ -10,49 +9,49 @@ import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 
 type ReloaderSourceKind = "Secret" | "ConfigMap";
 export const SOURCE_KINDS = ["Secret", "ConfigMap"] as const satisfies readonly ReloaderSourceKind[];
-/** A class stands for the Secrets that it writes. */
+/** A SecretProviderClass represents the Secrets that it writes. */
 export type ChosenKind = ReloaderSourceKind | "SecretProviderClass";
 const CHOSEN_KINDS = [...SOURCE_KINDS, "SecretProviderClass"] as const satisfies readonly ChosenKind[];
 
-/** Of one kind. */
+/** The rule for one kind of source. */
 export interface Rule {
-  /** All that the pods refer to. */
+  /** Every source that the pods refer to. */
   auto: boolean;
-  /** Of what the pods refer to, that which is marked. */
+  /** Of the sources that the pods refer to, those with the match annotation. */
   search: boolean;
   /** Names and patterns, whether the pods refer to them or not. */
   listed: readonly string[];
-  /** What is left out whatever else is said. */
+  /** Names that are always excluded. */
   excluded: ReadonlySet<string>;
-  /** What says so says it of this kind alone. */
+  /** The annotations name this kind specifically. */
   isOwn: boolean;
-  /** Nothing restarts for this kind here, whatever leads to it. */
+  /** No workload here restarts for this kind. */
   isIgnored: boolean;
-  /** The key of the annotation that lists. */
+  /** The key of the annotation that lists names. */
   listedBy: string;
 }
 
 export interface ReloadRules {
   rules: Readonly<Record<ChosenKind, Rule>>;
-  /** How long it is at least between two restarts, as a binding has it. */
+  /** The minimum time between two restarts, in the syntax of a binding. */
   minInterval: string | undefined;
-  /** It restarts by a field of its own, without another template. */
+  /** It restarts by its own field spec.restartAt, without a change of its template. */
   restartAt: boolean;
-  /** What is wrong with the annotations, for people: each says what to do. */
+  /** Mistakes in the annotations, for users: each message says what to do. */
   mistakes: readonly string[];
 }
 
-/** What the configuration says of how annotations are read. */
+/** The part of the configuration that decides how annotations are read. */
 export interface AnnotationRules {
   keys: ReloaderKeys;
-  /** Who says nothing means `auto`. That a Job runs once more has to be said. */
+  /** A workload without annotations counts as `auto`, except a Job. */
   reloadAll: boolean;
   ignored: readonly ReloaderKind[];
 }
 
 export const STANDARD_RULES: AnnotationRules = { keys: RELOADER_KEYS, reloadAll: false, ignored: [] };
 
-/** The keys that are about one kind of sources. */
+/** The keys for one kind of source. */
 const keysOf = (keys: ReloaderKeys, kind: ChosenKind) =>
   ({
     Secret: { auto: keys.secretAuto, listed: keys.secretReload, excluded: keys.secretExclude },
@@ -64,15 +63,15 @@ const keysOf = (keys: ReloaderKeys, kind: ChosenKind) =>
     },
   })[kind];
 
-/** As Go reads a truth. */
+/** The texts that Go parses as booleans. */
 const TRUE = ["1", "t", "T", "TRUE", "true", "True"];
 const FALSE = ["0", "f", "F", "FALSE", "false", "False"];
 
-/** As bindings write it. */
+/** The syntax of durations in bindings. */
 const INTERVAL = /^([0-9]+(ms|s|m|h))+$/;
 const MAX_INTERVAL_LENGTH = 32;
 
-/** Undefined for a workload that restarts for nothing and says nothing wrong. */
+/** Undefined for a workload that restarts for nothing and has no mistakes. */
 export function choiceOf(
   { kind, namespace }: { kind: string; namespace: string },
   annotations: ReloaderAnnotations | undefined,
@@ -93,7 +92,7 @@ export function choiceOf(
   const minInterval = intervalOf(kind, own, keys.pausePeriod, mistakes);
   checkAll({ ...pods, ...own }, keys, mistakes);
   const isNothing = CHOSEN_KINDS.every((each) => isIdle(rules[each]));
-  // All others restart by their template alone.
+  // All other kinds restart by their template alone.
   const restartAt = kind === "Rollout" && own[keys.rolloutStrategy] === "restart";
   return isNothing && mistakes.length === 0
     ? undefined
@@ -126,16 +125,18 @@ function ruleOf(
 
 const isIdle = ({ auto, search, listed }: Rule) => !auto && !search && listed.length === 0;
 
-/** A namespace and a name, as Wave has it: `shop/login`. */
+/** A namespace and a name, as Wave writes them: `shop/login`. */
 const QUALIFIED = /^([-a-z0-9]+)\/([-a-z0-9.]+)$/;
 
-/** What is in the namespace of the workload may be listed with it. */
+/** An entry may name the workload's own namespace. */
 function listOf(text = "", key: string, namespace: string, mistakes: string[]): string[] {
   const entries = text.split(",").map((each) => each.trim());
   return entries.flatMap((entry) => {
     const [, place = namespace, name = entry] = QUALIFIED.exec(entry) ?? [];
     if (place === namespace) return name === "" ? [] : [name];
-    mistakes.push(`${key}: ${shown(entry)} is not in the namespace ${namespace}; name both in a SecretBinding`);
+    mistakes.push(
+      `${key}: ${shown(entry)} is not in the namespace ${namespace}; create a SecretBinding that names the source and the workload`,
+    );
     return [];
   });
 }
@@ -145,7 +146,7 @@ function intervalOf(kind: string, own: Texts, key: string, mistakes: string[]): 
   if (text === undefined) return undefined;
   if (kind !== "Deployment") {
     mistakes.push(
-      `${key} is for Deployments; take it out of this ${kind}, or name its Secrets in a SecretBinding with minInterval`,
+      `${key} is for Deployments; remove it from this ${kind}, or create a SecretBinding with minInterval for its Secrets`,
     );
     return undefined;
   }
@@ -159,18 +160,19 @@ function checkAll(texts: Texts, keys: ReloaderKeys, mistakes: string[]): void {
   const known = new Set(Object.values(keys));
   const booleans = [keys.auto, ...CHOSEN_KINDS.map((kind) => keysOf(keys, kind).auto)];
   for (const [key, text] of Object.entries(texts).sort()) {
-    if (!known.has(key)) mistakes.push(`${key} is not known; see compositions/reloader/README.md for those that are`);
-    // Only the very word is taken for a search.
+    if (!known.has(key))
+      mistakes.push(`${key} is not a known annotation; see compositions/reloader/README.md for the known ones`);
+    // For the search annotation, only these two words count.
     else if (key === keys.search ? !["true", "false"].includes(text) : booleans.includes(key) && !isTruth(text))
       mistakes.push(`${key}: ${shown(text)} is neither true nor false; write "true"`);
     else if (key === keys.rolloutStrategy && !["rollout", "restart"].includes(text))
-      mistakes.push(`${key}: ${shown(text)} is no strategy; write "rollout", or take it out`);
+      mistakes.push(`${key}: ${shown(text)} is not a strategy; write "rollout", or remove the annotation`);
   }
 }
 
 const isTruth = (text: string) => TRUE.includes(text) || FALSE.includes(text);
 
 const MAX_SHOWN_LENGTH = 80;
-/** What somebody wrote, for people. */
+/** A text from an annotation, quoted and shortened for a message. */
 export const shown = (text: string): string =>
   JSON.stringify(text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text);

@@ -1,4 +1,4 @@
-/** A workload and the sources that it restarts for come in; the bindings that do it go out, complete, as the API server keeps them. Pure. */
+/** Generates the bindings that restart a workload for its sources, exactly as the API server stores them. Pure. */
 import { createHash } from "node:crypto";
 import type { Source as BindingSource, SecretBinding } from "../../api/binding.ts";
 import {
@@ -16,20 +16,20 @@ import type { GeneratedBinding, Generator, Owner } from "../generated-bindings.t
 import type { ReloadRules } from "./annotations.ts";
 import type { ReloaderSource } from "./sources.ts";
 
-/** How it restarts. */
+/** How a workload restarts. */
 type Way = Pick<ReloadRules, "minInterval" | "restartAt"> &
   Pick<ReloaderRules, "reloadOnCreate" | "reloadOnDelete" | "runCronJobs">;
 
 /** A binding for a workload. */
 export interface ReloaderBinding extends GeneratedBinding {
-  /** A binding has restarted the workload; a Job was recreated. */
+  /** A binding has restarted the workload, or recreated the Job. */
   isStamped: boolean;
 }
 
-/** As many as the schema lets. */
+/** The maximum of the schema. */
 const MAX_SOURCES = 16;
 const MAX_PARTS = 64;
-/** Of the names of all of them. */
+/** The prefix of the names of all of them. */
 export const PREFIX = "reloader-";
 const MAX_NAME_LENGTH = 253;
 const MAX_SOURCE_NAME_LENGTH = 63;
@@ -38,7 +38,7 @@ const JOB = "Job";
 /** A Job may run long. */
 const TIMEOUTS: Readonly<Record<string, string>> = { [JOB]: "24h" };
 
-/** None for a workload without sources, one for up to sixteen of them. */
+/** No binding for a workload without sources, one for up to sixteen sources. */
 export function bindingsOf(
   owner: Owner & { namespace: string },
   sources: readonly ReloaderSource[],
@@ -52,7 +52,7 @@ export function bindingsOf(
   );
 }
 
-/** The metadata of a binding as it has to be, beside what others say there. */
+/** The wanted metadata of a binding, with what others have set there. */
 export function metadataOf({ owner }: ReloaderBinding, there: Partial<SecretBinding["metadata"]> = {}) {
   const labels = { ...there.labels, [GENERATED_FOR]: RELOADER };
   if (owner.kind === JOB) return { labels, annotations: { [GENERATED_FOR_UID]: owner.uid, ...there.annotations } };
@@ -62,8 +62,8 @@ export function metadataOf({ owner }: ReloaderBinding, there: Partial<SecretBind
 }
 
 /**
- * Whether a binding is as it has to be, or as the API server keeps it. What it wrote as another that it was is for that one to
- * give up.
+ * Whether a binding is as wanted, or as the API server stores it. A binding with recorded targets is not: the former spec has to
+ * release them.
  */
 export function isAsGenerated(
   { metadata, spec, status }: SecretBinding,
@@ -79,8 +79,8 @@ export function isAsGenerated(
 }
 
 /**
- * Whether the binding is not changed but replaced: what it wrote with another spec is released by that spec's account, and
- * another workload has a baseline of its own.
+ * Whether the binding is replaced instead of updated: the account of the former spec has to release what that spec wrote, and
+ * another workload needs its own baseline.
  */
 export const isReplaced = (binding: SecretBinding, made: ReloaderBinding): boolean =>
   (binding.status?.targets ?? []).length > 0 || isFormer(binding, made);
@@ -96,7 +96,7 @@ export function obsoleteOf(
   return there.filter((each) => claimsToBeGenerated(each) && !made.has(each.metadata.name) && !isUnseen(each));
 }
 
-/** Whether a binding was made for a workload that went, of which another one has the name now. */
+/** Whether a binding was generated for a former workload of the same name. */
 export function isFormer({ metadata }: SecretBinding, made: ReloaderBinding): boolean {
   const { ownerReferences = [], annotations = {} } = metadata;
   const { kind, name } = made.owner;
@@ -107,7 +107,10 @@ export function isFormer({ metadata }: SecretBinding, made: ReloaderBinding): bo
   return isMade && !isFor(metadata, made);
 }
 
-/** Whether a binding is for that very workload. For a recreated Job, whichever binding did it, it is the one of the former Job. */
+/**
+ * Whether a binding is for exactly this workload. A recreated Job keeps the binding of the former Job, whichever binding
+ * recreated it.
+ */
 function isFor({ annotations, ownerReferences }: SecretBinding["metadata"], { owner, isStamped }: ReloaderBinding) {
   if (owner.kind !== JOB) return ownerReferences?.some((each) => each.uid === owner.uid) === true;
   return annotations?.[GENERATED_FOR_UID] === owner.uid || isStamped;
@@ -140,14 +143,16 @@ function specOf(
   };
 }
 
-/** One that is not there keeps nothing back: it may be there some day, or again. */
+/** Every source is optional: a source that does not exist now may be created later, and must not hold the others back. */
 function sourceOf({ kind, name }: ReloaderSource): BindingSource {
   const called = { name: calledBy(kind.toLowerCase(), name), optional: true };
   if (kind === "SecretProviderClass") return { ...called, providerClass: { name } };
   return kind === "Secret" ? { ...called, secret: { name } } : { ...called, configMap: { name } };
 }
 
-/** A source's name has no dots and is short. No object's name has a capital, so none comes to the name of another. */
+/**
+ * The name of a source in a binding has no dots and is short. No object's name has a capital letter, so the names can't collide.
+ */
 function calledBy(prefix: string, name: string): string {
   const plain = `${prefix}-${name}`;
   if (!plain.includes(".") && plain.length <= MAX_SOURCE_NAME_LENGTH) return plain;
@@ -155,7 +160,7 @@ function calledBy(prefix: string, name: string): string {
   return `${plain.replaceAll(".", "-").slice(0, MAX_SOURCE_NAME_LENGTH - end.length)}${end}`;
 }
 
-/** Neither a number nor `long` is a kind, so no two workloads come to one name. */
+/** Neither a number nor `long` is a kind, so the names of two workloads can't collide. */
 function nameOf({ kind, name }: Owner, place: number): string {
   const number = place === 0 ? "" : `${place + 1}-`;
   const plain = `${PREFIX}${number}${kind.toLowerCase()}-${name}`;
@@ -164,8 +169,8 @@ function nameOf({ kind, name }: Owner, place: number): string {
 }
 
 /**
- * Sources shared out among bindings by their names alone: a source that comes or goes moves no other one, whose baseline
- * would begin anew, but where there have to be twice as many. Somebody could find names that all come to one.
+ * Distributes sources over bindings by a hash of their names: a new or removed source moves no other source, whose baseline would
+ * begin again. Only a doubling of the number of bindings moves sources. The last resort is for names chosen to collide.
  */
 function shared(sources: readonly ReloaderSource[]): ReloaderSource[][] {
   for (let count = 1; count <= MAX_PARTS; count *= 2) {
@@ -180,21 +185,22 @@ function shared(sources: readonly ReloaderSource[]): ReloaderSource[][] {
 const placeOf = ({ kind, name }: ReloaderSource) => Number.parseInt(hashOf(`${kind}/${name}`).slice(0, 8), 16);
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
 
-/** Whether it is someone else's, although it has a name that a binding of ours would have. */
+/** Whether another user created the binding, although it has the name of a generated one. */
 export const isOthers = ({ metadata, spec }: SecretBinding): boolean =>
   !isLabelled(metadata.labels) && spec.serviceAccountName !== RELOADER_ACCOUNT;
 
-/** Why nothing is done for one that was made before annotations were switched off. */
+/** Why Inlay does not process a binding that was generated before annotations were switched off. */
 export function leftOver({ metadata: { namespace = "", name } }: SecretBinding): Problem {
-  const what = "it was made of Reloader's annotations, which nothing is done for here any more";
+  const what =
+    "it was generated from Reloader's annotations, which this installation no longer follows in this namespace";
   return new Problem("OutOfScope", `${what}; delete it with: kubectl delete secretbinding ${name} -n ${namespace}`);
 }
 
-/** How to recognize bindings of Reloader's annotations, and how to write them. */
+/** How to recognize and write the bindings for Reloader's annotations. */
 export const RELOADER_BINDINGS: Omit<Generator<ReloaderBinding>, "identity"> = {
   fieldManager: RELOADER_ACCOUNT,
   origin: "Reloader's annotations",
-  consequence: "so that nothing restarts by it",
+  consequence: "so the workload does not restart by it",
   isOthers,
   matches: isAsGenerated,
   isReplaced,

@@ -1,7 +1,7 @@
 /**
- * Where the installation says so, what workloads say to Reloader comes in by streams, and real bindings that restart them go
- * out. Who acts for such a binding is decided here and nowhere else: an account of its own, if the binding is what the
- * annotations of its workload come to at this moment, whoever wrote it.
+ * The controller of Reloader's annotations: it watches workloads and generates real bindings that restart them. It alone decides
+ * the account of such a binding: the account for generated bindings, if the binding is exactly what the annotations ask for now,
+ * whichever user created it.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { bindingKey, namespaceIn, type SecretBinding } from "../../api/binding.ts";
@@ -34,17 +34,17 @@ import { ALL, Inventory, type InventoryResult } from "./inventory.ts";
 import { type Pausable, Pauses } from "./pauses.ts";
 import { concernsClasses, There } from "./sources.ts";
 
-/** A kind may be served from now on. */
+/** A kind may be served later. */
 const LOOK_AGAIN_MS = 20_000;
-/** A namespace that took long lets all others go first for so many times as long. */
+/** A namespace that took long rests for this many times as long, so that others are reconciled first. */
 const REST = 10;
 const MAX_REST_MS = 5_000;
 const SHORT_MS = 20;
 const DONE: WorkResult = { retry: "never" };
 const BLIND =
-  "SecretProviderClasses can't be listed here; whoever installed Inlay has to apply optional/reloader.yaml as it is now";
+  "Inlay is not allowed to list SecretProviderClasses here; ask an admin to apply optional/reloader.yaml of this release";
 
-/** A workload, and what its annotations come to. */
+/** A workload, and the rules of its annotations. */
 type Chooser = InventoryResult["workloads"][number] & { choice: ReloadRules };
 
 interface Services extends GeneratedBindingServices {
@@ -56,27 +56,27 @@ interface Services extends GeneratedBindingServices {
   log: Log;
 }
 
-/** Namespaces that are synced at once. */
+/** How many namespaces are synced at once. */
 const CONCURRENCY = 4;
 const BACKOFF_MS = { first: 500, most: 30_000 };
 
 export class ReloaderController {
   readonly name = "reloader";
-  /** Of namespaces, and of ALL. */
+  /** Contains namespaces, and ALL. */
   readonly queue = new WorkQueue({ concurrency: CONCURRENCY, backoffMs: BACKOFF_MS });
   readonly #services: Services;
   readonly #actor: Actor;
   readonly #generated: GeneratedBindings<ReloaderBinding>;
   readonly #inventory: Inventory;
   readonly #view: ReloaderView;
-  /** Where workloads carry what Reloader writes on them. */
+  /** Set if Inlay writes Reloader's annotation of pauses to workloads. */
   readonly #pauses: Pauses | undefined;
   #actorChanged: (key: string) => void = () => {};
-  /** By namespace, and there by the name of the binding: what there has to be. Of the others it is not known yet. */
+  /** By namespace and name of the binding: the wanted bindings. A namespace without an entry is not known yet. */
   readonly #desired = new Map<string, ReadonlyMap<string, ReloaderBinding>>();
-  /** Bindings that wait to be known, or to be corrected. */
+  /** Bindings whose actor is not known, or that must be corrected. */
   readonly #waiting = new Set<string>();
-  /** By namespace, what is wrong with the annotations of each workload. */
+  /** By namespace and uid of the workload, the mistakes in its annotations. */
   readonly #mistakes = new Map<string, ReadonlyMap<string, string>>();
   readonly #rests = new Map<string, number>();
 
@@ -117,14 +117,14 @@ export class ReloaderController {
     this.#actorChanged = changed;
   }
 
-  /** A binding is new, changed or gone. */
+  /** A binding was created, changed or deleted. */
   #bindingChanged(binding: SecretBinding, isGone = false): void {
     const { namespace = "", name } = binding.metadata;
     if (!this.#inventory.has(namespace) || (!name.startsWith(PREFIX) && !claimsToBeGenerated(binding))) return;
     const desired = this.#desired.get(namespace)?.get(name);
-    // Its Deployment says since when it is held back.
+    // The annotation of its Deployment depends on when the rollout began.
     const hasBegun = this.#pauses?.hasBegun(binding) === true;
-    // Someone else's binding matters only when it comes or goes.
+    // Another user's binding matters only when it is created or deleted.
     const isSettled = desired === undefined ? isOthers(binding) : this.#generated.isAsGenerated(binding, desired);
     if (isGone) for (const each of [this.#generated, this.#pauses]) each?.gone(binding);
     else if (isSettled && !hasBegun) return;
@@ -132,8 +132,8 @@ export class ReloaderController {
   }
 
   /**
-   * As whom a binding is acted for, or why it is not. Undefined: it says that it was made of annotations, and is not what they
-   * come to, or that is not known yet; `onActorChanged` reports when it is.
+   * The account that Inlay impersonates for a binding, or why there is none. Undefined if the binding is labelled as generated
+   * and differs from what the annotations ask for, or if that is not known yet; `onActorChanged` calls back when it is.
    */
   actorOf(binding: SecretBinding): Actor | Problem | undefined {
     const { namespace = "", name } = binding.metadata;
@@ -142,7 +142,7 @@ export class ReloaderController {
     if (!installation.isReloading(namespace)) return leftOver(binding);
     const desired = this.#desired.get(namespace)?.get(name);
     if (desired !== undefined && this.#generated.isAsGenerated(binding, desired)) return this.#actor;
-    // Its namespace may be given the labels, or be new.
+    // The namespace may be new, or may get the labels later.
     this.#waiting.add(bindingKey(binding));
     return this.#inventory.isUnselected(namespace) ? leftOver(binding) : undefined;
   }
@@ -157,7 +157,7 @@ export class ReloaderController {
     const choosers = found && (await this.#choosersOf(namespace, found));
     const classes = choosers && (await this.#classesFor(namespace, choosers));
     if (found === undefined || choosers === undefined || classes === undefined) return DONE;
-    // Nothing is made that is there already.
+    // Nothing is created twice: all existing bindings must be known.
     if (bindings.state.phase !== "synced") return { retry: "backoff" };
     const there = bindings.in(namespace);
     const all = new There([...found.present, ...classes.present]);
@@ -195,7 +195,7 @@ export class ReloaderController {
     }
   }
 
-  /** It has gone, or has lost the labels by which annotations count there. */
+  /** The namespace is deleted, or lost the labels that select it. */
   #forget(namespace: string): WorkResult {
     for (const map of [this.#desired, this.#mistakes, this.#rests]) map.delete(namespace);
     this.#inventory.forget(namespace);
@@ -206,7 +206,7 @@ export class ReloaderController {
     return DONE;
   }
 
-  /** Those that say anything. */
+  /** The workloads whose annotations ask for something. */
   async #choosersOf(namespace: string, { workloads }: InventoryResult): Promise<Chooser[]> {
     const { autoReloadAll = false, ignoreKinds = [] } = this.#services.installation.reloader ?? {};
     const rules = { keys: this.#view.keys, reloadAll: autoReloadAll, ignored: ignoreKinds };
@@ -222,7 +222,7 @@ export class ReloaderController {
     return choosers;
   }
 
-  /** Where no workload has to do with any, nothing is asked for. */
+  /** If no workload needs SecretProviderClasses, none are listed. */
   #classesFor(namespace: string, choosers: readonly Chooser[]): ReturnType<Inventory["classesIn"]> {
     if (choosers.some(({ choice, version }) => concernsClasses(choice, version.workload?.references ?? [])))
       return this.#inventory.classesIn(namespace);
@@ -230,7 +230,7 @@ export class ReloaderController {
     return Promise.resolve({ present: [], isRefused: false });
   }
 
-  /** The bindings that there have to be, by their names. An event on a workload says what is wrong with its annotations. */
+  /** The wanted bindings by their names. Mistakes in annotations are recorded as events on the workload. */
   async #choose(
     namespace: string,
     choosers: readonly Chooser[],
@@ -257,7 +257,9 @@ export class ReloaderController {
         const other = there.get(each.name);
         if (other === undefined || !isOthers(other)) made.set(each.name, each);
         else
-          mistakes.push(`restarts for nothing, as ${each.name} is a binding of somebody's own; give that another name`);
+          mistakes.push(
+            `does not restart for its sources, because another user created a SecretBinding with the name ${each.name}; rename that one`,
+          );
       }
       if (mistakes.length > 0) {
         current.set(uid, mistakes.join("\n"));

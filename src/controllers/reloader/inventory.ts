@@ -1,6 +1,6 @@
 /**
- * What streams show to the account for Reloader's annotations comes in; which namespaces there are goes out, and all that there is
- * in one to go by, once that is known.
+ * Watches, as the account for Reloader's annotations, which namespaces there are and which workloads and sources each contains.
+ * Reports a namespace only when all of it is known.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Installation } from "../../api/installation.ts";
@@ -21,14 +21,14 @@ import { WORKLOAD_KINDS } from "../../workloads/workload.ts";
 import { SOURCE_KINDS } from "./annotations.ts";
 import type { Present } from "./sources.ts";
 
-/** Those that the account may restart, as far as they are served; and if the installation says so, Jobs. */
+/** The kinds that the account may restart, if they are served; Jobs only if the configuration says so. */
 const KINDS = ["Deployment", "StatefulSet", "DaemonSet", "CronJob", "Rollout"] as const;
 const WITH_JOBS = [...KINDS, "Job"] as const;
-/** The key under which it is found out which namespaces and kinds there are. No namespace is called so. */
+/** The key for the list of namespaces and kinds. No namespace has this name. */
 export const ALL = "*";
 const SOURCES = { Secret: SECRETS, ConfigMap: CONFIG_MAPS };
 const EVERYTHING = { labels: "", names: undefined };
-/** With a namespace behind it, the key of its classes. */
+/** Followed by a namespace, the key of its SecretProviderClasses. */
 const CLASSES = "+";
 
 interface Kind {
@@ -36,9 +36,9 @@ interface Kind {
   template: string;
 }
 
-/** What there is in a namespace. */
+/** The workloads and sources of a namespace. */
 export interface InventoryResult {
-  /** Of these kinds it is not known which there are. */
+  /** Kinds whose objects can't be known. */
   unseen: string[];
   workloads: (ListedObject & Kind)[];
   present: Present[];
@@ -54,15 +54,15 @@ interface InventoryServices {
 export class Inventory {
   readonly #services: InventoryServices;
   readonly #as: WatchIdentity;
-  /** Has a namespace, or ALL, looked at again. */
+  /** Requeues a namespace, or ALL. */
   readonly #requeue: (key: string) => void;
   readonly #classes: OptionalKind;
-  /** Whether annotations are about a kind here. */
+  /** Whether annotations apply to a kind here. */
   readonly #isMeant: (kind: ReloaderKind) => boolean;
   #kinds: Kind[] = [];
-  /** Undefined until that is known. */
+  /** Undefined until known. */
   #namespaces: ReadonlySet<string> | undefined;
-  /** The namespaces that have to do with classes, and the kind as it was served then. */
+  /** The namespaces that need SecretProviderClasses, with the kind as it was served then. */
   readonly #mounting = new Map<string, Resource | undefined>();
   readonly #refused = new Map<string, string>();
 
@@ -78,13 +78,13 @@ export class Inventory {
     return this.#namespaces?.has(namespace) === true;
   }
 
-  /** It is known that a namespace has not the labels that it takes. */
+  /** Whether a namespace is known not to have the selected labels. */
   isUnselected(namespace: string): boolean {
     const { reloader } = this.#services.installation;
     return reloader?.namespaceSelector !== undefined && this.#namespaces?.has(namespace) === false;
   }
 
-  /** What is to be looked at when streams tell of that key: a namespace, or ALL. */
+  /** The key to requeue when a watch with that key reports a change: a namespace, or ALL. */
   static subjectOf(key: string): string {
     return key.startsWith(CLASSES) ? key.slice(CLASSES.length) : key;
   }
@@ -117,7 +117,10 @@ export class Inventory {
     return found.flat();
   }
 
-  /** Those that the installation names, if it has neither globs nor a selector: the account needs no right to list namespaces. */
+  /**
+   * The namespaces in the configuration, if it has neither globs nor a selector: the account then needs no permission to list
+   * namespaces.
+   */
   #named(): Set<string> | undefined {
     const { installation } = this.#services;
     if (installation.reloader?.namespaceSelector !== undefined) return undefined;
@@ -125,7 +128,7 @@ export class Inventory {
     return names.some(isGlob) ? undefined : new Set(names.filter((each) => installation.isReloading(each)));
   }
 
-  /** Undefined while that is not known. */
+  /** Undefined while not known. */
   #matched(): Set<string> | undefined {
     const { installation } = this.#services;
     const { namespaces: names, exceptNamespaces: exceptNames, namespaceSelector = {} } = installation.reloader ?? {};
@@ -135,7 +138,7 @@ export class Inventory {
     return seen && new Set(seen.map(({ name }) => name).filter((name) => installation.isReloading(name)));
   }
 
-  /** What there is in a namespace; undefined as long as that is not all. */
+  /** The workloads and sources of a namespace; undefined until all of them are known. */
   in(namespace: string): InventoryResult | undefined {
     const of = { ...EVERYTHING, ...this.#as, namespace, choice: true as const };
     const kinds = SOURCE_KINDS.filter(this.#isMeant);
@@ -148,7 +151,9 @@ export class Inventory {
     const served = this.#kinds.map(({ resource }) => resource.kind);
     return {
       unseen: KINDS.filter((kind) => this.#isMeant(kind) && !served.includes(kind)),
-      workloads: this.#kinds.flatMap((kind, at) => standing(listed[at] ?? []).map((each) => ({ ...each, ...kind }))),
+      workloads: this.#kinds.flatMap((kind, at) =>
+        currentWorkloads(listed[at] ?? []).map((each) => ({ ...each, ...kind })),
+      ),
       present: kinds.flatMap((kind, at) =>
         (listed[this.#kinds.length + at] ?? []).map(({ name, version: { mark } }): Present => ({ kind, name, mark })),
       ),
@@ -156,8 +161,8 @@ export class Inventory {
   }
 
   /**
-   * The SecretProviderClasses of a namespace; undefined as long as they are not known. Where the account may not list them there
-   * are those that it saw before.
+   * The SecretProviderClasses of a namespace; undefined until known. If the account may not list them, the ones that it saw
+   * before.
    */
   async classesIn(namespace: string): Promise<{ present: Present[]; isRefused: boolean } | undefined> {
     const { watcher } = this.#services;
@@ -181,7 +186,10 @@ export class Inventory {
     return { present, isRefused };
   }
 
-  /** What streams show of each of these; undefined as long as that is not all: nothing is taken to be absent since it can't be seen. */
+  /**
+   * The members of each subscription; undefined until all are known, so that an object that can't be seen does not count as
+   * absent.
+   */
   #listed(key: string, subscriptions: readonly CollectionSubscription[]): ListedObject[][] | undefined {
     const { watcher } = this.#services;
     watcher.subscribe(key, subscriptions);
@@ -192,7 +200,7 @@ export class Inventory {
     return states.map(({ members }) => members);
   }
 
-  /** Nothing in a namespace has to do with classes any more. */
+  /** No workload of the namespace needs SecretProviderClasses any more. */
   forgetClasses(namespace: string): void {
     if (!this.#mounting.delete(namespace)) return;
     this.#services.watcher.subscribe(`${CLASSES}${namespace}`, []);
@@ -208,21 +216,24 @@ export class Inventory {
   #complain(key: string, watched: CollectionSubscription, error: Parameters<typeof streamRefusal>[0]): undefined {
     const { identity, resource, namespace } = watched;
     const { message } = streamRefusal(error, { identity, ref: { resource, namespace }, verbs: READ_VERBS }, "list");
-    // It was served a moment ago.
+    // The kind was served a moment ago.
     if (error.status === 404) this.#services.discovery.forget(apiVersionOf(resource));
     if (error.status === 404 && key !== ALL) this.#requeue(ALL);
     if (this.#refused.get(key) === message) return;
     this.#refused.set(key, message);
     const file = `deploy/${this.#services.installation.scope ? "namespaced" : "manifests"}/optional/reloader.yaml`;
-    this.#services.log.error({ namespace, error: message }, `Reloader's annotations can't be read; apply ${file}`);
+    this.#services.log.error(
+      { namespace, error: message },
+      `the workloads and sources for Reloader's annotations can't be read; apply ${file}`,
+    );
   }
 }
 
 /**
- * The workloads that annotations are about. While a Job is recreated its copy represents it: a stream shows the copy before
- * the Job goes, and the new one before the copy does.
+ * The workloads that annotations apply to. While a Job is recreated, its copy represents it: a watch shows the copy before the
+ * Job is deleted, and the new Job before the copy is deleted.
  */
-export function standing<T extends Pick<ListedObject, "name" | "version">>(workloads: readonly T[]): T[] {
+export function currentWorkloads<T extends Pick<ListedObject, "name" | "version">>(workloads: readonly T[]): T[] {
   const names = new Set(workloads.map(({ name }) => name));
   return workloads.flatMap((each) => {
     const { isPassing, copied } = each.version.workload ?? {};

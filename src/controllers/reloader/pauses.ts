@@ -1,6 +1,6 @@
 /**
- * Keeps the annotation on Deployments by which Reloader says since when a pause-period holds further restarts back. Nothing is paused
- * for that: the pods of the last restart begin at once.
+ * Maintains the annotation on Deployments that shows since when a pause-period holds further restarts back. Inlay does not pause
+ * the Deployment: the pods of the last restart start at once.
  */
 import type { SecretBinding } from "../../api/binding.ts";
 import { RELOADER_ACCOUNT } from "../../api/reloader.ts";
@@ -17,31 +17,31 @@ import type { WorkResult } from "../../workqueue/work-queue.ts";
 export interface Pausable {
   ref: ObjectRef;
   version: Pick<Version, "uid">;
-  /** What the annotation says. */
+  /** The present value of the annotation. */
   noted: string | undefined;
-  /** The bindings that restart it. */
+  /** The bindings that restart the Deployment. */
   bindings: readonly SecretBinding[];
 }
 
-/** Timers of Node are off by a millisecond or so. */
+/** Timers of Node may fire a millisecond early. */
 const SLACK_MS = 5;
 
 export class Pauses {
   readonly #client: Pick<Client, "apply">;
   readonly #identity: Identity;
   readonly #key: string;
-  /** By the uid of a Deployment, what its annotation said when it was last written, or released. */
+  /** By the uid of a Deployment, the value of its annotation before the last write or release. */
   readonly #written = new Map<string, string | undefined>();
 
   /** By the uid of a binding, when its last rollout began. */
   readonly #began = new Map<string, string>();
 
-  /** `key` is that of the annotation. */
+  /** `key` is the key of the annotation. */
   constructor(client: Pick<Client, "apply">, identity: Identity, key: string) {
     [this.#client, this.#identity, this.#key] = [client, identity, key];
   }
 
-  /** Whether a binding with a pause-period has begun another rollout since that was asked. */
+  /** Whether a binding with a pause-period has begun another rollout since the last call. */
   hasBegun({ metadata: { uid }, spec, status }: SecretBinding): boolean {
     const began = status?.rollout?.lastStartTime;
     if (spec.rollout?.minInterval === undefined || began === undefined || this.#began.get(uid) === began) return false;
@@ -53,12 +53,12 @@ export class Pauses {
     this.#began.delete(metadata.uid);
   }
 
-  /** Writes what has changed. Throws Problem. */
+  /** Writes the annotations that have changed. Throws Problem. */
   async sync(pausables: readonly Pausable[], now = Date.now()): Promise<WorkResult> {
     const pauses = pausables.map((each) => ({ ...each, pause: pauseOf(each.bindings, now) }));
     await mapConcurrent(pauses, async ({ ref, version, noted, pause }) => {
       if (noted === pause?.since) return void this.#written.delete(version.uid);
-      // Another client keeps it there, such as a Reloader that still runs.
+      // Another client keeps the annotation there, such as a Reloader that still runs.
       if (pause === undefined && this.#written.has(version.uid) && this.#written.get(version.uid) === noted) return;
       await this.#write(ref, version.uid, pause?.since);
       this.#written.set(version.uid, noted);
@@ -68,20 +68,20 @@ export class Pauses {
     return { retry: "after", ms: Math.min(...ends) - now + SLACK_MS };
   }
 
-  /** Undefined: what was written before is taken back, and what others wrote stays. */
+  /** Without `since`, Inlay's value is removed and the value of another field manager stays. */
   async #write(ref: ObjectRef, uid: string, since: string | undefined): Promise<void> {
     const leaves = since === undefined ? {} : { metadata: { annotations: { [this.#key]: since } } };
     try {
       await this.#client.apply(this.#identity, ref, uid, leaves, { fieldManager: RELOADER_ACCOUNT, force: true });
     } catch (error) {
-      // It has gone, or another one has its name.
+      // The Deployment is deleted, or another one has its name.
       if ([404, 409, 422].some((status) => isStatus(error, status))) return;
       throw refusal(error, { identity: this.#identity, ref, verbs: WRITE_VERBS }, "patch");
     }
   }
 }
 
-/** The pause that ends last, of those that have not ended. `since` is to the second, as Reloader writes it. */
+/** Of the pauses that have not ended, the one that ends last. `since` is cut to seconds, as Reloader writes it. */
 export function pauseOf(
   bindings: readonly SecretBinding[],
   now: number,

@@ -1,21 +1,18 @@
-/**
- * What there is in a namespace comes in, and then workload by workload its rules and what its pods refer to; the sources that
- * it restarts for go out. No I/O.
- */
+/** Chooses the sources that each workload of a namespace restarts for, from its rules and the references of its pods. No I/O. */
 import type { ReloaderMark } from "../../api/reloader.ts";
 import type { Effort } from "../../apimachinery/glob.ts";
 import { compilePattern, type Pattern } from "../../apimachinery/pattern.ts";
 import type { PodPlace, PodReference } from "../../workloads/pod-references.ts";
 import { type ChosenKind, type ReloadRules, type Rule, SOURCE_KINDS, shown } from "./annotations.ts";
 
-/** What there is to choose from. */
+/** A source that exists. */
 export interface Present {
   kind: ChosenKind;
   name: string;
   mark?: ReloaderMark | undefined;
-  /** Of a class, the Secrets that its driver writes. */
+  /** For a SecretProviderClass, the Secrets that its driver writes. */
   writes?: readonly string[];
-  /** It writes none, and workloads restart by the versions that its driver reports. */
+  /** It writes no Secret, and workloads restart by the versions that its driver reports. */
   hasVersions?: boolean;
 }
 
@@ -24,39 +21,42 @@ export interface ReloaderSource {
   name: string;
 }
 
-/** Where Reloader looks too. The login to a registry or a volume is nobody's configuration, and may be another every few hours. */
+/**
+ * The references that Reloader follows too. Logins to registries or volumes are no configuration of the workload, and may change
+ * often.
+ */
 const PLACES: readonly PodPlace[] = ["env", "envFrom", "volume", "projected"];
 const isRead = ({ kind, by }: PodReference) => kind === "SecretProviderClass" || PLACES.includes(by);
 
-/** More are no choice: it would be all that there is, whatever comes. */
+/** A list with more sources is no selection: it would match whatever is created. */
 const MAX_SOURCES = 256;
 const MAX_PATTERNS = 64;
-/** Of patterns times names, in instructions times characters, for one workload: some 50 ms, and 0.2 s at worst. */
+/** The effort of matching patterns with names for one workload, in instructions times characters: about 50 ms, at most 0.2 s. */
 const MAX_EFFORT = 5_000_000;
-/** For all of a namespace, each time that it is looked at. */
+/** The effort for all workloads of a namespace, at each reconcile. */
 const MAX_IN_ALL = 10 * MAX_EFFORT;
 
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
-/** One of these is itself and nothing else. */
+/** An entry of this form is a name and not a pattern. */
 const PLAIN = /^[-a-z0-9]*$/;
 const MAX_NAME_LENGTH = 253;
 
-/** Whether it has to be known which SecretProviderClasses there are. Few workloads have to do with one. */
+/** Whether the SecretProviderClasses must be known. Few workloads use one. */
 export function concernsClasses({ rules }: Pick<ReloadRules, "rules">, references: readonly PodReference[]): boolean {
   const { auto, search, listed } = rules.SecretProviderClass;
   return listed.length > 0 || ((auto || search) && namesIn(references, "SecretProviderClass").length > 0);
 }
 
-/** Of one kind. */
+/** The names of one kind. */
 interface Names {
   readonly all: string[];
   readonly matched: Set<string>;
   readonly ignored: Set<string>;
-  /** By pattern, those that it finds. */
+  /** The names that a pattern matches, by pattern. */
   readonly found: Map<string, readonly string[]>;
 }
 
-/** What there is in a namespace. What one workload has had looked up is there for the next. */
+/** The sources of a namespace. Workloads share the results of patterns. */
 export class There {
   readonly #names: Readonly<Record<ChosenKind, Names>>;
   readonly #writes = new Map<string, readonly string[]>();
@@ -79,7 +79,7 @@ export class There {
     }
   }
 
-  /** Sources in the order of kinds and names; none if that can't be told, which is said then. */
+  /** Sources in the order of kinds and names. If they can't be determined, none, and a mistake that says why. */
   chosen(
     { rules }: Pick<ReloadRules, "rules">,
     references: readonly PodReference[],
@@ -103,28 +103,28 @@ export class There {
     this.#left = Math.max(0, this.#left - (most - effort.left));
     if (effort.left < 0)
       mistakes.push(
-        "restarts for nothing, as patterns take too long on so many names here; list fewer, or plain names",
+        "does not restart for its sources: matching the patterns takes too long with this many names; list fewer patterns, or plain names",
       );
     else if (sources.length > MAX_SOURCES)
-      mistakes.push(`restarts for nothing, as it would for ${sources.length} sources; list ${MAX_SOURCES} at most`);
+      mistakes.push(`does not restart for its sources: ${sources.length} sources match; list at most ${MAX_SOURCES}`);
     else return { sources, mistakes };
     return { sources: [], mistakes };
   }
 
-  /** None of one that is not there: it may be some day. */
+  /** Empty for a class that does not exist: it may be created later. */
   #writtenBy(name: string, rules: ReloadRules["rules"], mistakes: string[]): readonly string[] {
     const writes = this.#writes.get(name);
-    // Who means all that his pods refer to need not mean this one.
+    // A user who chooses all references of the pods need not mean this class.
     if (writes?.length === 0 && rules.SecretProviderClass.isOwn && !this.#versioned.has(name))
       mistakes.push(
-        `the SecretProviderClass ${name} writes no Secret, by which alone a change of its values is seen here; give it spec.secretObjects, or set reloader.providerClasses in the configuration of Inlay`,
+        `the SecretProviderClass ${name} writes no Secret, so Inlay can't see its values change; add spec.secretObjects to it, or set reloader.providerClasses in the configuration of Inlay`,
       );
     return writes ?? [];
   }
 }
 
 const WRONG = {
-  Invalid: "is no regular expression; mend it",
+  Invalid: "is not a regular expression; correct it",
   TooLarge: "is too large a regular expression; write a shorter one, or list plain names",
 };
 
@@ -140,12 +140,12 @@ function chosenOf(
   const chosen = new Set(auto ? [...written, ...referred] : written);
   if (search) for (const name of referred) if (there.matched.has(name)) chosen.add(name);
   if (listed.length > MAX_PATTERNS)
-    mistakes.push(`${listedBy} has ${listed.length} entries, of which the first ${MAX_PATTERNS} count; list fewer`);
+    mistakes.push(`${listedBy} has ${listed.length} entries, and only the first ${MAX_PATTERNS} count; list fewer`);
   for (const entry of listed.slice(0, MAX_PATTERNS)) {
-    // Whether it is there or not: what is named is waited for, and when it is back it is compared with what it was.
+    // A name counts whether the source exists or not: Inlay waits for it, and compares its values when it exists again.
     if (NAME.test(entry) && entry.length <= MAX_NAME_LENGTH) chosen.add(entry);
     if (PLAIN.test(entry)) continue;
-    // Anchored as Reloader does it.
+    // Reloader anchors patterns in the same way.
     const pattern = compilePattern(`^${entry}$`, effort);
     if (pattern === undefined) break;
     if (typeof pattern === "string") mistakes.push(`${listedBy}: ${shown(entry)} ${WRONG[pattern]}`);

@@ -1,6 +1,6 @@
 /**
- * The controller of published schemas: it looks every ten seconds whether the API server publishes another schema of a kind that
- * bindings write. No watch tells of that: a field that a CRD drops is missing in the next read, in the same version of the object.
+ * Checks every ten seconds whether the API server publishes other schemas of the kinds that bindings write. No watch shows that:
+ * a field that a CRD drops is missing at the next read, in the same version of the object.
  */
 import type { Schemas } from "../../kube/schemas.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
@@ -20,7 +20,7 @@ export class SchemaController {
     this.queue.add("published");
   }
 
-  /** There is one key: all schemas. What depends on one listens to `Schemas.onChange`. */
+  /** The queue has one key: all schemas. Users of a schema listen to `Schemas.onChange`. */
   async reconcile(): Promise<WorkResult> {
     await this.#schemas.refresh();
     return { retry: "after", ms: EVERY_MS };

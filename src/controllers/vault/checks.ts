@@ -1,6 +1,6 @@
 /**
- * Checks in the background whether the server of each VaultConnection is ready: no reconcile waits for Vault, and a server that is
- * silent delays the check of its own connection alone.
+ * Checks in the background whether the server of each VaultConnection is ready. No reconcile waits for Vault, and a server that
+ * does not answer delays only the checks of its own connection.
  */
 
 import { Problem } from "../../apimachinery/problem.ts";
@@ -10,14 +10,14 @@ import type { Connection, ConnectionCheck } from "../../vault/connection.ts";
 export type Checked = Pick<Connection, "check">;
 
 const EVERY_MS = 60_000;
-/** How often reads that fail may lead to a check that finds nothing wrong. */
+/** The minimum time between two checks that failed reads cause while the server is ready. */
 const DOUBTED_EVERY_MS = 5_000;
-/** Each check that finds the server not ready doubles the pause before the next one. */
+/** The backoff of checks while the server is not ready. */
 const BACKOFF_MS = { first: 1_000, most: 30_000 };
 
 /** Called with the key of a connection. */
 export interface CheckHooks {
-  /** A check has another result than the one before. */
+  /** The result of a check differs from the one before. */
   changed(key: string): void;
   /** The server is ready again. */
   recovered(key: string): void;
@@ -29,11 +29,11 @@ interface Check {
   readonly connection: Checked;
   result: ConnectionCheck | undefined;
   failures: number;
-  /** When the last check began, by a clock that never goes back. */
+  /** When the last check began, in ms of a monotonic clock. */
   beganAt: number;
   timer: NodeJS.Timeout | undefined;
   isRunning: boolean;
-  /** A check was asked for while one ran. */
+  /** A check was requested while one ran. */
   isDue: boolean;
 }
 
@@ -42,13 +42,13 @@ export class Checks {
   readonly #hooks: CheckHooks;
   readonly #now: () => number;
 
-  /** `now` is a clock in ms that never goes back. */
+  /** `now` is a monotonic clock in ms. */
   constructor(hooks: CheckHooks, now = () => performance.now()) {
     this.#hooks = hooks;
     this.#now = now;
   }
 
-  /** Checks a connection at once and from time to time, in place of the one that the key had before. */
+  /** Checks a connection at once and then at intervals. Replaces the connection that the key had before. */
   start(key: string, connection: Checked): void {
     this.stop(key);
     const state = { result: undefined, failures: 0, beganAt: 0, timer: undefined, isRunning: false, isDue: false };
@@ -74,7 +74,7 @@ export class Checks {
     else void this.#run(key, check);
   }
 
-  /** Checks a connection soon if it is taken to be ready: a read failed. One that is not is checked anyway. */
+  /** Checks a connection soon after a failed read, if it counts as ready. One that is not ready is checked anyway. */
   doubt(key: string): void {
     const check = this.#checks.get(key);
     if (check === undefined || check.isRunning || check.result?.problem !== undefined) return;
@@ -110,7 +110,7 @@ export class Checks {
       return result instanceof Problem ? { problem: result } : result;
     } catch (error) {
       this.#hooks.failed(key, error);
-      const message = "Inlay could not check the server, for an unexpected error that is in the log of the controller";
+      const message = "an unexpected error kept Inlay from checking the server; see the log of the controller";
       return { problem: new Problem("VaultUnavailable", message) };
     }
   }
@@ -122,7 +122,7 @@ function isSame(a: ConnectionCheck, b: ConnectionCheck): boolean {
   );
 }
 
-/** Connections that became ready at the same moment are not checked at the same moment for ever. */
+/** The random part keeps connections that became ready at the same moment from being checked at the same moment. */
 function pauseAfter(failures: number, problem: Problem | undefined): number {
   if (problem === undefined) return EVERY_MS * (0.9 + Math.random() * 0.2);
   const { first, most } = BACKOFF_MS;

@@ -1,4 +1,4 @@
-/** What is known of a VaultConnection comes in; its status goes out. Pure. */
+/** Computes the status of a VaultConnection. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import type { ConnectionStatus, VaultConnection } from "../../api/connection.ts";
 import { conditionOf, type Verdict } from "../../api/verdict.ts";
@@ -6,7 +6,7 @@ import type { ConnectionCheck } from "../../vault/connection.ts";
 import { NAMESPACE } from "../../vault/path.ts";
 import { isTokenReadable } from "./settings.ts";
 
-/** The token of a connection is in a ConfigMap. */
+/** The warning for a connection whose token is in a ConfigMap. */
 export const TOKEN_READABLE = {
   reason: "TokenReadable",
   message:
@@ -24,7 +24,7 @@ export function statusOf(
       ? { ready: "True", reason: "Ready", message: whatWorks(spec.auth) }
       : { ready: "False", reason: problem.reason, message: problem.message };
   const condition = conditionOf("Ready", connection, withWarning(connection, verdict), now);
-  // A server that does not answer has the version that it had.
+  // While a server does not answer, its last known version stays.
   const before = status?.conditions?.[0]?.observedGeneration === metadata.generation ? status?.version : undefined;
   const known = version ?? (problem && before);
   return { conditions: [condition], ...(known !== undefined && { version: known }) };
@@ -33,11 +33,12 @@ export function statusOf(
 export const isSameStatus = (a: ConnectionStatus | undefined, b: ConnectionStatus): boolean =>
   a !== undefined && isDeepStrictEqual(a, b);
 
-/** Whether the status says for the first time that the token is readable. */
+/** Whether the status is the first one with the warning that the token is readable. */
 export const isNewlyReadable = (before: ConnectionStatus | undefined, after: ConnectionStatus): boolean =>
-  says(after) && !(before !== undefined && says(before));
+  hasWarning(after) && !(before !== undefined && hasWarning(before));
 
-const says = ({ conditions }: ConnectionStatus) => conditions?.[0]?.message.includes(TOKEN_READABLE.message) === true;
+const hasWarning = ({ conditions }: ConnectionStatus) =>
+  conditions?.[0]?.message.includes(TOKEN_READABLE.message) === true;
 
 function withWarning(connection: VaultConnection, verdict: Verdict): Verdict {
   if (!isTokenReadable(connection)) return verdict;
@@ -49,6 +50,6 @@ function whatWorks(auth: VaultConnection["spec"]["auth"]): string {
   const answers = "the server answers and is unsealed";
   if (auth === undefined) return answers;
   if (auth.kubernetes?.as === "Binding") return `${answers}; each binding logs in as its own account`;
-  if (auth.kubernetes?.role.includes(NAMESPACE)) return `${answers}; each namespace logs in with a role of its own`;
+  if (auth.kubernetes?.role.includes(NAMESPACE)) return `${answers}; each namespace logs in with its own role`;
   return `${answers}, and the login succeeds`;
 }

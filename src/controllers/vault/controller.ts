@@ -1,6 +1,6 @@
 /**
- * The controller of VaultConnections: it keeps a connection to the server of each, for the sources that read through it, and reports
- * in the status whether the server is ready.
+ * The controller of VaultConnections: it maintains one connection to the server of each for the sources that read through it, and
+ * reports in the status whether the server is ready.
  */
 import { namespaceIn } from "../../api/binding.ts";
 import type { VaultConnection } from "../../api/connection.ts";
@@ -31,7 +31,7 @@ interface Services extends StatusServices {
   client: StatusServices["client"] & Pick<Client, "get">;
   informers: Pick<Informers, "watcher">;
   accountTokens: Pick<AccountTokens, "request">;
-  /** What the sources see of the connections. */
+  /** The sources' view of the connections. */
   vault: VaultConnections;
   metrics: Pick<Metrics, "vault">;
   storeOf<T extends VaultConnection>(resource: typeof VAULT_CONNECTIONS): ResourceStore<T>;
@@ -39,7 +39,7 @@ interface Services extends StatusServices {
 
 /** A reconcile waits for the API server alone. */
 const CONCURRENCY = 4;
-/** How long the end waits for tokens to be revoked. */
+/** How long the stop waits for tokens to be revoked. */
 const STOP_WITHIN_MS = 2_000;
 
 export class VaultController {
@@ -54,7 +54,7 @@ export class VaultController {
   readonly #status: StatusWriter<VaultConnection, VaultConnection>;
   readonly #checks: Checks;
   readonly #reconciler: ConnectionReconciler;
-  /** Connections that are being ended. */
+  /** Connections that are being closed. */
   readonly #closing = new Set<Promise<void>>();
 
   constructor(services: Services) {
@@ -74,7 +74,7 @@ export class VaultController {
     });
     const failed = (key: string, error: unknown) =>
       log.warn({ connection: key, error: describeError(error) }, "unexpected error in a VaultConnection");
-    // Reads that failed would otherwise wait for the end of their backoff.
+    // Otherwise failed reads wait for the end of their backoff.
     this.#checks = new Checks({
       changed: (key) => this.queue.add(key),
       recovered: (key) => this.#reconciler.readAgain(key),
@@ -109,7 +109,7 @@ export class VaultController {
     return this.#reconciler.reconcile(key);
   }
 
-  /** Revokes the tokens that Inlay obtained from Vault, as far as the servers answer in time. */
+  /** Revokes the tokens that Inlay obtained from Vault, if the servers answer in time. */
   async stop(): Promise<void> {
     this.#checks.stopAll();
     this.#reconciler.closeAll();

@@ -1,6 +1,6 @@
 /**
- * Reconciles one VaultConnection: reads as its account what it names, makes the connection to the server, puts that into the
- * registry for the sources, and writes the status.
+ * Reconciles one VaultConnection: reads the named objects as its account, opens the connection to the server, registers it for
+ * the sources, and writes the status.
  */
 import { REFRESH_ANNOTATION } from "../../api/binding.ts";
 import type { VaultConnection } from "../../api/connection.ts";
@@ -24,7 +24,7 @@ import { requeueResult } from "../binding/requeue.ts";
 import type { Checks } from "./checks.ts";
 import { isSameSettings, namedObjects, needsAccount, settingsOf } from "./settings.ts";
 
-/** What is made of the settings of a VaultConnection. */
+/** The methods of a connection that are used here. */
 export type OpenConnection = Pick<
   Connection,
   "loginOf" | "data" | "metadata" | "health" | "check" | "retryLogins" | "close"
@@ -38,7 +38,7 @@ interface Services {
   registry: Pick<VaultConnections, "set" | "delete" | "refresh">;
   checks: Pick<Checks, "start" | "stop" | "now" | "resultOf">;
   connect(settings: ConnectionSettings): OpenConnection;
-  /** Ends a connection in the background. */
+  /** Closes a connection in the background. */
   close(connection: OpenConnection): void;
   report(connection: VaultConnection, result: { version?: string; problem?: Problem }): Promise<void>;
 }
@@ -46,33 +46,33 @@ interface Services {
 /** A connection that is in use. */
 interface Opened {
   readonly settings: ConnectionSettings;
-  /** Of the ServiceAccount. One that is created later under its name does not use the login of the former. */
+  /** The uid of the ServiceAccount. An account that is created later under the same name does not use the login of the former. */
   readonly accountUid: string | undefined;
   readonly connected: OpenConnection;
 }
 
-/** What is known of a VaultConnection. */
+/** The state of a VaultConnection. */
 interface Entry {
   readonly uid: string;
-  /** The text of the annotation inlay.dev/refresh as it was last seen. */
+  /** The last seen value of the annotation inlay.dev/refresh. */
   refresh: string | undefined;
   opened: Opened | undefined;
-  /** The versions of all that `opened` was last compared with. */
+  /** The versions of all objects that `opened` was last compared with. */
   inputs: string | undefined;
-  /** Something keeps it from being used. */
+  /** A problem prevents its use. */
   hasFailed: boolean;
-  /** The paths that the revision is for. */
+  /** The paths for which `revision` was assigned. */
   paths: string | undefined;
   revision: string;
 }
 
-/** What a VaultConnection names, as the watches show it. */
+/** The objects that a VaultConnection names, as the watches show them. */
 interface Observed {
   readonly actor: Actor;
-  /** Of its ServiceAccount, where Inlay acts as that. */
+  /** The uid of its ServiceAccount, if Inlay impersonates it. */
   readonly accountUid: string | undefined;
   readonly objects: readonly { ref: ObjectRef; seen: string | undefined }[];
-  /** Changes with the VaultConnection's spec and with all that it names. */
+  /** Changes with the VaultConnection's spec and with every object that it names. */
   readonly inputs: string;
 }
 
@@ -87,7 +87,7 @@ export class ConnectionReconciler {
     this.#services = services;
   }
 
-  /** How each connection is. */
+  /** The state of each connection. */
   get health(): ConnectionHealth[] {
     return [...this.#entries].map(([key, { opened, hasFailed }]) => {
       const result = this.#services.checks.resultOf(key);
@@ -103,25 +103,25 @@ export class ConnectionReconciler {
     const entry = this.#entryOf(key, connection);
     this.#noticeRefresh(key, entry, connection);
     const observed = attemptSync(() => this.#observe(key, connection));
-    // The watch calls when it is in sync.
+    // The watch requeues the connection when it is in sync.
     if (observed === "pending") return DONE;
     const problem = observed instanceof Problem ? observed : await this.#open(key, entry, connection, observed);
-    // The API server does not answer: what was read from it holds on.
+    // While the API server does not answer, the last known connection stays in use.
     const isKept = problem?.reason === "Unavailable" && entry.opened !== undefined;
     if (problem !== undefined && !isKept) this.#fail(key, entry, connection, problem);
     const result = problem !== undefined && !isKept ? { problem } : checks.resultOf(key);
-    // The check calls when it is done. Until then the status says what it said.
+    // The check requeues the connection when it is done. Until then the status stays.
     if (result !== undefined) await this.#services.report(connection, result);
     return requeueResult(connection, problem === undefined ? [] : [{ problem }]);
   }
 
-  /** Has all that is read through a connection read at once, also where its logins failed and wait. */
+  /** Makes the sources read everything through a connection at once, and retry failed logins. */
   readAgain(key: string): void {
     this.#entries.get(key)?.opened?.connected.retryLogins();
     this.#services.registry.refresh(key);
   }
 
-  /** Ends all connections. Their names stay known. */
+  /** Closes all connections. Their entries stay. */
   closeAll(): void {
     for (const [key, entry] of this.#entries) this.#close(key, entry);
   }
@@ -133,7 +133,7 @@ export class ConnectionReconciler {
       this.#close(key, known);
       this.#services.registry.set(key, { phase: "pending" });
     }
-    // At first sight, the text may be as old as the object.
+    // At first sight, the annotation may be as old as the object.
     const refresh = annotations?.[REFRESH_ANNOTATION];
     const none = { opened: undefined, inputs: undefined, hasFailed: false, paths: undefined, revision: "" };
     const entry: Entry = { uid, refresh, ...none };
@@ -150,7 +150,7 @@ export class ConnectionReconciler {
     this.#services.checks.now(key);
   }
 
-  /** Throws Problem where the connection may not be used, or can't be as its account. */
+  /** Throws Problem if the connection may not be used, or if Inlay can't use its account. */
   #observe(key: string, connection: VaultConnection): Observed | "pending" {
     const { installation, watcher } = this.#services;
     const { namespace, generation } = connection.metadata;
@@ -172,13 +172,13 @@ export class ConnectionReconciler {
       throw streamRefusal(look.error, { identity, ref, verbs: READ_VERBS }, "watch");
     }
     if (looks[0] !== undefined && looks[0].version === undefined)
-      throw accountNotFound(identity, "as which this VaultConnection reads and logs in");
+      throw accountNotFound(identity, "which this VaultConnection uses to read objects and to log in");
     const versions = looks.map(({ version }) => `${version?.uid}/${version?.resourceVersion}`);
     const objects = looks.slice(1).map(({ ref, version }) => ({ ref, seen: version?.resourceVersion }));
     return { actor, accountUid: looks[0]?.version?.uid, objects, inputs: [generation, ...versions].join() };
   }
 
-  /** Makes the connection what the spec and the named objects say. Returns what keeps it from being used. */
+  /** Opens the connection that the spec and the named objects describe. Returns the problem that prevents its use. */
   async #open(
     key: string,
     entry: Entry,
@@ -201,7 +201,7 @@ export class ConnectionReconciler {
     return undefined;
   }
 
-  /** The connection as it has to be: `before` itself where nothing changed that decides about it, such as another key of a Secret. */
+  /** Returns `before` itself if no setting changed, for example when another key of a Secret changed. */
   async #opened(connection: VaultConnection, observed: Observed, before: Opened | undefined): Promise<Opened> {
     const settings = await this.#settings(connection, observed);
     const refused = this.#services.installation.vaultAddresses.refusal(settings.address);

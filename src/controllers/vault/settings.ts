@@ -1,4 +1,4 @@
-/** A VaultConnection and the Secrets and ConfigMaps that it names come in; how to reach the server and log in goes out. */
+/** Computes the address and the login of a VaultConnection from its spec and the Secrets and ConfigMaps that it names. */
 import { isDeepStrictEqual } from "node:util";
 import type { ConnectionSpec, KeyReference, VaultConnection } from "../../api/connection.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
@@ -14,30 +14,30 @@ import type { Auth, ConnectionSettings } from "../../vault/settings.ts";
 
 /** A key that a connection names. */
 interface NamedKey {
-  /** Where the connection names it. */
+  /** The field that names it. */
   readonly field: string;
   readonly ref: ObjectRef;
   readonly key: string;
 }
 
-/** Objects by what identifies them; undefined for one that does not exist. */
+/** Objects by their id; undefined for an object that does not exist. */
 export type FoundObjects = ReadonlyMap<string, KubeObject | undefined>;
 
-/** The objects that a connection names, each once. */
+/** The objects that a connection names, without duplicates. */
 export function namedObjects(connection: VaultConnection): ObjectRef[] {
   const { ca, secretID, token } = namedKeys(connection);
   const refs = [ca, secretID, token].flatMap((each) => each?.ref ?? []);
   return [...new Map(refs.map((ref) => [idOf(ref), ref])).values()];
 }
 
-/** Whether Inlay acts as the account of a connection: it names an object, or logs in as the account. */
+/** Whether Inlay impersonates the account of a connection: it names an object, or logs in as the account. */
 export const needsAccount = (connection: VaultConnection): boolean =>
   connection.spec.auth?.kubernetes?.as === "Connection" || namedObjects(connection).length > 0;
 
-/** Whether people who may read ConfigMaps can read the token of a connection. */
+/** Whether everyone who may read ConfigMaps can read the token of a connection. */
 export const isTokenReadable = ({ spec: { auth } }: VaultConnection): boolean => auth?.token?.configMap !== undefined;
 
-/** Throws Problem("ConnectionNotReady") with what is missing or wrong, and where. */
+/** Throws Problem("ConnectionNotReady") that says what is missing or wrong, and where. */
 export function settingsOf(connection: VaultConnection, identity: Identity, found: FoundObjects): ConnectionSettings {
   const { metadata, spec } = connection;
   const { ca, ...login } = namedKeys(connection);
@@ -53,7 +53,7 @@ export function settingsOf(connection: VaultConnection, identity: Identity, foun
   };
 }
 
-/** Whether two lead to the same server by the same login, with the same values. */
+/** Whether both lead to the same server with the same login and the same values. */
 export const isSameSettings = (a: ConnectionSettings, b: ConnectionSettings): boolean =>
   isDeepStrictEqual(revealed(a), revealed(b));
 
@@ -96,10 +96,10 @@ function authOf(
   return token && { kind: "token", token: wordOf(token, found) };
 }
 
-/** The schema of the CRD takes any number for a port. */
+/** The schema of the CRD permits any number as a port. */
 function urlOf(address: string): URL {
   if (URL.canParse(address)) return new URL(address);
-  throw notReady(`spec.address: ${address} is no URL; correct it, such as its port`);
+  throw notReady(`spec.address: ${address} is not a URL; check its parts, such as the port`);
 }
 
 function certificatesOf(named: NamedKey, found: FoundObjects): string {
@@ -111,12 +111,12 @@ function certificatesOf(named: NamedKey, found: FoundObjects): string {
   }
 }
 
-/** Editors and `echo` end a file with a line break, which is no part of a token. */
+/** Editors and `echo` end a file with a line break, which is not part of a token. */
 function wordOf(named: NamedKey, found: FoundObjects): SecretValue<string> {
   const word = textOf(named, found).map((text) => text.trim());
   if (TOKEN.test(word.reveal())) return word;
-  const what = word.reveal() === "" ? "is empty" : "has spaces, line breaks or letters beyond ASCII in it";
-  throw notReady(`${describe(named)}: the value ${what}; write the value as Vault gave it, and nothing else`);
+  const what = word.reveal() === "" ? "is empty" : "contains spaces, line breaks or characters beyond ASCII";
+  throw notReady(`${describe(named)}: the value ${what}; store exactly the value that Vault issued`);
 }
 
 function textOf(named: NamedKey, found: FoundObjects): SecretValue<string> {
@@ -124,7 +124,7 @@ function textOf(named: NamedKey, found: FoundObjects): SecretValue<string> {
   const { resource, namespace, name } = ref;
   const what = describeObject(resource.kind, namespace, name);
   const object = found.get(idOf(ref));
-  if (object === undefined) throw notReady(`${field}: there is no ${what}; create it, or correct the name`);
+  if (object === undefined) throw notReady(`${field}: ${what} does not exist; create it, or correct the name`);
   const data = (object["data"] ?? {}) as Record<string, string>;
   const value = Object.hasOwn(data, key) ? data[key] : undefined;
   if (value === undefined) throw notReady(`${field}: ${what} has no key ${key}; add it, or correct the key`);
@@ -132,7 +132,7 @@ function textOf(named: NamedKey, found: FoundObjects): SecretValue<string> {
   try {
     return new SecretValue(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(value, "base64")));
   } catch {
-    throw notReady(`${describe(named)}: the value is no text in UTF-8; correct it`);
+    throw notReady(`${describe(named)}: the value is not UTF-8 text; correct it`);
   }
 }
 

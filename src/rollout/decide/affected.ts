@@ -1,4 +1,4 @@
-/** The digests of now and then come in; which workloads have to restart for the difference, and by which stamp, goes out. Pure. */
+/** Compares the present digests with the recorded ones, and computes which workloads must restart and with which stamp. Pure. */
 import {
   type Digests,
   digestId,
@@ -13,10 +13,10 @@ import { isStampOf, stampOf } from "../../workloads/rollout-stamp.ts";
 import { ABSENT, isPresent } from "../digest/presence.ts";
 import type { Dependent, Step } from "../types.ts";
 
-/** Where a value was never seen: it differs from all. */
+/** The digest of a value that no workload has used yet: it differs from every digest. */
 const NEVER = "";
 
-/** One rollout of a binding: the uid of that, and the rollout's number. */
+/** One rollout of a binding: the uid of the binding, and the number of the rollout. */
 export interface Rollout {
   binding: string;
   revision: number;
@@ -26,28 +26,31 @@ export interface Rollout {
 export interface AffectedWorkload {
   dependent: Dependent;
   entry: WorkloadStatus;
-  /** It has to be stamped; it may be rolling out for other values still. */
+  /** It must be restarted. It may still be rolling out for other values. */
   isDue: boolean;
-  /** Why it can't be now: what its pods would need has gone meanwhile. */
+  /** Why it can't restart now: something that its pods need is missing. */
   lacks?: string;
 }
 
-/** What the workloads stand for, and what is to become of that. */
+/** The recorded digests of the values that the workloads started with. */
 interface Baseline {
-  /** Of what is used now, as the workloads were restarted for last. */
+  /** Of the values that are used now. */
   digests: Record<string, string>;
-  /** Whether values were taken as they are since their digests can't be compared any more. */
+  /** Whether the present values were recorded without a comparison, because the old digests can't be compared any more. */
   isRenewed: boolean;
 }
 
-/** The same digests, by another key than the one in status; without `former` that key is gone. */
+/**
+ * The digests were computed with another key than those in the status. `former` are the present digests with that key; undefined
+ * if the key no longer exists.
+ */
 export interface Rekeyed {
   former: Digests | undefined;
 }
 
 /**
- * The values that are used in namespaces which could not be seen until now. Of what was never seen to be used there, it is known only
- * whether anything of its source has changed.
+ * The values that are used in namespaces which could not be seen until now. If a value was not known to be used there, only its
+ * whole source can be compared.
  */
 export function missedBy(before: RolloutStatus | undefined, dependents: readonly Dependent[]): ReadonlySet<string> {
   const namespaces = new Set(before?.unknownNamespaces);
@@ -55,12 +58,13 @@ export function missedBy(before: RolloutStatus | undefined, dependents: readonly
   return new Set(there.flatMap(({ uses }) => [...uses]));
 }
 
-/** All keys of the source of a value. */
+/** The digest id of all keys of a value's source. */
 const allOf = (id: string) => digestId(digestParts(id).source, ALL_KEYS);
 
 /**
- * The baseline as of now: what is used for the first time is taken as it is, unless `rollFirst`, or it is `missed` and its source has
- * changed; what is not there changes nothing; and by a new key all is written anew. `now` has what is used and there.
+ * The present baseline. A value that is used for the first time is recorded as it is, unless `rollFirst`, or it is `missed` and
+ * its source has changed. A missing value changes nothing. With a new key, all digests are computed again. `now` has the digests
+ * of the used values that exist.
  */
 export function baselineOf(
   status: RolloutStatus | undefined,
@@ -90,12 +94,15 @@ export function baselineOf(
   return { digests, isRenewed: isLost && Object.keys(known).length > 0 };
 }
 
-/** What differs from the baseline. */
+/** The digests that differ from the baseline. */
 export function changedFrom(baseline: Digests, now: Digests): Record<string, string> {
   return where(now, (id, digest) => baseline[id] !== undefined && baseline[id] !== digest);
 }
 
-/** What the rollout is for and was there until a moment ago: nobody restarts again for its going, nor begins without it. */
+/**
+ * The digests of values that the rollout is for and that are missing now. Such a value causes no second restart, and no workload
+ * restarts without it.
+ */
 export function goneFrom(before: Pending | undefined, baseline: Digests, now: Digests): Record<string, string> {
   return where(before?.digests ?? {}, (id) => baseline[id] !== undefined && now[id] === undefined);
 }
@@ -103,17 +110,17 @@ export function goneFrom(before: Pending | undefined, baseline: Digests, now: Di
 const where = (digests: Digests, is: (id: string, digest: string) => boolean): Record<string, string> =>
   Object.fromEntries(Object.entries(digests).filter(([id, digest]) => is(id, digest)));
 
-/** By which a workload is restarted for what has changed. */
+/** The stamp of the restart of a workload for the changed values. */
 export function stampFor({ binding, revision }: Rollout, { uses }: Pick<Dependent, "uses">, changed: Digests): string {
   const values = [...uses].sort().flatMap((id) => (changed[id] === undefined ? [] : `${id}=${changed[id]}`));
   return stampOf(binding, revision, values);
 }
 
 /**
- * The workloads of a rollout as status has them: those that it had, unless they are gone, and those that use what has
- * changed since. One that was restarted for other values than those of now has to be again. `changed` has what is `gone` too, as
- * it was. `wasUnknown` has the namespaces that could not be seen until now. `isSeen` says whether a workload is shown as our last stamp
- * left it, or later.
+ * The workloads of a rollout, as the status records them: those that it had and that still exist, and those that use a value
+ * which has changed since. A workload that restarted for older values than the present ones must restart again. `changed`
+ * includes `gone`, with the former digests. `wasUnknown` are the namespaces that could not be seen until now. `isSeen` says
+ * whether the watch shows a workload at least as new as its last restart.
  */
 export function affectedBy(
   before: Pending | undefined,
@@ -134,8 +141,8 @@ export function affectedBy(
     const wanted = stampFor(rollout, dependent, changed);
     const former = isSeen(dependent) ? asStamped(rollout, dependent, wanted, recorded, now) : recorded;
     const uses = [...dependent.uses];
-    // A workload that came after the change has the new values, unless its namespace could not be seen until now. One that was
-    // restarted since does not have those of now.
+    // A workload that was created after the change has the new values, unless its namespace could not be seen until now. A
+    // workload that restarted since may have older values.
     const isMissed = wasUnknown.has(dependent.ref.namespace ?? "");
     const isAffected =
       former === undefined
@@ -154,16 +161,16 @@ export function affectedBy(
 function whyLacking({ uses, required }: Dependent, changed: Digests, gone: Digests): string | undefined {
   const ids = [...uses];
   const missing = ids.find((id) => gone[id] !== undefined);
-  if (missing !== undefined) return `${missing} is not there at the moment`;
+  if (missing !== undefined) return `the value ${missing} is missing at the moment`;
   const deleted = ids.map((id) => digestParts(id).source).find((source) => required?.has(source) && isAbsent(source));
   function isAbsent(source: string): boolean {
     return ids.some((id) => digestParts(id).source === source && changed[id] === ABSENT);
   }
   if (deleted === undefined) return undefined;
-  return `its pods can't start without the source ${deleted}, which was deleted; create that again, or make the reference optional`;
+  return `its pods can't start without the source ${deleted}, which was deleted; create it again, or make the reference optional`;
 }
 
-/** With what was stamped before a crash, and did not come to stand in status. */
+/** Adds a restart that happened before a crash and was not recorded in the status. */
 function asStamped(
   { binding, revision }: Rollout,
   dependent: Dependent,
@@ -171,19 +178,19 @@ function asStamped(
   recorded: WorkloadStatus | undefined,
   now: string,
 ): WorkloadStatus | undefined {
-  // Under the key of an annotation that the binding has named before, an older one may stand.
+  // If the binding named another annotation before, an older stamp may be there.
   const { stamps } = dependent.workload;
   const stamp = stamps.includes(wanted) ? wanted : stamps.find((each) => isStampOf(each, binding, revision));
   if (stamp === undefined || (stamp === recorded?.stamp && recorded.state !== "Waiting")) return recorded;
   return { restartTime: now, ...(recorded ?? waiting(dependent)), state: "Rolling", stamp };
 }
 
-/** It is to be stamped once more. That it was before is not forgotten. */
+/** The workload must restart once more. Its former stamp stays recorded. */
 export function waitingAgain({ restartTime: _, message: __, ...entry }: WorkloadStatus): WorkloadStatus {
   return { ...entry, state: "Waiting" };
 }
 
-/** Its step may be called otherwise by now, or be another one. */
+/** The name or the position of its step may have changed. */
 function inStep({ step: _, ...entry }: WorkloadStatus, step: Step | undefined): WorkloadStatus {
   return step?.name === undefined ? entry : { ...entry, step: step.name };
 }

@@ -1,14 +1,14 @@
 /**
- * Limits how many workloads roll at once in the whole installation, and shares the places fairly between namespaces: a place
- * that becomes free is kept for the namespace that has the fewest, and of those for the one that has waited longest since it
- * asked or last had one. Of this process alone: what rolls is recorded in status, and restored from there.
+ * Limits how many workloads roll out at once in the whole installation, and shares the slots fairly between namespaces. A free
+ * slot is kept for the namespace that has the fewest slots, and among those for the one that has waited longest since its request
+ * or its last slot. The state is that of this process: what rolls out is recorded in status, and restored from there.
  */
-import { MAX_PLACE_MS } from "./schedule.ts";
+import { MAX_SLOT_MS } from "./schedule.ts";
 
 export interface Limits {
-  /** Without one there is none. */
+  /** Undefined: no limit. */
   readonly maxConcurrent?: number;
-  /** Unless given, one less than `maxConcurrent`, but at least 1: no namespace keeps all others waiting. */
+  /** By default one less than `maxConcurrent`, and at least 1, so that no namespace can use all slots. */
   readonly maxConcurrentPerNamespace?: number;
 }
 
@@ -20,48 +20,51 @@ interface RollingWorkload {
 
 interface Rolling {
   readonly namespace: string;
-  /** The bindings that roll it: it has one place for all of them. */
+  /** The bindings that roll it out: it has one slot for all of them. */
   readonly bindings: Set<string>;
-  /** Ends its hour, which no further restart of a workload that still rolls renews. */
+  /** Releases the slot after an hour. A further restart of a workload that still rolls out does not extend it. */
   readonly lapse: NodeJS.Timeout;
 }
 
 interface Asked extends RollingWorkload {
   readonly bindingKey: string;
-  /** Set while a place is kept for it. */
+  /** Set while a slot is kept for it. */
   lapse?: NodeJS.Timeout | undefined;
 }
 
-/** How long a place is kept for a binding that was woken. It may want it no more; if it is only late, it asks anew. */
+/**
+ * How long a slot is kept for a binding that was woken. The binding may not need it any more. If it is only late, it requests a
+ * slot again.
+ */
 const KEEP_MS = 10_000;
 
 export class ConcurrencyLimiter {
   readonly #limits: () => Limits;
   readonly #wake: (bindingKey: string) => void;
-  /** By the workload's id. */
+  /** By the id of the workload. */
   readonly #rolling = new Map<string, Rolling>();
-  /** By the binding: the ids of what it rolls. */
+  /** By the key of the binding: the ids of the workloads that it rolls out. */
   readonly #rolled = new Map<string, Set<string>>();
-  /** In the order of asking, but who has had a place since is behind who has not. */
+  /** Requests in the order of arrival, but namespaces and bindings that had a slot since are moved back. */
   readonly #asked = new Map<string, Asked>();
-  /** Those of them that were woken. */
+  /** The requests for which a slot is kept. */
   readonly #called = new Set<Asked>();
 
-  /** `wake` must not call back at once; the binding's next reconcile does. */
+  /** `wake` must not call back synchronously; it requeues the binding. */
   constructor(limits: () => Limits, wake: (bindingKey: string) => void) {
     this.#limits = limits;
     this.#wake = wake;
   }
 
-  /** What a binding had rolling before the start: that has its places beyond the limits too, since it does roll. */
+  /** Restores the slots of a binding after a start. They may exceed the limits, since these workloads do roll out. */
   restore(bindingKey: string, rolling: readonly RollingWorkload[]): void {
     for (const { id, namespace } of rolling) this.#hold(bindingKey, id, namespace);
     this.#callNext();
   }
 
   /**
-   * What a binding has rolling now, in place of what was known. What did not begin by `take`, such as a Deployment that
-   * somebody resumed, has a place only where there is one that is not kept for others: else it would pass those who wait.
+   * Sets which workloads of a binding roll out now. A workload that rolls out without `take`, such as a Deployment that a user
+   * resumed, gets a slot only if one is free and not kept for others. Otherwise it would overtake the waiting ones.
    */
   update(bindingKey: string, rolling: readonly RollingWorkload[]): void {
     const ids = new Set(rolling.map(({ id }) => id));
@@ -79,18 +82,18 @@ export class ConcurrencyLimiter {
     this.#callNext();
   }
 
-  /** Whether a binding may roll a workload. If not, it is woken when there is a place. */
+  /** Whether a binding may roll out a workload. If not, the binding is woken when a slot is free. */
   take(bindingKey: string, id: string, namespace: string): boolean {
     const asked = this.#asked.get(keyOf(bindingKey, id));
     const isRolling = this.#rolling.has(id);
     if (!isRolling && this.#isLimited && !this.#room({ bindingKey, id }).has(id, namespace)) {
       if (asked === undefined) this.#asked.set(keyOf(bindingKey, id), { bindingKey, id, namespace });
-      // It was woken, and limits were lowered since: it waits on where it was, and its place may suit another.
+      // It was woken, and the limits were lowered since: it keeps its position, and its slot may suit another request.
       this.#uncall(asked);
       if (asked !== undefined) this.#callNext();
       return false;
     }
-    // A binding may use the place that was kept for it for another of its workloads.
+    // A binding may use the slot that was kept for it for another of its workloads.
     const isOwn = (each: Asked) => each.bindingKey === bindingKey;
     if (!isRolling && asked?.lapse === undefined) this.#uncall([...this.#called].find(isOwn));
     this.#hold(bindingKey, id, namespace);
@@ -98,14 +101,14 @@ export class ConcurrencyLimiter {
     return true;
   }
 
-  /** The binding is gone, or rolls nothing any more. */
+  /** The binding is deleted, or rolls out nothing any more. */
   forget(bindingKey: string): void {
     for (const asked of [...this.#asked.values()])
       if (asked.bindingKey === bindingKey) this.#withdraw(bindingKey, asked.id);
     this.update(bindingKey, []);
   }
 
-  /** Limits may be others now. Higher ones have places for those who wait; lower ones end nothing that rolls. */
+  /** The limits may have changed. Higher limits free slots for waiting bindings; lower ones stop no running rollout. */
   limitsChanged(): void {
     this.#callNext();
   }
@@ -115,7 +118,7 @@ export class ConcurrencyLimiter {
     const rolling = this.#rolling.get(id) ?? {
       namespace,
       bindings: new Set(),
-      lapse: setTimeout(() => this.#lapse(id), MAX_PLACE_MS).unref(),
+      lapse: setTimeout(() => this.#lapse(id), MAX_SLOT_MS).unref(),
     };
     rolling.bindings.add(bindingKey);
     this.#rolling.set(id, rolling);
@@ -147,7 +150,7 @@ export class ConcurrencyLimiter {
     this.#goBehind(asked.namespace, bindingKey);
   }
 
-  /** A namespace that had a place, or had one kept, waits behind all others from then on; and in it the binding that did. */
+  /** Moves a namespace that had a slot, or had one kept, behind all others, and in the namespace the binding that had it. */
   #goBehind(namespace: string, bindingKey: string): void {
     const isOwn = (asked: Asked) => Number(asked.bindingKey === bindingKey);
     const there = [...this.#asked].filter(([, asked]) => asked.namespace === namespace);
@@ -157,7 +160,7 @@ export class ConcurrencyLimiter {
     }
   }
 
-  /** Wakes those for whom there are places, and keeps these for them. */
+  /** Wakes the requests for which there are slots, and keeps the slots for them. */
   #callNext(): void {
     if (this.#asked.size === 0) return;
     const room = this.#room();
@@ -197,7 +200,10 @@ export class ConcurrencyLimiter {
     return (maxConcurrent ?? maxConcurrentPerNamespace) !== undefined;
   }
 
-  /** What is left beside all that rolls and the places that are kept, but for those of who asks, and of the same workload. */
+  /**
+   * The free slots: all except those of rolling workloads and those kept for others. Slots kept for the asking binding, or for
+   * the same workload, count as free.
+   */
   #room(asking?: { bindingKey: string; id: string }) {
     const { maxConcurrent = Number.POSITIVE_INFINITY, ...limits } = this.#limits();
     const { maxConcurrentPerNamespace = Math.max(1, maxConcurrent - 1) } = limits;

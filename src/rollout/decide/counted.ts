@@ -1,7 +1,7 @@
 /**
- * What status says of the values and what they are now come in; the same go out, so that they differ just where that counts as a
- * change. A source that comes or goes counts where the binding says so. Of an object that pods have in several versions, one counts that
- * no pod had before; versions that go with their pods do not. Pure.
+ * Adjusts recorded and present digests so that they differ only where the difference counts as a change. A created or deleted
+ * source counts only if restartOn says so. If pods mount several versions of an object, a version counts that no pod had before;
+ * versions that disappear with their pods do not. Pure.
  */
 import type { Digests, RolloutSpec, RolloutStatus } from "../../api/rollout.ts";
 import { digestsIn } from "../digest/digest.ts";
@@ -13,7 +13,7 @@ interface Compared {
   digests: Digests;
 }
 
-/** What does not count is taken into the baseline, or left as the rollout that is under way has it. */
+/** A difference that does not count becomes part of the baseline. During a rollout, the digest that it restarts for stays. */
 export function countedOf(
   { before, digests }: Compared,
   used: Iterable<string>,
@@ -23,7 +23,7 @@ export function countedOf(
   if (before === undefined) return { before, digests };
   const [known, now] = [{ ...before.digests }, { ...digests }];
   const pending = before.pending?.digests ?? {};
-  // In status they are by that key.
+  // The digests in the status were computed with that key.
   const compared = rekeyed?.former ?? digests;
   for (const id of used) {
     const [was, is, goal] = [known[id], compared[id], pending[id]];
@@ -33,14 +33,14 @@ export function countedOf(
       else now[id] = kept;
     } else if (was !== undefined && !isCounted(was, is, restartOn)) {
       if (is !== undefined) known[id] = is;
-      // The source has come without this key, which is new when it comes.
+      // The source was created without this key. The key counts as new once it exists.
       else if (!isPresent(was)) delete known[id];
     }
   }
   return { before: { ...before, digests: known }, digests: now };
 }
 
-/** Whether it is no other value, or another one that counts. */
+/** Whether the value is unchanged, or its change counts. */
 function isCounted(was: string, is: string | undefined, restartOn: NonNullable<RolloutSpec["restartOn"]>): boolean {
   if (was === is) return true;
   if (!isPresent(was)) return was === ABSENT && isPresent(is) && restartOn.includes("SourceCreated");
@@ -49,7 +49,7 @@ function isCounted(was: string, is: string | undefined, restartOn: NonNullable<R
   return !isWithin(is, [was]);
 }
 
-/** What a rollout that restarts for `goal` compares; undefined for what is gone, and is waited for. */
+/** The digest that a rollout for `goal` compares; undefined for a missing value, for which the rollout waits. */
 function underWay(
   was: string | undefined,
   is: string | undefined,
@@ -59,7 +59,7 @@ function underWay(
   if (is === undefined || is === goal) return is;
   if (!isPresent(is)) return is === ABSENT && restartOn.includes("SourceDeleted") ? is : undefined;
   if (!isPresent(goal)) return is;
-  // The last pods with the version of before are going, or come late.
+  // The last pods with the former version are being deleted, or are late.
   const isOnItsWay = digestsIn(is).some((each) => digestsIn(goal).includes(each));
   return isOnItsWay && isWithin(is, [goal, ...(was === undefined ? [] : [was])]) ? goal : is;
 }

@@ -1,4 +1,6 @@
-/** Finds the workloads of more than one replica whose pods no PodDisruptionBudget selects, as the binding's account sees them. */
+/**
+ * Finds the workloads with more than one replica whose pods no PodDisruptionBudget selects, as the binding's account sees them.
+ */
 
 import { at } from "../../apimachinery/fields.ts";
 import { isObject } from "../../apimachinery/json.ts";
@@ -13,18 +15,18 @@ import type { Identity } from "../../kube/identity.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import type { Dependent } from "../types.ts";
 
-/** Of comparing the selectors of a namespace with its workloads, in labels and values: some 0.1 s. */
+/** The effort of comparing the selectors of a namespace with its workloads, in labels and values: about 0.1 s. */
 const MAX_EFFORT = 20_000_000;
 
 export interface Unbudgeted {
   without: Dependent[];
-  /** The namespaces of which it can't be known, and why. */
+  /** The namespaces whose budgets can't be read, and why. */
   unknown: ReadonlyMap<string, Problem>;
 }
 
 /**
- * One list for each namespace; none where no workload has more than one replica. A workload counts as one without a budget once
- * the selectors take too long to compare. Throws Problem where it can't be known of any namespace.
+ * Lists the budgets once for each namespace that has a workload with more than one replica. If the selectors take too long to
+ * compare, the workloads count as having no budget. Throws Problem if no namespace can be read.
  */
 export async function withoutDisruptionBudget(
   client: Pick<Client, "list">,
@@ -45,7 +47,7 @@ export async function withoutDisruptionBudget(
   return { without: found.flat(), unknown };
 }
 
-/** Those of one namespace whose pods none of its budgets selects. */
+/** The workloads of one namespace that none of its budgets selects. */
 function withoutAny(budgets: readonly KubeObject[], workloads: readonly Dependent[]): Dependent[] {
   const selectors = budgets.flatMap(selectorOf);
   let effort = MAX_EFFORT;
@@ -57,7 +59,7 @@ function withoutAny(budgets: readonly KubeObject[], workloads: readonly Dependen
   return workloads.filter((each) => !isSelected(each));
 }
 
-/** One without a selector selects nothing, and one that is empty everything. */
+/** A budget without a selector selects nothing, and an empty selector selects everything. */
 function selectorOf({ spec }: KubeObject): { selector: LabelSelector; size: number }[] {
   const selector = at(spec, "selector");
   return isObject(selector) ? [{ selector: selector as LabelSelector, size: sizeOf(selector as LabelSelector) }] : [];

@@ -1,6 +1,6 @@
 /**
- * What status says of a rollout, the values' digests and the workloads as they are come in; what is to be stamped now, what
- * status says from then on, and when to look again goes out. Pure: the same comes out of the same, whoever was killed before.
+ * Decides from the recorded status, the digests and the workloads what to restart now, what the status records, and when to
+ * reconcile again. Pure: the same input leads to the same decision, also after a crash.
  */
 import type { Digests, Pending, RolloutSpec, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
 import { sameJson } from "../../apimachinery/json.ts";
@@ -16,46 +16,49 @@ import {
   waitingAgain,
 } from "./affected.ts";
 import { countedOf } from "./counted.ts";
-import { isRolling, MAX_PLACE_MS, type PlannedRestart, type ScheduleInput, schedule, timeOf } from "./schedule.ts";
+import { isRolling, MAX_SLOT_MS, type PlannedRestart, type ScheduleInput, schedule, timeOf } from "./schedule.ts";
 
-/** All that a decision is made of. */
+/** The input of a decision. */
 export interface RolloutInput extends ScheduleInput {
   /** The uid of the binding. */
   binding: string;
   /** In the order of their steps. */
   dependents: readonly Dependent[];
   before: RolloutStatus | undefined;
-  /** The id of the key by which the digests are made. */
+  /** The id of the key of the digests. */
   key: string;
   /** The ids of all values that workloads may use. */
   used: ReadonlySet<string>;
-  /** Of what is there. */
+  /** Of the values that exist. */
   digests: Digests;
-  /** Given where the digests in `before` are by another key. */
+  /** Present if the digests in `before` were computed with another key. */
   rekeyed?: Rekeyed;
   rollFirst: boolean;
-  /** What counts as a change beside another value. */
+  /** Which events count as a change besides a changed value. */
   restartOn?: RolloutSpec["restartOn"];
-  /** Why nothing may be restarted now, if so, for a rollout that is like that. */
+  /** Why this rollout may restart nothing now, if so. */
   block(pending: Pending, last: string | undefined): RolloutBlock | undefined;
-  /** Whether it is shown as our last stamp left it, or later. */
+  /** Whether the watch shows the workload at least as new as its last restart. */
   isSeen(dependent: Dependent): boolean;
 }
 
 export interface RolloutDecision {
   status: RolloutStatus;
-  /** To be stamped now; status says so already. */
+  /** The restarts to write now; the status records them already. */
   stamps: PlannedRestart[];
-  /** When it began, when the last restart was made, and when the last rollout began, if none of the stamps can be written. */
+  /**
+   * The times to record if none of the restarts can be written: of the rollout's start, of its last restart, and of the last
+   * rollout's start.
+   */
   unstamped: { began?: string | undefined; restarted?: string | undefined; last?: string | undefined };
-  /** Those that are rolling out after this: they hold their places. */
+  /** The workloads that roll out after this decision: they hold their slots. */
   rolling: Dependent[];
-  /** What has come to an end, or begun, for events and metrics. */
+  /** What ended or began, for events and metrics. */
   happened: RolloutEvent[];
   requeueAfterMs?: number;
 }
 
-const PAUSED = "it is paused, and restarts when it is resumed";
+const PAUSED = "the workload is paused; it restarts when you resume it";
 
 export function decideRollout(input: RolloutInput): RolloutDecision {
   const turn = { ...input, ...countedOf(input, input.used, input.restartOn, input.rekeyed) };
@@ -86,7 +89,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
     if (state === "Failed") happened.push({ what: "failed", dependent, message: message ?? "" });
   }
   const hidden = hiddenIn(former, dependents, unknown);
-  // Workloads that can't be seen may still have the values of before.
+  // Workloads that can't be seen may still have the former values.
   const isHeld = unknown.length > 0 && (hidden.length > 0 || Object.keys(changed).length > 0);
   if (!isHeld && entries.every(({ entry }) => entry.state === "Done")) {
     if (former && entries.length > 0) {
@@ -96,7 +99,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
     const status = ended(turn, base, former, changed, entries);
     return { status, stamps: [], unstamped: {}, rolling: [], happened };
   }
-  // What was stamped before a crash, and does not stand in status yet.
+  // A restart from before a crash that is not recorded in the status yet.
   const isFound = entries.some(({ entry, isDue }) => !isDue && (states.get(entry.uid) ?? "Waiting") === "Waiting");
   const intent = intentOf(turn, former, changed, isThrough(turn, entries, states), isFound);
   const block = entries.some(({ isDue }) => isDue) ? turn.block(intent, before?.lastStartTime) : undefined;
@@ -117,9 +120,9 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
     digests: changed,
     workloads: [...entries.map(({ entry }) => entry), ...hidden],
   };
-  const placed = entries.filter((each) => isRolling(each) && untilLapse(turn, each) > 0);
-  const rolling = placed.map(({ dependent }) => dependent);
-  const times = [...entries.map((each) => untilTimeout(turn, each)), ...placed.map((each) => untilLapse(turn, each))];
+  const withSlot = entries.filter((each) => isRolling(each) && untilLapse(turn, each) > 0);
+  const rolling = withSlot.map(({ dependent }) => dependent);
+  const times = [...entries.map((each) => untilTimeout(turn, each)), ...withSlot.map((each) => untilLapse(turn, each))];
   const requeueAfterMs = Math.min(...[said.requeueAfterMs, ...times].filter((each) => each !== undefined));
   const last = began ?? base.lastStartTime;
   const status = { ...base, ...(last !== undefined && { lastStartTime: last }), pending };
@@ -127,7 +130,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   return { status, stamps, unstamped, rolling, happened, ...(Number.isFinite(requeueAfterMs) && { requeueAfterMs }) };
 }
 
-/** Nothing is left to restart: the workloads stand for the values of now. */
+/** No workload is left to restart: the present values become the baseline. */
 function ended(
   { now }: RolloutInput,
   base: RolloutStatus,
@@ -140,12 +143,12 @@ function ended(
     ...base,
     revision: base.revision + (isRollout ? 1 : 0),
     digests: { ...base.digests, ...changed },
-    // Nobody had seen it begin.
+    // The rollout ended before its start was recorded.
     ...(entries.length > 0 && former?.startTime === undefined && { lastStartTime: timeOf(now) }),
   };
 }
 
-/** The workloads of a rollout that are in a namespace which can't be seen at the moment. They stay as they were. */
+/** The workloads of a rollout in namespaces that can't be seen at the moment. Their entries stay. */
 function hiddenIn(
   former: Pending | undefined,
   dependents: readonly Dependent[],
@@ -158,14 +161,14 @@ function hiddenIn(
 
 type States = ReadonlyMap<string, Entry["entry"]["state"]>;
 
-/** Whether nothing was left to do but for what failed and holds nothing back. */
+/** Whether every workload was done, or failed in a step that continues. */
 const isThrough = ({ steps }: RolloutInput, entries: Entry[], states: States): boolean =>
   entries.every(({ dependent, entry }) => {
     const was = states.get(entry.uid) ?? "Done";
     return was === "Done" || (was === "Failed" && steps[dependent.step]?.onFailure === "Continue");
   });
 
-/** The rollout as it is known from here on: another value begins its quiet time anew, and another rollout where all is through. */
+/** The rollout from now on. Another value restarts the debounce time. If all workloads were done, it is a new rollout. */
 function intentOf(
   { now }: RolloutInput,
   former: Pending | undefined,
@@ -187,7 +190,7 @@ function intentOf(
   };
 }
 
-/** A workload that was restarted, by what it says of itself. Once it has rolled out, nothing it says later counts. */
+/** Updates the state of a restarted workload from its progress. Once it has rolled out, its later state does not count. */
 function judged(turn: RolloutInput, each: Entry): Entry {
   const { dependent, entry, isDue } = each;
   if (entry.state === "Waiting" || entry.state === "Done") return each;
@@ -198,9 +201,9 @@ function judged(turn: RolloutInput, each: Entry): Entry {
     const { message: _, ...rest } = entry;
     return { ...each, entry: { ...rest, ...(onDelete && { message: progress.message }), state: "Done" } };
   }
-  // It restarts when somebody resumes it.
+  // It restarts when a user resumes it.
   if (paused) return { ...each, entry: { ...entry, state: "Rolling", message: PAUSED } };
-  // Until then it could not roll out.
+  // Its timeout begins now: it could not roll out while it was paused.
   if (entry.message === PAUSED)
     return judged(turn, { ...each, entry: { ...entry, restartTime: timeOf(turn.now), message: "" } });
   const late = Date.parse(entry.restartTime ?? "") + timeoutOf(turn, dependent) <= turn.now;
@@ -213,13 +216,13 @@ function judged(turn: RolloutInput, each: Entry): Entry {
 
 const timeoutOf = ({ steps }: RolloutInput, { step }: Dependent) => steps[step]?.timeoutMs ?? Number.POSITIVE_INFINITY;
 
-/** How long until a workload that is rolling out counts as failed. */
+/** How many ms remain until a workload that rolls out counts as failed. */
 function untilTimeout(turn: RolloutInput, each: Entry): number | undefined {
   const { dependent, entry } = each;
   if (!isRolling(each) || entry.restartTime === undefined) return undefined;
   return Math.max(0, Date.parse(entry.restartTime) + timeoutOf(turn, dependent) - turn.now);
 }
 
-/** How long it holds a place in the installation yet. */
+/** How many ms remain until its slot in the installation is released. */
 const untilLapse = ({ now }: RolloutInput, { entry }: Entry): number =>
-  Date.parse(entry.restartTime ?? timeOf(now)) + MAX_PLACE_MS - now;
+  Date.parse(entry.restartTime ?? timeOf(now)) + MAX_SLOT_MS - now;

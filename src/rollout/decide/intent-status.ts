@@ -1,4 +1,7 @@
-/** What is decided of a rollout comes in; what status says of it before its stamps are written, or where they can't be, goes out. Pure. */
+/**
+ * Computes what the status records of a decision before its restarts are written, and after some of them could not be written.
+ * Pure.
+ */
 import { recordId } from "../../api/binding.ts";
 import type { RolloutRules } from "../../api/installation.ts";
 import type { RolloutSpec, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
@@ -8,14 +11,14 @@ import { isJob } from "../../workloads/job-copy.ts";
 import { givenText } from "../../workloads/restart-field.ts";
 import type { Dependent } from "../types.ts";
 import type { RolloutDecision } from "./engine.ts";
-import { MAX_PLACE_MS, type PlannedRestart } from "./schedule.ts";
+import { MAX_SLOT_MS, type PlannedRestart } from "./schedule.ts";
 
 const SOON_MS = 1_000;
 
 /**
- * The status before the stamps are written: the leader that reads it after a crash writes the same ones. Undefined where a crash could
- * not have a workload restarted twice, or more of them at once than may be; and where status says it already, as it does where
- * the same stamps could not be written before: each try would write it again.
+ * The status before the restarts are written: a leader that reads it after a crash writes the same restarts. Undefined if a crash
+ * could neither restart a workload twice nor exceed a limit. Also undefined if the status says so already, as when the same
+ * restarts could not be written before: otherwise each retry would write the status.
  */
 export function intentStatus(
   { status, stamps }: RolloutDecision,
@@ -24,10 +27,10 @@ export function intentStatus(
   { maxConcurrent, maxConcurrentPerNamespace }: RolloutRules,
 ): RolloutStatus | undefined {
   const isLimited = (maxConcurrent ?? maxConcurrentPerNamespace) !== undefined;
-  // Such a stamp shows by itself that it was written.
-  const isTold = ({ dependent }: PlannedRestart) =>
+  // The workload itself shows that such a restart was written.
+  const isVisible = ({ dependent }: PlannedRestart) =>
     value === "Revision" && givenText(dependent) === undefined && !isJob(dependent.ref.resource);
-  if (stamps.length === 0 || (!isLimited && stamps.every(isTold))) return undefined;
+  if (stamps.length === 0 || (!isLimited && stamps.every(isVisible))) return undefined;
   const entries = new Map(stored?.pending?.workloads?.map((each) => [each.uid, each]));
   const isRecorded = ({ dependent, stamp }: PlannedRestart) => {
     const entry = entries.get(dependent.version.uid);
@@ -40,26 +43,29 @@ export function intentStatus(
   return withWorkloads(status, (each) => (due.has(each.uid) ? { ...each, state: "Waiting" } : each));
 }
 
-/** The workloads that were rolling out when status was written, or were about to. */
-export function recordedPlaces(status: RolloutStatus | undefined, now: number): { id: string; namespace: string }[] {
+/** The workloads that were rolling out when the status was written, or were about to. */
+export function recordedSlots(status: RolloutStatus | undefined, now: number): { id: string; namespace: string }[] {
   return (status?.pending?.workloads ?? [])
     .filter(({ state, restartTime: since }) => state === "Rolling" || (state === "Waiting" && since !== undefined))
-    .filter(({ restartTime: since = "" }) => !(now - Date.parse(since) >= MAX_PLACE_MS))
+    .filter(({ restartTime: since = "" }) => !(now - Date.parse(since) >= MAX_SLOT_MS))
     .map((each) => ({ id: recordId(each), namespace: each.namespace }));
 }
 
-/** Where nothing can be decided, a workload has its place for as long as it is seen to roll out: others wait for it. */
+/** If nothing can be decided, a workload keeps its slot while it is seen to roll out. */
 export function stillRolling(
   dependents: readonly Dependent[],
   status: RolloutStatus | undefined,
   now: number,
 ): Dependent[] {
-  const recorded = new Set(recordedPlaces(status, now).map(({ id }) => id));
+  const recorded = new Set(recordedSlots(status, now).map(({ id }) => id));
   const rolls = ({ progress, paused }: Dependent["workload"]) => progress.state === "Rolling" && !paused;
   return dependents.filter(({ ref, workload }) => recorded.has(idOf(ref)) && rolls(workload));
 }
 
-/** What was decided, where some stamps could not be written. What is `stale` is decided anew, by the event that tells of it or soon. */
+/**
+ * The decision without the restarts that could not be written. A `stale` one is decided again when the watch shows the change, or
+ * soon.
+ */
 export function withoutUnwritten(
   unwritten: ReadonlyMap<Dependent, Problem | "stale">,
   decided: RolloutDecision,
@@ -81,7 +87,7 @@ export function withoutUnwritten(
   return { ...decided, status, rolling, happened, ...(requeueAfterMs !== undefined && { requeueAfterMs }) };
 }
 
-/** Nothing has begun by a restart that was not made. */
+/** The status without the times of restarts that were not written. */
 function unstamped({ status, unstamped: { began, restarted, last } }: RolloutDecision): RolloutStatus {
   const { lastStartTime: _, pending, ...rest } = status;
   if (pending === undefined) return status;
@@ -93,11 +99,11 @@ function unstamped({ status, unstamped: { began, restarted, last } }: RolloutDec
   return { ...rest, ...(last !== undefined && { lastStartTime: last }), pending: { ...waiting, ...times } };
 }
 
-/** So many messages that are longer than that are kept in one status, and of each other workload its state alone. */
+/** How many messages longer than SHORT one status keeps. The other workloads keep only their state. */
 const MAX_MESSAGES = 10;
 const SHORT = 100;
 
-/** With as much of what the workloads say as a status has room for: a thousand namespaces may each have a command of their own. */
+/** Limits the messages of workloads to the room of a status: in a thousand namespaces, each may have its own command. */
 export function withFewMessages(status: RolloutStatus): RolloutStatus {
   const kept = new Set<string>();
   return withWorkloads(status, (each) => {
@@ -110,8 +116,8 @@ export function withFewMessages(status: RolloutStatus): RolloutStatus {
 const isLong = (message = "") => message.length > SHORT;
 
 /**
- * Of a refused restart, whether status says so already, or would if it had room for the message: such a workload waits with the stamp
- * that it was to get, and without a time.
+ * Whether the status already shows a refused restart, or would if it had room for the message. Such a workload waits with the
+ * stamp of the restart and without a time.
  */
 export function refusalsIn(
   status: RolloutStatus | undefined,

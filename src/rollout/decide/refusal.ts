@@ -1,10 +1,10 @@
-/** What a binding says of its rollout comes in, and a workload; why that is not restarted at all goes out. Pure. */
+/** Decides whether a binding's rules keep a workload from being restarted, and why. Pure. */
 import type { RolloutSpec } from "../../api/rollout.ts";
 import { isJob } from "../../workloads/job-copy.ts";
 import { givenText } from "../../workloads/restart-field.ts";
 import type { Dependent } from "../types.ts";
 
-/** `isUnbudgeted`: it is known to need a PodDisruptionBudget that there isn't. */
+/** `isUnbudgeted`: no PodDisruptionBudget is known to select its pods. */
 export function refusalOf(
   { requireReadinessProbe, requireDisruptionBudget }: RolloutSpec,
   dependent: Dependent,
@@ -12,12 +12,12 @@ export function refusalOf(
 ): string | undefined {
   const { workload, ref, stampAt, isRestartField } = dependent;
   if (workload.templateElsewhere && !isRestartField)
-    return `${ref.name} has its pod template in another object (spec.workloadRef); have it restarted by spec.rollout.targets with restartPath: spec.restartAt`;
+    return `${ref.name} has its pod template in another object (spec.workloadRef); name it in spec.rollout.targets with restartPath: spec.restartAt`;
   if (isJob(ref.resource) && workload.progress.state === "Rolling")
-    return `${ref.name} runs; it is made anew when it has ended`;
-  // To say it again says nothing, and pods that have restarted already would keep what they began with.
+    return `${ref.name} is running; Inlay recreates it when it has ended`;
+  // Writing it again has no effect, and pods that have restarted already would keep the former values.
   if (givenText(dependent) === "true" && workload.restart === "true")
-    return `${ref.name} has been told to restart by ${stampAt} before; it is told again when it has`;
+    return `${ref.name} is still restarting by ${stampAt}; Inlay restarts it again when its operator has removed that`;
   if (requireReadinessProbe && workload.unprobed.length > 0)
     return `spec.rollout.requireReadinessProbe: no readiness probe in ${workload.unprobed.join(", ")}`;
   if (requireDisruptionBudget && isUnbudgeted)

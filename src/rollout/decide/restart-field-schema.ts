@@ -1,4 +1,4 @@
-/** Checks the fields that a binding restarts workloads by: whether a restart may be written there, by the schemas of the kinds. */
+/** Checks by the schemas of the kinds whether a binding may restart workloads by the fields that it names. */
 import type { RolloutSpec } from "../../api/rollout.ts";
 import type { FieldPath } from "../../apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../../apimachinery/openapi.ts";
@@ -10,7 +10,7 @@ import { checkAgainstSchema, schemaIn, typesOf } from "../../transform/schema-ch
 import { givenText } from "../../workloads/restart-field.ts";
 import type { WorkloadLookup } from "../discover/lookups.ts";
 
-/** Such as is written, for the rules that a field may have for it. */
+/** Examples of the texts that are written, to check the rules of a field's schema. */
 const EXAMPLES = {
   time: "2026-11-21T10:00:01Z",
   true: "true",
@@ -21,7 +21,9 @@ const EXAMPLES = {
 
 type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
 
-/** Returns the first problem: UnknownField, TypeMismatch and InvalidValue as for any field, ForbiddenPath as `refusedFor` says. */
+/**
+ * Returns the first problem: UnknownField, TypeMismatch and InvalidValue as for any field, ForbiddenPath as `refusedFor` says.
+ */
 export async function wrongRestartField(
   schemas: Pick<Schemas, "of">,
   lookups: readonly WorkloadLookup[],
@@ -38,7 +40,7 @@ export async function wrongRestartField(
       const why = refusedFor(resource.group, stampAt, written, schemaAt);
       if (why === undefined) return;
       const what =
-        "name an annotation, a label, or a field outside pod specs that the kind's schema declares as any text";
+        "name an annotation, a label, or a field outside of pod specs that the kind's schema declares as free text";
       throw new Problem("ForbiddenPath", `spec.rollout: restartPath ${stampAt} of ${resource.kind} ${why}; ${what}`);
     });
   const results = await Promise.all(checked.map((each) => attempt(each)));
@@ -46,8 +48,8 @@ export async function wrongRestartField(
 }
 
 /**
- * Why a restart may not be written to a field: it may change more than that the workload restarts. Undefined for annotations,
- * labels, and what is declared to be any text or a time.
+ * Why a restart may not be written to a field: its change could do more than restart the workload. Undefined for annotations,
+ * labels, times, and fields that are declared as free text.
  */
 function refusedFor(
   group: string,
@@ -60,20 +62,23 @@ function refusedFor(
   const isSelector = keys.slice(0, -1).some((each) => /selector|^match/i.test(each));
   if (/^(annotations|labels)$|(Annotations|Labels)$/.test(map) && !isSelector) return undefined;
   if (!group.includes(".") || group.endsWith(".k8s.io"))
-    return "is a field of a kind of Kubernetes itself, which restarts on none";
+    return "is a field of a built-in kind, which does not restart on it";
   if (isInPodSpec(path, keys, schemaAt)) return "is in a pod spec";
   if (keys.some((each) => /^serviceAccount(Name)?$|^image|image$/i.test(each)))
     return "names an account or an image of pods";
-  // A time, whatever is asked for.
+  // Always a time.
   if (key === "restartAt") return undefined;
   const isDeclared = path.parent !== undefined && Object.hasOwn(schemaAt(path.parent)?.properties ?? {}, key);
   const schema = isDeclared ? schemaAt(path) : undefined;
   if (schema === undefined || typesOf(schema).length === 0) return "is not declared in the kind's schema";
   const isAny = typesOf(schema).join() === "string" && takesAnyText(schema, written === "Time");
-  return isAny ? undefined : "is not any text by the kind's schema";
+  return isAny ? undefined : "is not free text in the kind's schema";
 }
 
-/** A pod spec has containers; one of which the schema says less is below a template, or is called a spec of pods or a template. */
+/**
+ * A pod spec has containers. If the schema declares no fields, it is recognized by names: a spec below a template, or a pod or
+ * template spec.
+ */
 function isInPodSpec(path: FieldPath, keys: readonly string[], schemaAt: SchemaAt): boolean {
   return keys.some(
     (key, n) =>
@@ -83,7 +88,7 @@ function isInPodSpec(path: FieldPath, keys: readonly string[], schemaAt: SchemaA
   );
 }
 
-/** A pattern is for names, say. None that takes a time is. */
+/** A pattern means that the text is a name, for example. A field with the format of a time is no name. */
 function takesAnyText(schema: OpenApiSchema, isTime: boolean): boolean {
   const { enum: choices, format = "date-time", pattern, allOf = [], anyOf = [], oneOf = [] } = schema;
   if (choices !== undefined || format !== "date-time" || (pattern !== undefined && !isTime)) return false;

@@ -1,13 +1,13 @@
-/** The workloads of a rollout come in, with how far each is; those that restart now go out, and why the others wait. Pure. */
+/** Decides which workloads of a rollout restart now, and why the others wait. Pure. */
 import type { Digests } from "../../api/rollout.ts";
 import type { ConditionReason } from "../../apimachinery/reasons.ts";
 import type { Dependent, NamespaceProblem, RolloutBlock, Step } from "../types.ts";
 import { type AffectedWorkload as Entry, type Rollout, stampFor } from "./affected.ts";
 
-/** So many that failed are told of in one message. Each has its own in status. */
-const MAX_TOLD = 3;
+/** How many failed workloads a message names. Each has its own message in the status. */
+const MAX_NAMED = 3;
 
-/** What restarts may begin by. */
+/** What decides whether restarts may begin. */
 export interface ScheduleInput {
   now: number;
   steps: readonly Step[];
@@ -16,21 +16,21 @@ export interface ScheduleInput {
   maxConcurrent: number;
   /** Why this workload may not be restarted at all. */
   refusal(dependent: Dependent): string | undefined;
-  /** The API server refused its last restart: it goes after all others, so that it takes no place from them. */
+  /** The API server refused its last restart: it goes last, so that it takes no slot from other workloads. */
   wasRefused(dependent: Dependent): boolean;
-  /** Whether there is a place for it among all that roll in the installation; if so, it is taken. */
+  /** Takes a slot of the installation for it. Returns whether there is one. */
   take(dependent: Dependent): boolean;
 }
 
-/** A restart to be made. */
+/** A restart to be written. */
 export interface PlannedRestart {
   dependent: Dependent;
   stamp: string;
-  /** The digests that it is for: of what changed, or went back after it was restarted for it. */
+  /** The ids of the digests that it is for: changed values, or values that changed back after a restart for them. */
   causes: string[];
 }
 
-/** Begins with what may begin of the first step that is not through. The entries are brought up to that. */
+/** Plans the restarts of the first step that is not complete, and updates the entries. */
 export function schedule(
   turn: ScheduleInput,
   entries: Entry[],
@@ -47,7 +47,7 @@ export function schedule(
     if (isThrough && unknown.length === 0) continue;
     const label = step.name === undefined ? "" : `step ${step.name}: `;
     if (failed.length > 0 && step.onFailure === "Halt") {
-      const message = `${label}${failedText(failed)}; nothing more is restarted until it has rolled out`;
+      const message = `${label}${failedText(failed)}; no other workload restarts until it has rolled out`;
       return { stamps: [], said: { reason: "RolloutFailed", message } };
     }
     const plan = (dependent: Dependent): PlannedRestart => ({
@@ -62,7 +62,7 @@ export function schedule(
   return { stamps: [], said: { reason: "RolloutFailed", message: failedText(failed) } };
 }
 
-/** What a step waits for of which not all workloads can be known. */
+/** What a step waits for if not all of its workloads can be known. */
 function waitingFor([first, ...others]: readonly NamespaceProblem[]): RolloutBlock | undefined {
   if (first === undefined) return undefined;
   const more = others.length === 0 ? "" : ` and ${others.length} more`;
@@ -70,7 +70,7 @@ function waitingFor([first, ...others]: readonly NamespaceProblem[]): RolloutBlo
   return { reason: first.problem.reason, message };
 }
 
-/** Plans what there are places for. `waits` is why the others wait, if any do. */
+/** Plans restarts while there are slots. `waits` is why the other workloads wait, if any do. */
 function startGroup(
   turn: ScheduleInput,
   group: Entry[],
@@ -79,23 +79,23 @@ function startGroup(
 ): { stamps: PlannedRestart[]; waits?: RolloutBlock } {
   const stamps: PlannedRestart[] = [];
   const waiting = (reason: ConditionReason, message: string) => ({ stamps, waits: { reason, message } });
-  let places = turn.maxConcurrent - all.filter(isRolling).length;
+  let slots = turn.maxConcurrent - all.filter(isRolling).length;
   let refused: string | undefined;
-  /** The namespaces that have no place left. */
+  /** The namespaces without a free slot. */
   const full = new Set<string | undefined>();
-  // Those that are rolling out anyway have their places.
+  // Workloads that roll out already have their slots.
   const rank = (each: Entry) => (isRolling(each) ? 0 : turn.wasRefused(each.dependent) ? 2 : 1);
   for (const each of group.toSorted((a, b) => rank(a) - rank(b))) {
     if (!each.isDue) continue;
-    const hasPlace = isRolling(each);
+    const hasSlot = isRolling(each);
     const why = each.lacks ?? turn.refusal(each.dependent);
     if (why !== undefined) {
       refused ??= why;
       each.entry = { ...each.entry, message: why };
       continue;
     }
-    if (places <= 0 && !hasPlace)
-      return waiting("MaxConcurrent", "as many are rolling out as spec.rollout.maxConcurrent allows");
+    if (slots <= 0 && !hasSlot)
+      return waiting("MaxConcurrent", "spec.rollout.maxConcurrent permits no more workloads to roll out at once");
     const { namespace } = each.dependent.ref;
     if (full.has(namespace) || !turn.take(each.dependent)) {
       full.add(namespace);
@@ -106,9 +106,9 @@ function startGroup(
     each.entry = { ...rest, state: "Rolling", stamp: planned.stamp, restartTime: timeOf(turn.now) };
     each.isDue = false;
     stamps.push(planned);
-    if (!hasPlace) places--;
+    if (!hasSlot) slots--;
   }
-  if (full.size > 0) return waiting("MaxConcurrent", "as many are rolling out as the installation allows");
+  if (full.size > 0) return waiting("MaxConcurrent", "the installation permits no more workloads to roll out at once");
   return refused === undefined ? { stamps } : waiting("RestartBlocked", refused);
 }
 
@@ -128,18 +128,18 @@ function saidOf(label: string, group: Entry[], waits: RolloutBlock | undefined):
 }
 
 function failedText(failed: Entry[]): string {
-  const told = failed
-    .slice(0, MAX_TOLD)
+  const named = failed
+    .slice(0, MAX_NAMED)
     .map(({ entry: { kind, namespace, name, message = "" } }) => `${kind} ${namespace}/${name}: ${message}`);
-  const more = failed.length - told.length;
-  return `${told.join("; ")}${more > 0 ? `; and ${more} more, see status.rollout.pending.workloads` : ""}`;
+  const more = failed.length - named.length;
+  return `${named.join("; ")}${more > 0 ? `; and ${more} more, see status.rollout.pending.workloads` : ""}`;
 }
 
-/** However much time a binding gives its workloads: nobody keeps the others of an installation waiting for ever. */
-export const MAX_PLACE_MS = 3_600_000;
+/** The maximum time for which a workload holds a slot, whatever timeout its binding sets. */
+export const MAX_SLOT_MS = 3_600_000;
 
-/** One that is paused takes nobody's place. */
+/** A paused workload takes no slot. */
 export const isRolling = ({ entry, dependent }: Entry) => entry.state === "Rolling" && !dependent.workload.paused;
 
-/** To the millisecond: two changes in a second are two. */
+/** In milliseconds, so that two changes within a second differ. */
 export const timeOf = (ms: number) => new Date(ms).toISOString();

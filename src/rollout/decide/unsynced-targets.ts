@@ -1,26 +1,26 @@
 /**
- * Says why workloads have to wait for the targets of their binding: a target that does not hold the new values yet holds back all
- * of them, or those of its namespace where it is one of many. Pure.
+ * Decides which workloads have to wait for the targets of their binding. A target without the new values holds back all
+ * workloads; a target in one of many namespaces holds back those of its namespace. Pure.
  */
 import { isApart, type SecretBinding, type Target } from "../../api/binding.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { RolloutBlock } from "../types.ts";
 
 export interface UnsyncedTargets {
-  /** What holds back all workloads. */
+  /** Why all workloads wait. */
   everywhere: RolloutBlock | undefined;
-  /** What holds back those of single namespaces. */
+  /** Why the workloads of single namespaces wait. */
   namespaces: ReadonlyMap<string, string>;
 }
 
-/** An object of a target that was tried, or a part of a target of which it is not known which objects it is. */
+/** An object of a target that was tried, or a part of a target whose objects can't be known. */
 interface Tried {
   target: Pick<Target, "namespaceSelector">;
   namespace?: string | undefined;
   problem?: Problem | undefined;
 }
 
-/** `account` is why nothing can be done as the account of the binding. */
+/** `account` is why Inlay can't impersonate the account of the binding. */
 export function unsyncedTargets(
   binding: Pick<SecretBinding, "metadata">,
   account: Problem | undefined,

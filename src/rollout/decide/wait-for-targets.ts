@@ -1,4 +1,4 @@
-/** Finds out whether the controllers of a binding's targets have observed what was written, and which have not. */
+/** Finds out which controllers of a binding's targets have not observed the written values yet. */
 import type { RolloutSpec } from "../../api/rollout.ts";
 import { at, conditionIn } from "../../apimachinery/fields.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
@@ -13,17 +13,17 @@ import type { UnsyncedTargets } from "./unsynced-targets.ts";
 
 type WaitFor = NonNullable<RolloutSpec["waitForTargets"]>;
 
-/** When a target is read again that could not be. */
+/** The interval of retries if a target can't be read. */
 const READ_AGAIN_MS = 5_000;
 
 /** A target that is waited for. */
 export interface AwaitedTarget {
   ref: ObjectRef;
-  /** It is one of many namespaces: only the workloads of its own wait for it. */
+  /** It is in one of many namespaces: only the workloads of that namespace wait for it. */
   isApart: boolean;
 }
 
-/** As they are now: a stream shows no status. Whatever changes it calls the binding again. */
+/** Reads the targets, because watches don't show their status. A change of a target requeues the binding. */
 export async function targetsNotObserved(
   client: Pick<Client, "get">,
   identity: Identity,
@@ -41,32 +41,33 @@ export async function targetsNotObserved(
     if (why === undefined) return;
     const message = `spec.rollout.waitForTargets: ${why}`;
     if (isApart && namespace !== undefined) namespaces.set(namespace, message);
-    // Nothing tells when the target can be read again.
+    // No watch shows when the target can be read again.
     const later = found instanceof Problem ? { requeueAfterMs: READ_AGAIN_MS } : {};
     if (!isApart) everywhere ??= { reason: "TargetsNotReady", message, ...later };
   };
-  // A kind without a status has no controller that could say anything.
+  // A kind without a status has no controller that could report anything.
   const observable = targets.filter(({ ref }) => ref.resource.hasStatus);
   await mapConcurrent(observable, look);
   return { everywhere, namespaces };
 }
 
 function notObserved({ resource, namespace, name }: ObjectRef, found: KubeObject | undefined, waitFor: WaitFor) {
-  const why = found === undefined ? "is not there" : whyNot(found, waitFor);
+  const why = found === undefined ? "does not exist" : whyNot(found, waitFor);
   return why && `${describeObject(resource.kind, namespace, name)} ${why}`;
 }
 
-/** What a controller says of itself is as it pleases: only numbers and the fixed words of conditions are repeated. */
+/** A controller may write anything into a status, so only numbers and the fixed words of conditions are repeated. */
 function whyNot({ metadata, status }: KubeObject, { condition: type }: WaitFor): string | undefined {
   const { generation = 0 } = metadata;
   const observed = Number(at(status, "observedGeneration"));
   if (observed < generation) return `is at generation ${generation}, and its controller has seen ${observed}`;
   if (type === undefined)
     return Number.isNaN(observed)
-      ? "does not tell by status.observedGeneration what its controller has seen; name one of its conditions"
+      ? "has no status.observedGeneration; set waitForTargets.condition to one of its conditions"
       : undefined;
   const condition = conditionIn(status, type);
   if (condition === undefined) return `has no condition ${type} yet`;
-  if (Number(condition["observedGeneration"]) < generation) return `has the condition ${type} of an earlier generation`;
+  if (Number(condition["observedGeneration"]) < generation)
+    return `has the condition ${type} for an earlier generation`;
   return condition["status"] === "True" ? undefined : `has the condition ${type}, and it is not True`;
 }

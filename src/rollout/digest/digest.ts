@@ -1,6 +1,6 @@
 /**
- * A value of a source and a key of this installation come in; a digest goes out by which a change of the value is seen,
- * and nothing else of it: without the key nobody can try what the value might be. Pure.
+ * Computes the keyed digest of a source's value. It shows that a value changed, and nothing else: without the key, guesses of the
+ * value can't be checked. Pure.
  */
 import { createHmac } from "node:crypto";
 import { FieldPath } from "../../apimachinery/field-path.ts";
@@ -14,34 +14,35 @@ import { ALL_KEYS, filterIn } from "../../sources/uses.ts";
 import { keyFilter, newFilterEffort } from "../../transform/key-filter.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 
-/** What digests are made with. */
+/** The key of digests. */
 export interface DigestKey {
-  /** Stands beside the digests that were made with it. */
+  /** Recorded beside the digests. */
   readonly id: string;
   readonly bytes: SecretValue<Uint8Array>;
 }
 
-/** Whose value a digest is of. Equal values in two places have digests that tell nothing of each other. */
+/** Where a value is used. Equal values in two places have unrelated digests. */
 export interface DigestScope {
-  /** The binding, as `bindingKey` calls it: it outlives the object's uid, so that what is restored has the same digests. */
+  /** The binding's `bindingKey` instead of its uid: a restored binding has the same digests. */
   readonly binding: string;
   /**
-   * What identifies the source, and not what a binding calls it: otherwise a user who may edit the binding, and read no Secret,
-   * could point it at a Secret of their own and see by the digest whether they guessed the value.
+   * The identity of the source, and not the binding's name for it. Otherwise a user who may edit the binding and read no Secret
+   * could point the name at an own Secret, and see by the digest whether a guess of the value is right.
    */
   readonly source: SourcePlace;
-  /** As uses have it: a key of a Secret or ConfigMap, the path of a field of another object, or all, or all keys that pass a filter. */
+  /** A key of a Secret or ConfigMap, the path of a field of another object, ALL_KEYS, or a filter of keys. */
   readonly key: string;
 }
 
 const DOMAIN = "inlay.dev/rollout/v1";
-/** 128 bits, of which nobody finds two alike who has no key. */
+/** 128 bits: without the key, no collision can be found. */
 const BYTES = 16;
 
 /**
- * A missing value has none: no workload restarts into it. Of an object that is no Secret or ConfigMap,
- * ALL_KEYS means all but its metadata and status, which change without a cause. Of versions there is one for each. Throws Problem("ElementNotUnique") for a path
- * that several elements of a list fit, and Problem("InvalidBinding") for a filter that is none or that takes more than the effort, and for more versions than status has room for.
+ * Undefined for a missing value, for which no workload restarts. For an object that is not a Secret or ConfigMap, ALL_KEYS
+ * excludes metadata and status, which change for other reasons. For versions, one digest for each. Throws
+ * Problem("ElementNotUnique") for a path that matches several elements of a list, and Problem("InvalidBinding") for an invalid
+ * filter, one beyond the effort, or more versions than the status has room for.
  */
 export function digestOf(
   key: DigestKey,
@@ -57,17 +58,17 @@ export function digestOf(
   const parts = partsOf(source, place, effort);
   if (parts === undefined || source.kind !== "data" || !source.isVersions) return parts && digest(parts);
   const versions = versionsIn(parts).map((each) => digest(["version", ...each]));
-  // Without some of them, a version that is new could not be told from one that was there.
+  // If some versions were missing, a new version could not be distinguished from a former one.
   if (versions.length > MAX_VERSIONS) throw tooMany(source.description, versions.length);
   return versions.sort().join(SEPARATOR);
 }
 
-/** Of a value of which pods have several versions, there is a digest of each. */
+/** If pods have several versions of a value, there is one digest for each version. */
 export const digestsIn = (digest: string): string[] => digest.split(SEPARATOR);
 
-/** No digest has it. */
+/** No digest contains it. */
 const SEPARATOR = ",";
-/** Of all objects of a class together: status has to hold them. */
+/** For all objects of a class together: the status stores them. */
 const MAX_VERSIONS = 256;
 
 function tooMany(source: string, length: number): Problem {
@@ -76,7 +77,7 @@ function tooMany(source: string, length: number): Problem {
   return new Problem("InvalidBinding", `${why}; ${advice}`, "OnChange");
 }
 
-/** Each version with the key that it is of, where parts have keys. */
+/** Each version, with its key if the parts have keys. */
 function versionsIn([kind, ...parts]: readonly Part[]): Part[][] {
   const lines = (bytes: Part = "") => Buffer.from(bytes).toString().split("\n");
   if (kind === "bytes") return lines(parts[0]).map((line) => [line]);
@@ -92,13 +93,13 @@ function framed(part: Part): Uint8Array[] {
 
 type Part = string | Uint8Array;
 
-/** What is digested, as parts of which each is framed: no two values come to the same. */
+/** The parts to digest. Each part is framed by its length, so different values never give the same input. */
 function partsOf(source: LiveSource, place: string, effort: Effort): Part[] | undefined {
   if (source.kind === "absent") return undefined;
   if (source.kind === "object") {
     const object = source.object.reveal();
     const value = place === ALL_KEYS ? owned(object) : (FieldPath.parse(place).get(object) as JsonValue | undefined);
-    // As where values are read: null is as good as nothing.
+    // As where values are read: null counts as missing.
     return value === undefined || value === null ? undefined : ["json", stringifyJson(inOrder(value))];
   }
   const filter = filterIn(place);
@@ -108,14 +109,14 @@ function partsOf(source: LiveSource, place: string, effort: Effort): Part[] | un
   }
   const passes = keyFilter(filter, "from", effort);
   const keys = [...source.data].filter(([key]) => passes(key)).sort(([a], [b]) => (a < b ? -1 : 1));
-  // A field that no key is left for is missing. Pods, which have no filter, may well refer to a source without data.
+  // If no key passes the filter, the field is missing. Pods have no filter and may refer to a source without data.
   if (keys.length === 0 && place !== ALL_KEYS) return undefined;
   return ["data", ...keys.flatMap(([key, bytes]): Part[] => [key, bytes.reveal()])];
 }
 
 const owned = ({ metadata: _, status: __, ...rest }: JsonObject): JsonObject => rest;
 
-/** The API server may write the fields of an object in any order. */
+/** The API server may return the fields of an object in any order. */
 function inOrder(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(inOrder);
   if (typeof value !== "object" || value === null) return value;

@@ -1,6 +1,6 @@
 /**
- * What was read for a binding that was made of Reloader's annotations comes in; it goes out without the Secrets and ConfigMaps that their
- * own annotations or labels leave out. The binding names such a source while it is new, until it is corrected. Pure.
+ * Removes Secrets and ConfigMaps that Reloader's ignore annotation excludes from what was read for a generated binding. The
+ * binding names such a source while the annotation is new, until the binding is corrected. Pure.
  */
 import type { SecretBinding } from "../../api/binding.ts";
 import { claimsToBeGenerated, type ReloaderView } from "../../api/reloader.ts";
@@ -18,7 +18,7 @@ export function withoutIgnored<T extends { readonly sources: Sources }>(
   return { ...read, sources: new Map([...read.sources].filter(([, source]) => !isIgnored(source, view))) };
 }
 
-/** The versions of a SecretProviderClass are of many objects, whose annotations don't count. */
+/** The versions of a SecretProviderClass belong to many objects, whose annotations don't count. */
 function isIgnored(source: LiveSource | Problem, view: ReloaderView): boolean {
   if (source instanceof Problem || source.kind !== "data" || source.isVersions) return false;
   return view.markOfSource(source.annotations.reveal(), source.labels.reveal()) === "ignore";

@@ -1,7 +1,6 @@
 /**
- * The keys that digests are made with, kept in one Secret of the controller's namespace: what stands there comes in, a
- * key goes out, made once for the installation and by whichever replica is the first. deploy/ ships the Secret without
- * data, so that the controller needs no right but on that one name.
+ * Reads the digest keys from one Secret in the controller's namespace. If there is no key, the first replica creates one for the
+ * installation. deploy/ contains the Secret without data, so that the controller needs permissions for that one name only.
  */
 import { randomBytes } from "node:crypto";
 import { CONTROLLER_MANAGER } from "../../api/field-manager.ts";
@@ -16,14 +15,14 @@ import { CONTROLLER } from "../../kube/identity.ts";
 import type { DigestKey } from "./digest.ts";
 
 export const DIGEST_KEY_NAME = "inlay-digest-key";
-/** The entry that holds the id of the key in use. All others hold a key each, under its id. */
+/** The entry with the id of the key in use. Every other entry is a key, under its id. */
 const PRIMARY = "primary";
 
 const VERBS = ["get", "patch"];
 const KEY_BYTES = 32;
-/** Others may write the Secret too, but not for ever. */
+/** Another replica may write the Secret at the same time, but not forever. */
 const TRIES = 5;
-/** A failure is everybody's for so long: thousands of bindings that wait for the Secret ask for it once. */
+/** How long a failure is shared: thousands of bindings that wait for the Secret read it once. */
 const FAILED_FOR_MS = 1_000;
 
 interface StoredSecret extends KubeObject {
@@ -35,7 +34,7 @@ interface Keys {
   byId: ReadonlyMap<string, DigestKey>;
 }
 
-/** What stands in the Secret, still without the promise that one of the keys is in use. */
+/** The content of the Secret. The key in use may be missing. */
 interface Found {
   version: Pick<KubeObject["metadata"], "uid" | "resourceVersion">;
   primary: string | undefined;
@@ -45,7 +44,7 @@ interface Found {
 export class DigestKeys {
   readonly #client: Pick<Client, "get" | "mergePatch">;
   readonly #ref: ObjectRef & { namespace: string };
-  /** Read once: another primary counts from the next start, and what was read outlives the Secret until then. */
+  /** Read once. Another primary counts from the next start, and the known keys stay in use if the Secret is deleted. */
   #keys: Promise<Keys> | undefined;
 
   /** `namespace` is the controller's own. */
@@ -55,14 +54,14 @@ export class DigestKeys {
   }
 
   /**
-   * The key that new digests are made with; the first call makes it, where there is none. Throws Problem("NoDigestKey"),
-   * ("Forbidden") and ("Unavailable"), and tries again when it is called later.
+   * The key for new digests; the first call creates it if there is none. Throws Problem("NoDigestKey"), ("Forbidden") and
+   * ("Unavailable"); a later call tries again.
    */
   async primary(): Promise<DigestKey> {
     return (await this.#read()).primary;
   }
 
-  /** A key by which older digests were made; undefined if it is gone. Throws as `primary` does. */
+  /** The key of older digests; undefined if it no longer exists. Throws like `primary`. */
   async byId(id: string): Promise<DigestKey | undefined> {
     return (await this.#read()).byId.get(id);
   }
@@ -83,7 +82,7 @@ export class DigestKeys {
       const keys = found.primary === undefined ? await this.#make(found) : this.#inUse(found.primary, found.byId);
       if (keys !== undefined) return keys;
     }
-    throw new Problem("Unavailable", `${this.#what} is changed by others all the time; it is tried again`);
+    throw new Problem("Unavailable", `${this.#what} is changed by other clients all the time; retrying`);
   }
 
   async #find(): Promise<Found> {
@@ -98,9 +97,9 @@ export class DigestKeys {
     };
   }
 
-  /** Undefined if somebody else wrote meanwhile. The keys that are there stay, for the digests that were made with them. */
+  /** Undefined if another client wrote meanwhile. Existing keys stay, for the digests that were computed with them. */
   async #make({ version, byId }: Found): Promise<Keys | undefined> {
-    // With its day, for whoever takes old ones away.
+    // With its date, for users who remove old keys.
     const id = `${new Date().toISOString().slice(0, 10)}-${randomBytes(4).toString("hex")}`;
     const bytes = randomBytes(KEY_BYTES);
     const data = { [PRIMARY]: Buffer.from(id).toString("base64"), [id]: bytes.toString("base64") };
@@ -119,8 +118,8 @@ export class DigestKeys {
     if (primary !== undefined) return { primary, byId };
     throw new Problem(
       "NoDigestKey",
-      `${this.#what} says in ${PRIMARY} that a key is in use which it does not hold in whole (${KEY_BYTES} bytes at least); ` +
-        `put it back, or have another made, by which nothing restarts: kubectl patch secret ${DIGEST_KEY_NAME} -n ${this.#ref.namespace} ` +
+      `${this.#what} names in ${PRIMARY} a key that it lacks, or that has fewer than ${KEY_BYTES} bytes; ` +
+        `restore that key, or let Inlay create a new one, which restarts no workload: kubectl patch secret ${DIGEST_KEY_NAME} -n ${this.#ref.namespace} ` +
         `--type=json -p '[{"op":"remove","path":"/data/${PRIMARY}"}]'`,
     );
   }
@@ -128,9 +127,9 @@ export class DigestKeys {
   #explained(error: unknown, verb: string): Problem {
     const { namespace, name } = this.#ref;
     if (isNotFound(error)) {
-      const why = `there is no ${this.#what}, which keeps the key by which a change of a value is seen`;
+      const why = `there is no ${this.#what}, which stores the digest key`;
       const command = `kubectl create secret generic ${name} -n ${namespace}`;
-      return new Problem("NoDigestKey", `${why}; make it, empty, with: ${command}`);
+      return new Problem("NoDigestKey", `${why}; create it empty with: ${command}`);
     }
     if (isStatus(error, 403) && !error.isDenied) {
       const role =
@@ -142,7 +141,7 @@ export class DigestKeys {
     const problem = refusal(error, { identity: CONTROLLER, ref: this.#ref, verbs: VERBS }, verb);
     if (problem.reason !== "Rejected" || !(error instanceof ApiError)) return problem;
     const why = `the API server refused to ${verb} ${this.#what} (${error.status} ${error.reason})`;
-    const cause = "an admission policy, or immutable in that Secret, keeps Inlay from filling it in";
+    const cause = "check for an admission policy, and for immutable: true in that Secret";
     return new Problem("NoDigestKey", `${why}; ${cause}`);
   }
 
@@ -151,7 +150,7 @@ export class DigestKeys {
   }
 }
 
-/** None for what is too short to be one: it would be no secret. */
+/** Nothing for a key that is too short to be safe. */
 function keyOf(id: string, bytes: Uint8Array): [string, DigestKey][] {
   return bytes.length < KEY_BYTES ? [] : [[id, { id, bytes: new SecretValue(bytes) }]];
 }

@@ -1,18 +1,16 @@
-/**
- * The words in status in place of a digest where there is no value. They are the same with every key for digests. Pure.
- */
+/** The words that the status has in place of a digest if there is no value. They do not depend on the digest key. Pure. */
 import type { RolloutSpec } from "../../api/rollout.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 
-/** There is no such source. Only where restartOn makes that count. */
+/** The source does not exist. Used only if restartOn makes that count. */
 export const ABSENT = "absent";
-/** No pod mounts the SecretProviderClass, so none has an old version of anything. */
+/** No pod mounts the SecretProviderClass, so no pod has an old version of anything. */
 export const UNMOUNTED = "unmounted";
 
 export const isPresent = (digest: string | undefined): digest is string =>
   digest !== undefined && digest !== ABSENT && digest !== UNMOUNTED;
 
-/** Undefined where the missing source says nothing, as when a grant was withdrawn: the source itself may be there. */
+/** Undefined if it is not known whether the source exists, as when a grant was withdrawn. */
 export function presenceOf(
   { problem, isUnmounted }: Extract<LiveSource, { kind: "absent" }>,
   { restartOn = [] }: Pick<RolloutSpec, "restartOn">,

@@ -1,6 +1,6 @@
 /**
- * The sources as they were read come in; a digest of each value that a workload uses goes out, of those that are there. They
- * are kept for as long as no source changes, so that nothing is read for a workload that is on its way.
+ * Computes the digests of all values that the workloads of a binding use, from the sources that were read. They are cached while
+ * no source changes, so that a workload that rolls out causes no reads.
  */
 import { type Digests, digestParts, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -24,15 +24,15 @@ type CountedChanges = Pick<RolloutSpec, "restartOn">;
 type Places = ReadonlyMap<string, Pick<ResolvedSource, "place"> | Problem>;
 
 export interface ValueDigests {
-  /** What changes with every source. */
+  /** Changes with every source. */
   sourceRevisions: string;
   used: ReadonlySet<string>;
-  /** The id of the key that the digests are made with. */
+  /** The id of the key of the digests. */
   keyId: string;
   digests: Digests;
-  /** The same by the key in status, where that is another one and still there. */
+  /** The same digests with the key in the status, if that is another one and still exists. */
   former: Digests | undefined;
-  /** Why nothing restarts for them yet. */
+  /** Why nothing restarts for these values yet. */
   sourceMismatch: Problem | undefined;
   /** The version of each source. */
   versions: ReadonlyMap<string, string>;
@@ -48,14 +48,14 @@ export class DigestCache {
     this.#keys = keys;
   }
 
-  /** What is known without reading anything; undefined if that is not all that is used. */
+  /** The cached digests; undefined if they don't cover all used values. */
   known(binding: string, sourceRevisions: string, used: ReadonlySet<string>): ValueDigests | undefined {
     const known = this.#known.get(binding);
     if (known?.sourceRevisions !== sourceRevisions) return undefined;
     return [...used].every((id) => known.used.has(id)) ? known : undefined;
   }
 
-  /** What is known, or what the sources say as they were read. Throws Problem: of one that could not be read, or of the keys. */
+  /** The cached digests, or new ones of the sources that were read. Throws Problem if a source or a key could not be read. */
   async digests(
     binding: string,
     sourceRevisions: string,
@@ -67,13 +67,13 @@ export class DigestCache {
   ): Promise<ValueDigests> {
     const same = this.known(binding, sourceRevisions, used);
     if (same !== undefined) return same;
-    // Else it is over when a source changes.
+    // A mismatch that ends when a source changes is returned below.
     if (sourceMismatch !== undefined && sourceMismatch.retryPolicy !== "OnChange") throw sourceMismatch;
     const primary = await this.#keys.primary();
     const last =
       before === undefined || before.digestKeyID === primary.id ? undefined : await this.#keys.byId(before.digestKeyID);
     const former = last && digestsOf(last, binding, used, sources, places, spec);
-    // What is under way goes on by the key that it began with, and what is not there can't be known by another.
+    // A rollout continues with the key that it began with, and a missing value can't be compared with another key.
     const isKept = former !== undefined && (before?.pending !== undefined || hasGone(before, used, former));
     const key = isKept && last !== undefined ? last : primary;
     const known: ValueDigests = {
@@ -88,7 +88,7 @@ export class DigestCache {
         "resourceVersion" in source ? source.resourceVersion : undefined,
       ),
     };
-    // What could not be read this time is read again, though nothing was digested of it.
+    // A source that could not be read is read again, even if no digest needs it.
     if ([...sources.values()].some((source) => source instanceof Problem)) this.#known.delete(binding);
     else this.#known.set(binding, known);
     return known;
@@ -99,11 +99,11 @@ export class DigestCache {
   }
 }
 
-/** Whether something that is used and was known is not there. */
+/** Whether a value is missing that is used and was known. */
 const hasGone = (before: RolloutStatus | undefined, used: ReadonlySet<string>, now: Digests): boolean =>
   Object.keys(before?.digests ?? {}).some((id) => used.has(id) && now[id] === undefined);
 
-/** What is to be written for a restart. A second try after a crash comes to the same. */
+/** The text to write for a restart. A second try after a crash gives the same text. */
 export function writtenFor(
   { stamp: { value } }: RolloutSpec,
   { dependent, stamp }: PlannedRestart,
@@ -116,12 +116,12 @@ export function writtenFor(
   if (value === "Revision") return stamp;
   if (value === "Time") return pending?.lastChangeTime ?? stamp;
   const ids = [...dependent.uses].sort();
-  // What went back is no change any more, and of another version all the same.
+  // A value that changed back is no change any more, but the version of its source differs.
   const id = ids.find((each) => pending?.digests?.[each] !== undefined) ?? ids[0];
   return (id === undefined ? undefined : resourceVersions.get(digestParts(id).source)) ?? stamp;
 }
 
-/** Of what is there, and of what counts although it is not. Throws the Problem of a source. */
+/** Of the values that exist, and of missing ones that count. Throws the Problem of a source. */
 export function digestsOf(
   key: DigestKey,
   binding: string,
@@ -144,7 +144,7 @@ export function digestsOf(
   return digests;
 }
 
-/** Of those that could be read. */
+/** Of the sources that could be read. */
 function versionsOf(sources: Sources, of: (source: LiveSource) => string | undefined): Map<string, string> {
   return new Map(
     [...sources].flatMap(([name, source]) => {

@@ -1,6 +1,6 @@
 /**
- * Finds the workloads of a binding's rollout, as the streams show them at the moment, and the values that each of them restarts for.
- * Says of which namespaces that can't be known: nothing restarts there.
+ * Finds the workloads of a binding's rollout in the watches, and the values that each of them restarts for. Reports the
+ * namespaces whose workloads can't be known: nothing restarts there.
  */
 import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
 import { digestId, digestParts, groupsOf, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
@@ -21,48 +21,48 @@ import type { Dependent, NamespaceProblem } from "../types.ts";
 import type { RolloutReferences, WorkloadLookup } from "./lookups.ts";
 
 export interface Dependents {
-  /** In the order of their steps, and of their names in each. */
+  /** In the order of their steps, and by name within a step. */
   all: Dependent[];
-  /** The digests that any of them restarts for. */
+  /** The ids of the digests that any of them restarts for. */
   used: ReadonlySet<string>;
-  /** Some stream has not brought its first list yet: which there are is not known. */
+  /** Some watch is not in sync yet, so the workloads are not known. */
   pending: boolean;
-  /** The namespaces of which it can't be known which there are, one entry for each. */
+  /** The namespaces whose workloads can't be known, one entry for each. */
   unknown: readonly NamespaceProblem[];
-  /** Those that the binding names, and that do not exist. */
+  /** Workloads that the binding names and that do not exist. */
   missing: readonly ObjectRef[];
-  /** Why nothing can be known at all. */
+  /** Why no workload can be known. */
   problem: Problem | undefined;
 }
 
-/** The record of all has to fit into the binding's status, beside that of the targets. */
+/** The record of all workloads must fit into the binding's status, with the record of the targets. */
 const MAX_CHARACTERS = 1_000_000;
-/** As long as what stands there of a workload beside its name. */
+/** The approximate size of a workload's record besides its name. */
 const AROUND = 300;
 
-/** A rollout of one reconcile. */
+/** The rollout in one reconcile. */
 export interface RolloutContext {
   binding: SecretBinding;
   identity: WatchIdentity["identity"];
   spec: RolloutSpec;
-  /** What is wrong with its pace: told before it matters. */
+  /** A mistake in the pace settings, reported before it matters. */
   wrong: Problem | undefined;
   references: RolloutReferences;
   dependents: Dependents;
-  /** As they were resolved, by name. */
+  /** The resolved sources, by name. */
   sources: ReadonlyMap<string, ResolvedSource | Problem>;
   /** The objects that the binding writes before the rollout. */
   targets: readonly AwaitedTarget[];
   /** The versions of the sources. */
   sourceRevisions: string;
-  /** How long it is to be waited for the workloads before anything else is done. */
+  /** How many ms to wait for the workloads before anything else happens. */
   patienceMs: number;
 }
 
-/** By the lookups of a reconcile, which are many for a binding with many namespaces. */
+/** By lookup: a binding with many namespaces has many. */
 const subscriptions = new WeakMap<WorkloadLookup, Subscription>();
 
-/** What has to be watched for a lookup, which is of one account. */
+/** The subscription for a lookup. A lookup belongs to one account. */
 export function watchedFor(as: WatchIdentity, lookup: WorkloadLookup): Subscription {
   const known = subscriptions.get(lookup) ?? subscriptionFor(as, lookup);
   subscriptions.set(lookup, known);
@@ -80,14 +80,14 @@ function subscriptionFor(
   return { ...by, resource, namespace, names, exceptNames, labels, workload, ...consumersOf };
 }
 
-/** What the stream of a lookup shows. */
+/** The objects that the watch of a lookup shows. */
 function membersOf(watcher: Pick<Watcher, "get" | "list">, key: string, watched: Subscription) {
   if (isCollection(watched)) return watcher.list(key, watched);
   const { version, ...state } = watcher.get(key, watched);
   return { ...state, members: version === undefined ? [] : [{ name: watched.ref.name, version }] };
 }
 
-/** `ownersOf` tells of the objects that the binding writes. Whose can't be known is not taken for nobody's. */
+/** `ownersOf` returns the objects that the binding writes. If they can't be known, the rollout has a problem. */
 export function dependentsOf(
   watcher: Pick<Watcher, "get" | "list">,
   key: string,
@@ -132,7 +132,7 @@ export function dependentsOf(
         continue;
       const ref: ObjectRef = { resource, namespace, name };
       const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
-      // What it reads there, the binding does not write.
+      // The binding does not write the keys that the workload reads there.
       if (find.by === "reference" && uses.length === 0) continue;
       const required = isDeletionCounted && { required: requiredBy(workload, namespace, sources) };
       const known = found.get(idOf(ref)) ?? { ref, version, workload, ...place, uses: new Set<string>(), ...required };
@@ -145,7 +145,7 @@ export function dependentsOf(
   out.unknown = [...unknown.values()];
   const characters = out.all.reduce((sum, { ref }) => sum + ref.name.length + (ref.namespace ?? "").length + AROUND, 0);
   if (characters > MAX_CHARACTERS) {
-    const what = `spec.rollout concerns ${out.all.length} workloads, and the binding's status has no room for so many`;
+    const what = `spec.rollout selects ${out.all.length} workloads, more than the status of one binding has room for`;
     out.problem ??= new Problem("InvalidBinding", `${what}; split it into several bindings`, "OnChange");
   }
   return out;
@@ -159,7 +159,7 @@ function requiredBy({ references }: Workload, home: string, sources: readonly Pa
   return new Set(sources.filter(isRequired).map(({ name }) => name));
 }
 
-/** One whose pods are replaced by us is as far as its pods are. */
+/** If Inlay replaces the pods of a workload, their state is its progress. */
 function asReplaced(workload: Workload | undefined): Workload | undefined {
   if (workload?.replacing === undefined) return workload;
   return { ...workload, progress: workload.replacing.progress, onDelete: false };
@@ -175,7 +175,7 @@ function usedByPods(
     .flatMap(({ keys }) => uses(brought ?? keys));
 }
 
-/** What the fields of a binding use that are written before the rollout; all of its sources, if there are none. */
+/** The values used by the fields that are written before the rollout; if there are none, all sources. */
 export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
   const { spec } = binding;
   const sources = parseSources(binding);
@@ -189,8 +189,8 @@ export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
 
 /**
- * With what workloads may use in namespaces that can't be seen, or could not until now: what is known from before, and anything of
- * the sources.
+ * Adds the values that workloads may use in namespaces that can't be seen, or could not until now: the recorded ones, and all
+ * keys of the sources.
  */
 export function withHiddenUses(
   dependents: Dependents,
@@ -202,7 +202,9 @@ export function withHiddenUses(
   return { ...dependents, used: new Set([...dependents.used, ...hidden]) };
 }
 
-/** Those of which workloads may use anything: what they refer to themselves, and what is written before they restart. */
+/**
+ * The sources of which workloads may use any value: those that pods refer to, and those of fields written before the restarts.
+ */
 function sourcesOf(binding: SecretBinding): string[] {
   const { rollout } = binding.spec;
   const consumed = rollout === undefined ? [] : groupsOf(rollout).flatMap(({ consumersOf = [] }) => consumersOf);
@@ -210,17 +212,19 @@ function sourcesOf(binding: SecretBinding): string[] {
   return [...new Set([...consumed, ...written])];
 }
 
-/** All that a rollout depends on which nobody has begun. */
+/** Everything that the start of a rollout depends on. */
 export function dependentsFingerprint({ all, unknown, missing, problem }: Dependents): string {
   const workloads = all.map(({ ref, version, uses }) => `${idOf(ref)} ${version.uid} ${[...uses].sort().join(",")}`);
   const others = [...unknown.map((each) => each.problem.message), ...missing.map(idOf)];
   return [problem?.message ?? "", ...others, ...workloads].join("\n");
 }
 
-/** How many namespaces, or workloads, one message names. */
+/** How many namespaces or workloads a message names. */
 const MAX_NAMED = 3;
 
-/** What keeps the condition from saying that all is rolled out, although the rest goes on: where nothing can be known, and who is missing. */
+/**
+ * The problems that keep the condition from being True while other workloads continue: unknown namespaces, and missing workloads.
+ */
 export function apartFrom({ unknown, missing }: Pick<Dependents, "unknown" | "missing">): Problem | undefined {
   const [first, ...more] = unknown;
   if (first !== undefined) {
@@ -235,7 +239,7 @@ export function apartFrom({ unknown, missing }: Pick<Dependents, "unknown" | "mi
   return new Problem("WorkloadNotFound", message);
 }
 
-/** Objects that workloads may belong to. */
+/** Objects that may own workloads. */
 export interface Owners {
   uids: ReadonlySet<string>;
   /** Why some of them can't be known. */

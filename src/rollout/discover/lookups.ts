@@ -1,4 +1,4 @@
-/** What a binding says of its rollout comes in; where to look for the workloads, step by step, goes out, or why it can't be. */
+/** Resolves the rollout of a binding to lookups of workloads, step by step. */
 import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
 import { digestId, type Group, groupsOf, type RolloutSpec } from "../../api/rollout.ts";
@@ -24,9 +24,12 @@ import { type UsesOfKeys, writtenUses } from "./written-values.ts";
 
 /** Workloads of one kind in one namespace. */
 export interface WorkloadLookup {
-  /** The place of its step. */
+  /** The position of its step. */
   step: number;
-  /** Its namespace is one of many, or is named and not the binding's own: they share a watch of the cluster, where the account may have one. */
+  /**
+   * Its namespace is one of many, or is named and not the binding's own. Such lookups share a cluster-wide watch, if the account
+   * may have one.
+   */
   wide?: true | "named";
   resource: Resource;
   paths: WorkloadPaths;
@@ -36,23 +39,23 @@ export interface WorkloadLookup {
   find: Reference | { by: "owner" } | { by: "name"; name: string } | ({ by: "choice" } & SelectionCriteria);
 }
 
-/** Workloads whose pods refer to something. */
+/** Workloads whose pods refer to an object. */
 interface Reference extends Pick<PodReference, "kind" | "name"> {
   by: "reference";
-  /** The ways of referring that count; undefined for all. */
+  /** The kinds of references that count; undefined for all. */
   ways?: readonly PodPlace[];
-  /** Which values are behind the keys that pods name. */
+  /** The values behind the keys that pods name. */
   uses: UsesOfKeys;
-  /** The keys that come by it, where it only brings another object to pods; else those that pods name count. */
+  /** The keys that a SecretProviderClass brings to pods; undefined if the keys that pods name count. */
   keys?: readonly string[];
 }
 
 export interface RolloutReferences {
   steps: Step[];
   lookups: WorkloadLookup[];
-  /** Where the workloads of a namespace can't be known, or may not be restarted. Nothing restarts there. */
+  /** Namespaces in which workloads can't be known or may not be restarted. Nothing restarts there. */
   closed: readonly NamespaceProblem[];
-  /** Why nothing can be known of the workloads at all. Nothing restarts then. */
+  /** Why no workloads can be known. Nothing restarts then. */
   problem: Problem | undefined;
 }
 
@@ -64,7 +67,7 @@ interface Services {
   installation: Pick<Installation, "scope" | "refusal">;
 }
 
-/** What a rollout needs to know of its binding: the sources, and the objects that are targets. */
+/** The parts of a binding that its rollout depends on: the sources, and the objects that are targets. */
 export interface RolloutSubject extends Pick<References, "parsedSources" | "sources"> {
   objects: readonly SelectedObject[];
 }
@@ -102,7 +105,7 @@ function refusedAt(
 ) {
   const outside = attemptSync(() => assertWithin(installation.scope, { resource, namespace, name: "" }));
   if (outside instanceof Problem) return outside;
-  // All that is written of them.
+  // A restart writes this field alone.
   const refusal = installation.refusal(resource, namespace, { paths: [stampAt] });
   if (refusal !== undefined || !runCronJobs || !isCronJob(resource)) return refusal;
   return installation.refusal(JOBS, namespace, { paths: MANUAL_JOB_PATHS });
@@ -136,7 +139,7 @@ async function placesOf(
       }),
     ),
   );
-  // Nobody owns what stands in another namespace.
+  // Objects own dependents in their own namespace only.
   if (ownedByTargets) places.push(...known.map((each): Place => ({ ...each, namespace: own, find: { by: "owner" } })));
   for (const target of targets) {
     const find: Place["find"] =
@@ -174,13 +177,13 @@ function sourceConsumed(name: string, { parsedSources, sources }: RolloutSubject
   const source = parsedSources.find((each) => each.name === name);
   if (source?.data === undefined && source?.providerClass === undefined) {
     const what =
-      source === undefined ? "is no source of this binding" : "is no Secret, no ConfigMap and no SecretProviderClass";
+      source === undefined ? "is not a source of this binding" : "is not a Secret, ConfigMap or SecretProviderClass";
     const names = parsedSources.filter(({ data, providerClass }) => data ?? providerClass).map((each) => each.name);
     throw new Problem("InvalidBinding", `spec.rollout.consumersOf: ${name} ${what}; write one of ${names.join(", ")}`);
   }
   const problem = sources.get(name);
   if (problem instanceof Problem) throw problem;
-  // Pods see all of a class that they mount.
+  // Pods see all keys of a class that they mount.
   if (source.providerClass !== undefined)
     return { kind: "SecretProviderClass", ...source.providerClass, uses: () => [digestId(name, ALL_KEYS)] };
   const uses: UsesOfKeys = (keys = [ALL_KEYS]) => keys.map((key) => digestId(name, key));
@@ -202,20 +205,20 @@ async function kindOf(
   const path = restartPath ?? pods;
   if (served === undefined || path === undefined) {
     const lacks = served === undefined ? "apiVersion" : "template, the path of its pod template, or restartPath";
-    throw mistake("InvalidBinding", `the kind ${kind} is not known by itself; write ${lacks}`);
+    throw mistake("InvalidBinding", `Inlay does not know the kind ${kind}; set ${lacks}`);
   }
   const { group } = parseApiVersion(served);
   const parsed = FieldPath.parse(path);
   assertWritableKind(group, kind);
-  // What a workload's pods read is found in the whole of it, which is not watched of what holds values.
+  // The references of a workload are found in the whole object. Objects that contain values are not watched as a whole.
   if (group === "" && (kind === "Secret" || kind === "ConfigMap"))
-    throw mistake("ForbiddenKind", `a ${kind} has no pods that could restart`);
+    throw mistake("ForbiddenKind", `a ${kind} has no pods to restart; name a workload`);
   assertWritablePath(parsed);
-  if (!parsed.isPlain) throw mistake("InvalidPath", `${path} goes through a list; no stamp can be written there`);
+  if (!parsed.isPlain) throw mistake("InvalidPath", `${path} goes through a list; name a field that is not in a list`);
   const resource = await discovery.byKind(served, kind);
   if (resource === undefined) throw kindNotFound(served, kind);
   if (!resource.namespaced)
-    throw mistake("InvalidBinding", `${kind} belongs to the cluster; a workload stands in a namespace`);
+    throw mistake("InvalidBinding", `${kind} is cluster-scoped; name a workload that is in a namespace`);
   const stamped = ["metadata", "annotations", annotation].map((key) => ({ kind: "key", key }) as const);
   const paths = { ...(pods !== undefined && { template: pods }), ...(restartPath !== undefined && { restart: path }) };
   return { resource, paths, stampAt: restartPath === undefined ? parsed.with(...stamped) : parsed };

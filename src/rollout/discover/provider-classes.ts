@@ -1,6 +1,6 @@
 /**
- * Where the consumers of Secrets are looked for comes in; where those are that mount them by a SecretProviderClass goes out
- * too, and what has to be watched to know. Where the account may not list such classes, nothing is found by them.
+ * Extends the lookups for consumers of Secrets by those that mount them through a SecretProviderClass, and returns the watches
+ * that this needs. If the account may not list the classes, no consumer is found by them.
  */
 import { Problem } from "../../apimachinery/problem.ts";
 import type { CollectionSubscription } from "../../cache/subscription.ts";
@@ -12,16 +12,16 @@ import { OptionalKind } from "../../kube/optional-kind.ts";
 import { PROVIDER_CLASS, syncedBy } from "../../workloads/provider-class.ts";
 import type { RolloutReferences, WorkloadLookup } from "./lookups.ts";
 
-/** For one source. */
+/** The maximum for one source. */
 const MAX_CLASSES = 64;
 
-/** With the classes that bring Secrets to pods, which have to be watched. */
+/** With the watches of the classes that bring Secrets to pods. */
 export interface WorkloadQueries extends RolloutReferences {
   classes: readonly CollectionSubscription[];
 }
 
 export class ProviderClasses {
-  /** Every binding that restarts consumers asks for it. */
+  /** Shared by all bindings that restart consumers. */
   readonly #kind: OptionalKind;
   readonly #watcher: Pick<Watcher, "list">;
 
@@ -60,7 +60,7 @@ type OfSecret = WorkloadLookup & { find: Extract<WorkloadLookup["find"], { by: "
 const isByClasses = (lookup: WorkloadLookup): lookup is OfSecret =>
   lookup.find.by === "reference" && lookup.find.kind === "Secret" && (lookup.find.ways?.includes("csi") ?? true);
 
-/** Those of a lookup by the classes that there are. */
+/** The lookups for the classes that write the Secret of a lookup. */
 function mountingOf(classes: readonly ListedObject[], { find, ...place }: OfSecret): WorkloadLookup[] {
   return classes.flatMap(({ name, version }) =>
     syncedBy(version.spec)
@@ -73,7 +73,7 @@ function mountingOf(classes: readonly ListedObject[], { find, ...place }: OfSecr
 }
 
 function tooMany(count: number, { find: { name } }: OfSecret): Problem {
-  const what = `${count} SecretProviderClasses write the Secret ${name}, and Inlay follows ${MAX_CLASSES}`;
+  const what = `${count} SecretProviderClasses write the Secret ${name}, and Inlay follows at most ${MAX_CLASSES}`;
   const instead = "name the workloads in spec.rollout.targets";
   return new Problem("InvalidBinding", `spec.rollout.consumersOf: ${what}; ${instead}`, "OnChange");
 }

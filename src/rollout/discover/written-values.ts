@@ -1,6 +1,6 @@
 /**
- * Finds the values that a binding writes into the keys of a Secret or ConfigMap, so that a workload which reads that object restarts
- * for the values behind the keys that it reads. Pure.
+ * Finds the values that a binding writes into the keys of a Secret or ConfigMap. A workload that reads that object restarts for
+ * the values of the keys that it reads. Pure.
  */
 import type { Field, Target } from "../../api/binding.ts";
 import { digestId } from "../../api/rollout.ts";
@@ -11,22 +11,22 @@ import { usesOf } from "../../sources/uses.ts";
 import { type KeyFilter, keyFilter, newFilterEffort } from "../../transform/key-filter.ts";
 import { compileTemplate } from "../../transform/template.ts";
 
-/** The ids of the digests behind some keys of an object; behind all of its keys where `keys` is undefined. */
+/** The ids of the digests behind some keys of an object; behind all keys if `keys` is undefined. */
 export type UsesOfKeys = (keys: readonly string[] | undefined) => readonly string[];
 
-/** Where Secrets and ConfigMaps have their keys. */
+/** The fields of Secrets and ConfigMaps that contain keys. */
 const DATA = ["data", "stringData", "binaryData"];
 
-/** What a field writes: into one key, or into all of them. */
+/** What a field writes: one key, or all keys. */
 interface WrittenData {
   key: string | undefined;
-  /** Behind one of the keys that it writes. */
+  /** The values behind one of the keys that it writes. */
   usesOf(key: string): readonly string[];
-  /** Behind all of them. */
+  /** The values behind all of them. */
   uses: readonly string[];
 }
 
-/** Of a target that is a Secret or ConfigMap. */
+/** For a target that is a Secret or ConfigMap. */
 export function writtenUses(sources: readonly ParsedSource[], target: Target): UsesOfKeys {
   const written = target.fields.flatMap((field) => writtenBy(sources, field) ?? []);
   const all = [...new Set(written.flatMap(({ uses }) => uses))];
@@ -39,7 +39,7 @@ export function writtenUses(sources: readonly ParsedSource[], target: Target): U
   };
 }
 
-/** Undefined for a field outside of the keys, and for a path that can't be parsed: the condition Ready says what is wrong with it. */
+/** Undefined for a field outside of the keys, and for an invalid path: the condition Ready reports that. */
 function writtenBy(sources: readonly ParsedSource[], field: Field): WrittenData | undefined {
   const path = attemptSync(() => FieldPath.parse(field.path));
   if (path instanceof Problem) return undefined;
@@ -50,14 +50,14 @@ function writtenBy(sources: readonly ParsedSource[], field: Field): WrittenData 
   );
   const key = below?.kind === "key" ? below.key : undefined;
   const { from } = field;
-  // All data of a source keeps its keys.
+  // A copy of all data of a source keeps its keys.
   const isCopy = key === undefined && from !== undefined && from.key === undefined && from.fieldPath === undefined;
   if (!isCopy) return { key, uses, usesOf: () => uses };
   const passes = passing(from);
   return { key, uses, usesOf: (of) => (passes(of) ? [digestId(from.source, of)] : []) };
 }
 
-/** Whether include and exclude let a key through. Where they can't tell, it passes: at worst a workload restarts too often. */
+/** Whether include and exclude permit a key. If they are invalid, every key passes: at worst a workload restarts too often. */
 function passing(filter: KeyFilter): (key: string) => boolean {
   const passes = attemptSync(() => keyFilter(filter, "from", newFilterEffort()));
   if (passes instanceof Problem) return () => true;

@@ -1,4 +1,4 @@
-/** A workload comes in that leaves its pods to whoever deletes them; one old pod is evicted, as the binding's account, if all others are ready. */
+/** Evicts one old pod of a workload with updateStrategy OnDelete, as the binding's account, if all other pods are ready. */
 import type { KubeObject } from "../../apimachinery/objects.ts";
 import { EVICTIONS, PODS } from "../../apimachinery/resources.ts";
 import { refusal } from "../../kube/access-error.ts";
@@ -9,19 +9,19 @@ import type { Identity } from "../../kube/identity.ts";
 import { nextPod, type PodReplacement, replacingOf } from "../../workloads/pod-replacement.ts";
 import type { Dependent } from "../types.ts";
 
-/** What came of it: when to look again, if nothing tells of that, and what it waits for, if that is not told otherwise. */
+/** When to try again if no watch shows a change, and a message if there is one. */
 interface Replaced {
   requeueAfterMs: number;
   message?: string;
 }
 
-/** What its controller says of its pods may be late, and of a budget nobody tells. */
+/** The status of the workload may be late, and no watch shows the state of a PodDisruptionBudget. */
 const LOOK_AGAIN_MS = 10_000;
-const HELD = "a PodDisruptionBudget lets none of its pods go at the moment";
+const HELD = "a PodDisruptionBudget permits no eviction of its pods at the moment; retrying";
 
 /**
- * Pods are read as they are, so that one that has just gone is not taken to be there. Then the workload, so that none is
- * evicted that is newer than what was seen of it. Throws Problem.
+ * Reads the pods first, so that a deleted one does not count as present. Then reads the workload, so that no pod is evicted that
+ * is newer than the known state. Throws Problem.
  */
 export async function evictNextPod(
   client: Pick<Client, "get" | "list" | "evict">,
@@ -46,7 +46,7 @@ export async function evictNextPod(
     await client.evict(identity, { resource: PODS, namespace, name }, uid);
   } catch (error) {
     if (isStatus(error, 429)) return { requeueAfterMs: LOOK_AGAIN_MS, message: HELD };
-    // It has gone by itself, or another one of its name is there.
+    // It was deleted meanwhile, or another pod has its name.
     if (!isStatus(error, 404) && !isStatus(error, 409))
       throw refusal(error, { identity, ref: { resource: EVICTIONS, namespace }, verbs: ["create"] }, "create");
   }

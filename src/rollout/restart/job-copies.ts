@@ -1,4 +1,4 @@
-/** Records the copies of Jobs in the status of a binding: of several at a time in one write. */
+/** Records the copies of Jobs in the status of a binding. One write may record several. */
 import type { RolloutStatus } from "../../api/rollout.ts";
 import { withWorkloads } from "../decide/intent-status.ts";
 import type { CopyRecord } from "./recreate-job.ts";
@@ -6,13 +6,13 @@ import type { CopyRecord } from "./recreate-job.ts";
 export class JobCopies {
   readonly #note: (status: RolloutStatus) => Promise<void>;
   readonly #before: RolloutStatus | undefined;
-  /** The uids of copies by those of their Jobs. */
+  /** The uids of the copies, by the uids of their Jobs. */
   readonly #uids: Map<string, string>;
   #last: Promise<void> = Promise.resolve();
-  /** The write that has not begun, and has all that comes until then. */
+  /** The next write, which has not begun and includes every copy until then. */
   #next: Promise<void> | undefined;
 
-  /** `before` is the status as it is now, which has the Jobs; `note` writes it. */
+  /** `before` is the present status, with the Jobs; `note` writes a status. */
   constructor(before: RolloutStatus | undefined, note: (status: RolloutStatus) => Promise<void>) {
     this.#note = note;
     this.#before = before;
@@ -20,12 +20,12 @@ export class JobCopies {
     this.#uids = new Map(recorded.flatMap(({ uid, copyUID }) => (copyUID === undefined ? [] : [[uid, copyUID]])));
   }
 
-  /** Of the Job with that uid. */
+  /** The record for the Job with that uid. */
   of(job: string): CopyRecord {
     return { uid: this.#uids.get(job), write: (copy) => this.#write(job, copy) };
   }
 
-  /** A status with the copies in it. */
+  /** A status with the copies. */
   in(status: RolloutStatus): RolloutStatus {
     return withWorkloads(status, (each) => {
       const copyUID = this.#uids.get(each.uid);
@@ -33,7 +33,7 @@ export class JobCopies {
     });
   }
 
-  /** The status as it is now. */
+  /** The present status. */
   get status(): RolloutStatus | undefined {
     return this.#before && this.in(this.#before);
   }

@@ -1,7 +1,8 @@
 /**
- * Deletes a Job that has ended and makes it anew, as the binding's account. A copy that never runs holds it in between. Status has the uid
- * of the copy before the Job is deleted, and a Job is made of the copy with that uid alone, whose spec was never changed: anyone who may make or
- * change Jobs can forge all else. The copy is kept while the name of the Job is taken by one that differs from it.
+ * Deletes an ended Job and creates it again, as the binding's account. A copy that never runs keeps its spec in between. The
+ * status records the uid of the copy before the Job is deleted. A Job is recreated only from the copy with that uid whose spec
+ * never changed, because a user who may create or change Jobs can forge everything else. The copy stays while a different Job has
+ * the name.
  */
 import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
 import { describeObject, type JsonObject, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
@@ -17,34 +18,34 @@ import {
   isAsMade,
   isCopyOf,
   isCreatedFrom,
-  madeAnew,
+  jobToCreate,
   originalIn,
   originalOf,
   whyNoCopy,
 } from "../../workloads/job-copy.ts";
 
-const CHANGED = "it has changed meanwhile";
+const CHANGED = "it has changed in the meantime";
 const VERBS = ["get", "list", "watch", "create", "delete"];
 
 type JobVerbs = "may" | "get" | "make" | "delete";
 
-/** The annotation that its pods are to have. */
+/** The annotation for its pods. */
 interface Mark {
   annotation: string;
   stamp: string;
 }
 
-/** What status says of the copy of a Job. */
+/** The record of a Job's copy in the status. */
 export interface CopyRecord {
-  /** The uid of the copy that was there when the Job was about to be deleted. */
+  /** The uid of the copy that existed when the Job was about to be deleted. */
   readonly uid: string | undefined;
-  /** Writes that uid into status. */
+  /** Writes that uid to the status. */
   write(uid: string): Promise<void>;
 }
 
-/** A Job to be made, and the copy that goes once it is. */
+/** A Job to create, and the copy to delete afterwards. */
 interface Held {
-  /** Undefined where somebody has changed the copy: then nothing is made of it. */
+  /** Undefined if another client has changed the copy: then no Job is created from it. */
   whole: JsonObject | undefined;
   copyUid: string;
 }
@@ -66,11 +67,11 @@ export async function recreateJob(
     ? recreateFrom(access, uid, await replaceByCopy(access, job, mark, record))
     : finishRecreation(client, identity, ref, uid, mark, record.uid);
   const made = (await recreation) ?? (isFormer ? undefined : job);
-  if (made === undefined) throw tryAgain(ref, isFormer ? "somebody deletes it" : "it is not there");
+  if (made === undefined) throw tryAgain(ref, isFormer ? "another client deletes it" : "it does not exist");
   return made;
 }
 
-/** Deletes the Job once a copy is in its place. What is held is of the Job that was read, not of the copy. Throws Problem. */
+/** Creates a copy of the Job, then deletes the Job. Returns what was read of the Job, not of the copy. Throws Problem. */
 async function replaceByCopy(
   access: ObjectAccess<JobVerbs>,
   job: KubeObject,
@@ -80,20 +81,23 @@ async function replaceByCopy(
   const { client, identity, ref } = access;
   const { uid } = job.metadata;
   const why = whyNoCopy(job);
-  if (why !== undefined) throw new Problem("Rejected", `${describe(ref)} is not made anew: ${why}`);
-  // Who may not delete could not take the copy away either.
+  if (why !== undefined) throw new Problem("Rejected", `${describe(ref)} is not recreated: ${why}`);
+  // An account that may not delete Jobs could not delete the copy either.
   if (!(await during(access, "get", never, () => client.may(identity, "delete", ref.resource, ref.namespace))))
     throw forbidden({ identity, ref: kindOf(ref), verbs: VERBS }, "delete");
   const copy = copyAccessOf(access, uid);
   const copyUid = await ensureCopy(copy, job, ref);
-  const whole = madeAnew(copyOf(job), originalOf(job), annotation, stamp);
-  // What admission or a quota does not take would be lost to its user.
+  const whole = jobToCreate(copyOf(job), originalOf(job), annotation, stamp);
+  // A Job that admission or a quota refuses would be lost.
   const tried = await attempt(
     during(access, "create", isTaken, () => client.make(identity, ref, whole, ROLLOUT_MANAGER, true)),
   );
   if (tried instanceof Problem) {
     await release(copy, copyUid);
-    throw new Problem(tried.reason, `${describe(ref)} stays as it is, it could not be made anew: ${tried.message}`);
+    throw new Problem(
+      tried.reason,
+      `${describe(ref)} is unchanged, because it could not be recreated: ${tried.message}`,
+    );
   }
   const recorded = await attempt(record.write(copyUid));
   if (recorded instanceof Problem) {
@@ -102,12 +106,15 @@ async function replaceByCopy(
   }
   const deleted = await attempt(during(access, "delete", isNotFound, () => client.delete(identity, ref, job)));
   if (!(deleted instanceof Problem)) return { whole, copyUid };
-  // Else it may have arrived.
+  // The deletion may have arrived, so the copy stays.
   if (deleted.reason !== "Unavailable") await release(copy, copyUid);
   throw deleted;
 }
 
-/** Makes the copy of a Job. Returns its uid. One that is there counts if it is what would be made, else it goes. Throws Problem. */
+/**
+ * Creates the copy of a Job. Returns its uid. An existing copy is used if it is equal to a new one, and deleted otherwise. Throws
+ * Problem.
+ */
 async function ensureCopy(access: ObjectAccess<"get" | "make" | "delete">, job: KubeObject, of: ObjectRef) {
   const { client, identity, ref } = access;
   const make = () => client.make(identity, ref, copyOf(job), ROLLOUT_MANAGER);
@@ -122,11 +129,14 @@ async function ensureCopy(access: ObjectAccess<"get" | "make" | "delete">, job: 
   }
   throw tryAgain(
     of,
-    `${describe(ref)} has the name of its copy and is not its copy; if it stays, remove its finalizers`,
+    `${describe(ref)} has the name of its copy but is not its copy; if it remains, remove its finalizers`,
   );
 }
 
-/** Makes the Job that a crash has cut off, of the copy with the `recorded` uid. Undefined where there is none. Throws Problem. */
+/**
+ * Completes a recreation that a crash interrupted, from the copy with the `recorded` uid. Undefined if there is none. Throws
+ * Problem.
+ */
 export async function finishRecreation(
   client: Pick<Client, "get" | "make" | "delete">,
   identity: Identity,
@@ -140,11 +150,11 @@ export async function finishRecreation(
   const copy = await getIfExists(copyAccessOf(access, uid));
   if (copy?.metadata.uid !== recorded) return undefined;
   const original = isAsMade(copy) ? originalIn(copy, uid) : undefined;
-  const whole = original?.name === ref.name ? madeAnew(copy, original, annotation, stamp) : undefined;
+  const whole = original?.name === ref.name ? jobToCreate(copy, original, annotation, stamp) : undefined;
   return recreateFrom(access, uid, { whole, copyUid: recorded });
 }
 
-/** Makes a Job in place of the former one. Undefined where that never was deleted. Throws Problem. */
+/** Creates a Job in place of the former one. Undefined if the former one was not deleted. Throws Problem. */
 async function recreateFrom(
   access: ObjectAccess<"get" | "make" | "delete">,
   uid: string,
@@ -156,16 +166,16 @@ async function recreateFrom(
   const job = made ?? (await getIfExists(access));
   if (job === undefined && whole === undefined) throw changedCopy(access, uid);
   const isOther = job !== undefined && job.metadata.uid !== uid;
-  // A finalizer holds it.
+  // A finalizer keeps the former Job.
   if (job === undefined || job.metadata.deletionTimestamp !== undefined)
-    throw tryAgain(ref, `${isOther ? "another one of its name" : "the former one"} is not gone yet`);
-  // An earlier try, or another binding, may have created the same.
+    throw tryAgain(ref, `${isOther ? "another Job of that name" : "the former Job"} is not deleted yet`);
+  // An earlier try, or another binding, may have created the same Job.
   if (made === undefined && isOther && whole !== undefined && !isCreatedFrom(job, whole)) throw nameTaken(access, uid);
   await release(copyAccessOf(access, uid), copyUid);
   return isOther ? job : undefined;
 }
 
-/** Whether there is no object of that name. Throws Problem. */
+/** Whether no object has that name. Throws Problem. */
 export async function isGone(client: Pick<Client, "get">, identity: Identity, ref: ObjectRef): Promise<boolean> {
   return (await getIfExists({ client, identity, ref, verbs: VERBS })) === undefined;
 }
@@ -176,13 +186,13 @@ const copyAccessOf = <A extends { ref: ObjectRef }>(access: A, uid: string): A =
   ref: { ...access.ref, name: copyName(uid) },
 });
 
-/** Whatever version of the copy it is: the Job controller writes to it too. */
+/** Deletes the copy whatever its version, because the Job controller writes to it too. */
 function release(access: ObjectAccess<"delete">, uid: string): Promise<void> {
   const { client, identity, ref } = access;
   return during(access, "delete", isNotFound, () => client.delete(identity, ref, { metadata: { uid } }));
 }
 
-/** Undefined where it failed as it may. */
+/** Undefined if it failed with an expected error. */
 async function during<T>(
   { identity, ref, verbs }: Pick<ObjectAccess, "identity" | "ref" | "verbs">,
   verb: string,
@@ -199,7 +209,7 @@ async function during<T>(
   }
 }
 
-/** The name is: what would be made was admitted, and found to be valid. */
+/** The object was admitted and valid, and only its name is taken. */
 const isTaken = (error: unknown) => isStatus(error, 409) && error.reason === "AlreadyExists";
 const never = () => false;
 const kindOf = ({ name: _, ...kind }: ObjectRef) => kind;
@@ -209,7 +219,7 @@ function changedCopy({ ref }: Pick<ObjectAccess, "ref">, uid: string): Problem {
   const [job, copy] = [describe(ref), describe({ ...ref, name: copyName(uid) })];
   return new Problem(
     "Rejected",
-    `${job} is not recreated: somebody has changed its copy, ${copy}. Check the copy and create ${job} yourself, or delete the copy if you don't need ${job}`,
+    `${job} is not recreated: another user has changed its copy, ${copy}. Check the copy and create ${job} yourself, or delete the copy if you don't need ${job}`,
   );
 }
 
@@ -217,9 +227,9 @@ function nameTaken({ ref }: Pick<ObjectAccess, "ref">, uid: string): Problem {
   const [job, copy] = [describe(ref), describe({ ...ref, name: copyName(uid) })];
   return new Problem(
     "Rejected",
-    `${job} is not recreated: somebody else has created another Job of that name meanwhile. The former one is kept in ${copy}. Delete ${job} to have it created from that copy, or delete the copy to leave ${job} as it is`,
+    `${job} is not recreated: another user has created a different Job of that name. The former Job is kept in ${copy}. Delete ${job} to recreate it from that copy, or delete the copy to keep ${job} as it is`,
   );
 }
 
 const tryAgain = (ref: ObjectRef, why: string) =>
-  new Problem("Unavailable", `${describe(ref)} is being made anew: ${why}; it is tried again`);
+  new Problem("Unavailable", `${describe(ref)} is being recreated: ${why}; retrying`);

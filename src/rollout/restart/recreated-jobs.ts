@@ -1,4 +1,4 @@
-/** Jobs that were made anew come in, and the workloads as the streams show them; the workloads as they are go out. And one that a crash has cut off is made. */
+/** Adds recreated Jobs to the workloads that the watches show, and completes recreations that a crash interrupted. */
 import type { RolloutStatus } from "../../api/rollout.ts";
 import { idOf, type KubeObject, parseApiVersion } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -14,25 +14,25 @@ import { lostJobNotification } from "../notifications.ts";
 import type { Dependent } from "../types.ts";
 import { finishRecreation, isGone } from "./recreate-job.ts";
 
-/** A Job in place of another, until streams show it. */
+/** A recreated Job, until watches show it. */
 export interface RecreatedJob {
   dependent: Dependent;
   at: number;
 }
 
-/** One that is not shown by then has come and gone. */
+/** A recreated Job that no watch shows within this time was deleted meanwhile. */
 export const SHOWN_WITHIN_MS = 30_000;
 
 export function recreated({ ...former }: Dependent, { metadata }: KubeObject, stamp: string): RecreatedJob {
   const { uid, resourceVersion, generation } = metadata;
-  const progress = { state: "Rolling", message: "it was made anew" } as const;
+  const progress = { state: "Rolling", message: "it was recreated" } as const;
   const workload = { ...former.workload, progress, stamps: [stamp] };
   return { dependent: { ...former, version: { uid, resourceVersion, generation }, workload }, at: performance.now() };
 }
 
 /**
- * `made` is by the uids of the former ones. What is shown of it is forgotten, once status has that too: one that somebody
- * else has made has not our stamp.
+ * `made` is by the uids of the former Jobs. A recreated Job is forgotten once watches show it and the status records it. A Job
+ * that another client created does not have our stamp.
  */
 export function withRecreated(
   dependents: Dependents,
@@ -70,8 +70,9 @@ export function withRecreated(
 }
 
 /**
- * Whether one was: the streams show it in a moment. What was not deleted yet is left as it is. Status says which were about to be, and of which copy.
- * `settled` has the uids of former Jobs that were recreated, or reported as lost. Throws Problem, after all others were tried.
+ * Completes interrupted recreations, and returns whether there was one: the watches show it in a moment. A Job that was not
+ * deleted yet does not change. The status records which Jobs were about to be recreated, and from which copies. `settled` has the
+ * uids of former Jobs that were recreated, or reported as lost. Throws Problem after all others were tried.
  */
 export async function finishCutOff(
   {
@@ -87,7 +88,7 @@ export async function finishCutOff(
   before: RolloutStatus | undefined,
   settled: Set<string>,
 ): Promise<boolean> {
-  // It may be there, and not be listed yet.
+  // The Job may exist and not be listed yet.
   if (dependents.pending) return false;
   const shown = new Set(dependents.all.map(({ version }) => version.uid));
   let isOne = false;

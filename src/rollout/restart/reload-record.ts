@@ -1,6 +1,7 @@
 /**
- * A restart by Reloader's annotations comes in; what Reloader would note of it in the pod template goes out, but without a hash that a
- * value could be tried on. It is written with the stamp: another write of the template would be another restart. Pure.
+ * Composes the record that Reloader would write to the pod template for a restart by its annotations, without a hash against
+ * which values could be guessed. It is written together with the restart annotation, because another change of the template would
+ * be another restart. Pure.
  */
 import type { SecretBinding } from "../../api/binding.ts";
 import { LAST_RELOADED_FROM } from "../../api/reloader.ts";
@@ -10,24 +11,24 @@ import type { KubeObject } from "../../apimachinery/objects.ts";
 import { podReferences } from "../../workloads/pod-references.ts";
 import type { PlannedRestart } from "../decide/schedule.ts";
 
-/** How Reloader calls the kinds. */
+/** Reloader's names of the kinds. */
 const TYPES = { Secret: "SECRET", ConfigMap: "CONFIGMAP", SecretProviderClass: "SECRETPROVIDERCLASS" };
 
 interface Restarted {
   binding: SecretBinding;
   planned: Pick<PlannedRestart, "dependent" | "causes">;
-  /** What is stamped. */
+  /** The text of the restart annotation. */
   text: string;
   pending: RolloutStatus["pending"];
 }
 
 /**
- * `now` is the workload before the restart. If it has that stamp already, a request that was cut off had arrived, and what it noted
- * stays: another time would be another template.
+ * `now` is the workload before the restart. If it has that restart annotation already, an interrupted request had arrived, and
+ * its record stays: another time would change the template again.
  */
 export function reloadRecord({ binding, planned, text, pending }: Restarted, now: KubeObject): string | undefined {
   const { stampAt } = planned.dependent;
-  // It ends with metadata.annotations[key].
+  // The path ends with metadata.annotations[key].
   const [template, annotations] = [3, 1].map((count) => valueAt(now, stampAt.upTo(stampAt.segments.length - count)));
   const stamp = stampAt.segments.at(-1);
   const noted = at(annotations, LAST_RELOADED_FROM);
@@ -48,7 +49,7 @@ export function reloadRecord({ binding, planned, text, pending }: Restarted, now
 
 type Source = { kind: keyof typeof TYPES; name: string };
 
-/** The first that changed: Reloader notes one. */
+/** The first source that changed: Reloader records one. */
 function sourceOf({ spec }: SecretBinding, causes: readonly string[]): Source | undefined {
   const changed = causes.map((id) => digestParts(id).source);
   const { secret, configMap, providerClass } = spec.sources.find(({ name = "" }) => changed.includes(name)) ?? {};
@@ -57,7 +58,7 @@ function sourceOf({ spec }: SecretBinding, causes: readonly string[]): Source | 
   return configMap?.name === undefined ? undefined : { kind: "ConfigMap", name: configMap.name };
 }
 
-/** The first that reads it; for what only an init container or none reads, the first of all, as Reloader has it. */
+/** The first container that reads it. If only an init container or none reads it, the first of all, as in Reloader. */
 function containerOf(podSpec: unknown, { kind, name }: Source): string | undefined {
   const volumes = listAt(podSpec, "volumes");
   const reads = (container: unknown) => {

@@ -1,4 +1,4 @@
-/** What was decided of a rollout comes in; of each workload whose pods nobody else replaces one is, if it is time, and what it waits for goes out. */
+/** Replaces the pods of restarted workloads with updateStrategy OnDelete: at most one pod of each at a time. */
 import { Problem } from "../../apimachinery/problem.ts";
 import { attempt } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
@@ -9,12 +9,12 @@ import type { RolloutContext } from "../discover/dependents.ts";
 import type { Dependent } from "../types.ts";
 import { evictNextPod } from "./evict-pod.ts";
 
-/** When it is tried again what the API server refused. */
+/** The interval of retries after the API server refused a request. */
 const TRIED_AGAIN_MS = 10_000;
 
 /**
- * Those that were restarted and are not through, also one that failed: its old pods are of no use. `isSeen` says whether a workload is shown as
- * our stamp left it.
+ * For the workloads that restarted and are not done, including failed ones, whose old pods are of no use. `isSeen` says whether
+ * the watch shows a workload at least as new as its restart.
  */
 export async function replacePods(
   client: Pick<Client, "get" | "list" | "evict">,

@@ -1,6 +1,6 @@
 /**
- * The restarts that were decided come in; each is written, or shared with another binding's, and told of. What could not be
- * comes back, and why; `stale` is what is not any more what it was decided by.
+ * Writes the decided restarts, or shares those of other bindings, and reports them. Returns the restarts that could not be
+ * written, and why; `stale` means that the workload has changed since the decision.
  */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { claimsToBeGenerated } from "../../api/reloader.ts";
@@ -53,14 +53,14 @@ export class Restarter {
       const { dependent, causes } = planned;
       const { uid } = dependent.version;
       const text = writtenFor(spec, planned, status, known);
-      const isAnew = isJob(dependent.ref.resource);
+      const isJobRestart = isJob(dependent.ref.resource);
       const runs = spec.runCronJobs === true && isCronJob(dependent.ref.resource);
-      // A stamp by which nothing ran is not shared where something is to run.
+      // A restart that ran no Job is not shared if a Job must run.
       const place = `${dependent.stampAt}${runs ? " and a run" : ""}`;
       const sharing = { by: key, place, readyAt: memory.readyAt };
       const mark = { annotation: spec.stamp.annotation, stamp: planned.stamp };
       const write = async () => {
-        if (isAnew) return recreateJob(client, identity, dependent.ref, uid, mark, copies.of(uid));
+        if (isJobRestart) return recreateJob(client, identity, dependent.ref, uid, mark, copies.of(uid));
         const run = runs ? await runCronJob(client, identity, dependent, mark) : undefined;
         return run ?? stamp(client, identity, dependent, text, this.#recordFor(binding, planned, text, status));
       };
@@ -68,12 +68,12 @@ export class Restarter {
       if (answer instanceof Problem || answer === "stale") return void unwritten.set(dependent, answer);
       const { generation, resourceVersion } = answer.metadata;
       memory.stamped.set(uid, { uid, generation, resourceVersion, text });
-      if (isAnew) {
+      if (isJobRestart) {
         memory.settled.add(uid);
         memory.recreated.set(uid, recreated(dependent, answer, planned.stamp));
       }
       propagation.wrote(key);
-      // The annotation may be there already: a request that was cut off had arrived.
+      // The annotation may be there already: an interrupted request had arrived.
       if (resourceVersion !== dependent.version.resourceVersion)
         this.#recordRestart(binding, dependent, answer.metadata, causes, memory);
       made.set(dependent, answer.metadata);
@@ -82,7 +82,7 @@ export class Restarter {
     return unwritten;
   }
 
-  /** Of restarts by Reloader's annotations, where the installation says so. */
+  /** For restarts by Reloader's annotations, if the configuration says so. */
   #recordFor(binding: SecretBinding, planned: PlannedRestart, text: string, { pending }: RolloutStatus) {
     const { reloader } = this.#deps.installation;
     if (!reloader?.recordOnWorkloads || !claimsToBeGenerated(binding) || planned.dependent.isRestartField)
@@ -90,7 +90,7 @@ export class Restarter {
     return (now: KubeObject) => reloadRecord({ binding, planned, text, pending }, now);
   }
 
-  /** Of each workload only once. Where it can't be known, there is no reason for a warning. */
+  /** One warning for each workload. If the budgets can't be read, there is no reason for a warning. */
   async #warnUnbudgeted(
     identity: Identity,
     made: ReadonlyMap<Dependent, ObjectMeta>,

@@ -1,6 +1,6 @@
 /**
- * Runs a CronJob at once, as the binding's account, before its template is stamped: a crash in between makes the same Job again, which
- * is there already. After the stamp it would look as if all were done.
+ * Runs a CronJob at once, as the binding's account, before the restart annotation is written to its template. After a crash in
+ * between, the second try finds the same Job. If the annotation were written first, the run would be lost.
  */
 import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
@@ -13,7 +13,7 @@ import type { Identity } from "../../kube/identity.ts";
 import { isSuspended, manualJobName, manualJobOf } from "../../workloads/manual-job.ts";
 import type { Dependent } from "../types.ts";
 
-/** `stamp` tells one restart from another. `stale` where the CronJob is another one by now. Throws Problem. */
+/** `stamp` identifies the restart. Returns `stale` if the CronJob was recreated. Throws Problem. */
 export async function runCronJob(
   client: Pick<Client, "get" | "make">,
   identity: Identity,
@@ -28,7 +28,7 @@ export async function runCronJob(
   try {
     await client.make(identity, job, manualJobOf(cronJob, { [annotation]: stamp }), ROLLOUT_MANAGER);
   } catch (error) {
-    // An earlier try has made it.
+    // An earlier try has created it.
     if (isStatus(error, 409) && error.reason === "AlreadyExists") return undefined;
     throw refusal(error, { identity, ref: { resource: JOBS, namespace }, verbs: ["create"] }, "create");
   }

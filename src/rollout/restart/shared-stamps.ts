@@ -1,7 +1,7 @@
 /**
- * Stamps that bindings want to write come in; each is written, or one that another binding has written since the values were
- * there is shared: pods that began after both changes need not begin again for the second. Of this process alone: after a
- * restart nothing is shared, which restarts a workload once more at worst.
+ * Shares restarts between bindings: if another binding has restarted a workload since the values were ready, the workload need
+ * not restart again. The state is that of this process: after a start nothing is shared, and at worst a workload restarts once
+ * more.
  */
 import { setNewest } from "../../apimachinery/newest.ts";
 import type { KubeObject } from "../../apimachinery/objects.ts";
@@ -15,7 +15,7 @@ interface Written {
   answer: Promise<KubeObject | "stale">;
 }
 
-/** More workloads than that are not remembered; the oldest are forgotten. */
+/** How many workloads are remembered. The oldest are forgotten. */
 const MAX_SIZE = 20_000;
 
 export class SharedStamps {
@@ -23,8 +23,8 @@ export class SharedStamps {
   readonly #written = new Map<string, Written>();
 
   /**
-   * The workload's metadata after the stamp, or what `write` says in its place. `readyAt` is when this process had seen the change, and all that the pods need
-   * was in its place. Throws what `write` throws.
+   * Returns the workload's metadata after the restart, or what `write` returns instead. `readyAt` is when this process had seen
+   * the change and everything that the pods need was ready. Throws what `write` throws.
    */
   async write(
     uid: string,

@@ -1,6 +1,6 @@
 /**
- * A workload comes in, with what to stamp on it; its pod template's annotation, or the field that it restarts on, goes out,
- * written as the binding's account by the one field manager of all rollouts. The same stamp again changes nothing, and restarts nothing.
+ * Writes a restart to a workload's pod template annotation, or to its restart field, as the binding's account, with one field
+ * manager for all rollouts. The same stamp again changes nothing and restarts nothing.
  */
 import { LAST_RELOADED_FROM } from "../../api/reloader.ts";
 import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
@@ -17,13 +17,13 @@ import type { Dependent } from "../types.ts";
 
 type Stamped = Pick<Dependent, "ref" | "version" | "workload" | "stampAt" | "isRestartField">;
 
-/** A workload whose status is written more often than that within a few requests is tried again later. */
+/** A workload whose status changes more often than that during a few requests is retried later. */
 const MAX_TRIES = 5;
 
 /**
- * Returns the workload as it is then: its metadata. A controller that was paused, and wakes when another one leads, may hold
- * an older stamp than what stands there; so it is written to the version that it was decided by, or to a later one with the same
- * spec. `stale` when there is none: it has to be decided anew. Throws Problem. `recordOf` is what is noted beside the stamp.
+ * Returns the workload afterwards: its metadata. A controller that was paused and wakes while another one leads may have an older
+ * stamp than the present one. So the write requires the version that was decided on, or a later one with the same spec; otherwise
+ * it returns `stale`, and the restart is decided again. Throws Problem. `recordOf` returns a text to write beside the stamp.
  */
 export async function stamp(
   client: Pick<Client, "get" | "apply">,
@@ -48,7 +48,7 @@ export async function stamp(
       try {
         return await client.apply(identity, ref, version.uid, guarded(leaves, resourceVersion), OURS);
       } catch (error) {
-        // One that was made anew under the name is told by 422, like one that is not valid.
+        // A workload that was recreated under the same name causes 422, as an invalid one does.
         if (!isStatus(error, 409) && !isStatus(error, 422)) throw error;
         const now = await getIfExists({ client, ...use });
         if (now === undefined || !isAsDecided(now, dependent)) return "stale";
@@ -59,7 +59,7 @@ export async function stamp(
   } catch (error) {
     throw refusal(error, use, "patch");
   }
-  const message = `${ref.resource.kind} ${ref.name} changes too fast to be restarted; it is tried again`;
+  const message = `${ref.resource.kind} ${ref.name} changes too often to be restarted; retrying`;
   throw new Problem("Unavailable", message);
 }
 
@@ -70,14 +70,14 @@ const guarded = (leaves: JsonObject, resourceVersion: string): JsonObject => ({
   metadata: { ...(leaves["metadata"] as JsonObject | undefined), resourceVersion },
 });
 
-/** By its generation; what is written into metadata makes no other one. */
+/** By its generation, which a change of metadata does not increment. */
 function isAsDecided(now: KubeObject, { version, workload, stampAt, isRestartField }: Stamped): boolean {
   const { uid, generation } = now.metadata;
   const isSameSpec = uid === version.uid && generation !== undefined && generation === version.generation;
   return isSameSpec && (!isRestartField || restartText(now, stampAt) === workload.restart);
 }
 
-/** `{spec: {restartAt: value}}` for `spec.restartAt`, with what is beside it there. */
+/** `{spec: {restartAt: value}}` for `spec.restartAt`, with `beside` added at the last level. */
 function nested(path: FieldPath, value: string, beside: JsonObject): JsonObject {
   const last = path.segments.length - 1;
   return path.segments.reduceRight<JsonValue>((below, segment, position) => {

@@ -1,4 +1,4 @@
-/** What an installation for one namespace takes up, and what it refuses. */
+/** What an installation for one namespace accepts, and what it refuses. */
 import assert from "node:assert/strict";
 import { assertWithin } from "../../../src/api/scope.ts";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
@@ -21,7 +21,7 @@ describe("an installation for one namespace", () => {
     "an object of its namespace": inside,
     "objects that are selected there": selection(["registry"]),
   })) {
-    it(`takes up ${what}`, () => assertWithin("registry", at));
+    it(`accepts ${what}`, () => assertWithin("registry", at));
   }
 
   for (const [what, [at, says]] of Object.entries<[ObjectRef | Selection, string]>({
@@ -33,21 +33,21 @@ describe("an installation for one namespace", () => {
     "namespaces by globs": [selection({ names: ["registry*"], labels: "" }), "Widget selected in other"],
     "objects of the cluster that are selected": [selection([undefined], NODES), "Node selected in the cluster: "],
   })) {
-    it(`refuses ${what}, and says what to do`, () => {
+    it(`refuses ${what}, and says how to fix it`, () => {
       assert.throws(
         () => assertWithin("registry", at),
         (error) => {
           assert.ok(error instanceof Problem);
           assert.equal(error.reason, "OutOfScope");
           assert.ok(error.message.startsWith(says), error.message);
-          assert.match(error.message, /installed for the namespace registry alone/);
+          assert.match(error.message, /namespace registry only/);
           return true;
         },
       );
     });
   }
 
-  it("is no matter to one of the whole cluster", () => {
+  it("does not restrict an installation for the whole cluster", () => {
     for (const at of [{ resource: NODES, name: "g" }, selection(all)]) assertWithin(undefined, at);
   });
 });

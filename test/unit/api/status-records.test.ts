@@ -1,4 +1,4 @@
-/** That a thousand records have room in a status, and that nothing but some messages is lost on the way. */
+/** A thousand records fit into a status, and only some messages are dropped. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { TargetStatus } from "../../../src/api/binding.ts";
@@ -14,7 +14,7 @@ function named(name: string, more: Partial<TargetStatus> = {}): TargetStatus {
 }
 
 describe("the records of a status", () => {
-  it("put selected objects in the same state together, and leave named ones alone", () => {
+  it("are grouped by state for selected objects, and stay single for named ones", () => {
     const { namespace: _n, name: _m, uid: _u, ...state } = named("a");
     assert.deepEqual(compact([named("x"), selected("a"), named("y"), selected("b"), selected("c", { paths: [] })]), [
       named("x"),
@@ -24,7 +24,7 @@ describe("the records of a status", () => {
     ]);
   });
 
-  it("have a thousand objects with versions of their own names in little room", () => {
+  it("need little room for a thousand objects with uids of their own", () => {
     const many = Array.from({ length: 1000 }, (_, index) => selected(`harbor-${index}`));
     assert.ok(JSON.stringify(compact(many)).length < 40 * many.length);
   });
@@ -44,7 +44,7 @@ describe("the records of a status", () => {
     assert.equal(stored.filter(({ name, message }) => name !== undefined && message !== undefined).length, 25);
   });
 
-  it("say one message of a thousand objects once", () => {
+  it("store the common message of a thousand objects once", () => {
     const many = Array.from({ length: 1000 }, (_, index) =>
       selected(`harbor-${index}`, { message: "left out: spec.b" }),
     );
@@ -73,7 +73,7 @@ describe("the records of a status", () => {
       .map(({ message, ...rest }) => JSON.stringify(Object.entries(withMessages ? { ...rest, message } : rest).sort()))
       .sort();
 
-  it("come back as they were, up to their order and messages past the tenth", () => {
+  it("are read as they were, except for their order and messages after the tenth", () => {
     fc.assert(
       fc.property(fc.array(state, { maxLength: 40 }), (records) => {
         const back = expand(compact(records));
@@ -84,7 +84,7 @@ describe("the records of a status", () => {
     );
   });
 
-  it("are stored the same way again once they were read, also as the API server spells them", () => {
+  it("are stored equally after they were read, also with the API server's order of keys", () => {
     fc.assert(
       fc.property(fc.array(state, { maxLength: 40 }), (records) => {
         const stored = JSON.parse(JSON.stringify(compact(records)));

@@ -1,4 +1,4 @@
-/** Which servers a list of addresses admits, by name and by address, and what it says of others. */
+/** Which servers a list of addresses admits, by name and by address, and the messages about others. */
 import assert from "node:assert/strict";
 import { VaultAddresses } from "../../../src/api/vault-addresses.ts";
 
@@ -7,7 +7,7 @@ const isAdmitted = (addresses: VaultAddresses, url: string, ...resolved: string[
   (resolved.length === 0 ? addresses.refusal(new URL(url)) : addresses.refusalOf(new URL(url), resolved)) === undefined;
 
 describe("vault.addresses", () => {
-  it("admits nothing while it is empty, and says which line admits the server", () => {
+  it("admits nothing if it is empty, and names the entry that admits the server", () => {
     const refusal = listing().refusal(new URL("https://vault.vault.svc:8200"));
     assert.equal(refusal?.reason, "ForbiddenAddress");
     assert.match(
@@ -23,7 +23,7 @@ describe("vault.addresses", () => {
     ["http://vault", "http://vault:80"],
   ];
   for (const [url, line] of lines) {
-    it(`admits ${url} by the line that it suggests`, () => {
+    it(`admits ${url} with the entry that the message suggests`, () => {
       assert.ok(listing().refusal(new URL(url))?.message.endsWith(`: - ${line}`));
       assert.ok(isAdmitted(listing(line), url));
     });
@@ -59,13 +59,13 @@ describe("vault.addresses", () => {
     ["[fd00::1]", ["https://[fd00::1]:8200"], ["https://[fd00::2]:8200"]],
   ];
   for (const [entry, admitted, refused] of cases) {
-    it(`with ${entry} admits just what it says`, () => {
+    it(`with ${entry} admits exactly its addresses`, () => {
       for (const url of admitted) assert.ok(isAdmitted(listing(entry), url), url);
       for (const url of refused) assert.ok(!isAdmitted(listing(entry), url), url);
     });
   }
 
-  it("decides about a name that it does not list when all of its addresses are known", () => {
+  it("decides about an unlisted name when all its addresses are known", () => {
     const addresses = listing("10.0.0.0/8:8200", "fd00::/8");
     const url = "https://vault.example.com:8200";
     assert.ok(isAdmitted(addresses, url));
@@ -74,7 +74,7 @@ describe("vault.addresses", () => {
     assert.ok(!isAdmitted(addresses, "http://vault.example.com:8200"));
   });
 
-  it("never admits a link-local address, also not by a name that it lists", () => {
+  it("never admits a link-local address, not even by a listed name", () => {
     const addresses = listing("vault", "0.0.0.0/0", "::/0", "169.254.169.254", "http://169.254.169.254");
     const literals = ["169.254.169.254", "[fe80::1]", "[febf::1]", "[::ffff:169.254.1.1]", "[::ffff:a9fe:101]"];
     for (const each of [...literals, "[64:ff9b::169.254.169.254]", "0xa9fea9fe", "2852039166"]) {
@@ -85,7 +85,7 @@ describe("vault.addresses", () => {
     }
     assert.ok(isAdmitted(addresses, "https://vault", "10.0.0.1", "2001:db8::1"));
     const refusal = addresses.refusalOf(new URL("https://vault"), ["169.254.169.254"]);
-    assert.match(refusal?.message ?? "", /^vault stands for a link-local address, and Inlay never connects to one/);
+    assert.match(refusal?.message ?? "", /^vault resolves to a link-local address/);
   });
 
   for (const entry of [
@@ -114,7 +114,7 @@ describe("vault.addresses", () => {
     it(`refuses the entry ${JSON.stringify(entry)}, with its position`, () => {
       assert.throws(
         () => listing("vault", entry),
-        /^Error: vault\.addresses\[1\]: ".*" (is no address; write|has the)/,
+        /^Error: vault\.addresses\[1\]: ".*" (is not an address; write|has the)/,
       );
     });
   }

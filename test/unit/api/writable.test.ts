@@ -35,14 +35,14 @@ describe("a binding", () => {
     it(`may write ${path}`, write(path));
   }
 
-  it("is told to quote an annotation's key that has dots", () => {
+  it("must quote an annotation's key that has dots", () => {
     assert.throws(write("metadata.annotations.example.com"), {
       reason: "InvalidPath",
       message: /metadata\.annotations\["example\.com"\]/,
     });
   });
 
-  it("may not write kinds that give rights, let requests in, or bind", () => {
+  it("may not write kinds that grant permissions, decide about admission, or are Inlay's own", () => {
     for (const group of ["rbac.authorization.k8s.io", "admissionregistration.k8s.io", "inlay.dev"]) {
       assert.throws(() => assertWritableKind(group, "Some"), { reason: "ForbiddenKind" });
     }

@@ -4,7 +4,10 @@ import fc from "fast-check";
 import { parseDuration } from "../../../src/apimachinery/duration.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 
-/** As Go prints one: whole hours and minutes, seconds with a fraction; below a second, in the greatest unit that fits. */
+/**
+ * A duration as Go prints it: whole hours and minutes, seconds with a fraction; below a second, in the greatest unit
+ * that fits.
+ */
 function printed(ms: number): string {
   if (ms === 0) return "0s";
   if (ms < 1_000) return `${ms}ms`;
@@ -63,7 +66,7 @@ describe("a duration", () => {
           assert.ok(error instanceof Problem && error.reason === "InvalidBinding");
           assert.equal(
             error.message,
-            `rollout.timeout: ${JSON.stringify(text)} is no duration; write one like 45s, 10m or 1h30m`,
+            `rollout.timeout: ${JSON.stringify(text)} is not a duration; write one like 45s, 10m or 1h30m`,
           );
           return true;
         },
@@ -71,13 +74,13 @@ describe("a duration", () => {
     });
   }
 
-  it("is read as Go prints it", () => {
+  it("reads what Go prints", () => {
     fc.assert(
       fc.property(fc.oneof(fc.nat(100_000), fc.nat(2 ** 40)), (ms) => assert.equal(parseDuration(printed(ms)), ms)),
     );
   });
 
-  it("costs no more than its length, however it is made", () => {
+  it("takes time in proportion to its length, for any text", () => {
     const began = performance.now();
     assert.throws(() => parseDuration(`${"1".repeat(100_000)}x`));
     assert.throws(() => parseDuration(`${"1s".repeat(50_000)}x`));

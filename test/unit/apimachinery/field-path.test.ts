@@ -1,4 +1,4 @@
-/** What a path's text means, which texts are refused, and that every path has one text. */
+/** What the text of a path means, which texts are refused, and that every path has one text. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type ElementCondition, FieldPath, type Segment } from "../../../src/apimachinery/field-path.ts";
@@ -39,7 +39,7 @@ describe("a field path", () => {
     assert.deepEqual(parsed('["a root"].b'), [key("a root"), key("b")]);
   });
 
-  it("takes a quoted key with dots and slashes as one key", () => {
+  it("accepts a quoted key with dots and slashes as one key", () => {
     assert.deepEqual(parsed('metadata.annotations["example.com/key"].b'), [
       key("metadata"),
       key("annotations"),
@@ -49,7 +49,7 @@ describe("a field path", () => {
     assert.deepEqual(parsed('a["say \\"hi\\"\\n"]'), [key("a"), key('say "hi"\n')]);
   });
 
-  it("names an element of a list by its place or by one of its fields", () => {
+  it("names an element of a list by its index or by one of its fields", () => {
     assert.deepEqual(parsed("a.b[0].c"), [key("a"), key("b"), { kind: "index", index: 0 }, key("c")]);
     for (const written of ["list[name=web].value", 'list[name="web"].value', 'list["name"="web"].value']) {
       assert.deepEqual(parsed(written), [key("list"), element({ key: "name", value: "web" }), key("value")]);
@@ -65,42 +65,42 @@ describe("a field path", () => {
     }
   });
 
-  it("is equal to what its own text is read as", () => {
+  it("equals the path that its text parses to", () => {
     fc.assert(fc.property(path, (some) => FieldPath.parse(some.toString()).equals(some)));
   });
 
-  it("has one text, however it was written", () => {
+  it("has one canonical text", () => {
     assert.equal(FieldPath.parse('["a"]["b"][0]["k"="v"]["c.d"]').toString(), 'a.b[0][k=v]["c.d"]');
     fc.assert(fc.property(path, path, (one, other) => one.equals(other) === (one.toString() === other.toString())));
   });
 
   const refused: [text: string, column: number, advice: string][] = [
     ["", 1, "write it from the object's root"],
-    [".a", 1, "can't stand here"],
+    [".a", 1, "not allowed here"],
     ["a.", 3, "a key is missing"],
-    ["a..b", 3, "can't stand here"],
-    ["a b", 2, 'quoted, as in data["tls.crt"]'],
-    ["/spec/a", 1, "can't stand here"],
-    ["$.spec", 1, "can't stand here"],
-    ['a["b"]c', 7, "can't stand here"],
-    ["metadata.annotations.example.com/key", 33, 'write metadata.annotations["example.com/key"]'],
-    ['a.["b"]', 3, "no dot stands before ["],
+    ["a..b", 3, "not allowed here"],
+    ["a b", 2, 'as in data["tls.crt"]'],
+    ["/spec/a", 1, "not allowed here"],
+    ["$.spec", 1, "not allowed here"],
+    ['a["b"]c', 7, "not allowed here"],
+    ["metadata.annotations.example.com/key", 33, 'as in metadata.annotations["example.com/key"]'],
+    ['a.["b"]', 3, "a dot before ["],
     ["a[b]", 3, '["example.com/key"]'],
     ["a['b']", 3, "in double quotes"],
-    ["a[-1]", 3, "a place [0]"],
-    ["a[01]", 3, "a place [0]"],
-    ["a[*]", 3, "a place [0]"],
+    ["a[-1]", 3, "an index [0]"],
+    ["a[01]", 3, "an index [0]"],
+    ["a[*]", 3, "an index [0]"],
     ['a["b"', 3, "in double quotes"],
     ["a[k=", 3, "[name=web]"],
     ["a[k=v,j]", 3, "[name=web,port=80]"],
     ["a[k=v,]", 3, "[name=web]"],
-    ["a[k=v,k=w]", 10, "k is asked for twice"],
+    ["a[k=v,k=w]", 10, "name k"],
     ['a["\\x"]', 3, "a JSON string"],
-    ["[0].a", 2, "begins with a field"],
-    ["[name=web].a", 2, "begins with a field"],
+    ["[0].a", 2, "start the path with a field"],
+    ["[name=web].a", 2, "start the path with a field"],
   ];
   for (const [written, column, advice] of refused) {
-    it(`refuses ${JSON.stringify(written)} and says where and what to write`, () => {
+    it(`refuses ${JSON.stringify(written)} with the column and the fix`, () => {
       assert.throws(
         () => FieldPath.parse(written),
         ({ reason, message }: Problem) =>
@@ -109,7 +109,7 @@ describe("a field path", () => {
     });
   }
 
-  it("refuses keys that mean something to JavaScript, written in any way", () => {
+  it("refuses keys with a meaning in JavaScript, in any notation", () => {
     for (const name of ["__proto__", "constructor", "prototype"]) {
       for (const written of [
         name,
@@ -123,7 +123,7 @@ describe("a field path", () => {
     }
   });
 
-  it("throws nothing but InvalidPath for any text", () => {
+  it("throws only InvalidPath, for any text", () => {
     const grammar = fc.string({ unit: fc.constantFrom("a", ".", "[", "]", '"', "=", "0", "\\", "-", " ") });
     fc.assert(
       fc.property(fc.oneof(grammar, fc.string()), (written) => {
@@ -136,7 +136,7 @@ describe("a field path", () => {
     );
   });
 
-  it("finds what stands there, and nothing that was only inherited", () => {
+  it("finds own values, and no inherited ones", () => {
     const object = { spec: { "a.b": [{ name: "web", port: 80 }], none: null }, list: [1] };
     const get = (written: string) => FieldPath.parse(written).get(object);
     assert.equal(get('spec["a.b"][0].port'), 80);
@@ -157,7 +157,7 @@ describe("a field path", () => {
     }
   });
 
-  it("finds the one element that all conditions hold for, and says when there are more", () => {
+  it("finds the one element that matches all conditions, and reports several", () => {
     const object = {
       list: [
         { name: "web", port: 80, up: true },
@@ -172,11 +172,11 @@ describe("a field path", () => {
     assert.equal(get("list[port=null]"), undefined);
     assert.throws(() => get("list[name=web].port"), {
       reason: "ElementNotUnique",
-      message: /^list\[name=web\] fits 2 elements/,
+      message: /^list\[name=web\] matches 2 elements/,
     });
   });
 
-  it("knows its parent and what stands above it", () => {
+  it("has a parent, and starts with the paths above it", () => {
     const here = FieldPath.parse('a["b.c"][0][k=v]');
     assert.equal(here.parent?.toString(), 'a["b.c"][0]');
     assert.equal(FieldPath.parse("a").parent, undefined);
@@ -187,13 +187,13 @@ describe("a field path", () => {
     }
   });
 
-  it("is plain when it goes through objects only", () => {
+  it("is plain if it contains only keys", () => {
     assert.ok(FieldPath.parse('a["b.c"].d').isPlain);
     assert.ok(!FieldPath.parse("a[0]").isPlain);
     assert.ok(!FieldPath.parse("a[k=v].b").isPlain);
   });
 
-  it("is written as a JSON pointer unless it names an element by a field", () => {
+  it("has a JSON pointer unless it names an element by a field", () => {
     assert.equal(FieldPath.parse('a["b/c~d"][3].e').toJsonPointer(), "/a/b~1c~0d/3/e");
     assert.throws(() => FieldPath.parse("a[k=v]").toJsonPointer(), TypeError);
   });

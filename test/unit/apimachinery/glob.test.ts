@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { nameMatcher } from "../../../src/apimachinery/glob.ts";
 
 describe("a glob", () => {
-  it("matches as a regular expression with its wildcards would", () => {
+  it("matches like a regular expression with its wildcards", () => {
     const piece = fc.constantFrom("a", "b", ".", "*", "?", "ab");
     const glob = fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join(""));
     const name = fc.array(fc.constantFrom("a", "b", "."), { maxLength: 8 }).map((letters) => letters.join(""));
@@ -19,11 +19,11 @@ describe("a glob", () => {
     );
   });
 
-  it("that is not there matches every name", () => {
+  it("matches every name if it is not given", () => {
     assert.ok(nameMatcher(undefined)("anything"));
   });
 
-  it("of exceptNames takes away what it matches, as a whole and by case, and nothing else", () => {
+  it("in exceptNames excludes exactly the names that it matches, with their case", () => {
     const matches = nameMatcher(undefined, ["kube-*", "?", "prod"]);
     for (const name of ["kube-system", "kube-", `kube-${"a".repeat(58)}`, "kube-a.b/c\nd", "x", "prod"])
       assert.equal(matches(name), false, name);
@@ -31,7 +31,7 @@ describe("a glob", () => {
       assert.equal(matches(name), true, name);
   });
 
-  it("of exceptNames narrows names, at the effort of both", () => {
+  it("in exceptNames restricts names, at the effort of both", () => {
     const effort = { left: 0 };
     const matches = nameMatcher(["team-*", "all"], ["*-old", "all"]);
     assert.deepEqual(
@@ -41,7 +41,7 @@ describe("a glob", () => {
     assert.equal(effort.left, -6);
   });
 
-  it("matches long ones, too, whose places need more bits than a number has", () => {
+  it("matches if it is long and needs more bits than a number has", () => {
     for (const length of [31, 32, 33, 63, 64, 65, 200]) {
       const name = `${"ab".repeat(length)}c`.slice(-length);
       const glob = `*${"?".repeat(length - 2)}c`;
@@ -52,7 +52,7 @@ describe("a glob", () => {
     }
   });
 
-  it("costs no more than a place in it for each character, however it is made", () => {
+  it("costs at most one step for each position and character, for any glob", () => {
     const name = "a".repeat(253);
     for (const glob of [`${"*a".repeat(120)}*b*`, `*${"a".repeat(120)}b*`, `*${"?".repeat(120)}b*`]) {
       const effort = { left: 0 };
@@ -61,7 +61,7 @@ describe("a glob", () => {
     }
   });
 
-  it("is told by its beginning and end where these are all", () => {
+  it("is decided by its prefix and suffix if it has nothing else", () => {
     const effort = { left: 0 };
     const matches = nameMatcher(["team-*", "*-prod", "a*z"]);
     for (const [name, expected] of [

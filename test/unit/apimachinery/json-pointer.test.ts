@@ -1,4 +1,4 @@
-/** What a JSON pointer names: the examples of RFC 6901, and what is none. */
+/** Which value a JSON pointer names: the examples of RFC 6901, and invalid pointers. */
 import assert from "node:assert/strict";
 import { parsePointer, pointAt } from "../../../src/apimachinery/json-pointer.ts";
 import type { JsonValue } from "../../../src/apimachinery/objects.ts";
@@ -36,13 +36,13 @@ describe("a JSON pointer", () => {
     it(`finds ${JSON.stringify(text)} as RFC 6901 says`, () => assert.deepEqual(at(text), value));
   }
 
-  it("finds nothing that is not the value's own", () => {
+  it("finds only the value's own properties", () => {
     for (const text of ["/foo/2", "/foo/-", "/foo/01", "/foo/length", "/toString", "/__proto__", "/a~1b/x", "/~01"]) {
       assert.equal(at(text), undefined, text);
     }
   });
 
-  it("begins with a slash, and escapes with ~0 and ~1 alone", () => {
+  it("begins with a slash, and escapes only with ~0 and ~1", () => {
     for (const text of ["foo", "#/foo", "/a~", "/a~2"]) {
       assert.throws(() => parsePointer(text), { reason: "InvalidPath" }, text);
     }

@@ -1,4 +1,4 @@
-/** That JSON keeps every integer, and that equal values are told from others. */
+/** JSON keeps every integer, and equal values compare as equal. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import {
@@ -16,7 +16,7 @@ import type { JsonValue } from "../../../src/apimachinery/objects.ts";
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
 
 describe("JSON", () => {
-  it("keeps any int64, wherever it stands", () => {
+  it("keeps any int64, at any position", () => {
     fc.assert(
       fc.property(int64, (value) => {
         for (const text of [`${value}`, `[${value}]`, `{"a":${value}}`, `{"a": ${value}, "b": [1,${value}]}`]) {
@@ -29,7 +29,7 @@ describe("JSON", () => {
     );
   });
 
-  it("is what JSON.parse and JSON.stringify make of it in all else", () => {
+  it("equals the result of JSON.parse and JSON.stringify otherwise", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const text = JSON.stringify(value);
@@ -40,7 +40,7 @@ describe("JSON", () => {
     );
   });
 
-  it("is cut where it nests too deep, and is the same beside that", () => {
+  it("loses values with too many levels, and nothing else", () => {
     const nested = (levels: number, inside: string) =>
       `${'{"a":['.repeat(levels / 2)}${inside}${"]}".repeat(levels / 2)}`;
     const beside = String.raw`"[{\":[[":["\\"],"n":9007199254740993`;
@@ -59,14 +59,14 @@ describe("JSON", () => {
       assert.throws(() => parseJson(text), SyntaxError);
   });
 
-  it("takes digits in a text for no number", () => {
+  it("treats digits in a string as a string", () => {
     assert.deepEqual(parseJson('{"a":" 12345678901234567890","b":": 12345678901234567890"}'), {
       a: " 12345678901234567890",
       b: ": 12345678901234567890",
     });
   });
 
-  it("is the same when it is written the same, whatever the order of keys", () => {
+  it("is equal for equal text, in any order of keys", () => {
     const same: [JsonValue, JsonValue][] = [
       [
         { a: 1, b: [2] },

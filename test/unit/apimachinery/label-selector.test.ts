@@ -1,4 +1,4 @@
-/** Which labels a selector matches, where the API server would not be asked. */
+/** Which labels a selector matches if the API server is not asked. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import {
@@ -44,7 +44,7 @@ describe("a label selector", () => {
     it(`does not match ${what}`, () => assert.equal(matchesLabels(selector, labels), false));
   }
 
-  it("means the same when its text is read again", () => {
+  it("means the same after its text is parsed", () => {
     const key = fc.constantFrom("a", "in", "notin", "example.com/a-b", "x.y/z_1");
     const value = fc.constantFrom("", "a", "in", "A.b-c_1");
     const some = fc.array(value, { minLength: 1, maxLength: 3 });

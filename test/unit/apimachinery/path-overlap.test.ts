@@ -1,4 +1,4 @@
-/** Which paths can touch each other's values. */
+/** Which paths can affect each other's values. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import { mayOverlap } from "../../../src/apimachinery/path-overlap.ts";

@@ -1,4 +1,4 @@
-/** What patterns may cost. That they match as Go's do is RE2's own promise. */
+/** The cost of patterns. RE2 ensures that they match like Go's. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { RE2JS } from "re2js";
@@ -30,7 +30,7 @@ describe("a pattern", () => {
       ),
   }));
 
-  it("compiles to no more instructions than it is counted for", () => {
+  it("compiles to no more instructions than its size", () => {
     const isCounted = (text: string) => {
       const pattern = compilePattern(text, { left: PLENTY });
       if (!(pattern instanceof Pattern)) return;
@@ -41,7 +41,7 @@ describe("a pattern", () => {
     fc.assert(fc.property(group, isCounted), { numRuns: 300 });
   });
 
-  it("that would take long to compile is not compiled", () => {
+  it("is not compiled if that would take long", () => {
     for (const text of ["(.{0,1000})".repeat(40), "((a{10}){10}){10}".repeat(9), "\\pL".repeat(200), "a".repeat(5_000)])
       assert.equal(compilePattern(text, { left: PLENTY }), "TooLarge", text.slice(0, 40));
     assert.equal(compilePattern("(", { left: PLENTY }), "Invalid");
@@ -51,7 +51,7 @@ describe("a pattern", () => {
     const wide = ["B-\u{1e942}", "\\x{42}-\\x{1e942}", "\\x42-\\x{01e942}", "\\101-\u{1e942}", "+--\u{1e942}"];
     const many = (range: string) => range.repeat(Math.floor(950 / range.length));
 
-    it("is not compiled if that goes through many characters, also to find out that it is invalid", () => {
+    it("is refused if compiling reads many characters, even if it is invalid", () => {
       const start = performance.now();
       for (const range of wide) {
         const ranges = many(range);
@@ -63,19 +63,19 @@ describe("a pattern", () => {
       assert.ok(took < 500, `it took ${took} ms`);
     });
 
-    it("is paid for by the characters in its ranges", () => {
+    it("costs effort for the characters in its ranges", () => {
       const effort = { left: 1_000_000 };
       const made = Array.from({ length: 40 }, (_, n) => compilePattern(`(?i)[B-\u{1e942}]${n}`, effort));
       assert.ok(made.filter((pattern) => pattern !== undefined).length < 5);
     });
   });
 
-  it("with a class that does not end is found to be invalid at once", () => {
+  it("with an unclosed class is found to be invalid at once", () => {
     for (const text of ["\\x", "\\]", "[:a:]", "[:a", "[", "\\Q", "a-"].map((part) => `[${part.repeat(300)}`))
       assert.notEqual(compilePattern(text, { left: PLENTY }), undefined);
   });
 
-  it("is counted for what its classes hold, once", () => {
+  it("counts the content of its classes once", () => {
     const sizeOf = (text: string) => {
       const pattern = compilePattern(text, { left: PLENTY });
       assert.ok(pattern instanceof Pattern, text);
@@ -86,7 +86,7 @@ describe("a pattern", () => {
     assert.ok(sizeOf(`[${letters}]{9}`) < 200);
   });
 
-  it("that is ordinary matches, and costs little", () => {
+  it("matches at little cost if it is ordinary", () => {
     for (const [text, found, other] of [
       ["(?i)^[a-z0-9]+$", "AbC9", "a-b"],
       ["(?i)^[а-яё]+$", "Привет", "hello"],
@@ -104,7 +104,7 @@ describe("a pattern", () => {
     }
   });
 
-  it("is paid for each time, by its size and the text's", () => {
+  it("costs effort for each match, by its size and the text's", () => {
     const cost = (text: string, size = 1) => {
       const effort = { left: PLENTY };
       const pattern = compilePattern(`a{${size}}`, effort);
@@ -117,7 +117,7 @@ describe("a pattern", () => {
     assert.ok(cost("a", 1_000) > 50 * cost("a"));
   });
 
-  it("says nothing where that would take more effort than is left", () => {
+  it("gives no result if too little effort is left", () => {
     assert.equal(compilePattern("a", { left: 0 }), undefined);
     const pattern = compilePattern("a", { left: PLENTY });
     assert.ok(pattern instanceof Pattern);

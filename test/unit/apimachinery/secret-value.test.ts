@@ -1,4 +1,4 @@
-/** That a secret value comes out by reveal() alone. */
+/** Only reveal() returns a secret value. */
 import assert from "node:assert/strict";
 import { Console } from "node:console";
 import { Writable } from "node:stream";
@@ -8,7 +8,7 @@ import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 const SECRET = "hunter2-s3cr3t";
 const value = new SecretValue({ password: SECRET, bytes: [SECRET] });
 
-/** What console prints, on either stream. */
+/** The output of console, on both streams. */
 function printed(print: (console: Console) => void): string {
   let text = "";
   const sink = new Writable({
@@ -78,7 +78,7 @@ describe("a secret value", () => {
     it(`is not shown by ${way}`, () => assert.ok(!print().includes(SECRET)));
   }
 
-  it("comes out by reveal()", () => {
+  it("is returned by reveal()", () => {
     assert.equal(value.reveal().password, SECRET);
     assert.equal(value.map(({ password }) => password.length).reveal(), SECRET.length);
   });

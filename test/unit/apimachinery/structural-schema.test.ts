@@ -1,4 +1,4 @@
-/** What a structural schema asks of an object beside types: required fields, and one of several. */
+/** The rules of a structural schema other than types: required fields, and one of several fields. */
 import assert from "node:assert/strict";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
 import { missingFields, wrongChoices } from "../../../src/apimachinery/structural-schema.ts";
@@ -18,12 +18,12 @@ const schema: OpenApiSchema = {
 describe("a structural schema", () => {
   const sources = [{ name: "right", secret: { a: 1 } }, { name: "none" }, { secret: {}, object: {} }];
 
-  it("names each required field that is missing, in lists too", () => {
+  it("names each missing required field, in lists too", () => {
     assert.deepEqual(missingFields(schema, {}), ["sources"]);
     assert.deepEqual(missingFields(schema, { sources }), ["sources[2].name"]);
   });
 
-  it("names each object that has not exactly one of some fields, or too few", () => {
+  it("names each object with too few fields, or with not exactly one of several", () => {
     const paths = wrongChoices(schema, { sources }).map(({ path }) => path);
     assert.deepEqual(paths, ["sources[1]", "sources[2]", "sources[2].secret"]);
   });

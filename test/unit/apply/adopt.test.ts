@@ -1,4 +1,4 @@
-/** What of an object changes when a binding takes it over, whose its fields are then, and which answers say that it changed. */
+/** What an adoption changes in an object, who owns its fields then, and which answers show that the object changed. */
 import assert from "node:assert/strict";
 import jsonPatch from "fast-json-patch";
 import type { ManagedFieldsEntry, ObjectMeta } from "../../../src/apimachinery/objects.ts";
@@ -19,7 +19,7 @@ const previewOf = (data: object, { labels, ...metadata }: Partial<ObjectMeta> = 
 const none = () => false;
 
 describe("the adoption of an object", () => {
-  it("makes in one patch what was previewed, and names what that overwrites, removes and adds", () => {
+  it("makes the previewed changes in one patch, and names what it overwrites, removes and adds", () => {
     const live = objectOf({ a: "1", b: "2", c: "3" });
     const preview = previewOf({ a: "1", b: "other", "d/e": "4" }, { annotations: { "x.y/z": "n" } });
     const { operations, differing } = adoptionOf(live, preview, OURS, none);
@@ -27,13 +27,13 @@ describe("the adoption of an object", () => {
     assert.deepEqual(differing, ["data.b", "data.c", 'data["d/e"]', 'metadata.annotations["x.y/z"]']);
   });
 
-  it("differs in nothing by its own label and owner, and by what every write changes", () => {
+  it("ignores its own label and owner reference, and the changes of every write", () => {
     const owner = { uid: "uid-9", kind: "SecretBinding", name: "b" };
     const preview = previewOf({ a: "1" }, { resourceVersion: "2", generation: 5, ownerReferences: [owner] });
     assert.deepEqual(adoptionOf(objectOf({ a: "1" }), preview, OURS, none).differing, []);
   });
 
-  it("names a key that no path can have", () => {
+  it("names keys that no path can contain", () => {
     const live = objectOf(JSON.parse('{"constructor":"1","__proto__":"2"}'));
     const { operations, differing } = adoptionOf(live, previewOf({}), OURS, none);
     assert.deepEqual(differing, ["data.constructor", "data.__proto__"]);
@@ -43,7 +43,7 @@ describe("the adoption of an object", () => {
     );
   });
 
-  it("takes owners off in the same patch that are gone, and no others", () => {
+  it("removes owners that no longer exist in the same patch, and no others", () => {
     const [gone, other, ours] = ["gone", "other", "ours"].map((uid) => ({ uid }));
     const owners = [gone, other].map((owner) => owner as { uid: string });
     const live = objectOf({}, { ownerReferences: owners });
@@ -53,13 +53,13 @@ describe("the adoption of an object", () => {
     assert.deepEqual(patch, { op: "replace", path: "/metadata/ownerReferences", value: [other, ours] });
   });
 
-  /** Whose fields are whose after it. */
+  /** The owners of all fields after the adoption. */
   const managersAfter = (...managedFields: ManagedFieldsEntry[]): unknown => {
     const { operations } = adoptionOf(objectOf({}), previewOf({}, { managedFields }), OURS, none);
     return operations.find(({ path }) => path === "/metadata/managedFields")?.value;
   };
 
-  it("leaves others what the binding does not apply, and no more", () => {
+  it("leaves others only the fields that the binding does not apply", () => {
     const own = entry(OURS, [...DATA, "metadata.labels.app"]);
     const status = entry("operator", DATA, { operation: "Update", subresource: "status" });
     const others = [
@@ -75,14 +75,14 @@ describe("the adoption of an object", () => {
     ]);
   });
 
-  it("leaves others all of a list's element in which they hold something besides", () => {
+  it("leaves others a whole list element in which they own another field", () => {
     const own = entry(OURS, ["list[name=a].value", "list[name=b].value"]);
     const theirs = ["list[name=a].value", "list[name=a].other", "list[name=b].value"];
     const left = ["list[name=a].value", "list[name=a].other"];
     assert.deepEqual(managersAfter(own, entry("helm", theirs)), [own, entry("helm", left)]);
   });
 
-  it("gives up what a former binding of its name posted, so that it does not go unseen", () => {
+  it("drops the entry of an earlier binding of its name, so that later applies can remove its fields", () => {
     const [own, posted] = [entry(OURS, DATA), entry(OURS, [...DATA, "data.old"], { operation: "Update" })];
     assert.deepEqual(managersAfter(own, posted), [own]);
   });
@@ -92,7 +92,7 @@ describe("keys of data that a binding does not write", () => {
   const maker = { uid: "uid-9", fieldManager: OURS };
   const whole = { object: { data: { a: "1" } }, fields: [], digest: "", maker };
 
-  it("are named, but for those that go with its next write as nobody else holds them", () => {
+  it("are named, except those that the next write removes because no other manager owns them", () => {
     const managedFields = [entry(OURS, ["data.a", "data.dropped", "data.shared"]), entry("helm", ["data.shared"])];
     const live = kubeObjectOf({
       metadata: { managedFields },
@@ -128,7 +128,7 @@ describe("an answer of the API server while an object is adopted", () => {
   const conflict = new ApiError("PATCH /x", 409, "Conflict");
   const gone = new ApiError("PATCH /x", 404, "NotFound");
 
-  it("says that it changed: by another version, by another uid, or as it is gone", async () => {
+  it("shows a change by another version, another uid, or its absence", async () => {
     for (const error of [conflict, invalid("metadata.uid"), gone]) {
       const access = accessTo(failing(error));
       assert.equal(await previewAdoption(access, whole, live), "stale");
@@ -137,14 +137,14 @@ describe("an answer of the API server while an object is adopted", () => {
     }
   });
 
-  it("is a Conflict where a field can't be changed any more, with our path of it and no value", async () => {
+  it("is a Conflict if a field is immutable, with the binding's path and no value", async () => {
     await assert.rejects(previewAdoption(accessTo(failing(invalid("data"))), whole, live), (problem: Error) => {
       assert.match(problem.message, /^data\.a can't be changed/);
       return "reason" in problem && problem.reason === "Conflict" && !problem.message.includes("uid-1");
     });
   });
 
-  it("says that it changed if a patch does not fit and the object is another one, else that it is rejected", async () => {
+  it("shows a change if a patch does not fit and the object is another one, else Rejected", async () => {
     const refused = failing(new ApiError("PATCH /x", 422, "Invalid"));
     const adopt = (now: typeof live) =>
       adoptObject(accessTo(refused, now), live, { operations: [], differing: [] }, OURS);

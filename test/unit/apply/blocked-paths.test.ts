@@ -1,17 +1,17 @@
-/** Which of several paths stay, as rules of any kind refuse to lose them. */
+/** Which of several paths stay because rules of any kind refuse their removal. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { blockedPaths } from "../../../src/apply/blocked-paths.ts";
 
 const numbered = (count: number) => Array.from({ length: count }, (_, n) => `spec.f${n}`);
 
-describe("paths that can't all go", () => {
-  it("stay where they are needed, and no others do, whatever combinations are refused", async () => {
+describe("paths that can't all be removed", () => {
+  it("stay if they are required, and no others do, for any rules", async () => {
     const paths = numbered(8);
     const needed = fc.array(fc.subarray(paths, { minLength: 1 }), { minLength: 1, maxLength: 5 });
     await fc.assert(
       fc.asyncProperty(needed, async (rules) => {
-        // Of each rule, one has to stay.
+        // One path of each rule must stay.
         const canGo = async (some: readonly string[]) =>
           rules.every((rule) => rule.some((path) => !some.includes(path)));
         const stay = await blockedPaths(paths, canGo);
@@ -22,16 +22,16 @@ describe("paths that can't all go", () => {
     );
   });
 
-  it("go after others without which they could not be gone", async () => {
+  it("are removed after others that need them", async () => {
     const paths = numbered(6);
-    // Each needs the one after it, and one can't go.
+    // Each path requires the next one, and one can't be removed.
     const canGo = async (some: readonly string[]) =>
       !some.includes("spec.f5") &&
       paths.slice(0, 4).every((path, n) => !some.includes(`spec.f${n + 1}`) || some.includes(path));
     assert.deepEqual(await blockedPaths(paths.toReversed(), canGo), ["spec.f5"]);
   });
 
-  it("are asked about a few times: for one of 64 that is needed, and where nothing is accepted", async () => {
+  it("take few dry runs: for one required of 64, and if nothing is accepted", async () => {
     const asked = async (canGo: (some: readonly string[]) => boolean, paths = numbered(64)) => {
       let count = 0;
       const stay = await blockedPaths(paths, async (some) => {

@@ -1,4 +1,4 @@
-/** Whether a target is written, by whose right, and what is noted before. */
+/** Whether a target is written, with or without force, and what is recorded before. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, JsonValue, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
@@ -12,15 +12,15 @@ import { entry, liveObject, OURS, shape } from "./managed.ts";
 const SECRET = "hunter2-s3cr3t";
 
 interface Case {
-  /** What should stand at each path. */
+  /** The wanted value at each path. */
   want: Record<string, JsonValue>;
   live: JsonObject;
   entries?: ManagedFieldsEntry[];
-  /** The paths that status records as ours. */
+  /** The paths that the status records as owned. */
   ours?: string[];
   uid?: string;
   onConflict?: "Fail" | "Force";
-  /** Fields whose value is missing and which are to stay. */
+  /** Fields whose value is missing, and which keep their current one. */
   waiting?: string[];
   lists?: Record<string, ListType>;
   append?: boolean;
@@ -70,7 +70,7 @@ function conflicts(some: Case, ...says: string[]): void {
 }
 
 describe("a target", () => {
-  it("is left alone when every value stands and is ours", () => {
+  it("is not written if every value is there and owned", () => {
     const { write, takenBy, acquires } = decided({
       want: { "spec.a": SECRET, "spec.b": [{ n: 1 }] },
       live: { spec: { a: SECRET, b: [{ n: 1 }] } },
@@ -80,7 +80,7 @@ describe("a target", () => {
     assert.deepEqual({ write, takenBy, acquires }, { write: false, takenBy: [], acquires: [] });
   });
 
-  it("is written when every value stands, but was written in another version of the kind", () => {
+  it("is written if every value is there, but from another version of the kind", () => {
     const some = { want: { "spec.a": SECRET }, live: { spec: { a: SECRET } }, ours: ["spec.a"] };
     for (const version of ["v1", "v1beta1"]) {
       const entries = [entry(OURS, ["spec.a"], { apiVersion: `goharbor.io/${version}` })];
@@ -88,7 +88,7 @@ describe("a target", () => {
     }
   });
 
-  it("is written when one value differs, is absent, or stands there by another type", () => {
+  it("is written if one value differs, is absent, or has another type", () => {
     for (const a of [{ a: "old" }, {}, { a: 1 }, { a: null }]) {
       const some = { want: { "spec.a": "1", "spec.b": "y" }, live: { spec: { ...a, b: "y" } } };
       assert.ok(
@@ -98,7 +98,7 @@ describe("a target", () => {
     }
   });
 
-  it("is left alone when defaults or others' fields stand beside what is ours of an object", () => {
+  it("is not written if an object also contains defaults or fields of others", () => {
     const some = {
       want: { "spec.s3": { bucket: "a", tls: { on: true } } },
       live: { spec: { s3: { bucket: "a", tls: { on: true, port: 443 }, region: "eu" } } },
@@ -111,7 +111,7 @@ describe("a target", () => {
     assert.equal(decided({ ...some, entries: [entry("argocd", ["spec.s3"])] }).write, true);
   });
 
-  it("is another's where he holds something that an object would change, and not where he holds what is beside it", () => {
+  it("is in conflict if another manager owns a field that would change, and not if they own a field beside it", () => {
     const live = { data: { theirs: "x", same: "x" } };
     const entries = [entry("kubectl", ["data.theirs", "data.same"])];
     const { write, takenBy, force } = decided({ want: { data: { ours: "x" } }, live, entries });
@@ -122,7 +122,7 @@ describe("a target", () => {
     });
   });
 
-  it("is written to own what stands there already and is not ours yet", () => {
+  it("is written to own values that are there but not owned yet", () => {
     const { write, force, takenBy } = decided({
       want: { "spec.a": "x" },
       live: { spec: { a: "x" } },
@@ -131,18 +131,18 @@ describe("a target", () => {
     assert.deepEqual({ write, force, takenBy }, { write: true, force: false, takenBy: [] });
   });
 
-  it("is written when it is ours by record and somebody took our name off it", () => {
+  it("is written if it is recorded as owned, but not in managedFields", () => {
     assert.ok(decided({ want: { "spec.a": "x" }, live: { spec: { a: "x" } }, ours: ["spec.a"] }).write);
   });
 });
 
-describe("a field that is left out", () => {
+describe("an omitted field", () => {
   const live = { spec: { a: "x", b: SECRET, c: { mine: 1, theirs: 2 }, d: ["y"] } };
   const ours = ["spec.a", "spec.b", "spec.c", "spec.d"];
   const carriedBy = (decision: Decision) =>
     decision.carried.map(({ path, value }) => [String(path), value.reveal()] as const);
 
-  it("is said again as it stands when the others are written", () => {
+  it("is repeated with its value when the others are written", () => {
     const entries = [entry(OURS, ["spec.a", "spec.b", "spec.d"])];
     const decision = decided({ want: { "spec.a": "new" }, live, entries, ours, waiting: ["spec.b", "spec.d"] });
     assert.deepEqual(carriedBy(decision), [
@@ -153,19 +153,19 @@ describe("a field that is left out", () => {
     assert.ok(!JSON.stringify(decision).includes(SECRET));
   });
 
-  it("is said again without what others hold in it", () => {
+  it("is repeated without the fields of others in it", () => {
     const entries = [entry(OURS, ["spec.a", "spec.c.mine"]), entry("argocd", ["spec.c.theirs"])];
     const decision = decided({ want: { "spec.a": "new" }, live, entries, ours, waiting: ["spec.c"] });
     assert.deepEqual(carriedBy(decision), [["spec.c", { mine: 1 }]]);
   });
 
-  it("is not said again when somebody took it, or it is gone", () => {
+  it("is not repeated if another manager took it, or it is gone", () => {
     const entries = [entry(OURS, ["spec.a", "spec.gone"]), entry("kubectl", ["spec.b"])];
     const waiting = ["spec.b", "spec.gone"];
     assert.deepEqual(carriedBy(decided({ want: { "spec.a": "new" }, live, entries, ours, waiting })), []);
   });
 
-  it("is no reason to write", () => {
+  it("causes no write", () => {
     const entries = [entry(OURS, ["spec.a", "spec.b"])];
     assert.equal(decided({ want: { "spec.a": "x" }, live, entries, ours, waiting: ["spec.b"] }).write, false);
     const alone = [entry(OURS, ["spec.b"])];
@@ -176,7 +176,7 @@ describe("a field that is left out", () => {
 describe("a field of another manager", () => {
   const theirs = { want: { "spec.s3.key": SECRET }, live: { spec: { s3: { key: "old" } } } };
 
-  it("is not taken on first acquisition: the problem names who holds which path, and what to do", () => {
+  it("is not taken by a first write: the problem names the owner of each path, and the fix", () => {
     conflicts(
       { ...theirs, entries: [entry("argocd", ["spec.s3.key"]), entry("kubectl", ["spec.s3.key"])] },
       'spec.s3.key belongs to "argocd"',
@@ -186,7 +186,7 @@ describe("a field of another manager", () => {
     );
   });
 
-  it("is taken when the binding says Force", () => {
+  it("is taken with onConflict: Force", () => {
     const { write, force } = decided({
       ...theirs,
       entries: [entry("argocd", ["spec.s3.key"])],
@@ -195,7 +195,7 @@ describe("a field of another manager", () => {
     assert.deepEqual({ write, force }, { write: true, force: true });
   });
 
-  it("is no conflict when it holds the same value", () => {
+  it("is no conflict if its value is equal", () => {
     const { force, write } = decided({
       want: { "spec.a": "x" },
       live: { spec: { a: "x" } },
@@ -204,7 +204,7 @@ describe("a field of another manager", () => {
     assert.deepEqual({ force, write }, { force: false, write: true });
   });
 
-  it("is retaken when it is ours by record, and who took it is named once", () => {
+  it("is retaken if it is recorded as owned, and its other owner is named once", () => {
     const { write, force, takenBy, acquires } = decided({
       want: { "spec.a": "x", "spec.b": "y" },
       live: { spec: { a: "edited", b: "edited" } },
@@ -217,11 +217,11 @@ describe("a field of another manager", () => {
     );
   });
 
-  it("is not ours by a record of an object that stood there before, under the same name", () => {
+  it("is not owned because of a record of an earlier object of that name", () => {
     conflicts({ ...theirs, entries: [entry("argocd", ["spec.s3.key"])], ours: ["spec.s3.key"], uid: "uid-0" });
   });
 
-  it("keeps the whole target from being written, the fields that are ours by record too", () => {
+  it("prevents the write of the whole target, including recorded fields", () => {
     conflicts(
       {
         want: { "spec.mine": "x", "spec.theirs": "y" },
@@ -235,11 +235,11 @@ describe("a field of another manager", () => {
 });
 
 describe("a first write", () => {
-  it("is not forced: the API server reports who holds the field", () => {
+  it("is not forced: the API server reports other owners", () => {
     assert.equal(decided({ want: { "spec.a": "x" }, live: { spec: {} } }).force, false);
   });
 
-  it("beside fields that are ours is forced", () => {
+  it("is forced together with owned fields", () => {
     const { force, acquires } = decided({
       want: { "spec.mine": "x", "spec.new": "y" },
       live: { spec: { mine: "x" } },
@@ -249,7 +249,7 @@ describe("a first write", () => {
     assert.deepEqual({ force, acquires }, { force: true, acquires: ["spec.new"] });
   });
 
-  it("notes the objects that come to be on the way, and none that exists", () => {
+  it("records the parents that it creates, and no existing ones", () => {
     const { parents } = decided({
       want: { "spec.a.b.c": "x", "spec.a.b.d": "y", "spec.there.e": "z", "metadata.annotations.k": "v" },
       live: { spec: { there: {} } },
@@ -259,7 +259,7 @@ describe("a first write", () => {
 });
 
 describe("a record", () => {
-  it("speaks of the very object that it was made for, and of no other", () => {
+  it("applies only to the object that it was made for", () => {
     const live = liveObject({});
     assert.deepEqual(recordedPaths(recordOf({ uid: "uid-1", paths: ["spec.a"] }), live), ["spec.a"]);
     assert.deepEqual(recordedPaths(recordOf({ uid: "uid-1" }), live), []);

@@ -1,11 +1,11 @@
-/** That the index of elements finds what comparing each name with each element would, and quickly. */
+/** The index of elements gives the same results as comparing each name with each element, but quickly. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { isObject, sameJson } from "../../../src/apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
 import { namesAmong, namesIn, placeOfName } from "../../../src/apply/elements.ts";
 
-/** Names as the API server writes them, and elements, of so few values that many fit. */
+/** Names as the API server writes them, and elements, from so few values that many match. */
 const scalar = fc.constantFrom<JsonValue>("a", "b", "1", 1, 2, 1n, 2n ** 60n, true, "");
 const keys = fc.oneof(
   fc.record({ name: scalar }),
@@ -15,8 +15,8 @@ const keys = fc.oneof(
 const spell = (value: JsonValue) =>
   JSON.stringify(value, (_, each) => (typeof each === "bigint" ? Number(each) : each));
 const name = fc.oneof(
-  keys.map((told) => `k:${spell(told)}`),
-  scalar.map((told) => `v:${spell(told)}`),
+  keys.map((each) => `k:${spell(each)}`),
+  scalar.map((each) => `v:${spell(each)}`),
   fc.constantFrom("f:name", "."),
 );
 const element = fc.oneof(
@@ -24,7 +24,7 @@ const element = fc.oneof(
   fc.record({ name: scalar, port: scalar, protocol: scalar, host: scalar, more: scalar }, { requiredKeys: [] }),
 ) as fc.Arbitrary<JsonValue>;
 
-/** What a name means, by its definition. A key that an element does not have may be as told by `defaults`. */
+/** Whether a name matches an element, by definition. With `defaults`, missing keys of the element match too. */
 function means(name: string, each: JsonValue, defaults = false): boolean {
   if (name.startsWith("v:")) return sameJson(JSON.parse(name.slice(2)), each);
   if (!name.startsWith("k:") || !isObject(each)) return false;
@@ -34,7 +34,7 @@ function means(name: string, each: JsonValue, defaults = false): boolean {
 }
 
 describe("the index of elements", () => {
-  it("finds what comparing each with each would", () => {
+  it("finds the same as comparing each with each", () => {
     fc.assert(
       fc.property(fc.uniqueArray(name, { maxLength: 12 }), fc.array(element, { maxLength: 12 }), (names, list) => {
         const fields = Object.fromEntries(names.map((each) => [each, {}]));
@@ -66,7 +66,7 @@ describe("the index of elements", () => {
     );
   });
 
-  it("finds a name by all that it tells, as text", () => {
+  it("finds a name by all its keys, as text", () => {
     const fields = { 'k:{"port":80,"protocol":"TCP"}': {}, 'k:{"name":"80"}': {}, "v:80": {}, "f:name": {} };
     const by = (...conditions: [string, string][]) =>
       namesIn(fields).by(conditions.map(([key, value]) => ({ key, value })));

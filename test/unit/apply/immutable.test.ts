@@ -1,4 +1,4 @@
-/** Which refusals mean that a field can't be changed any more, and that nothing of the server's words is passed on. */
+/** Which refusals mean that a field is immutable, without passing on the server's text. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import { immutableProblem } from "../../../src/apply/immutable.ts";
@@ -17,7 +17,7 @@ function refused(message: string, field = "spec.a", status = 422): string | unde
 }
 
 describe("a refusal", () => {
-  it("is of a field that can't be changed, in the words of the API server and of CRDs", () => {
+  it("is about an immutable field in the words of the API server and of CRDs", () => {
     for (const words of [
       "field is immutable",
       "Value is immutable",
@@ -33,14 +33,14 @@ describe("a refusal", () => {
     }
   });
 
-  it("is none for what a value says of itself, for other rules, and for other answers", () => {
+  it("is not, if only the value contains such words, or for other rules and other answers", () => {
     assert.equal(refused('Invalid value: "immutable \\" immutable": must match ^a'), undefined);
     assert.equal(refused(`Invalid value: "${MARKER}": must be a number`), undefined);
     assert.equal(refused("field is immutable", "spec.a", 500), undefined);
     assert.equal(immutableProblem(new Error("immutable"), []), undefined);
   });
 
-  it("names our paths at, above and below the field that the server names, else all of them", () => {
+  it("names the binding's paths at, above and below the server's field, else all of them", () => {
     assert.equal(refused("field is immutable", "spec.b"), "spec.b.c");
     assert.equal(refused("field is immutable", "spec.b.c.d"), "spec.b.c");
     assert.equal(refused("field is immutable", `data[${MARKER}]`), 'data["x.y"]');

@@ -1,4 +1,4 @@
-/** When a target that this binding wrote need not be read before it is written again. */
+/** When a target that this binding wrote need not be read before the next write. */
 import assert from "node:assert/strict";
 import type { TargetStatus } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
@@ -25,10 +25,10 @@ function desired(want: Record<string, JsonValue>, more: Partial<Desired["plan"]>
 
 const recordOf = (more: Partial<TargetStatus>) => syncedRecordOf({ uid: "uid-1", ...more });
 
-describe("a target that is as the binding left it", () => {
+describe("a target that is as last applied", () => {
   const values = digestOf(desired({ [KEY]: "old" })) as string;
 
-  it("is written as one that was read would be", () => {
+  it("is written like one that was read", () => {
     const record = recordOf({ paths: [KEY] });
     const live = liveObject({ spec: { s3: { key: "old" } } }, [entry(OURS, [KEY])]);
     const read = decide(desired({ [KEY]: "new" }), live, record);
@@ -36,14 +36,14 @@ describe("a target that is as the binding left it", () => {
     assert.deepEqual({ ...unread, differing: [KEY] }, read);
   });
 
-  it("is not written when its values are those that were written", () => {
+  it("is not written if its values are those of the last write", () => {
     assert.equal(
       decideByLastApplied(desired({ [KEY]: "old" }), recordOf({ paths: [KEY] }), { version, values })?.write,
       false,
     );
   });
 
-  it("is read where it is not held as it should be", () => {
+  it("is read if the binding owns other fields than it should", () => {
     for (const record of [
       recordOf({ paths: [] }),
       recordOf({ paths: [KEY, OTHER] }),
@@ -54,7 +54,7 @@ describe("a target that is as the binding left it", () => {
       assert.equal(decideByLastApplied(desired({ [KEY]: "new" }), record, { version, values }), undefined);
   });
 
-  it("is read where values do not tell what stands there", () => {
+  it("is read if the values alone don't determine its state", () => {
     const why = new MissingValue("KeyNotFound", "no key", { onMissing: "Wait", optional: true });
     for (const each of [
       desired({ [KEY]: { a: "b" } }),
@@ -67,7 +67,7 @@ describe("a target that is as the binding left it", () => {
       assert.equal(digestOf(each), undefined);
   });
 
-  it("is told by all of its values and paths, and by nothing that can be looked up", () => {
+  it("has a digest of all its values and paths, with a secret key", () => {
     const digests = [
       desired({ [KEY]: "1" }),
       desired({ [KEY]: 1 }),

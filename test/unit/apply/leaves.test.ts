@@ -1,4 +1,4 @@
-/** What server-side apply tells apart in a value, and who else holds something of it. */
+/** The parts of a value that server-side apply tracks separately, and their owners. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonValue } from "../../../src/apimachinery/objects.ts";
@@ -9,21 +9,21 @@ const data = FieldPath.parse("data");
 const leaves = (value: JsonValue) => leafPaths(data, value, shape()).map(String);
 
 describe("the leaves of a value", () => {
-  it("are those of its objects; a list is one, and so is an empty object", () => {
+  it("are those of its objects; a list is one leaf, and so is an empty object", () => {
     assert.deepEqual(leaves({ a: 1, "b.c": { d: [{ e: 1 }], f: {} } }), ["data.a", 'data["b.c"].d', 'data["b.c"].f']);
     for (const value of ["x", 1, null, [1], {}]) assert.deepEqual(leaves(value), ["data"]);
   });
 
-  it("are not told apart where a key is one that no path may name", () => {
+  it("end above a key that no path can contain", () => {
     assert.deepEqual(leaves({ a: 1, b: { constructor: 1 } }), ["data.a", "data.b"]);
   });
 
-  it("are none of what no element of its list can be", () => {
+  it("are none for elements that the list can't have", () => {
     const list = [null, "x", { name: "a", value: 1 }];
     assert.deepEqual(leafPaths(data, list, shape({ data: byKeys("name") })).map(String), ["data[name=a].value"]);
   });
 
-  it("are another's when he holds them, or all of an object that is one value", () => {
+  it("are owned by others if they own them, or an atomic object around them", () => {
     const live = (...entries: Parameters<typeof liveObject>[1] & object) =>
       liveObject({ data: { a: 1, b: 1 } }, entries);
     const others = (object: ReturnType<typeof live>, atomic: string[] = []) =>
@@ -34,7 +34,7 @@ describe("the leaves of a value", () => {
     assert.deepEqual(others(live(entry("itself", ["data", "data.b"]))), []);
   });
 
-  it("are what is released of an object that others hold something of", () => {
+  it("are released separately from an object that others share", () => {
     const live = liveObject({ data: { a: 1, b: { c: 1 }, d: 1 } }, [entry(OURS, ["data.a", "data.b.c"])]);
     const deps = () => ownParts(live, OURS, { held: data, at: data }).map(({ at, isShared }) => `${at} ${isShared}`);
     assert.deepEqual(deps(), ["data false"]);

@@ -1,12 +1,12 @@
-/** Objects with managedFields for the tests of this folder: who holds which paths comes in, the object goes out. */
+/** Builds objects with managedFields for the tests of this folder. */
 import { FieldPath, type Segment } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
 import type { ListType, TargetShape } from "../../../src/transform/target-shape.ts";
 
-/** The manager of the binding under test. */
+/** The field manager of the binding under test. */
 export const OURS = "inlay/registry/harbor-s3";
 
-/** An entry as the API server writes it. A path that others of the same entry go through is held by itself too. */
+/** An entry as the API server writes it. A path that is the parent of other paths in the entry is owned itself too. */
 export function entry(
   manager: string,
   paths: readonly (string | FieldPath)[],
@@ -40,11 +40,11 @@ function nameOf(segment: Segment): string {
   return `k:${JSON.stringify(Object.fromEntries(keys))}`;
 }
 
-/** An element is held with its keys. */
+/** An element is owned with its keys. */
 const identityOf = ({ conditions }: Element): JsonObject =>
   Object.fromEntries([".", ...conditions.map(({ key }) => `f:${key}`)].map((name) => [name, {}]));
 
-/** A schema that says that of some lists, leaves that are required, objects, and defaults. All other lists are atomic. */
+/** A schema with these lists, required leaves, atomic objects, and defaults. All other lists are atomic. */
 export function shape(
   lists: Record<string, ListType> = {},
   required: readonly string[] = [],
@@ -62,7 +62,7 @@ export function shape(
   };
 }
 
-/** A map list whose elements are told by these keys. */
+/** A map list with these keys. */
 export const byKeys = (...keys: string[]): ListType => ({ kind: "map", keys });
 
 export function liveObject(fields: JsonObject, managedFields: ManagedFieldsEntry[] = []): KubeObject {

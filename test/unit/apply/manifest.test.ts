@@ -1,4 +1,4 @@
-/** What an object that a binding makes is to be, and whether one is that. */
+/** The object that a binding creates, and whether an existing object matches it. */
 import assert from "node:assert/strict";
 import type { TargetStatus } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
@@ -27,8 +27,8 @@ const record = (more: Partial<TargetStatus> = {}): TargetStatus => ({
   ...more,
 });
 
-describe("the whole of an object", () => {
-  it("is its manifest, the values over it, and whose it is", () => {
+describe("the object that a binding creates", () => {
+  it("consists of its manifest, the values, and the binding's marks", () => {
     const manifest = { metadata: { labels: { a: "b" }, annotations: { c: "d" } }, spec: { x: 1, y: { z: "old" } } };
     const { object } = composeWhole(
       manifest,
@@ -48,12 +48,12 @@ describe("the whole of an object", () => {
     assert.equal(manifest.spec.y.z, "old");
   });
 
-  it("is none where a field goes through a text of the manifest", () => {
+  it("is invalid if a field goes through a text of the manifest", () => {
     const compose = () => composeWhole({ spec: { y: "text" } }, [field("spec.y.z")], maker, shape());
     assert.throws(compose, { reason: "InvalidBinding", message: /spec\.y\.z/ });
   });
 
-  it("has a digest of everything but the values", () => {
+  it("has a digest of everything except the values", () => {
     const digest = (manifest: JsonObject, paths: string[], by = maker, value = "v") =>
       composeWhole(
         manifest,
@@ -77,23 +77,23 @@ describe("an object is a binding's own", () => {
     const object = liveObject({});
     return { ...object, metadata: { ...object.metadata, labels } };
   };
-  it("by its label, while the record says that it is about to be made", () => {
+  it("by its label, while the record only announces it", () => {
     const { uid: _, ...announced } = record();
     assert.ok(isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), announced));
     assert.ok(!isMadeBy("binding-1", live({}), announced));
     assert.ok(!isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), record({ uid: "other" })));
     assert.ok(!isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), { ...announced, created: false }));
   });
-  it("by the record of its uid, without a label", () => {
+  it("by the uid in the record, without a label", () => {
     assert.ok(isMadeBy("binding-1", live({}), record()));
   });
-  it("and else not", () => {
+  it("in no other case", () => {
     assert.ok(!isMadeBy("binding-1", live({ [LABEL]: "binding-2" }), record({ uid: "other" })));
     assert.ok(!isMadeBy("binding-1", live({}), { ...record(), created: false }));
   });
 });
 
-describe("an object that a binding made is written", () => {
+describe("an object that a binding created is written", () => {
   const manifest = {
     spec: {
       host: "h",
@@ -142,27 +142,27 @@ describe("an object that a binding made is written", () => {
     return decideWhole(whole, object, said);
   };
 
-  it("not while all of it stands there, with the defaults and spellings of the server", () => {
+  it("not if all of it is there, with defaults and normalized values of the server", () => {
     for (const operation of ["Apply", "Update"] as const) {
       assert.deepEqual(decideOn(tree(), [], spec, current, operation), { write: false, takenBy: [] });
     }
   });
 
-  it("when the manifest changed, or the object is another", () => {
+  it("if the manifest changed, or the object is another one", () => {
     assert.ok(decideOn(tree(), [], spec, record({ manifestDigest: "other" })).write);
     assert.ok(decideOn(tree(), [], spec, record({ manifestDigest: whole.digest, uid: "other" })).write);
   });
 
-  it("when it was written in another version of the kind", () => {
+  it("if it was written in another version of the kind", () => {
     const former = liveObject({ spec }, [entry(OURS, [], { fieldsV1: tree(), apiVersion: "goharbor.io/v1" })]);
     assert.deepEqual(decideWhole(whole, former, current), { write: true, takenBy: [] });
   });
 
-  it("when a value of a field is another", () => {
+  it("if the value of a field differs", () => {
     assert.ok(decideOn(tree(), [], { ...spec, token: "other" }).write);
   });
 
-  it("when it stands under our name no more at all", () => {
+  it("if it has no field of the binding's manager any more", () => {
     assert.ok(decideWhole(whole, liveObject({ spec }, [entry("platform", ["spec.host"])]), current).write);
   });
 
@@ -178,7 +178,7 @@ describe("an object that a binding made is written", () => {
       "everything in an object": [(own) => delete own["f:limits"]?.["f:cpu"], { "f:limits": { "f:cpu": {} } }],
     };
   for (const [what, [change, theirs]] of Object.entries(taken)) {
-    it(`when somebody took ${what}, and it is known who`, () => {
+    it(`if another manager took ${what}, which it names`, () => {
       const ours = tree();
       change(ours["f:spec"]);
       const others = [
@@ -189,7 +189,7 @@ describe("an object that a binding made is written", () => {
     });
   }
 
-  it("when somebody removed a value, an element, or all that an object had", () => {
+  it("if a value, an element, or everything in an object was removed", () => {
     const { host: _h, ...hostless } = spec;
     const [value, element, content] = [tree(), tree(), tree()];
     delete value["f:spec"]["f:host"];
@@ -201,8 +201,8 @@ describe("an object that a binding made is written", () => {
   });
 });
 
-describe("what was posted", () => {
-  it("becomes an apply with all that stood there under either operation", () => {
+describe("an object that was posted", () => {
+  it("becomes an apply with all fields of both operations", () => {
     const object = liveObject({}, [
       entry(OURS, ["spec.a"], { operation: "Update" }),
       entry("kubectl", ["spec.b"], { operation: "Update" }),
@@ -217,7 +217,7 @@ describe("what was posted", () => {
     assert.deepEqual(toApplied(liveObject({}, [entry("kubectl", ["spec.c"])]), OURS), []);
   });
 
-  it("becomes an apply of what stays ours, which is held all the time", () => {
+  it("becomes an apply of the paths that stay, which are owned all the time", () => {
     const keep = [FieldPath.parse("spec.a"), FieldPath.parse("spec.none")];
     const kept = (...entries: ManagedFieldsEntry[]) => toApplied(liveObject({}, entries), OURS, keep);
     assert.deepEqual(kept(entry(OURS, ["spec.a", "spec.list"], { operation: "Update" })), [
@@ -235,8 +235,8 @@ describe("what was posted", () => {
   });
 });
 
-describe("an object that is given up", () => {
-  it("loses label, owner and names, and nothing of others", () => {
+describe("a released object", () => {
+  it("loses label, owner reference and manager, but nothing of others", () => {
     const { metadata } = liveObject({}, [
       entry("kubectl", ["spec.b"]),
       entry(OURS, ["spec.a"], { operation: "Update" }),
@@ -253,7 +253,7 @@ describe("an object that is given up", () => {
     ]);
   });
 
-  it("has its managedFields cleared when they are all ours, and another binding's label left", () => {
+  it("gets empty managedFields if all are the binding's, and keeps the label of another binding", () => {
     const { metadata } = liveObject({}, [entry(OURS, ["spec.a"])]);
     const live = { ...liveObject({}), metadata: { ...metadata, labels: { [LABEL]: "binding-2" } } };
     assert.deepEqual(withoutMarks(live, maker), [{ op: "replace", path: "/metadata/managedFields", value: [{}] }]);

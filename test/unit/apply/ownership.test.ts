@@ -1,4 +1,4 @@
-/** What managedFields say about who holds a path, and what is left of an entry that gives paths up. */
+/** Who owns a path according to managedFields, and the rest of an entry that gives up paths. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
@@ -11,7 +11,7 @@ const key = at("spec.s3.accesskey");
 const liveWith = (...entries: ManagedFieldsEntry[]) => liveObject({ spec: { s3: { accesskey: "a" } } }, entries);
 
 describe("a path", () => {
-  it("is ours when our entry names it, by server-side apply or by a patch", () => {
+  it("is owned if the manager's entry names it, by server-side apply or by a patch", () => {
     assert.ok(holds(liveWith(entry("kubectl", ["spec.size"]), entry(OURS, ["spec.s3.accesskey"])), OURS, key));
     assert.ok(holds(liveWith(entry(OURS, ["spec.s3.accesskey"], { operation: "Update" })), OURS, key));
     assert.ok(
@@ -19,7 +19,7 @@ describe("a path", () => {
     );
   });
 
-  it("is not ours on a subresource, under another name, or when a parent or a neighbour is", () => {
+  it("is not owned on a subresource, under another name, or if only a parent or a neighbour is", () => {
     const paths = ["spec.s3.accesskey"];
     for (const [why, other] of Object.entries({
       subresource: entry(OURS, paths, { subresource: "status" }),
@@ -32,7 +32,7 @@ describe("a path", () => {
     }
   });
 
-  it("has as its other holders who names it, or something below it", () => {
+  it("is also owned by other managers that own it or something below it", () => {
     const live = liveWith(
       entry("exact", ["spec.s3.accesskey"]),
       entry("below", ["spec.s3.accesskey.part"]),
@@ -44,12 +44,12 @@ describe("a path", () => {
     assert.deepEqual(otherAppliers(live, OURS, key), ["exact", "below", "status"]);
   });
 
-  it("has no holder in who stands for an object around it alone: it was written as {}, or what was in it is nobody's", () => {
+  it("is not owned by a manager that owns only an object around it: that object was empty, or lost its fields since", () => {
     assert.deepEqual(otherHolders(liveObject({ spec: {} }, [entry("empty", ["spec"])]), OURS, key), []);
     assert.deepEqual(otherHolders(liveWith(entry("once", ["spec.s3"])), OURS, key), []);
   });
 
-  it("has no holder in who names a neighbour, or an object on the way to it without what is in it", () => {
+  it("is not owned by a manager that owns a neighbour, or only a parent", () => {
     const live = liveWith(
       entry(OURS, ["spec.s3.accesskey"]),
       entry("neighbour", ["spec.s3.secretkey", "spec.size"]),
@@ -59,17 +59,17 @@ describe("a path", () => {
     assert.deepEqual(otherHolders(live, OURS, key), []);
   });
 
-  it("is held by an unknown manager where the entry does not say whose it is", () => {
+  it("is owned by an unknown manager if the entry has no name", () => {
     assert.deepEqual(otherHolders(liveWith({ fieldsV1: fieldsOf(["spec.s3.accesskey"]) }), OURS, key), ["unknown"]);
   });
 
-  it("of another key that reads alike is another path", () => {
+  it("differs from a path with a similar key", () => {
     assert.equal(holds(liveWith(entry(OURS, ['["a.b"]'])), OURS, at("a.b")), false);
     assert.equal(holds(liveWith(entry(OURS, ["a"])), OURS, at('["f:a"]')), false);
   });
 });
 
-it("an entry is of a manager on the object itself alone", () => {
+it("an entry belongs to a manager only on the object itself", () => {
   assert.ok(isEntryOf(entry(OURS, []), OURS));
   assert.ok(isEntryOf(entry(OURS, [], { operation: "Update" }), OURS));
   assert.ok(isEntryOf(entry(OURS, [], { subresource: "" }), OURS));
@@ -77,24 +77,24 @@ it("an entry is of a manager on the object itself alone", () => {
 });
 
 describe("an entry that is reduced to some paths", () => {
-  it("keeps them and what is below them, where it stands", () => {
+  it("keeps them and their children in place", () => {
     const fields = fieldsOf(["spec.a", "spec.b.c", "spec.b.d", "metadata.labels.x"]);
     assert.deepEqual(restrictedTo(fields, [at("spec.a"), at("spec.b")]), fieldsOf(["spec.a", "spec.b.c", "spec.b.d"]));
   });
 
-  it("is undefined when nothing is left, and unchanged itself", () => {
+  it("is undefined if nothing is left, and unchanged itself", () => {
     const fields = fieldsOf(["spec.a", "spec.b.c", "spec.b"]);
     const before = structuredClone(fields);
     assert.equal(restrictedTo(fields, [at("spec.z"), at("spec.b.z")]), undefined);
     assert.deepEqual(fields, before);
   });
 
-  it("keeps a leaf that holds a path below it whole", () => {
+  it("keeps a leaf above a path as a whole", () => {
     const fields = fieldsOf(["spec.a", "spec.list"]);
     assert.deepEqual(restrictedTo(fields, [at("spec.list.part")]), fieldsOf(["spec.list"]));
   });
 
-  it("keeps an element of a map list with its keys while something else of it is kept", () => {
+  it("keeps an element of a map list with its keys while another field in it is kept", () => {
     const fields = fieldsOf(["spec.ports[name=web,port=80].host", "spec.ports[name=db,port=5432].host"]);
     const web = [at("spec.ports[name=web,port=80].host")];
     assert.deepEqual(restrictedTo(fields, web), fieldsOf(["spec.ports[name=web,port=80].host"]));
@@ -102,25 +102,25 @@ describe("an entry that is reduced to some paths", () => {
     assert.equal(restrictedTo(fields, [at("spec.ports[name=web,port=80].other")]), undefined);
   });
 
-  it("keeps elements of a set with the whole list alone", () => {
+  it("keeps elements of a set only with the whole list", () => {
     const fields = { "f:spec": { "f:set": { 'v:"a"': {} } } };
     assert.deepEqual(restrictedTo(fields, [at("spec.set")]), fields);
     assert.equal(restrictedTo(fields, [at("spec.other")]), undefined);
   });
 
-  it("takes keys that no path may have", () => {
+  it("accepts keys that no path can contain", () => {
     const fields = fieldsOf(["spec.a", "spec.b.c"]);
     (fields["f:spec"] as JsonObject)["f:constructor"] = { "f:prototype": {} };
     assert.deepEqual(restrictedTo(fields, [at("spec.a")]), fieldsOf(["spec.a"]));
   });
 
-  it("holds after it exactly the leaves that were held and are kept", () => {
+  it("contains exactly the owned leaves that are kept", () => {
     const path = fc
       .array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 3 })
       .map((keys) => new FieldPath(keys.map((name) => ({ kind: "key", key: name }))));
     fc.assert(
       fc.property(fc.array(path, { maxLength: 8 }), fc.array(path, { maxLength: 4 }), (held, keep) => {
-        // Leaves only, as an apply of ours makes them: none on the way to another.
+        // Only leaves, as in Inlay's applies: none is the parent of another.
         const leaves = held.filter((one) => !held.some((other) => !other.equals(one) && other.startsWith(one)));
         const kept = leaves.filter((leaf) => keep.some((each) => leaf.startsWith(each) || each.startsWith(leaf)));
         assert.deepEqual(restrictedTo(fieldsOf(leaves), keep) ?? ({} satisfies JsonObject), fieldsOf(kept));
@@ -129,12 +129,12 @@ describe("an entry that is reduced to some paths", () => {
   });
 });
 
-describe("what stands under a manager's name beside some paths", () => {
-  it("is what it applies and they do not name", () => {
+describe("the fields that a manager applies beside some paths", () => {
+  it("are detected", () => {
     const live = liveObject({}, [entry("other", ["spec.z"]), entry(OURS, ["spec.a", "spec.b.c"])]);
     assert.equal(strays(live, OURS, [at("spec.a"), at("spec.b"), at("spec.c")]), false);
     assert.equal(strays(live, OURS, [at("spec.a"), at("spec.b.d")]), true);
-    assert.equal(strays(live, "nobody", []), false);
+    assert.equal(strays(live, "unknown", []), false);
     const patched = liveObject({}, [entry(OURS, ["spec.a"], { operation: "Update" })]);
     assert.equal(strays(patched, OURS, []), false);
   });

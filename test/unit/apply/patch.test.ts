@@ -1,4 +1,4 @@
-/** The JSON Patch that writes into lists: what it tests, what it changes, and that it does so for any library. */
+/** JSON Patches that write into lists: what they test and change, with several libraries. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import fastJsonPatch from "fast-json-patch";
@@ -35,7 +35,7 @@ const version = { op: "replace", path: "/metadata/resourceVersion", value: "7" }
 describe("a patch of lists", () => {
   const list = [{ name: "web" }, { name: "a/b", token: "old", port: 80 }];
 
-  it("tests the object, what names the element, and the value that it replaces: others may change the rest", () => {
+  it("tests the uid, the keys of the element, and the old value: others may change the rest", () => {
     assert.deepEqual(patch({ spec: { list } }, { 'spec.list[name="a/b",port=80].token': "new" }), [
       uid,
       { op: "test", path: "/spec/list/1/name", value: "a/b" },
@@ -45,7 +45,7 @@ describe("a patch of lists", () => {
     ]);
   });
 
-  it("tests a value that stands already: so all are right in the version that it makes", () => {
+  it("tests values that are already there, so that all are right together", () => {
     assert.deepEqual(
       patch({ spec: { list, size: "s" } }, { "spec.list[name=web].name2": "x", "spec.size": "s" }).slice(1),
       [{ op: "add", path: "/spec/list/0/name2", value: "x" }],
@@ -58,7 +58,7 @@ describe("a patch of lists", () => {
     ]);
   });
 
-  it("is for one version where a place is a number, something is made, or a value has more than one part", () => {
+  it("needs one version for an index, a new value, or a value with several parts", () => {
     const spec = { list, deep: [{ n: 1, part: { a: 1 } }], texts: ["a", "b"], half: [{ n: 0.5 }] };
     for (const [path, value] of Object.entries<JsonValue>({
       "spec.list[1].token": "new",
@@ -73,7 +73,7 @@ describe("a patch of lists", () => {
     }
   });
 
-  it("appends one element for all fields in it, with what names it, and the lists and objects on the way", () => {
+  it("appends one element for all fields in it, with its keys, and the lists and objects around it", () => {
     const want = {
       "spec.list[name=db,port=5432].token": "x",
       "spec.list[name=db,port=5432].kind": "y",
@@ -88,14 +88,14 @@ describe("a patch of lists", () => {
     ]);
   });
 
-  it("takes null for nothing", () => {
+  it("treats null as missing", () => {
     assert.deepEqual(patch({ spec: { list: null } }, { "spec.list[name=a].token": "x" }, true), [
       version,
       { op: "replace", path: "/spec/list", value: [{ name: "a", token: "x" }] },
     ]);
   });
 
-  it("writes a whole element as the one that its conditions name", () => {
+  it("writes a whole element with the keys of the path", () => {
     assert.deepEqual(patch({ spec: { list } }, { "spec.list[name=web]": { token: "x" } }), [
       version,
       { op: "replace", path: "/spec/list/0", value: { name: "web", token: "x" } },
@@ -105,7 +105,7 @@ describe("a patch of lists", () => {
     }
   });
 
-  it("leaves an object that was read as it was", () => {
+  it("does not modify the object that was read", () => {
     const live = liveObject({ spec: { list: [{ name: "a" }] } });
     const before = structuredClone(live);
     planPatch(live, located(live, { "spec.list[name=b].x": 1, "spec.list[name=b].y": 2 }, true), shape());
@@ -113,11 +113,11 @@ describe("a patch of lists", () => {
   });
 });
 
-describe("a patch that puts an object or a list beside what others hold in it", () => {
+describe("a patch of an object or list with fields of others", () => {
   const lists = { "spec.map": byKeys("name"), "spec.env.set": { kind: "set" } as const };
   const token = "spec.hosts[name=web].token";
   const WRITTEN = { hosts: [{ name: "web", token: "new" }] };
-  /** What stands after the patch, or that nothing was to do. */
+  /** The spec after the patch, or `unchanged`. */
   function put(spec: JsonObject, entries: ManagedFieldsEntry[], want: Record<string, JsonValue>, ours: string[] = []) {
     const live = liveObject({ spec: { ...structuredClone(WRITTEN), ...spec } }, entries);
     const fields = Object.entries({ [token]: "new", ...want }).map(([path, value]) => ({
@@ -134,7 +134,7 @@ describe("a patch that puts an object or a list beside what others hold in it", 
     const record = { apiVersion: "v1", kind: "A", name: "a", reason: "Synced", uid: "uid-1", paths: ours } as const;
     const { write, way, fields: located } = decide(desired, live, record);
     assert.equal(way, "patch");
-    if (!write) return "stands";
+    if (!write) return "unchanged";
     const operations = planPatch(live, located, desired.shape);
     const { hosts: _, ...after } = fastJsonPatch.applyPatch(live, operations as never[], true).newDocument[
       "spec"
@@ -144,14 +144,14 @@ describe("a patch that puts an object or a list beside what others hold in it", 
   const helm = (...paths: string[]) => entry("helm", paths);
   const us = (...paths: string[]) => entry(OURS, paths, { operation: "Update" });
 
-  it("leaves the keys of others, and those of nobody", () => {
+  it("keeps the keys of others, and those without owner", () => {
     const after = put({ env: { A: "1", THEIRS: "x", nobodys: "y" } }, [helm("spec.env.THEIRS")], {
       "spec.env": { A: "2", none: null },
     });
     assert.deepEqual(after, { env: { A: "2", none: null, THEIRS: "x", nobodys: "y" } });
   });
 
-  it("takes out what is ours alone and wanted no more, however deep", () => {
+  it("removes unwanted keys that only the binding owns, at any depth", () => {
     const env = {
       A: "1",
       GONE: "1",
@@ -195,13 +195,13 @@ describe("a patch that puts an object or a list beside what others hold in it", 
     });
   });
 
-  it("is not made where all that is wanted stands, and nothing else is ours alone", () => {
+  it("is not sent if all wanted values are there, and the binding owns nothing else alone", () => {
     const env = { A: "1", THEIRS: "x" };
-    assert.equal(put({ env }, [helm("spec.env.A", "spec.env.THEIRS")], { "spec.env": { A: "1" } }), "stands");
-    assert.equal(put({ env }, [us("spec.env.A"), helm("spec.env.THEIRS")], { "spec.env": { A: "1" } }), "stands");
+    assert.equal(put({ env }, [helm("spec.env.A", "spec.env.THEIRS")], { "spec.env": { A: "1" } }), "unchanged");
+    assert.equal(put({ env }, [us("spec.env.A"), helm("spec.env.THEIRS")], { "spec.env": { A: "1" } }), "unchanged");
   });
 
-  it("is in conflict with who holds a key that is wanted", () => {
+  it("is a conflict if another manager owns a wanted key", () => {
     const entries = [helm("spec.env.A")];
     assert.throws(() => put({ env: { A: "1" } }, entries, { "spec.env": { A: "2" } }), { reason: "Conflict" });
   });
@@ -224,34 +224,34 @@ describe("a target with lists", () => {
   });
   const decided = (live: KubeObject, ...paths: string[]) => decide(desired(paths), live, undefined);
 
-  it("is applied where all are map lists, and patched as a whole else", () => {
+  it("is applied if all lists are map lists, and else patched", () => {
     const live = liveObject({ spec: { map: [{ name: "a", list: [{ n: 1 }] }], list: [{ n: 1 }] } });
     assert.equal(decided(live, "spec.map[name=a].x", "spec.y").way, "apply");
     assert.equal(decided(live, "spec.map[0].x").way, "apply");
     assert.equal(decided(live, "spec.map[name=a].list[n=1].x").way, "patch");
     assert.equal(decided(live, "spec.y", "spec.list[n=1].x").way, "patch");
-    // Who changes a key makes it another element.
+    // A change of a key creates another element.
     assert.equal(decided(live, "spec.map[0].name").way, "patch");
   });
 
-  it("calls an element of a map list by its keys, however the path names it, and other lists as a whole", () => {
+  it("is owned by the keys of map lists, for any form of the path, and otherwise by whole lists", () => {
     const live = liveObject({ spec: { map: [{ name: "a", n: 1, list: [{ n: 1 }] }], list: [{ n: 1 }] } });
     const paths = ["spec.map[n=1].x", "spec.map[0].list[0].x", "spec.list[n=1].x"];
     const { keeps } = decided(live, ...paths);
     assert.deepEqual(keeps.map(String), ["spec.map[name=a].x", "spec.map[name=a].list", "spec.list"]);
   });
 
-  it("is not in conflict with who holds a list, but with who holds a field of an element of a map list", () => {
+  it("is no conflict if another manager owns the list, but if it owns a field in an element of a map list", () => {
     const live = liveObject({ spec: { map: [{ name: "a", x: "old" }], list: [{ n: 1, x: "old" }] } }, [
       entry("argocd", ["spec.list", "spec.map[name=a].x"]),
     ]);
     const { takenBy, warnings } = decided(live, "spec.list[n=1].x");
     assert.deepEqual(takenBy, ["argocd"]);
-    assert.match(warnings.join(), /spec\.list is one value .* argocd applies it/);
+    assert.match(warnings.join(), /spec\.list .* argocd/);
     assert.throws(() => decided(live, "spec.map[name=a].x"), { reason: "Conflict" });
   });
 
-  it("is not written when its values stand, whoever holds the list", () => {
+  it("is not written if its values are there, for any owner of the list", () => {
     const live = liveObject({ spec: { list: [{ n: 1, x: "x" }] } }, [entry("argocd", ["spec.list"])]);
     const { write, acquires } = decided(live, "spec.list[n=1].x");
     assert.deepEqual([write, acquires], [false, ["spec.list[n=1].x"]]);
@@ -262,13 +262,13 @@ describe("a target with lists", () => {
     ["spec.list[n=9]", "ElementNotFound", /^there is no element spec\.list\[n=9\]/],
     ["spec.list[3].x", "ElementNotFound", /the list has 2 elements, counted from 0/],
     ["spec.none[0]", "ElementNotFound", /the list has 0 elements/],
-    ["spec.list[m=1].x", "ElementNotUnique", /fits 2 elements/],
+    ["spec.list[m=1].x", "ElementNotUnique", /matches 2 elements/],
     ["spec.list.x", "TypeMismatch", /spec\.list is a list in the target; name the element/],
     ["spec.text[0]", "TypeMismatch", /spec\.text is a single value in the target/],
-    ["spec.text.x", "TypeMismatch", /goes into it as an object/],
+    ["spec.text.x", "TypeMismatch", /needs an object/],
   ];
   for (const [path, reason, says] of refused) {
-    it(`is not written by ${path}: ${reason}`, () => {
+    it(`is not written at ${path}: ${reason}`, () => {
       const live = liveObject({
         spec: {
           list: [
@@ -289,13 +289,13 @@ describe("a target with lists", () => {
     });
   }
 
-  it("is not written twice at one place", () => {
+  it("is not written twice at one location", () => {
     const live = liveObject({ spec: { list: [{ n: 1 }] } });
     assert.throws(() => decided(live, "spec.list[0].x", "spec.list[n=1].x"), { reason: "InvalidBinding" });
     assert.throws(() => decided(live, "spec.list[0]", "spec.list[n=1].x"), { reason: "InvalidBinding" });
   });
 
-  it("has no element appended by its place", () => {
+  it("gets no element by its index", () => {
     const live = liveObject({ spec: { list: [] } });
     assert.throws(() => decide(desired(["spec.list[0].x"], true), live, undefined), { reason: "ElementNotFound" });
     assert.equal(decide(desired(["spec.list[n=1].x"], true), live, undefined).write, true);
@@ -307,9 +307,9 @@ describe("an element of a map list", () => {
     located(liveObject({ spec: { map } }), { [path]: "x" }, append);
   const path = "spec.map[name=web,role=x].token";
 
-  it("is appended by its keys alone: by more, another element of those keys would be written", () => {
+  it("is appended only by its keys: with further conditions, another element with these keys would be written", () => {
     for (const map of [[], [{ name: "web", role: "y" }]]) {
-      const message = /^spec\.map\[name=web,role=x\] is not there, .* told by name alone; leave role out of the path/;
+      const message = /^spec\.map\[name=web,role=x\] does not exist .* only name .* remove role from the path/;
       assert.throws(() => at(path, map, true), { reason: "InvalidPath", message });
       assert.throws(() => at(path, map, false), { reason: "ElementNotFound" });
     }
@@ -353,7 +353,7 @@ describe("any patch of lists", () => {
     append: fc.boolean(),
   });
 
-  it("does the same by fast-json-patch and by jsonpatch, puts every value where its path is, and changes nothing else", () => {
+  it("has the same effect with fast-json-patch and jsonpatch, writes every value at its path, and changes nothing else", () => {
     let written = 0;
     fc.assert(
       fc.property(scene, (some) => {
@@ -367,7 +367,7 @@ describe("any patch of lists", () => {
         try {
           fields = located(live, want, some.append);
         } catch (error) {
-          // Elements that are not there, objects where a list is meant, two ways to one place.
+          // Missing elements, objects in place of lists, two paths to one location.
           assert.match((error as Problem).reason, /^(ElementNotFound|TypeMismatch|InvalidBinding)$/);
           return;
         }
@@ -379,7 +379,7 @@ describe("any patch of lists", () => {
           const other = jsonpatch.apply_patch(document(), structuredClone(operations)) as KubeObject;
           assert.deepEqual(fast, other);
           for (const path of Object.keys(want)) assert.deepEqual(FieldPath.parse(path).get(fast), want[path]);
-          // Without the values there is what there was, and the appended elements with what names them.
+          // Without the values, the object is as before, plus the appended elements with their keys.
           const strip = (object: KubeObject) => {
             for (const { path } of paths) {
               const parent = path.parent?.get(object) as JsonObject | undefined;

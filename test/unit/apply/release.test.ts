@@ -1,4 +1,4 @@
-/** What a release takes out of an object, what it leaves, and what it does when the API server says no. */
+/** What a release removes from an object, what it keeps, and how it handles refusals of the API server. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import jsonPatch from "fast-json-patch";
@@ -25,7 +25,7 @@ const asked = (paths: string[], more: Partial<Release> = {}): Release => ({
   ...more,
 });
 
-/** Plans, and does what the API server would do. */
+/** Plans a release, and applies it as the API server would. */
 function patch(live: KubeObject, request: Release) {
   const { operations, released } = planRelease(live, request);
   const patched = jsonPatch.applyPatch(structuredClone(live), structuredClone(operations) as never[], true);
@@ -36,7 +36,7 @@ const nothing = { removed: [], retained: [], blocked: [], positional: [], shifte
 const guard = { op: "replace", path: "/metadata/resourceVersion", value: "7" };
 
 describe("a release that removes", () => {
-  it("takes out the leaf that is ours alone, of the very version that was read", () => {
+  it("removes a leaf that only the binding owns, in the version that was read", () => {
     const live = liveObject({ spec: { "a/b~c": "x", d: 1 } }, [entry(OURS, ['spec["a/b~c"]'])]);
     const { operations, released } = patch(live, asked(['spec["a/b~c"]']));
     const giveUp = { op: "remove", path: "/metadata/managedFields/0" };
@@ -44,13 +44,13 @@ describe("a release that removes", () => {
     assert.deepEqual(released, { removed: ['spec["a/b~c"]'], retained: [], blocked: [], positional: [], shifted: [] });
   });
 
-  it("takes out the objects that came to be with it and are left empty, the deepest first", () => {
+  it("removes parents that were created with it and are empty now, the deepest first", () => {
     const live = liveObject({ spec: { s3: { auth: { key: "x" } }, size: 1 } }, [entry(OURS, ["spec.s3.auth.key"])]);
     const { object } = patch(live, asked(["spec.s3.auth.key"], { parents: ["spec.s3", "spec.s3.auth"] }));
     assert.deepEqual(object["spec"], { size: 1 });
   });
 
-  it("takes out what was written and nobody holds any more, and leaves what was only announced", () => {
+  it("removes a written field that no manager owns any more, and keeps one that was only announced", () => {
     const live = liveObject({ spec: { a: "x", b: "x", c: "x" } }, [entry("kubectl", ["spec.c"])]);
     const { object, released } = patch(live, asked(["spec.a", "spec.b", "spec.c"], { written: ["spec.a", "spec.c"] }));
     assert.deepEqual(object["spec"], { b: "x", c: "x" });
@@ -61,7 +61,7 @@ describe("a release that removes", () => {
     });
   });
 
-  it("leaves an object that it did not make, that holds something else, or that somebody wants by itself", () => {
+  it("keeps a parent that existed before, has other content, or is owned itself by another manager", () => {
     const key = [entry(OURS, ["spec.s3.key"])];
     const remove = (fields: JsonObject, parents: string[], more = key) =>
       patch(liveObject(fields, more), asked(["spec.s3.key"], { parents })).object["spec"];
@@ -71,7 +71,7 @@ describe("a release that removes", () => {
     assert.deepEqual(remove({ spec: { s3: { key: "x" } } }, ["spec.s3"], [...key, wanted]), { s3: {} });
   });
 
-  it("takes out of an object what is ours alone, where others hold something of it too", () => {
+  it("removes from an object only the fields that no other manager owns", () => {
     const live = liveObject({ data: { a: "x", b: "x", theirs: "x" } }, [
       entry(OURS, ["data.a", "data.b"]),
       entry("kubectl", ["data.theirs", "data.b"]),
@@ -81,13 +81,13 @@ describe("a release that removes", () => {
     assert.deepEqual(released, { removed: ["data"], retained: ["data"], blocked: [], positional: [], shifted: [] });
   });
 
-  it("leaves the objects of another path alone, though they are empty", () => {
+  it("keeps empty parents of another path", () => {
     const live = liveObject({ spec: { a: { x: 1 }, b: {} } }, [entry(OURS, ["spec.a.x"])]);
     const { object } = patch(live, asked(["spec.a.x"], { parents: ["spec.a", "spec.b"] }));
     assert.deepEqual(object["spec"], { b: {} });
   });
 
-  it("leaves a leaf that another holds too, and takes our name off it", () => {
+  it("keeps a leaf that another manager owns too, and gives up its ownership", () => {
     const live = liveObject({ spec: { a: "x", b: "y" } }, [
       entry(OURS, ["spec.a", "spec.b", "spec.c"]),
       entry("argo", ["spec.a"]),
@@ -98,20 +98,20 @@ describe("a release that removes", () => {
     assert.deepEqual(object.metadata.managedFields?.[0]?.fieldsV1, fieldsOf(["spec.c"]));
   });
 
-  it("leaves a leaf that the schema demands, and says so", () => {
+  it("keeps a required leaf, and reports it", () => {
     const live = liveObject({ spec: { a: "x", b: "y" } }, [entry(OURS, ["spec.a", "spec.b"])]);
     const { released, object } = patch(live, asked(["spec.a", "spec.b"], { shape: shape({}, ["spec.a"]) }));
     assert.deepEqual(released, { removed: ["spec.b"], retained: [], blocked: ["spec.a"], positional: [], shifted: [] });
     assert.deepEqual(object["spec"], { a: "x" });
   });
 
-  it("takes out what the schema demands where a default comes in its place", () => {
+  it("removes a required field with a default", () => {
     const live = liveObject({ spec: { a: "x" } }, [entry(OURS, ["spec.a"])]);
     const withDefault = shape({}, ["spec.a"], [], { "spec.a": "auto" });
     assert.deepEqual(patch(live, asked(["spec.a"], { shape: withDefault })).released.removed, ["spec.a"]);
   });
 
-  it("takes out what the schema demands of an object that came with it and goes too, and of none that stays", () => {
+  it("removes a required field of an object that is removed too, and not of one that stays", () => {
     const paths = ["spec.list[name=x].url", "spec.list[name=x].token"];
     const requires = shape({}, ["spec.list[1].url"]);
     const released = (list: JsonObject[], more: Partial<Release> = {}) =>
@@ -130,7 +130,7 @@ describe("a release that removes", () => {
     assert.deepEqual(notOurs.object["spec"], { list: [before, { name: "x", url: "y" }] });
   });
 
-  it("does nothing to a path that is not ours any more", () => {
+  it("ignores a path that the binding no longer owns", () => {
     const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.a"]), entry(OURS, ["spec.b"])]);
     assert.deepEqual(planRelease(live, asked(["spec.a"], { kept: ["spec.b"] })), {
       kept: [FieldPath.parse("spec.b")],
@@ -144,7 +144,7 @@ describe("a release of elements of lists", () => {
   const patched = (...paths: string[]) => entry(OURS, paths, { operation: "Update" });
   const names = (object: KubeObject, path: string) => FieldPath.parse(path).get(object);
 
-  it("finds them by their conditions, and takes out what was appended and holds nothing but what names it", () => {
+  it("finds them by their conditions, and removes appended elements in which only their keys are left", () => {
     const list = [
       { id: "b", token: "x" },
       { id: "a", port: 1, kind: "d", token: "x" },
@@ -162,7 +162,7 @@ describe("a release of elements of lists", () => {
     assert.deepEqual(released.removed, ["spec.list[id=a,port=1].token", "spec.list[id=b].token"]);
   });
 
-  it("takes them out from the last to the first", () => {
+  it("removes them from the last to the first", () => {
     const list = [{ id: "a" }, { id: "b" }, { id: "c" }];
     const live = liveObject({ spec: { list } }, [patched("spec.list")]);
     const { object, operations } = patch(live, asked(["spec.list[id=a]", "spec.list[id=c]"]));
@@ -170,7 +170,7 @@ describe("a release of elements of lists", () => {
     assert.equal(operations.at(-1)?.path, "/spec/list/0");
   });
 
-  it("takes out what a place leads to only while nobody else changed the list", () => {
+  it("removes the value at an index only if no other manager changed the list since", () => {
     const want = { spec: { list: [{ x: 1 }, { x: 2 }] } };
     const request = asked(["spec.list[1].x"]);
     const ours = patch(liveObject(want, [patched("spec.list")]), request);
@@ -179,7 +179,7 @@ describe("a release of elements of lists", () => {
     assert.deepEqual([theirs.released.shifted, theirs.operations], [["spec.list[1].x"], []]);
   });
 
-  it("leaves those that a place names, and gives them up", () => {
+  it("keeps elements that a path names by index, and gives up their ownership", () => {
     const want = { spec: { texts: ["a", "b"], map: [{ id: "a", x: 1 }] } };
     const live = liveObject(want, [patched("spec.texts", "spec.map[id=a].x")]);
     const request = asked(["spec.texts[0]", "spec.map[0]"], { shape: shape({ "spec.map": byKeys("id") }) });
@@ -189,7 +189,7 @@ describe("a release of elements of lists", () => {
     assert.deepEqual(patch(live, { ...request, mode: "Retain" }).released, { ...nothing, retained: request.paths });
   });
 
-  it("keeps our name on a list while another path of ours is in it", () => {
+  it("keeps the ownership of a list with another path of the binding", () => {
     const live = liveObject({ spec: { list: [{ id: "a", x: 1, y: 2 }] } }, [patched("spec.list")]);
     const retained = asked(["spec.list[id=a].x"], { mode: "Retain", kept: ["spec.list[id=a].y"] });
     assert.deepEqual(planRelease(live, retained), {
@@ -203,7 +203,7 @@ describe("a release of elements of lists", () => {
     ]);
   });
 
-  it("leaves a field that the element requires, and a list in which an element is told by nothing any more", () => {
+  it("keeps a required field of an element, and a list whose elements no longer have keys", () => {
     const live = liveObject(
       {
         spec: {
@@ -222,7 +222,7 @@ describe("a release of elements of lists", () => {
     assert.deepEqual([released.blocked, released.shifted], [["spec.list[id=a].x"], ["spec.list[id=b].x"]]);
   });
 
-  it("leaves elements of a map list that others hold, with their keys, and takes ours", () => {
+  it("keeps elements of a map list that others own, with their keys, and removes the binding's", () => {
     const live = liveObject(
       {
         spec: {
@@ -245,7 +245,7 @@ describe("a release of elements of lists", () => {
 });
 
 describe("a release that retains", () => {
-  it("leaves every value, and takes our whole entry away with its last path", () => {
+  it("keeps every value, and removes the binding's whole entry with its last path", () => {
     const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.b"]), entry(OURS, ["spec.a"])]);
     const { operations, released, object } = patch(live, asked(["spec.a"], { mode: "Retain", parents: ["spec"] }));
     assert.deepEqual(operations, [guard, { op: "remove", path: "/metadata/managedFields/1" }]);
@@ -253,7 +253,7 @@ describe("a release that retains", () => {
     assert.deepEqual(object["spec"], { a: "x" });
   });
 
-  it("keeps our name on the paths that it was not asked about", () => {
+  it("keeps the ownership of other paths", () => {
     const live = liveObject({ spec: { a: "x", b: "y" } }, [entry(OURS, ["spec.a", "spec.b"])]);
     const { operations } = patch(live, asked(["spec.a"], { mode: "Retain", kept: ["spec.b"] }));
     assert.deepEqual(operations, [
@@ -284,7 +284,7 @@ describe("any release", () => {
     noNullPrototype: true,
   }) as fc.Arbitrary<JsonObject>;
 
-  /** Every path of an object: through objects, to what is none or is empty. */
+  /** Every path of an object: down to values, lists and empty objects. */
   function nodes(object: JsonObject, above: FieldPath): { path: FieldPath; value: JsonValue }[] {
     return Object.entries(object).flatMap(([key, child]) => {
       const path = new FieldPath([...above.segments, { kind: "key", key }]);
@@ -308,7 +308,7 @@ describe("any release", () => {
     });
   });
 
-  it("removes only leaves that nobody else holds, and leaves every other value and every other manager as they are", () => {
+  it("removes only leaves without other owners, and changes no other value and no other manager", () => {
     fc.assert(
       fc.property(scene, (some) => {
         const has = (paths: readonly FieldPath[], path: FieldPath) => paths.some((each) => each.equals(path));
@@ -324,9 +324,9 @@ describe("any release", () => {
           shape: shape({}, some.required.map(String)),
         });
         const { released, object, operations } = patch(live, request);
-        // Who names a parent of our path does not hold the path: it has been one that is written field by field.
+        // The owner of a parent does not own the path: the parent is granular.
         const shared = (path: FieldPath) => some.others.some((held) => has(held, path));
-        // What nobody holds is ours too: the API server has forgotten who wrote it.
+        // Fields without owner count as the binding's: the API server lost their owner.
         const mayGo = some.asked.filter((path) => some.mode === "Remove" && !shared(path));
         const objects = nodes(some.fields, FieldPath.parse("spec")).filter(({ path }) => !has(some.leaves, path));
         const goesToo = (object: FieldPath) =>
@@ -338,16 +338,16 @@ describe("any release", () => {
         for (const leaf of some.leaves) {
           assert.deepEqual(leaf.get(object), has(gone, leaf) ? undefined : leaf.get(live), String(leaf));
         }
-        // What else is missing: objects made by us, above what is gone, and empty without it.
+        // All other missing objects were created by the binding, above removed fields, and are empty without them.
         const still = new Set(
           nodes(object["spec"] as JsonObject, FieldPath.parse("spec")).map(({ path }) => String(path)),
         );
         for (const { path } of nodes(some.fields, FieldPath.parse("spec"))) {
           if (still.has(String(path)) || has(gone, path)) continue;
-          assert.ok(has(some.parents, path), `${path} was not made by us`);
+          assert.ok(has(some.parents, path), `${path} was not created by the binding`);
           assert.ok(some.leaves.every((leaf) => !leaf.startsWith(path) || has(gone, leaf)));
         }
-        // Our entry gives up what was asked, gone or not; the entries of others are as they were.
+        // The binding's entry gives up the paths, removed or not; entries of others are unchanged.
         const entriesAfter = object.metadata.managedFields ?? [];
         assert.deepEqual(
           entriesAfter.filter((each) => !isEntryOf(each, OURS)),
@@ -373,7 +373,7 @@ describe("any release", () => {
 
 describe("the API server", () => {
   const live = liveObject({ spec: { a: "x" } }, [entry(OURS, ["spec.a"])]);
-  /** A client that reads `live` and answers patches with the given errors in turn, and then takes them. */
+  /** A client that reads `live` and fails patches with the given errors in turn, and then accepts them. */
   function clientWith(errors: (ApiError | undefined)[], read: () => KubeObject = () => live) {
     const patches: JsonPatchOperation[][] = [];
     const client = fakeClient({
@@ -391,7 +391,7 @@ describe("the API server", () => {
   const givenUp = (object: KubeObject) => ({ ...object, metadata: { ...object.metadata, managedFields: [] } });
   const answer = (status: number, reason: string) => new ApiError("PATCH /x", status, reason);
 
-  it("is asked for nothing when the object was made anew, or is gone", async () => {
+  it("gets no request if the object was created again, or is gone", async () => {
     const { client, patches } = clientWith([]);
     assert.deepEqual(await release(client, "", HARBOR, asked(["spec.a"], { uid: "uid-0" })), nothing);
     const gone = clientWith([], () => {
@@ -401,7 +401,7 @@ describe("the API server", () => {
     assert.deepEqual([...patches, ...gone.patches], []);
   });
 
-  it("says that the object changed: it is read again, and the patch made anew", async () => {
+  it("reports a change of the object: it is read again, and the patch planned again", async () => {
     const versions = ["7", "8"];
     const { client, patches } = clientWith([answer(409, "Conflict"), undefined], () => ({
       ...live,
@@ -414,13 +414,13 @@ describe("the API server", () => {
     );
   });
 
-  it("says so again and again: it is left for later", async () => {
+  it("reports changes again and again: the release is retried later", async () => {
     const { client, patches } = clientWith([answer(409, "Conflict")]);
     await assert.rejects(release(client, "", HARBOR, asked(["spec.a"])), { reason: "Unavailable" });
     assert.equal(patches.length, 5);
   });
 
-  it("says that the object is not valid without the value: it stays, and is reported", async () => {
+  it("reports that the object is invalid without the value: the value stays, and is reported", async () => {
     const { client, patches } = clientWith([answer(422, "Invalid"), undefined]);
     assert.deepEqual(await release(client, "", HARBOR, asked(["spec.a"])), {
       ...nothing,
@@ -429,7 +429,7 @@ describe("the API server", () => {
     assert.deepEqual(patches[1]?.[1], { op: "remove", path: "/metadata/managedFields/0" });
   });
 
-  it("refuses to lose some of several values: the others go in one patch, and dry runs find out which", async () => {
+  it("refuses to remove some of several values: the others are removed in one patch, and dry runs find out which", async () => {
     const names = ["a", "b", "c", "d", "e"];
     const many = liveObject({ spec: Object.fromEntries(names.map((name) => [name, "x"])) }, [
       entry(
@@ -456,7 +456,7 @@ describe("the API server", () => {
     assert.equal(writes.length, 1);
   });
 
-  it("puts a default in the place of a value: our name is taken off that too", async () => {
+  it("replaces a value by a default: its ownership is given up too", async () => {
     const managers: string[] = [];
     const client = fakeClient({
       get: async () => live,
@@ -469,7 +469,7 @@ describe("the API server", () => {
     assert.deepEqual(managers, [`${OURS} /spec/a`, "inlay /metadata/managedFields/0"]);
   });
 
-  it("takes no change of the object at all, as by an admission policy: that is a problem, and no endless loop", async () => {
+  it("refuses all changes of the object, such as by an admission policy: that is a problem, and no endless loop", async () => {
     for (const mode of ["Remove", "Retain"] as const) {
       const { client, patches } = clientWith([answer(422, "Invalid")]);
       await assert.rejects(release(client, "", HARBOR, asked(["spec.a"], { mode })), { reason: "Rejected" });
@@ -477,7 +477,7 @@ describe("the API server", () => {
     }
   });
 
-  it("refuses the account: the problem says what it may not", async () => {
+  it("refuses the account: the problem names the missing permission", async () => {
     const { client } = clientWith([answer(403, "Forbidden")]);
     await assert.rejects(release(client, "system:serviceaccount:registry:inlay", HARBOR, asked(["spec.a"])), {
       reason: "Forbidden",

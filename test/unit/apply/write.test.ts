@@ -1,4 +1,4 @@
-/** What is sent to the API server, and what is made of its refusals. */
+/** What is sent to the API server, and how refusals are reported. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, ObjectRef } from "../../../src/apimachinery/objects.ts";
@@ -15,7 +15,7 @@ import { shape } from "./managed.ts";
 const live = kubeObjectOf({ metadata: { uid: "1" } });
 const ref = { resource: CONFIGMAPS, namespace: "registry", name: "a" };
 
-/** What was sent, or that the object changed meanwhile. */
+/** The request, or that the object changed meanwhile. */
 async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise<JsonObject | "stale"> {
   let sent: JsonObject = {};
   const client = fakeClient({
@@ -25,7 +25,7 @@ async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise
       if (refusal) throw refusal;
       return live;
     },
-    jsonPatch: () => assert.fail("it is no patch"),
+    jsonPatch: () => assert.fail("unexpected patch"),
   });
   const fields = paths.map((path) => ({ path: FieldPath.parse(path), value: new SecretValue("v"), fromSecret: true }));
   const plan = { fields, leftOut: [] };
@@ -38,7 +38,7 @@ async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise
 describe("the write of a target", () => {
   const metadata = { resourceVersion: "1" };
 
-  it("holds the named leaves, the version that was read, and nothing else", async () => {
+  it("contains the named leaves, the version that was read, and nothing else", async () => {
     assert.deepEqual(await write(["a.b", "a.c", "d"]), { a: { b: "v", c: "v" }, d: "v", metadata });
     const labelled = { labels: { l: "v" }, ...metadata };
     assert.deepEqual(await write(["metadata.labels.l"]), { metadata: labelled });
@@ -48,7 +48,7 @@ describe("the write of a target", () => {
     (name) => !/^(__proto__|constructor)$/.test(name),
   );
   for (const name of inherited) {
-    it(`takes the key ${name} for a key like any other`, async () => {
+    it(`treats the key ${name} like any other`, async () => {
       const before = Object.getOwnPropertyDescriptors(Object.prototype);
       assert.deepEqual(await write([`config.${name}.call`, `${name}.name`]), {
         config: { [name]: { call: "v" } },
@@ -65,7 +65,7 @@ describe("the write of a target", () => {
       details: { causes: [{ reason: "FieldManagerConflict", message: 'conflict with "helm" using v1', field }] },
     });
 
-  it("names our own path of a conflict, never the server's spelling, which may hold a value", async () => {
+  it("names the binding's path of a conflict, never the server's, which may contain a value", async () => {
     await assert.rejects(write(["a.b", "a.tags"], conflictAt('.a.tags[="hunter2"]')), (problem: Problem) => {
       assert.equal(problem.reason, "Conflict");
       assert.match(problem.message, /^a\.tags belongs to "helm"/);
@@ -73,18 +73,18 @@ describe("the write of a target", () => {
     });
   });
 
-  it("names all our paths when the conflict is about a parent of them", async () => {
+  it("names all its paths if the conflict is about a parent of them", async () => {
     await assert.rejects(
       write(["a.b", "c"], conflictAt(".a")),
       /^Problem: a\.b belongs to "helm"; nothing was written/,
     );
   });
 
-  it("is stale when the object changed since it was read", async () => {
+  it("is stale if the object changed since it was read", async () => {
     assert.equal(await write(["a"], new ApiError("PATCH /x", 409, "Conflict")), "stale");
   });
 
-  it("takes a refusal of an object made anew under the name for a change, not for a fault of the value", async () => {
+  it("is stale, not invalid, if a new object has the name", async () => {
     const invalid = new ApiError("PATCH /x", 422, "Invalid");
     assert.equal(await write(["a"], invalid, "2"), "stale");
     await assert.rejects(write(["a"], invalid, "1"), (problem: Problem) => problem.reason === "Rejected");

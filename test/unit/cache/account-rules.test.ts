@@ -1,4 +1,4 @@
-/** What the answers about permissions that are kept cost. */
+/** The cost of cached answers about permissions. */
 import assert from "node:assert/strict";
 import { AccountRules } from "../../../src/cache/account-rules.ts";
 import { serviceAccountIdentity } from "../../../src/kube/identity.ts";
@@ -7,7 +7,7 @@ import { fakeClient } from "../fakes.ts";
 const identity = serviceAccountIdentity("registry", "inlay");
 
 describe("reviews of permissions", () => {
-  it("of many namespaces in a minute take no time for those that are kept", async () => {
+  it("of many namespaces in a minute do not slow down with the cached answers", async () => {
     const client = fakeClient({ rules: async () => ({ incomplete: false, resourceRules: [] }) });
     const reviews = new AccountRules(client);
     const start = performance.now();

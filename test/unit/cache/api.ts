@@ -1,4 +1,4 @@
-/** An API server of lists and watches alone: who may watch what comes in, the streams that are open go out. */
+/** An API server with only lists and watches. Tests set who may watch what, and see the open streams. */
 import type { KubeObject, Resource } from "../../../src/apimachinery/objects.ts";
 import type { AccessRules } from "../../../src/kube/access-rules.ts";
 import type { ApiError } from "../../../src/kube/api-error.ts";
@@ -12,17 +12,17 @@ interface OpenStream {
 }
 
 export class FakeApi {
-  /** `identity path name`: what may be listed and watched; the controller is `-`, any name `*`. */
+  /** `identity path name`: the allowed lists and watches; the controller is `-`, any name `*`. */
   readonly rights = new Set<string>();
-  /** What reviews say beyond the rights, and wrongly. */
+  /** Additional answers of reviews, which are wrong. */
   readonly promised = new Set<string>();
-  /** What there is, by the path of its collection. */
+  /** The existing objects, by the path of their collection. */
   readonly objects = new Map<string, KubeObject[]>();
-  /** By `identity path name`, with the label selector behind. */
+  /** By `identity path name`, followed by the label selector. */
   readonly streams = new Map<string, OpenStream>();
   readonly reviews: string[] = [];
   lists = 0;
-  /** Whether streams of one address may be open together, as they show different things. The later one has a prime. */
+  /** Whether several streams of one address may be open, because they show different parts. The later one has a prime. */
   mayRepeat = false;
 
   readonly transport = fakeTransport({
@@ -35,9 +35,9 @@ export class FakeApi {
     lines: (request: Request, signal: AbortSignal, onOpen: () => void) => this.#lines(request, signal, onOpen),
   });
 
-  /** What accounts are told that they may do, by `identity namespace`. Of others it is not known. */
+  /** The answers of rules reviews, by `identity namespace`. Others are incomplete. */
   readonly rules = new Map<string, AccessRules>();
-  /** Of whom that was asked. */
+  /** The requested rules reviews. */
   readonly ruleReviews: string[] = [];
 
   readonly client = fakeClient({
@@ -60,7 +60,7 @@ export class FakeApi {
     return [...this.streams.keys()].toSorted();
   }
 
-  /** `registry/secrets`, or `secrets` for those of all namespaces. Throws 403. */
+  /** `registry/secrets`, or `secrets` for all namespaces. Throws 403. */
   #admitted({ identity, path }: Request): { path: string; key: string } {
     const url = new URL(path, "https://x");
     const [, namespace, plural = ""] = /(?:\/namespaces\/([^/]+))?\/([^/]+)$/.exec(url.pathname) ?? [];

@@ -1,4 +1,4 @@
-/** What a binding says now: as the watch brought it, or as our own last write left it. */
+/** The present state of a binding: as the watch showed it, or as our own last write left it. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../src/api/binding.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
@@ -21,20 +21,20 @@ function binding(resourceVersion: string, uid = "u1"): KubeObject & SecretBindin
 describe("the binding store", () => {
   let api: FakeApi;
   let store: BindingStore;
-  let told: string[];
+  let calls: string[];
   beforeEach(() => {
     api = new FakeApi();
     api.rights.add(STREAM);
-    told = [];
-    const failed = (_: unknown, { status }: ApiError) => told.push(`failed ${status}`);
+    calls = [];
+    const failed = (_: unknown, { status }: ApiError) => calls.push(`failed ${status}`);
     store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, { failed, restarted: () => {} }));
     store.listen({
-      changed: (key) => told.push(`changed ${key}`),
-      gone: (key, { metadata }) => told.push(`gone ${key} ${metadata.resourceVersion}`),
+      changed: (key) => calls.push(`changed ${key}`),
+      gone: (key, { metadata }) => calls.push(`gone ${key} ${metadata.resourceVersion}`),
     });
   });
   afterEach(() => store.stop());
-  // After the hook that stops the store: a timer must end in the time in which it began.
+  // Runs after the hook that stops the store: a timer must end in the clock in which it began.
   const clock = fakeClock();
 
   async function started(...bindings: KubeObject[]): Promise<void> {
@@ -48,22 +48,22 @@ describe("the binding store", () => {
   }
   const version = () => store.get(KEY)?.metadata.resourceVersion;
 
-  it("tells of every binding once the first list is in, and is in step then", async () => {
+  it("reports every binding once the first list is complete, and is then in sync", async () => {
     assert.equal(store.state.phase, "pending");
     await started(binding("1"));
     assert.equal(store.state.phase, "synced");
-    assert.deepEqual(told, [`changed ${KEY}`]);
+    assert.deepEqual(calls, [`changed ${KEY}`]);
     assert.equal(version(), "1");
   });
 
-  it("finds a binding by its uid, as long as it is there", async () => {
+  it("finds a binding by its uid, as long as it exists", async () => {
     await started(binding("1"));
     assert.equal(store.keyOf("u1"), KEY);
     await send("DELETED", binding("2"));
     assert.equal(store.keyOf("u1"), undefined);
   });
 
-  it("watches one namespace where Inlay is installed for one", async () => {
+  it("watches one namespace in an installation for one namespace", async () => {
     const events = { failed: () => {}, restarted: () => {} };
     api.rights.add("- registry/secretbindings *");
     store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, events, "registry"));
@@ -72,15 +72,15 @@ describe("the binding store", () => {
     assert.equal(version(), "1");
   });
 
-  it("tells how a binding last was when it is gone", async () => {
+  it("reports the last state of a deleted binding", async () => {
     await started(binding("1"));
     await send("MODIFIED", binding("11"));
     await send("DELETED", binding("12"));
-    assert.deepEqual(told.slice(1), [`changed ${KEY}`, `gone ${KEY} 11`]);
+    assert.deepEqual(calls.slice(1), [`changed ${KEY}`, `gone ${KEY} 11`]);
     assert.equal(store.get(KEY), undefined);
   });
 
-  it("tells of a binding that was deleted while its stream was refused", async () => {
+  it("reports a binding that was deleted while its stream was refused", async () => {
     await started(binding("1"));
     api.rights.clear();
     api.streams.get(STREAM)?.end(apiError(403));
@@ -88,18 +88,18 @@ describe("the binding store", () => {
     api.objects.clear();
     api.rights.add(STREAM);
     await clock.pass(4_000);
-    assert.ok(told.includes("failed 403"));
-    assert.equal(told.at(-1), `gone ${KEY} 1`);
+    assert.ok(calls.includes("failed 403"));
+    assert.equal(calls.at(-1), `gone ${KEY} 1`);
   });
 
-  it("tells of the younger ones who name a field when an older one comes to it, or goes", async () => {
+  it("reports younger bindings that name a field when an older one starts or stops naming it", async () => {
     const target = { apiVersion: "v1", kind: "ConfigMap", name: "a", fields: [{ path: "data.a" }] };
     const at = (name: string, version: string, fields = target.fields) => {
       const { metadata, spec, ...kind } = binding(version, `uid-${name}`);
       return { ...kind, metadata: { ...metadata, name }, spec: { ...spec, targets: [{ ...target, fields }] } };
     };
     await started(at("second", "1") as KubeObject & SecretBinding);
-    told.splice(0);
+    calls.splice(0);
     const first = (type: string, version: string, path = "data.a") =>
       send(type, at("first", version, [{ path }]) as KubeObject & SecretBinding);
     await first("ADDED", "11", "data.b");
@@ -108,10 +108,10 @@ describe("the binding store", () => {
     await first("DELETED", "14");
     store.released("registry/first");
     const [older, younger] = ["changed registry/first", "changed registry/second"];
-    assert.deepEqual(told, [older, older, younger, older, "gone registry/first 13", younger]);
+    assert.deepEqual(calls, [older, older, younger, older, "gone registry/first 13", younger]);
   });
 
-  it("holds our own write until the watch has caught up with it", async () => {
+  it("uses our own write until the watch has caught up with it", async () => {
     await started(binding("9"));
     store.wrote(binding("11"));
     assert.equal(version(), "11");
@@ -123,7 +123,7 @@ describe("the binding store", () => {
     assert.equal(version(), "100");
   });
 
-  it("holds nothing of a binding whose last write was answered after it was gone", async () => {
+  it("stores nothing of a deleted binding whose last write was answered after the deletion", async () => {
     await started(binding("1"));
     await send("DELETED", binding("12"));
     store.wrote(binding("13"));
@@ -132,9 +132,9 @@ describe("the binding store", () => {
     assert.equal(store.get(KEY)?.metadata.uid, "u2");
   });
 
-  it("says when it can't see bindings at all", async () => {
+  it("reports if it can't list bindings", async () => {
     api.rights.clear();
     await started();
-    assert.deepEqual([told, store.state.phase === "synced"], [["failed 403"], false]);
+    assert.deepEqual([calls, store.state.phase === "synced"], [["failed 403"], false]);
   });
 });

@@ -1,4 +1,4 @@
-/** What is kept of an object for Reloader's annotations, and which of its changes those who choose by them are told of. */
+/** The cached parts of objects for Reloader's annotations, and which changes matter to subscribers that select by them. */
 import assert from "node:assert/strict";
 import type { KubeObject, ObjectMeta } from "../../../src/apimachinery/objects.ts";
 import { NAMESPACES } from "../../../src/apimachinery/resources.ts";
@@ -19,8 +19,8 @@ const secret = (...all: Parameters<typeof object>): CachedObject => projectionFo
 const workload = (...all: Parameters<typeof object>): CachedObject => projectionFor(workloads)(object(...all));
 const AUTO = { "reloader.stakater.com/auto": "true" };
 
-describe("what is kept of labels", () => {
-  it("is those of namespaces, by which grants go, and of no other kind", () => {
+describe("the cached labels", () => {
+  it("are only those of namespaces, which grants compare", () => {
     const labels = { team: "a" };
     const namespaces: Subscription = { ...secrets, resource: NAMESPACES, namespace: undefined, names: ["shop"] };
     const labelsOf = (kept: Subscription, more: object) => projectionFor(kept)(object({}, more)).labels;
@@ -29,25 +29,28 @@ describe("what is kept of labels", () => {
   });
 });
 
-describe("what is kept for Reloader's annotations", () => {
-  it("is the mark of a Secret, and nothing where it has none", () => {
+describe("the cached parts for Reloader's annotations", () => {
+  it("are the mark of a Secret, if it has one", () => {
     assert.equal(secret({ "reloader.stakater.com/match": "true" }).mark, "match");
     assert.deepEqual(Object.keys(secret({ "example.com/note": "x" })), ["uid", "resourceVersion", "generation"]);
   });
 
-  it("is what a workload says to Reloader, and nothing else of its annotations", () => {
+  it("are a workload's annotations for Reloader, and no others", () => {
     const pods = { metadata: { annotations: { ...AUTO, other: "x" } } };
     assert.deepEqual(workload({ "example.com/note": "x" }, {}, pods).workload?.reloaderAnnotations, {
       own: {},
       pods: AUTO,
     });
-    assert.ok(!Object.hasOwn(workload({}).workload ?? {}, "told"));
+    assert.ok(!Object.hasOwn(workload({}).workload ?? {}, "reloaderAnnotations"));
   });
 });
 
-describe("who chooses by Reloader's annotations is told", () => {
+describe("a change that matters to subscribers of Reloader's annotations is", () => {
   const reads = (name: string) => ({ spec: { containers: [{ envFrom: [{ secretRef: { name } }] }] } });
-  const cases: Record<string, [isTold: boolean, after: CachedObject | undefined, before: CachedObject | undefined]> = {
+  const cases: Record<
+    string,
+    [isReported: boolean, after: CachedObject | undefined, before: CachedObject | undefined]
+  > = {
     "that there is one": [true, secret({}), undefined],
     "that one is gone": [true, undefined, secret({})],
     "that it is another one": [true, secret({}, { uid: "2" }), secret({})],
@@ -57,7 +60,7 @@ describe("who chooses by Reloader's annotations is told", () => {
     "that its pods refer to something else": [true, workload(AUTO, {}, reads("a")), workload(AUTO, {}, reads("b"))],
     "nothing of how far it is": [false, workload(AUTO, { generation: 2 }, reads("a")), workload(AUTO, {}, reads("a"))],
   };
-  for (const [what, [isTold, after, before]] of Object.entries(cases)) {
-    it(what, () => assert.equal(isChoice(after, before), isTold));
+  for (const [what, [isReported, after, before]] of Object.entries(cases)) {
+    it(what, () => assert.equal(isChoice(after, before), isReported));
   }
 });

@@ -1,4 +1,4 @@
-/** Which objects are in which collection, after whatever changes, in whichever order it is asked. */
+/** Which objects are in which collection, after any changes and in any order of queries. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { CachedObject } from "../../../src/cache/cached-object.ts";
@@ -7,7 +7,7 @@ import type { PodReference } from "../../../src/workloads/pod-references.ts";
 import type { Workload } from "../../../src/workloads/workload.ts";
 import { workloadDataOf } from "../objects.ts";
 
-/** What a reflector keeps, as far as an index looks at it. */
+/** The cached objects of a reflector, as an index uses them. */
 class Store extends Map<string, CachedObject> {
   revision = 0;
 }
@@ -33,7 +33,7 @@ describe("a collection index", () => {
     ...["one/", "two/", ""].flatMap((place) => [`${place}/Secret/bucket`, `${place}/Secret/a`]),
   ];
 
-  /** The same, by looking at all. */
+  /** The same result without the index. */
   function membersOf(store: Store, collection: string): string[] {
     const [, place = "", name] = /^([^/]+\/|)(?:\/Secret\/(.*))?$/.exec(collection) ?? [];
     return [...store]
@@ -43,8 +43,8 @@ describe("a collection index", () => {
       .toSorted();
   }
 
-  it("tells of each collection what looking at all objects would", () => {
-    // A change that nobody told of is of the first list, of which streams are not told.
+  it("returns for each collection the same objects as a scan of all objects", () => {
+    // A change without a call is one of the first list, which streams do not report.
     const step = fc.record({ key, after: state, isTold: fc.boolean(), isAsked: fc.boolean() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
@@ -64,7 +64,7 @@ describe("a collection index", () => {
     );
   });
 
-  it("looks at one object after a change of one, and not at all", () => {
+  it("reads only the changed object after a change", () => {
     const [store, index] = [new Store(), new CollectionIndex()];
     for (let n = 0; n < 1000; n++) store.set(`one/${n}`, seen(`secret-${n}`));
     let looks = 0;

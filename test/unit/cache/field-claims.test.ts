@@ -1,4 +1,4 @@
-/** Who is at an object, by what bindings say and record, and whom a change of that concerns. */
+/** Which bindings claim an object, by spec and status, and which bindings a change concerns. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { StoredBinding, StoredRecord, Target } from "../../../src/api/binding.ts";
@@ -21,7 +21,7 @@ interface Says {
   spec?: Partial<StoredBinding["spec"]>;
   targets?: Target[];
   records?: StoredRecord[];
-  /** What status says beside. */
+  /** Other fields of the status. */
   status?: Partial<NonNullable<StoredBinding["status"]>>;
   deletionTimestamp?: string;
   creationTimestamp?: string;
@@ -61,7 +61,7 @@ describe("field claims", () => {
       .competing({ key: "z/z", createdAt: "9" }, ref(name, namespace), ["spec"])
       .map(({ key, paths, held }) => `${key} ${held ? "holds" : "names"} ${paths}`);
 
-  it("are what targets name in the spec, of whatever version, and what is held by record", () => {
+  it("are the fields that targets name in the spec, in any version, and the fields owned by record", () => {
     claims.put(binding("a", { targets: [target("w", ["spec.a", "spec.b"])] }));
     claims.put(binding("b", { records: [record({ namespace: "team", name: "w", paths: ["spec.c"] })] }));
     assert.deepEqual(at("w", "team"), ["team/b holds spec.c", "team/a names spec.a,spec.b"]);
@@ -69,12 +69,12 @@ describe("field claims", () => {
     assert.deepEqual(at("x", "team"), []);
   });
 
-  it("of selected objects are in the records that stand together", () => {
+  it("of selected objects are in their grouped records", () => {
     claims.put(binding("a", { records: [record({ objects: ["one/w u1", "two/w u2"], paths: ["spec.a"] })] }));
     assert.deepEqual(at("w", "two"), ["team/a holds spec.a"]);
   });
 
-  it("are the objects that the targets were found to be, until the spec is another", () => {
+  it("are for the resolved objects of the targets, until the spec changes", () => {
     claims.put(binding("a", { targets: [target("w", ["spec.a"])] }));
     claims.resolved("team/a", [
       { ref: ref("w"), paths: ["spec.a"] },
@@ -85,7 +85,7 @@ describe("field claims", () => {
     assert.deepEqual([at("w", "team"), at("v")], [["team/a names spec.c"], []]);
   });
 
-  it("of what was about to be acquired count while the outcome of the write is not known, apart from what is held", () => {
+  it("of announced fields count while the outcome of the write is unknown, separate from owned fields", () => {
     const there = { namespace: "team", name: "w", paths: ["spec.b"], pendingPaths: ["spec.a", "spec.b"] };
     for (const reason of [
       "Pending",
@@ -104,7 +104,7 @@ describe("field claims", () => {
     assert.deepEqual(pending, [...inOrder.map((name) => `team/${name} spec.b true false`), ...unknown]);
   });
 
-  it("of who is suspended or about to go are what he holds", () => {
+  it("of a suspended or deleted binding are the fields that it owns", () => {
     const says = {
       targets: [target("w", ["spec.a", "spec.b"])],
       records: [record({ namespace: "team", name: "w", paths: ["spec.a"] })],
@@ -114,7 +114,7 @@ describe("field claims", () => {
     assert.deepEqual(at("w", "team"), ["team/a holds spec.a", "team/b holds spec.a"]);
   });
 
-  /** Whether a binding with a target keeps nobody from what it names there, by its status. */
+  /** Whether a binding with a target has no precedence for the fields that it only names, by its status. */
   const isPassed = (says: Says) => {
     claims.put(binding("a", { targets: [target("w", ["spec.a"])], ...says }));
     return at("w", "team").length === 0;
@@ -124,7 +124,7 @@ describe("field claims", () => {
     status: { observedGeneration },
   });
 
-  it("that are only named are passed over once status says of the current spec that they are not written", () => {
+  it("that are only named have no precedence once the status of the current spec reports them as not written", () => {
     assert.equal(isPassed({}), false);
     for (const reason of ["SourceNotFound", "Forbidden", "Rejected", "Conflict", "Synced", "Unavailable"])
       assert.equal(isPassed(said(reason)), true, reason);
@@ -137,14 +137,14 @@ describe("field claims", () => {
     assert.deepEqual([isPassed(refused("False")), isPassed(refused("True"))], [true, false]);
   });
 
-  it("that wait for another binding are not passed over, but those beside them are", () => {
+  it("that wait for another binding keep their precedence, but those next to them do not", () => {
     const targets = [target("w", ["spec.a", "spec.b"])];
     const records = [record({ namespace: "team", name: "w", reason: "Conflict", awaitedPaths: ["spec.b"] })];
     claims.put(binding("a", { targets, records, status: { observedGeneration: 1 } }));
     assert.deepEqual(at("w", "team"), ["team/a names spec.b"]);
   });
 
-  it("concern the younger ones when they are passed over, and when they are so no more", () => {
+  it("concern younger bindings when they lose or regain precedence", () => {
     claims.put(binding("a", { targets: [target("w", ["spec.a"])] }));
     claims.put(binding("b", { targets: [target("w", ["spec.a"])] }));
     for (const [reason, concerned] of [
@@ -157,7 +157,7 @@ describe("field claims", () => {
     }
   });
 
-  it("of younger ones count, and concern the older, where they hold something", () => {
+  it("of younger bindings count, and concern older ones, if they own fields", () => {
     const targets = [target("w", ["spec.a"])];
     claims.put(binding("a", { targets }));
     const competing = () =>
@@ -171,7 +171,7 @@ describe("field claims", () => {
     assert.deepEqual([...claims.remove("team/b")], ["team/a"]);
   });
 
-  it("that are named concern the younger ones that touch what has changed, and nobody else", () => {
+  it("that are named concern only younger bindings that touch the changed fields", () => {
     const first = binding("a", { targets: [target("w", ["spec.a"])] });
     assert.deepEqual([...claims.put(binding("b", { targets: [target("w", ["spec"])] }))], []);
     assert.deepEqual([...claims.put(binding("c", { targets: [target("w", ["spec.a.x", "spec.b"])] }))], []);
@@ -194,7 +194,7 @@ describe("field claims", () => {
     );
   });
 
-  it("of who made the object are the oldest there, and concern all", () => {
+  it("of the binding that created the object count as the oldest, and concern all", () => {
     const targets = [target("w", ["spec.a"])];
     claims.put(binding("a", { creationTimestamp: "2026-01-02T00:00:00Z", targets }));
     const late = { creationTimestamp: "2026-01-03T00:00:00Z", targets };
@@ -207,7 +207,7 @@ describe("field claims", () => {
     assert.deepEqual(older("b", "2026-01-03T00:00:00Z"), []);
   });
 
-  /** A binding that names a path, and waits for another one there unless status says otherwise. */
+  /** A binding that names a path, and waits for another one there unless its status differs. */
   const naming = (name: string, path: string, more: Says = {}) => {
     const awaited = record({ namespace: "team", name: "w", reason: "Conflict", awaitedPaths: [path] });
     return binding(name, {
@@ -219,7 +219,7 @@ describe("field claims", () => {
   };
   const account = (serviceAccountName: string): Says => ({ spec: { serviceAccountName } });
 
-  it("that are not held concern the next of each account at each path, however many wait, and none who does not wait", () => {
+  it("that are not owned concern the next waiting binding of each account at each path", () => {
     for (let n = 100; n < 300; n++) claims.put(naming(`b${n}`, "spec.a"));
     for (let n = 300; n < 500; n++) claims.put(naming(`b${n}`, "spec.a", said("Forbidden")));
     claims.put(naming("c", "spec.a"));
@@ -233,7 +233,7 @@ describe("field claims", () => {
     assert.deepEqual([...claims.put(naming("b400", "spec.a"))], ["team/c", "team/d", "team/e"]);
   });
 
-  it("that are passed on concern one after the other, until one holds the path, and then all", () => {
+  it("that are given up concern one binding after the other until one owns the path, and then all", () => {
     const names = Array.from({ length: 20 }, (_, n) => `b${n + 10}`);
     for (const name of names) claims.put(naming(name, "spec.a"));
     for (const [n, name] of names.slice(0, -2).entries())
@@ -243,7 +243,7 @@ describe("field claims", () => {
     assert.equal(claims.remove("team/b28").size, 19);
   });
 
-  it("that may be held by an unknown outcome concern the next only, also an older one", () => {
+  it("that may be owned after an unknown outcome concern only the next binding, even an older one", () => {
     for (const name of ["a", "b", "d"]) claims.put(naming(name, "spec.a"));
     const announced = { namespace: "team", name: "w", pendingPaths: ["spec.a"] };
     const now = (reason: string) => claims.put(naming("c", "spec.a", { records: [record({ ...announced, reason })] }));
@@ -251,7 +251,7 @@ describe("field claims", () => {
       assert.deepEqual([...now(reason)], ["team/a"], reason);
   });
 
-  it("that did not change concern nobody when another one of the binding does", () => {
+  it("that did not change concern no binding when another claim of the binding changes", () => {
     for (const name of ["b", "c"]) claims.put(naming(name, "spec.a"));
     const records = [record({ namespace: "team", name: "w", paths: ["spec.a"] })];
     const holding = (named: string) => naming("a", named, { records, status: { observedGeneration: 0 } });
@@ -260,7 +260,7 @@ describe("field claims", () => {
     assert.deepEqual([...claims.put(holding("spec.c"))], []);
   });
 
-  it("of one account compete once for each path, and those that are passed over not at all", () => {
+  it("of one account compete once for each path, and those without precedence do not compete", () => {
     for (let n = 10; n < 40; n++) claims.put(naming(`b${n}`, "spec.a"));
     for (let n = 40; n < 70; n++) claims.put(naming(`b${n}`, "spec.a", said("Forbidden")));
     claims.put(naming("c", "spec.a.x"));
@@ -268,7 +268,7 @@ describe("field claims", () => {
     assert.deepEqual(at("w", "team"), ["team/b10 names spec.a", "team/c names spec.a.x", "team/d names spec.a"]);
   });
 
-  it("concern each waiting binding that has the path from then on, whatever the others do and whichever accounts may write", () => {
+  it("concern each waiting binding that may have the path from then on, whatever others do and whichever accounts may write", () => {
     const states = ["waits", "fails", "announces", "holds", "is new", "is gone"] as const;
     const path = fc.constantFrom("spec", "spec.a", "spec.a.x", "spec.b");
     const change = fc.record({
@@ -322,7 +322,7 @@ describe("field claims", () => {
     );
   });
 
-  it("of many bindings are found as those of few are", () => {
+  it("of many bindings are found like those of few", () => {
     const text = fc.array(fc.constantFrom("a", "b", "[0]", "[1]", "[n=x]", "[n=y]", "[m=x]"), { maxLength: 3 });
     const path = text.map((steps) => `spec${steps.map((step) => (step.startsWith("[") ? step : `.${step}`)).join("")}`);
     const changes = fc.array(fc.tuple(fc.nat(30), fc.uniqueArray(path, { maxLength: 3 })), {

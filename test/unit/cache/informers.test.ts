@@ -1,4 +1,4 @@
-/** As whom and how wide objects are watched, and who is called when one of them changes. */
+/** With which identity and scope objects are watched, and who is called when one of them changes. */
 import assert from "node:assert/strict";
 import type { KubeObject, ObjectRef, Resource } from "../../../src/apimachinery/objects.ts";
 import { Informers } from "../../../src/cache/informers.ts";
@@ -35,7 +35,7 @@ describe("informers", () => {
     watcher = informers.watcher((key) => called.push(key));
   });
   afterEach(() => informers.stop());
-  // After the hook that stops the streams: a timer must end in the time in which it began.
+  // Runs after the hook that stops the streams: a timer must end in the clock in which it began.
   const clock = fakeClock();
 
   async function observe(dependent: string, ...interests: Subscription[]): Promise<void> {
@@ -94,7 +94,7 @@ describe("informers", () => {
       });
     }
 
-    it("and go over no more than the namespace where Inlay is installed for one, whoever might have more", async () => {
+    it("and cover only the namespace in an installation for one namespace, even if the account may watch more", async () => {
       const isNamespaced = true;
       informers = new Informers(api.transport, api.client, () => {}, isNamespaced);
       watcher = informers.watcher(() => {});
@@ -108,7 +108,7 @@ describe("informers", () => {
       );
     });
 
-    it("and no more than the namespace that a binding names is asked about, if the account may not watch the object at home", async () => {
+    it("and are reviewed only for the named namespace if the account may not watch the object in its own", async () => {
       const ref = { ...bucket.ref, namespace: "team" };
       const onTheName = [
         { verbs: ["list", "watch"], apiGroups: [""], resources: ["secrets"], resourceNames: ["bucket"] },
@@ -124,7 +124,7 @@ describe("informers", () => {
       );
     });
 
-    it("and an account never looks through the name that the controller may watch", async () => {
+    it("and an account never uses the stream of a name that only the controller may watch", async () => {
       api.rights.add("- secrets bucket");
       api.rights.add(`${ACCOUNT} registry/secrets bucket`);
       await observe("a", bucket);
@@ -132,7 +132,7 @@ describe("informers", () => {
     });
   });
 
-  it("are shared by all who look through the same one, and asked for once", async () => {
+  it("are shared by all subscribers of the same stream, and reviewed once", async () => {
     api.rights.add(`${ACCOUNT} registry/secrets *`);
     await Promise.all([observe("a", bucket), observe("b", bucket, other), observe("c", other)]);
     assert.equal(api.open.length, 1);
@@ -143,14 +143,14 @@ describe("informers", () => {
     );
   });
 
-  it("of two accounts are two", async () => {
+  it("are separate for two accounts", async () => {
     const theirs = { ...bucket, identity: serviceAccountIdentity("registry", "other") };
     api.rights.add(`${ACCOUNT} registry/secrets *`).add(`${theirs.identity} registry/secrets bucket`);
     await observe("a", bucket, theirs);
     assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`, `${theirs.identity} registry/secrets bucket`]);
   });
 
-  it("call those who depend on the object that changed, and nobody else", async () => {
+  it("call only the dependents of the changed object", async () => {
     api.rights.add(`${ACCOUNT} registry/secrets *`);
     api.objects.set("registry/secrets", [secret("bucket", "1"), secret("other", "2")]);
     await observe("a", bucket);
@@ -167,14 +167,14 @@ describe("informers", () => {
     assert.deepEqual(watcher.get("a", bucket), { phase: "synced" });
   });
 
-  it("show nothing of an object to who did not ask for it", async () => {
+  it("show an object only to its subscribers", async () => {
     api.rights.add(`${ACCOUNT} registry/secrets *`);
     await observe("a", bucket);
     assert.deepEqual(watcher.get("a", other), { phase: "pending" });
-    assert.deepEqual(watcher.get("nobody", bucket), { phase: "pending" });
+    assert.deepEqual(watcher.get("other", bucket), { phase: "pending" });
   });
 
-  it("close when the last one who looked through them has gone", async () => {
+  it("close when their last subscriber is removed", async () => {
     api.rights.add(`${ACCOUNT} registry/secrets *`);
     await observe("a", bucket);
     await observe("b", other);
@@ -184,14 +184,14 @@ describe("informers", () => {
     assert.deepEqual([api.open, informers.states.length], [[], 0]);
   });
 
-  it("are not opened for who has gone before it was known how wide they may be", async () => {
+  it("are not opened for a subscriber that was removed before the review was answered", async () => {
     api.rights.add(`${ACCOUNT} registry/secrets *`);
     watcher.subscribe("a", [bucket]);
     await observe("a");
     assert.deepEqual([api.open, api.lists, called], [[], 0, []]);
   });
 
-  it("ask again what an account may watch once nothing is left that the answer was for", async () => {
+  it("review an account's permissions again once the answer has no subscribers left", async () => {
     watcher.subscribe("a", [bucket]);
     watcher.subscribe("a", []);
     await observe("b");
@@ -200,7 +200,7 @@ describe("informers", () => {
     assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets *`]);
   });
 
-  it("keep the answer while it is for anything, also where what asked for it goes", async () => {
+  it("keep the answer while it has subscribers, even if the first one is removed", async () => {
     const account = `${ACCOUNT} registry/secrets *`;
     api.rights.add(account);
     await observe("a", bucket);
@@ -211,7 +211,7 @@ describe("informers", () => {
     assert.equal(api.reviews.filter((review) => review === account).length, 1);
   });
 
-  it("stay for who depends on one object in two ways, when one of them goes", async () => {
+  it("stay open for a dependent with two subscriptions to one object when one of them is removed", async () => {
     api.rights.add("- serviceaccounts *");
     const asSource = { identity: ACCOUNT, ref: account.ref };
     await observe("a", account, asSource);
@@ -224,7 +224,7 @@ describe("informers", () => {
     assert.deepEqual(called, ["a"]);
   });
 
-  it("are not shared because the controller runs as somebody who may watch everything", async () => {
+  it("are not shared if the controller may watch everything", async () => {
     api.rights.add("- secrets *").add("- * *").add(`${ACCOUNT} registry/secrets bucket`);
     await observe("a", bucket);
     assert.deepEqual(api.open, [`${ACCOUNT} registry/secrets bucket`]);
@@ -239,7 +239,7 @@ describe("informers", () => {
     const named = (count: number) =>
       Array.from({ length: count }, (_, n) => ({ ...bucket, ref: ref(SECRETS, `s-${n}`, "registry") }));
 
-    it("are opened for no name that it may not watch, by one review for all names and kinds", async () => {
+    it("are opened only for names that it may watch, by one review for all names and kinds", async () => {
       api.rules.set(PLACE, rulesFor("bucket"));
       api.rights.add(`${ACCOUNT} registry/secrets bucket`);
       await observe("a", bucket, other, ...named(50));
@@ -250,7 +250,7 @@ describe("informers", () => {
       assert.deepEqual(refused.phase === "failed" && refused.error.status, 403);
     });
 
-    it("are opened within seconds after they changed, which is asked once for all names", async () => {
+    it("are opened within seconds after the rules changed, by one review for all names", async () => {
       api.rules.set(PLACE, rulesFor("bucket"));
       await observe("a", ...named(50));
       await clock.pass(20_000);
@@ -263,7 +263,7 @@ describe("informers", () => {
       assert.equal(watcher.get("a", named(1)[0] as ObjectSubscription).phase, "synced");
     });
 
-    it("are so many for the names of one dependent, and one for all where it may watch all", async () => {
+    it("are limited for the names of one dependent, and one stream if it may watch all names", async () => {
       const all = named(200);
       api.rules.set(PLACE, rulesFor(...all.map((each) => each.ref.name)));
       for (const each of all) api.rights.add(`${ACCOUNT} registry/secrets ${each.ref.name}`);
@@ -283,7 +283,7 @@ describe("informers", () => {
   });
 
   describe("that are refused", () => {
-    it("go one rung down after another, and stay at the last", async () => {
+    it("move to the next narrower scope, and stay at the narrowest", async () => {
       api.promised.add("- secrets *").add(`${ACCOUNT} registry/secrets *`);
       await observe("a", bucket, other);
       for (let attempt = 0; attempt < 5; attempt++) await clock.pass(4_000);
@@ -294,7 +294,7 @@ describe("informers", () => {
       api.rights.add(`${ACCOUNT} registry/secrets bucket`);
       called.length = 0;
       await clock.pass(4_000);
-      // Each in its turn.
+      // One after the other.
       await clock.pass(500);
       assert.equal(watcher.get("a", bucket).phase, "synced");
       assert.equal(watcher.get("a", other).phase, "failed");
@@ -302,7 +302,7 @@ describe("informers", () => {
       assert.ok(called.includes("a"));
     });
 
-    it("later, as when a kind is no longer open to the controller, go on as the account", async () => {
+    it("later, such as when a kind is no longer opted in, continue with the account", async () => {
       api.rights.add("- secrets *").add(`${ACCOUNT} registry/secrets *`);
       await observe("a", bucket);
       assert.deepEqual(api.open, ["- secrets *"]);
@@ -313,7 +313,7 @@ describe("informers", () => {
       assert.equal(watcher.get("a", bucket).phase, "synced");
     });
 
-    it("stay as wide as they are while the account may not be impersonated", async () => {
+    it("keep their scope while the controller may not impersonate the account", async () => {
       const all = `${ACCOUNT} registry/secrets *`;
       api.rights.add(all);
       await observe("a", bucket, other);
@@ -325,7 +325,7 @@ describe("informers", () => {
       assert.deepEqual([api.open, watcher.get("a", other).phase], [[all], "synced"]);
     });
 
-    it("say why, and call who depends on them", async () => {
+    it("report the reason, and call their dependents", async () => {
       await observe("a", bucket);
       const look = watcher.get("a", bucket);
       assert.equal(look.phase === "failed" && look.error.status, 403);
@@ -348,7 +348,7 @@ describe("informers", () => {
     };
     const NAMESPACE = `${ACCOUNT} registry/secrets *`;
 
-    it("show what is in them, and call for what is of them alone", async () => {
+    it("show their objects, and call only for changes of these", async () => {
       api.rights.add(NAMESPACE);
       api.objects.set("registry/secrets", [secret("web-1", "1"), secret("db", "2")]);
       const web = inTeam({ names: ["web-*"] });
@@ -359,7 +359,7 @@ describe("informers", () => {
       called.length = 0;
       api.streams.get(NAMESPACE)?.send("ADDED", secret("web-2", "11"));
       api.streams.get(NAMESPACE)?.send("ADDED", secret("bucket", "12"));
-      api.streams.get(NAMESPACE)?.send("ADDED", secret("nobody", "13"));
+      api.streams.get(NAMESPACE)?.send("ADDED", secret("other", "13"));
       await settled();
       assert.deepEqual(
         [called, namesOf(web)],
@@ -379,7 +379,7 @@ describe("informers", () => {
       );
     });
 
-    it("call for what may be of them, where names take too long to compare with the patterns of all", async () => {
+    it("call for all changes if comparing names with all patterns takes too long", async () => {
       api.rights.add(NAMESPACE);
       const slow = inTeam({ names: Array.from({ length: 16 }, (_, n) => `*${"a*".repeat(100)}b${n}*`) });
       for (let n = 0; n < 80; n++) await observe(`slow-${n}`, slow);
@@ -389,7 +389,7 @@ describe("informers", () => {
       assert.ok(called.length > 0 && called.length < 40, `${called.length}`);
     });
 
-    it("show what the spec of their objects says, where that is asked for", async () => {
+    it("show the spec of their objects if a subscription asks for it", async () => {
       api.rights.add("- secrets *");
       api.objects.set("registry/secrets", [{ ...secret("x", "1"), spec: { to: [] }, data: {} }]);
       const [whole, plain] = [inTeam({ identity: CONTROLLER, whole: true }), inTeam({ identity: CONTROLLER })];
@@ -400,7 +400,7 @@ describe("informers", () => {
       assert.deepEqual([seen(whole), seen(plain)], [[{ ...version, spec: { to: [] } }], []]);
     });
 
-    it("of namespaces are not lent to others by the controller, who sees them for its own ends", async () => {
+    it("of namespaces are not shared by the controller, which watches them for itself", async () => {
       const all = inTeam({ resource: NAMESPACES, namespace: undefined });
       api.rights.add("- namespaces *").add(`${ACCOUNT} namespaces *`);
       await observe("a", all, { ...all, identity: CONTROLLER });
@@ -408,14 +408,14 @@ describe("informers", () => {
       assert.deepEqual(api.open, ["- namespaces *", `${ACCOUNT} namespaces *`]);
     });
 
-    it("are filtered by the server where labels choose, one stream for each choice", async () => {
+    it("are filtered by the server if labels select, by one stream for each selector", async () => {
       api.rights.add(NAMESPACE);
       await observe("a", inTeam({ labels: "tier=prod" }), inTeam({ labels: "tier=test" }));
       await observe("b", inTeam({ labels: "tier=prod", names: ["x"] }));
       assert.deepEqual(api.open, [`${NAMESPACE} tier=prod`, `${NAMESPACE} tier=test`]);
     });
 
-    it("of many namespaces are one stream of the cluster where the account may, else one for each", async () => {
+    it("of many namespaces use one stream of the cluster if the account may, else one for each", async () => {
       const others = ["one", "two"].map((namespace) => inTeam({ namespace, wide: true }));
       api.rights.add(`${ACCOUNT} secrets *`).add(`${ACCOUNT} one/secrets *`).add(`${ACCOUNT} two/secrets *`);
       api.objects.set("one/secrets", [secret("x", "1", "one")]).set("two/secrets", [secret("y", "2", "two")]);
@@ -435,7 +435,7 @@ describe("informers", () => {
       ]);
     });
 
-    it("of an opened kind are shared with accounts that may list them, and with no others", async () => {
+    it("of an opted-in kind are shared only with accounts that may list them", async () => {
       api.rights.add("- secrets *");
       const mine = inTeam();
       await observe("a", mine);
@@ -446,7 +446,7 @@ describe("informers", () => {
       assert.deepEqual([api.open, namesOf(mine)], [["- secrets *"], ["synced"]]);
     });
 
-    it("of an opened kind are shown to nobody who may not list them any more, once the shared stream is begun anew", async () => {
+    it("of an opted-in kind are hidden from an account that may no longer list them, once the shared stream is restarted", async () => {
       api.rights.add("- secrets *").add(NAMESPACE);
       const theirs = inTeam({ identity: serviceAccountIdentity("registry", "other") });
       const ofOther = NAMESPACE.replace(ACCOUNT, theirs.identity);
@@ -462,7 +462,7 @@ describe("informers", () => {
       assert.deepEqual([api.open, namesOf(mine), namesOf(theirs)], [["- secrets *"], ["failed"], ["synced", "x"]]);
     });
 
-    it("of an opened kind are not shown to who begins to look a minute after he might list them", async () => {
+    it("of an opted-in kind are not shown to a new subscriber a minute after its account could list them", async () => {
       api.rights.add("- secrets *").add(NAMESPACE);
       api.objects.set("registry/secrets", [secret("x", "1")]);
       await observe("b", inTeam());
@@ -476,7 +476,7 @@ describe("informers", () => {
       assert.deepEqual(namesOf(guess), ["failed"]);
     });
 
-    it("that are refused say why, and come when they may", async () => {
+    it("that are refused report the reason, and are shown when they are allowed", async () => {
       const mine = inTeam();
       await observe("a", mine);
       assert.deepEqual([namesOf(mine), called], [["failed"], ["a"]]);
@@ -486,7 +486,7 @@ describe("informers", () => {
     });
   });
 
-  it("of a text in a field show and tell of those alone that have it, before the change or after it, and share a stream", async () => {
+  it("of a text in a field show and report only objects that have it, before or after the change, and share a stream", async () => {
     const fields = ["status.class", "status.objects"];
     const mounting = (text: string): CollectionSubscription => ({
       identity: ACCOUNT,

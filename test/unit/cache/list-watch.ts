@@ -1,4 +1,4 @@
-/** A list and watch that the test drives: what the server would answer comes in, calls of the reflector are seen. */
+/** A list and watch that the test controls: it sets the answers of the server, and records the calls of the reflector. */
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { ListWatch, Page, WatchEvent } from "../../../src/kube/list-watch.ts";
@@ -11,7 +11,7 @@ export function secret(name: string, resourceVersion: string, namespace = "regis
   return { apiVersion: "v1", kind: "Secret", metadata: { name, namespace, uid: `uid-${name}`, resourceVersion } };
 }
 
-/** One watch that was asked for. It is granted once the test says so. */
+/** A requested watch. The test opens it. */
 export class FakeWatch {
   readonly since: string;
   isOpen = true;
@@ -67,11 +67,11 @@ export class FakeWatch {
 }
 
 export class FakeListWatch implements Pick<ListWatch, "list" | "watch"> {
-  /** What the next list answers: pages, or an error; "nothing": it never answers. */
+  /** The answer to the next list: pages, or an error; "nothing": no answer. */
   answer: Page[] | ApiError | "nothing" = [{ items: [], resourceVersion: "1" }];
   lists = 0;
   readonly watches: FakeWatch[] = [];
-  /** Whether watches are granted without a word of the test. */
+  /** Whether watches open by themselves. */
   grants = true;
 
   async *list(signal: AbortSignal): AsyncGenerator<Page, void, void> {
@@ -89,7 +89,7 @@ export class FakeListWatch implements Pick<ListWatch, "list" | "watch"> {
     return watch.events(signal, onOpen);
   }
 
-  /** The watch that was asked for last. */
+  /** The last requested watch. */
   get watching(): FakeWatch {
     const last = this.watches.at(-1);
     if (last === undefined) throw new Error("there was no watch");

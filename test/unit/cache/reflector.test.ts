@@ -1,4 +1,4 @@
-/** How a reflector stays in step with the server, and what it tells, whatever becomes of its streams. */
+/** How a reflector stays in sync with the server, and what it reports, whatever happens to its streams. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { SECRET_BINDINGS } from "../../../src/apimachinery/resources.ts";
@@ -24,36 +24,36 @@ const REFUSALS = [401, 403, 404, 405];
 describe("a reflector", () => {
   let source: FakeListWatch;
   let reflector: Reflector<Kept>;
-  /** What it told, as text: `synced`, `failed 403`, `registry/a 1>2`. */
-  let told: string[];
+  /** The calls, as text: `synced`, `failed 403`, `registry/a 1>2`. */
+  let calls: string[];
 
   beforeEach(() => {
     source = new FakeListWatch();
-    told = [];
+    calls = [];
     reflector = new Reflector<Kept>(source, {
       keep: ({ metadata: { uid, resourceVersion } }) => ({ uid, resourceVersion }),
       changed: (key, after, before) =>
-        told.push(`${key} ${before?.resourceVersion ?? ""}>${after?.resourceVersion ?? ""}`),
+        calls.push(`${key} ${before?.resourceVersion ?? ""}>${after?.resourceVersion ?? ""}`),
       stateChanged: (state: ReflectorState) =>
-        told.push(state.phase === "failed" ? `failed ${state.error.status}` : state.phase),
+        calls.push(state.phase === "failed" ? `failed ${state.error.status}` : state.phase),
     });
   });
   afterEach(() => reflector.stop());
-  // After the hook that stops the reflector: a timer must end in the time in which it began.
+  // Runs after the hook that stops the reflector: a timer must end in the clock in which it began.
   const clock = fakeClock();
 
-  /** Starts it, with these objects in the first list, and forgets what it told of that. */
+  /** Starts it with these objects in the first list, and clears the calls. */
   async function inStep(...items: KubeObject[]): Promise<void> {
     source.answer = listed("10", ...items);
     reflector.start();
     await settled();
-    assert.deepEqual(told.splice(0), ["synced"]);
+    assert.deepEqual(calls.splice(0), ["synced"]);
   }
 
   const keys = () => [...reflector.values()].map(({ uid }) => uid);
 
   describe("that starts", () => {
-    it("is in step once every page of the list is in and the watch is open, and tells of no single object", async () => {
+    it("is in sync once every page of the list has arrived and the watch is open, without calls for single objects", async () => {
       source.answer = [
         { items: [secret("a", "1"), secret("b", "2")], resourceVersion: "10" },
         { items: [secret("c", "3")], resourceVersion: "10" },
@@ -61,9 +61,9 @@ describe("a reflector", () => {
       source.grants = false;
       reflector.start();
       await settled();
-      assert.deepEqual([reflector.state.phase, told], ["pending", []]);
+      assert.deepEqual([reflector.state.phase, calls], ["pending", []]);
       await source.watching.grant();
-      assert.deepEqual(told, ["synced"]);
+      assert.deepEqual(calls, ["synced"]);
       assert.deepEqual(keys(), ["uid-a", "uid-b", "uid-c"]);
       assert.deepEqual(reflector.get("registry/a"), { uid: "uid-a", resourceVersion: "1" });
       assert.equal(source.watching.since, "10");
@@ -74,14 +74,14 @@ describe("a reflector", () => {
         source.answer = apiError(status);
         reflector.start();
         await settled();
-        assert.deepEqual(told, [`failed ${status}`]);
+        assert.deepEqual(calls, [`failed ${status}`]);
         source.answer = listed("10", secret("a", "1"));
         await clock.pass(4_000);
-        assert.deepEqual(told, [`failed ${status}`, "synced"]);
+        assert.deepEqual(calls, [`failed ${status}`, "synced"]);
       });
     }
 
-    it("has failed, and was not in step, when it may list and not watch, however often it tries", async () => {
+    it("fails, and is never in sync, if it may list but not watch", async () => {
       source.grants = false;
       reflector.start();
       await settled();
@@ -90,12 +90,12 @@ describe("a reflector", () => {
         await clock.pass(4_000);
       }
       assert.equal(source.watches.length, 6);
-      assert.ok(!told.includes("synced"), `${told}`);
+      assert.ok(!calls.includes("synced"), `${calls}`);
       await source.watching.grant();
-      assert.equal(told.at(-1), "synced");
+      assert.equal(calls.at(-1), "synced");
     });
 
-    it("waits for a server that is in trouble, and has failed only after the third time", async () => {
+    it("waits for a server in trouble, and fails only after the third attempt", async () => {
       for (const status of [500, 0, 429]) {
         const trouble = new FakeListWatch();
         trouble.answer = apiError(status);
@@ -116,7 +116,7 @@ describe("a reflector", () => {
       }
     });
 
-    it("tries again every few seconds while it is refused: a right may be granted at any moment", async () => {
+    it("retries every few seconds while it is refused, because permission may be granted at any time", async () => {
       source.answer = apiError(403);
       reflector.start();
       await triesEvery(4_000);
@@ -125,7 +125,7 @@ describe("a reflector", () => {
 
   const interrupted = () => reflector.stateOf(SECRET_BINDINGS).interruptedSeconds > 0;
 
-  /** Checks that failures have made the pauses as long as they get, within half of it. */
+  /** Checks that failures have extended the pauses to their maximum, within half of it. */
   async function triesEvery(ms: number): Promise<void> {
     for (let failure = 0; failure < 15; failure++) await clock.pass(ms);
     const { lists } = source;
@@ -135,25 +135,25 @@ describe("a reflector", () => {
     assert.equal(source.lists, lists + 1);
   }
 
-  describe("in step", () => {
-    it("tells of each change with what it kept before and after", async () => {
+  describe("in sync", () => {
+    it("reports each change with the cached object before and after", async () => {
       await inStep(secret("a", "1"));
       await source.watching.send(
         { type: "ADDED", object: secret("b", "11") },
         modified(secret("a", "12")),
         deleted(secret("b", "13")),
       );
-      assert.deepEqual(told, ["registry/b >11", "registry/a 1>12", "registry/b 11>"]);
+      assert.deepEqual(calls, ["registry/b >11", "registry/a 1>12", "registry/b 11>"]);
       assert.deepEqual(keys(), ["uid-a"]);
     });
 
-    it("tells nothing of what it knows already, nor of the end of what it never saw", async () => {
+    it("reports no known state, and no deletion of an unknown object", async () => {
       await inStep(secret("a", "1"));
       await source.watching.send(modified(secret("a", "1")), deleted(secret("x", "12")), bookmark("20"));
-      assert.deepEqual(told, []);
+      assert.deepEqual(calls, []);
     });
 
-    it("goes on from the last version that it saw when the stream ends or breaks, and lists no more", async () => {
+    it("resumes from the last version when the stream ends or breaks, without a list", async () => {
       await inStep(secret("a", "1"));
       for (const [last, error] of [
         ["12", undefined],
@@ -171,20 +171,20 @@ describe("a reflector", () => {
       await clock.pass(30_000);
       assert.equal(source.watching.since, "40");
       assert.equal(source.lists, 1);
-      assert.deepEqual(told, ["registry/a 1>12", "registry/a 12>13", "registry/a 13>14", "registry/a 14>15"]);
+      assert.deepEqual(calls, ["registry/a 1>12", "registry/a 12>13", "registry/a 13>14", "registry/a 14>15"]);
     });
 
-    it("lists again when its version is too old, and tells of the differences alone", async () => {
+    it("lists again when its version has expired, and reports only the differences", async () => {
       await inStep(secret("same", "1"), secret("changed", "2"), secret("gone", "3"));
       source.answer = listed("50", secret("same", "1"), secret("changed", "42"), secret("new", "43"));
       await source.watching.end(apiError(410, "Expired"));
       await clock.pass(1_000);
-      assert.deepEqual(told.toSorted(), ["registry/changed 2>42", "registry/gone 3>", "registry/new >43"]);
+      assert.deepEqual(calls.toSorted(), ["registry/changed 2>42", "registry/gone 3>", "registry/new >43"]);
       assert.equal(source.watching.since, "50");
       assert.equal(reflector.state.phase, "synced");
     });
 
-    it("lists at once when its version is too old after trouble, but not where that of each new list is too", async () => {
+    it("lists at once when its version has expired after trouble, but with backoff if each new list has expired too", async () => {
       await inStep(secret("a", "1"));
       for (let failure = 0; failure < 5; failure++) {
         await source.watching.end(apiError(500));
@@ -203,26 +203,26 @@ describe("a reflector", () => {
       assert.equal(source.lists, lists);
     });
 
-    it("has failed when it is refused from now on, and tells, once it may again, what changed and was deleted since", async () => {
+    it("fails when it is refused, and reports changes and deletions once it is allowed again", async () => {
       await inStep(secret("a", "1"), secret("gone", "2"));
       source.answer = apiError(403);
       await source.watching.end(apiError(403));
       await clock.pass(4_000);
-      assert.deepEqual(told.splice(0), ["failed 403"]);
+      assert.deepEqual(calls.splice(0), ["failed 403"]);
       source.answer = listed("50", secret("a", "41"));
       await clock.pass(4_000);
-      assert.deepEqual(told, ["registry/gone 2>", "registry/a 1>41", "synced"]);
+      assert.deepEqual(calls, ["registry/gone 2>", "registry/a 1>41", "synced"]);
     });
 
-    it("keeps what it has while the server is in trouble, and asks it ever more rarely", async () => {
+    it("keeps its objects while the server is in trouble, and retries with backoff", async () => {
       await inStep(secret("a", "1"));
       source.answer = apiError(500);
       await source.watching.end(apiError(410, "Expired"));
       await triesEvery(30_000);
-      assert.deepEqual([reflector.state.phase, keys(), told], ["synced", ["uid-a"], []]);
+      assert.deepEqual([reflector.state.phase, keys(), calls], ["synced", ["uid-a"], []]);
     });
 
-    it("tells that it is interrupted from the end of a stream until the next is open", async () => {
+    it("reports an interruption from the end of a stream until the next one is open", async () => {
       await inStep(secret("a", "1"));
       assert.equal(interrupted(), false);
       source.grants = false;
@@ -234,7 +234,7 @@ describe("a reflector", () => {
       assert.deepEqual([interrupted(), reflector.state.phase], [false, "synced"]);
     });
 
-    it("asks every few seconds for a server that is not there, however long that was", async () => {
+    it("retries every few seconds while the server can't be reached, however long that takes", async () => {
       await inStep();
       source.grants = false;
       for (let failure = 0; failure < 15; failure++) {
@@ -244,20 +244,20 @@ describe("a reflector", () => {
       assert.equal(source.watches.length, 16);
     });
 
-    it("waits for as long as a server asks that has too much to do", async () => {
+    it("waits as long as an overloaded server demands", async () => {
       await inStep();
       await source.watching.end(apiError(429, "TooManyRequests", 7));
       await clock.pass(6_999);
       assert.equal(source.watches.length, 1);
       await clock.pass(1);
       assert.equal(source.watches.length, 2);
-      // But not for ever.
+      // Up to a maximum.
       await source.watching.end(apiError(429, "TooManyRequests", 7_000));
       await clock.pass(30_000);
       assert.equal(source.watches.length, 3);
     });
 
-    it("opens a stream anew that said nothing for longer than bookmarks take", async () => {
+    it("restarts a stream that was silent for longer than the interval of bookmarks", async () => {
       await inStep(secret("a", "1"));
       await clock.pass(99_999);
       assert.equal(source.watches.length, 1);
@@ -266,10 +266,10 @@ describe("a reflector", () => {
       assert.equal(silent.isOpen, false);
       await clock.pass(250);
       assert.deepEqual([source.watches.length, source.watching.since, source.lists], [2, "10", 1]);
-      assert.deepEqual(told, []);
+      assert.deepEqual(calls, []);
     });
 
-    it("opens a stream that lasted anew at once, and one that keeps ending ever more rarely", async () => {
+    it("restarts a stream that lasted at once, and one that keeps ending with backoff", async () => {
       await inStep();
       await clock.pass(6_000);
       await source.watching.end();
@@ -289,7 +289,7 @@ describe("a reflector", () => {
   });
 
   describe("that is stopped", () => {
-    it("ends at once: in the middle of a list, of a watch, before it is open, and of a pause", async () => {
+    it("ends at once: during a list, a watch, an opening watch, and a pause", async () => {
       for (const [when, prepare] of Object.entries({
         list: () => {
           source.answer = "nothing";
@@ -327,18 +327,18 @@ describe("a reflector", () => {
       }
     });
 
-    it("tells nothing more", async () => {
+    it("reports nothing more", async () => {
       await inStep(secret("a", "1"));
       const { watching } = source;
       await reflector.stop();
       await watching.send(modified(secret("a", "2")));
       await clock.pass(60_000);
-      assert.deepEqual(told, []);
+      assert.deepEqual(calls, []);
     });
   });
 });
 
-it("the key of an object is its namespace and name, or its name alone where it has no namespace", () => {
+it("the key of an object is its namespace and name, or only its name if it is cluster-scoped", () => {
   assert.equal(objectKey("registry", "bucket"), "registry/bucket");
   assert.equal(objectKey(undefined, "node"), "node");
   assert.equal(objectKey("", "node"), "node");

@@ -1,4 +1,4 @@
-/** Subscriptions that an account may not have, or not yet: each is noticed when it may, and costs nothing once it is gone. */
+/** Subscriptions that an account may not have yet: each is opened when it is allowed, and costs nothing once it is removed. */
 import assert from "node:assert/strict";
 import type { Resource } from "../../../src/apimachinery/objects.ts";
 import { Informers } from "../../../src/cache/informers.ts";
@@ -51,7 +51,7 @@ describe("a subscription that is refused", () => {
     api.rights.add(`${ACCOUNT} registry/secrets *`);
   }
 
-  it("is noticed to be allowed where another one's review says so first", async () => {
+  it("is opened if the review of another one shows first that it is allowed", async () => {
     api.rules.set(PLACE, rules(["secrets", "bucket"], ["configmaps"]));
     api.rights.add(`${ACCOUNT} registry/configmaps *`);
     await observe("a", named(SECRETS, "other"));
@@ -65,7 +65,7 @@ describe("a subscription that is refused", () => {
     assert.equal(phaseOf("a", named(SECRETS, "other")), "synced");
   });
 
-  it("is asked for anew by one that comes after it is gone, and leaves no review behind", async () => {
+  it("is reviewed again for a later subscriber, and leaves no reviews behind", async () => {
     api.rules.set(PLACE, rules(["configmaps"]));
     api.rights.add(`${ACCOUNT} registry/configmaps *`);
     await observe("a", named(SECRETS, "other"));
@@ -80,7 +80,7 @@ describe("a subscription that is refused", () => {
     assert.equal(phaseOf("a", named(SECRETS, "other")), "synced");
   });
 
-  it("as one too many, has the place of another that needs none any more", async () => {
+  it("for too many names, gets the slot of another one that is released", async () => {
     api.rules.set(PLACE, rules(["secrets", ...names], ["configmaps", "c"]));
     for (const name of names) api.rights.add(`${ACCOUNT} registry/secrets ${name}`);
     api.rights.add(`${ACCOUNT} registry/configmaps c`);
@@ -93,7 +93,7 @@ describe("a subscription that is refused", () => {
     assert.deepEqual(api.open, [`${ACCOUNT} registry/configmaps c`, `${ACCOUNT} registry/secrets *`]);
   });
 
-  it("for want of room, is opened when there is room, and costs no reviews from then on", async () => {
+  it("for lack of slots, is opened when a slot is free, and causes no reviews from then on", async () => {
     const many = Array.from({ length: 1_080 }, (_, n) => `s-${n}`);
     api.rules.set(PLACE, rules(["secrets", ...many]));
     for (const name of many) api.rights.add(`${ACCOUNT} registry/secrets ${name}`);

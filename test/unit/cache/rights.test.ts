@@ -1,4 +1,4 @@
-/** When streams become wider because an account has rights again, and how often these are reviewed. */
+/** When streams become wider because an account has permissions again, and how often these are reviewed. */
 import assert from "node:assert/strict";
 import { mock } from "node:test";
 import { Informers } from "../../../src/cache/informers.ts";
@@ -28,14 +28,14 @@ describe("informers whose account has its permissions again", () => {
     api = new FakeApi();
     informers = new Informers(api.transport, api.client, () => {});
     watcher = informers.watcher(() => {});
-    // A refused stream tries again after 250 ms, then after 500 ms, 1 s, and every 2 s.
+    // A refused stream retries after 250 ms, then after 500 ms, 1 s, and every 2 s.
     mock.method(Math, "random", () => 0);
   });
   afterEach(async () => {
     await informers.stop();
     mock.restoreAll();
   });
-  // After the hook that stops the streams: a timer must end in the time in which it began.
+  // Runs after the hook that stops the streams: a timer must end in the clock in which it began.
   const clock = fakeClock();
 
   async function observe(...interests: ObjectSubscription[]): Promise<void> {
@@ -44,7 +44,7 @@ describe("informers whose account has its permissions again", () => {
     await settled();
   }
 
-  /** Opens one stream for both names, and takes away the account's right to it and to each name. */
+  /** Opens one stream for both names, and revokes the account's permission for it and for each name. */
   async function lose(): Promise<void> {
     api.rights.add(ALL);
     await observe(bucket, other);
@@ -122,7 +122,7 @@ describe("informers whose account has its permissions again", () => {
     api.rights.add(ALL);
     api.streams.get(right("bucket"))?.end();
     await clock.pass(0);
-    // Also the one that did not restart.
+    // This includes the stream that did not restart.
     assert.deepEqual(api.open, [ALL]);
     for (const each of [bucket, other]) assert.equal(watcher.get("a", each).phase, "synced");
   });

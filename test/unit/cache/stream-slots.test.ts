@@ -1,8 +1,8 @@
-/** Room for streams, shared between namespaces. */
+/** Slots for streams, shared between namespaces. */
 import assert from "node:assert/strict";
 import { StreamSlots } from "../../../src/cache/stream-slots.ts";
 
-describe("room for streams", () => {
+describe("slots for streams", () => {
   const limits = { namespace: 10, installation: 40 };
   let slots: StreamSlots;
   let open: string[];
@@ -15,19 +15,19 @@ describe("room for streams", () => {
   };
   const countOf = (namespace: string) => open.filter((each) => each.startsWith(`${namespace}/`)).length;
 
-  it("is bounded for one namespace", () => {
+  it("are limited for one namespace", () => {
     take("a", 100);
     assert.equal(countOf("a"), limits.namespace - 2, "a quarter of what it leaves to others");
   });
 
-  it("is left to others by namespaces that take all they can", () => {
+  it("stay free for others when namespaces take as many as they can", () => {
     for (let n = 0; n < 5; n++) take(`greedy-${n}`, 100);
     assert.ok(open.length < limits.installation);
     take("small", 1);
     assert.equal(countOf("small"), 1);
   });
 
-  it("goes by turns to those that wait when it is given back", () => {
+  it("go to waiting namespaces in turns when they are released", () => {
     take("a", 9);
     assert.equal(countOf("a"), 8);
     slots.release("a", "0", true);
@@ -36,7 +36,7 @@ describe("room for streams", () => {
     assert.equal(countOf("a"), 9);
   });
 
-  it("is for no one that gave up waiting", () => {
+  it("are not given to streams that no longer wait", () => {
     take("a", 9);
     slots.release("a", "8", false);
     slots.release("a", "0", true);

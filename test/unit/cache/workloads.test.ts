@@ -1,4 +1,4 @@
-/** Workloads by what their pods read: who sees which of them, and who is called when one of them changes. */
+/** Workloads by what their pods read: which subscribers see them, and who is called when one of them changes. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { projectionFor } from "../../../src/cache/cached-object.ts";
@@ -23,7 +23,7 @@ const OTHER = serviceAccountIdentity("registry", "other");
 const NAMESPACE = `${ACCOUNT} registry/deployments *`;
 const TEMPLATE = "spec.template";
 
-/** As it stands in a list of its kind, which says once what all in it are. */
+/** As in a list of its kind, where only the list has apiVersion and kind. */
 function deployment(name: string, version: number, secrets: string[], more: object = {}): KubeObject {
   const envFrom = secrets.map((secret) => ({ secretRef: { name: secret } }));
   const uid = `uid-${name}`;
@@ -79,7 +79,7 @@ describe("informers of workloads", () => {
   const namesOf = (dependent: string, collection: CollectionSubscription) =>
     watcher.list(dependent, collection).members.map(({ name }) => name);
 
-  /** Sends what happens, and returns who was called for it. */
+  /** Sends the event, and returns which dependents were called. */
   async function calledFor(type: string, object: KubeObject, stream = NAMESPACE): Promise<string[]> {
     called.length = 0;
     api.streams.get(stream)?.send(type, object);
@@ -87,7 +87,7 @@ describe("informers of workloads", () => {
     return called.toSorted();
   }
 
-  it("show those whose pods read an object, and what is to be known of them", async () => {
+  it("show the workloads whose pods read an object, with the facts for rollouts", async () => {
     api.rights.add(NAMESPACE);
     api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"]), deployment("db", 2, ["other"])]);
     await observe("a", consumersOf("bucket"), all(), one("db"));
@@ -99,7 +99,7 @@ describe("informers of workloads", () => {
     assert.deepEqual(Object.keys(version ?? {}), ["uid", "resourceVersion", "generation", "workload"]);
   });
 
-  it("know what a workload is, though a list does not say it of each", async () => {
+  it("know the kind of a workload, although items of a list do not contain it", async () => {
     api.rights.add(NAMESPACE);
     const status = { observedGeneration: 1, replicas: 2, updatedReplicas: 1, availableReplicas: 2 };
     api.objects.set("registry/deployments", [deployment("web", 1, [], { status })]);
@@ -107,7 +107,7 @@ describe("informers of workloads", () => {
     assert.equal(watcher.get("a", one("web")).version?.workload?.progress.message, "1 of 2 replicas are updated");
   });
 
-  it("call only those who depend on what the pods read, before the change or after it, and who look at all", async () => {
+  it("call dependents of what the pods read before or after the change, and dependents of all workloads", async () => {
     api.rights.add(NAMESPACE);
     api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"])]);
     await observe("bucket", consumersOf("bucket"));
@@ -133,7 +133,7 @@ describe("informers of workloads", () => {
     assert.deepEqual(namesOf("other", consumersOf("other")), ["db"]);
   });
 
-  it("call nobody when all that was written says nothing of its pods", async () => {
+  it("call no dependent for a change that does not concern the pods", async () => {
     api.rights.add(NAMESPACE);
     const web = (version: number, more: object = {}) => deployment("web", version, ["bucket"], more);
     api.objects.set("registry/deployments", [web(1)]);
@@ -141,17 +141,17 @@ describe("informers of workloads", () => {
     const { status, metadata } = web(11);
     const heartbeat = { ...(status as object), conditions: [{ type: "Available", lastUpdateTime: "now" }] };
     assert.deepEqual(await calledFor("MODIFIED", web(11, { status: heartbeat })), []);
-    // It is known nevertheless.
+    // The change is cached all the same.
     assert.equal(watcher.list("a", consumersOf("bucket")).members[0]?.version.resourceVersion, "11");
     const unavailable = { ...(status as object), availableReplicas: 1 };
     assert.deepEqual(await calledFor("MODIFIED", web(12, { status: unavailable })), ["a"]);
     const changed = { status: unavailable, metadata: { ...metadata, resourceVersion: "13", generation: 2 } };
     assert.deepEqual(await calledFor("MODIFIED", web(13, changed)), ["a"]);
-    const anew = { ...changed, metadata: { ...changed.metadata, resourceVersion: "14", uid: "another" } };
-    assert.deepEqual(await calledFor("MODIFIED", web(14, anew)), ["a"]);
+    const recreated = { ...changed, metadata: { ...changed.metadata, resourceVersion: "14", uid: "another" } };
+    assert.deepEqual(await calledFor("MODIFIED", web(14, recreated)), ["a"]);
   });
 
-  it("let what only tells how far it is wait for what changed", async () => {
+  it("report progress with less urgency than other changes", async () => {
     api.rights.add(NAMESPACE);
     const web = deployment("web", 1, ["bucket"]) as KubeObject & Record<"spec" | "status", AnyObject>;
     api.objects.set("registry/deployments", [web]);
@@ -179,7 +179,7 @@ describe("informers of workloads", () => {
     assert.equal(await causeOf(() => Object.assign(web.spec.template, { spec: { containers: [] } })), "change");
   });
 
-  it("call for what was missed once they are in step again", async () => {
+  it("call for missed changes once they are in sync again", async () => {
     api.rights.add(NAMESPACE);
     api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"]), deployment("db", 2, ["bucket"])]);
     await observe("a", consumersOf("bucket"));
@@ -194,7 +194,7 @@ describe("informers of workloads", () => {
     assert.deepEqual([...new Set(called)].toSorted(), ["a", "b"]);
   });
 
-  it("are apart from those of the same kind that show less, or another template", async () => {
+  it("are separate from streams of the same kind that show less, or another template", async () => {
     const shared = "- deployments *";
     api.mayRepeat = true;
     api.rights.add(shared).add(NAMESPACE).add(`${OTHER} registry/deployments *`);
@@ -219,7 +219,7 @@ describe("informers of workloads", () => {
     assert.deepEqual(namesOf("a", elsewhere), []);
   });
 
-  it("are one for each place where things stand in a workload, and what is kept goes by that", () => {
+  it("are separate for each set of paths in a workload, which decides what is cached", () => {
     const field = all({ workload: { restart: "spec.restartAt" } });
     const both = all({ workload: { template: TEMPLATE, restart: "spec.restartAt" } });
     const { workload: _, ...plain } = all();
@@ -235,7 +235,7 @@ describe("informers of workloads", () => {
     assert.deepEqual([kept(both)?.references.length, kept(both)?.restart], [1, "now"]);
   });
 
-  it("are told apart by the names that they except", () => {
+  it("are distinguished by the names that they exclude", () => {
     const chosen = [
       {},
       { names: ["a"] },
@@ -250,7 +250,7 @@ describe("informers of workloads", () => {
     assert.equal(subscriptionKey(all({ exceptNames: ["a", "b"] })), keys[5]);
   });
 
-  it("take no path that is none, and leave what was observed as it is", async () => {
+  it("refuse an invalid path, and keep the present subscriptions", async () => {
     api.rights.add(NAMESPACE);
     await observe("a", all());
     assert.throws(() => watcher.subscribe("a", [all({ workload: { template: "spec..template" } })]), {
@@ -260,7 +260,7 @@ describe("informers of workloads", () => {
   });
 
   describe("of one name", () => {
-    it("are lent by the controller to those who may list the kind, and others have one of their own", async () => {
+    it("are shared by the controller with accounts that may list the kind, and others have their own", async () => {
       api.rights
         .add("- deployments *")
         .add(`${ACCOUNT} registry/deployments web`)
@@ -276,7 +276,7 @@ describe("informers of workloads", () => {
         assert.equal(watcher.get(dependent, interest).version?.workload?.references.length, 1);
     });
 
-    it("show nothing of a workload to who may only name it", async () => {
+    it("show no content of a workload to an account that may only name it", async () => {
       api.rights.add("- deployments *");
       api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"])]);
       const named: ObjectSubscription = { identity: ACCOUNT, ref: one("web").ref };
@@ -288,7 +288,7 @@ describe("informers of workloads", () => {
       );
     });
 
-    it("go on as the account when it may not list them any more, once the shared one is begun anew", async () => {
+    it("continue with the account when it may no longer list them, once the shared stream is restarted", async () => {
       const ofName = `${ACCOUNT} registry/deployments web`;
       api.rights.add("- deployments *").add(NAMESPACE);
       await observe("a", one("web"));
@@ -301,7 +301,7 @@ describe("informers of workloads", () => {
       assert.deepEqual([api.open, watcher.get("a", one("web")).phase], [[ofName], "synced"]);
     });
 
-    it("of the controller's own go over all of a kind where it may watch that", async () => {
+    it("of the controller itself cover all of a kind if it may watch that", async () => {
       api.rights.add("- deployments web");
       await observe("a", one("web", CONTROLLER));
       assert.deepEqual(api.open, ["- deployments web"]);

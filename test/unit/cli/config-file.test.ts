@@ -1,4 +1,4 @@
-/** The configuration file of an installation: what it may say, and what is said of a mistake in it. */
+/** Reads of the configuration file: the sections, and the errors for its mistakes. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,8 +13,8 @@ const none = { paths: [] };
 const VAULT = new URL("https://vault.vault.svc:8200");
 const root = join(import.meta.dirname, "..", "..", "..");
 
-describe("the configuration of an installation", () => {
-  it("may say nothing, and be none", () => {
+describe("the configuration file", () => {
+  it("may be empty or missing", () => {
     for (const installation of [of(""), of("targets: {}"), loadInstallation(undefined, "inlay-system")]) {
       assert.equal(installation.refusal(harbor, "team", none), undefined);
       assert.ok(installation.closedNamespace("kube-system") && installation.closedNamespace("inlay-system"));
@@ -26,7 +26,7 @@ describe("the configuration of an installation", () => {
     }
   });
 
-  it("says what is open, denied, allowed and to be acknowledged", () => {
+  it("sets the open namespaces, the denied and allowed targets, and the required acknowledgements", () => {
     const installation = of(`
 allowSystemNamespaces: [kube-system]
 targets:
@@ -51,68 +51,62 @@ vault: { addresses: ["vault.vault.svc:8200"] }
   });
 
   const mistakes: [text: string, says: RegExp][] = [
-    ["target: {}", /^target: there is no such field; did you mean targets\? the configuration has targets, /],
-    ["targets: { denied: [] }", /^targets\.denied: there is no such field; targets has deny, allow$/],
-    ["targets: { deny: [{ kind: [Pod] }] }", /^targets\.deny\[0\]\.kind: there is no such field; did you mean kinds\?/],
-    ["targets: { allow: [{ message: x, kinds: [Pod] }] }", /^targets\.allow\[0\]\.message: there is no such field/],
-    ["targets: { deny: [{}] }", /^targets\.deny\[0\]: a rule has at least one of apiGroups, kinds, namespaces, paths$/],
-    ["targets: { deny: [{ message: x }] }", /a rule has at least one of/],
-    ["targets: { deny: [{ kinds: [] }] }", /^targets\.deny\[0\]\.kinds: is empty/],
+    ["target: {}", /^target: .*targets/],
+    ["targets: { denied: [] }", /^targets\.denied: .*deny, allow$/],
+    ["targets: { deny: [{ kind: [Pod] }] }", /^targets\.deny\[0\]\.kind: .*kinds/],
+    ["targets: { allow: [{ message: x, kinds: [Pod] }] }", /^targets\.allow\[0\]\.message: /],
+    ["targets: { deny: [{}] }", /^targets\.deny\[0\]: .*apiGroups, kinds, namespaces, paths$/],
+    ["targets: { deny: [{ message: x }] }", /^targets\.deny\[0\]: .*apiGroups, /],
+    ["targets: { deny: [{ kinds: [] }] }", /^targets\.deny\[0\]\.kinds: .*empty/],
     ["targets: { deny: [{ kinds: Pod }] }", /^targets\.deny\[0\]\.kinds: must be a list$/],
-    ["targets: { deny: [{ kinds: [1] }] }", /^targets\.deny\[0\]\.kinds\[0\]: must be a text$/],
+    ["targets: { deny: [{ kinds: [1] }] }", /^targets\.deny\[0\]\.kinds\[0\]: .*string/],
     ["targets: { deny: [{ paths: ['spec..a'] }] }", /^targets\.deny\[0\]\.paths\[0\]: path spec\.\.a, column 6: /],
-    ["targets: { deny: [{ kinds: [Pod], message: 7 }] }", /^targets\.deny\[0\]\.message: must be a text$/],
+    ["targets: { deny: [{ kinds: [Pod], message: 7 }] }", /^targets\.deny\[0\]\.message: .*string/],
     ["targets: { deny: {} }", /^targets\.deny: must be a list$/],
-    ["targets: { allow: [] }", /^targets\.allow: is empty, so nothing is allowed, or all is/],
+    ["targets: { allow: [] }", /^targets\.allow: .*empty/],
     ["targets: { allow: }", /^targets\.allow: must be a list$/],
     ["targets:", /^targets: must be an object$/],
     ["targets: [deny]", /^targets: must be an object$/],
     ["allowSystemNamespaces: kube-system", /^allowSystemNamespaces: must be a list$/],
-    ["allowSystemNamespaces: [default]", /^allowSystemNamespaces: default is not closed/],
+    ["allowSystemNamespaces: [default]", /^allowSystemNamespaces: default is not a closed namespace/],
     ["requireAcknowledgement: true", /^requireAcknowledgement: must be a list$/],
     ["requireAcknowledgement: [Readable]", /^requireAcknowledgement\[0\]: must be ReadableCopies$/],
-    ["vault: { address: x }", /^vault\.address: there is no such field; did you mean addresses\?/],
+    ["vault: { address: x }", /^vault\.address: .*addresses/],
     ["vault: { addresses: x }", /^vault\.addresses: must be a list$/],
-    ["vault: { addresses: [vault, 7] }", /^vault\.addresses\[1\]: must be a text$/],
+    ["vault: { addresses: [vault, 7] }", /^vault\.addresses\[1\]: .*string/],
     ["vault: { addresses: [vault, 'https://vault/v1'] }", /^vault\.addresses\[1\]: /],
     ["rollouts:", /^rollouts: must be an object$/],
-    ["rollouts: { suspended: true }", /^rollouts\.suspended: there is no such field; did you mean suspend\?/],
+    ["rollouts: { suspended: true }", /^rollouts\.suspended: .*suspend\b/],
     ["rollouts: { suspend: yes please }", /^rollouts\.suspend: must be true or false$/],
     ["rollouts: { suspend: }", /^rollouts\.suspend: must be true or false$/],
     ...["0", "-1", "1.5", "five", "", "9007199254740993"].map((limit): [string, RegExp] => [
       `rollouts: { maxConcurrent: ${limit} }`,
-      /^rollouts\.maxConcurrent: must be a whole number from 1; leave it out for no limit$/,
+      /^rollouts\.maxConcurrent: .*whole number/,
     ]),
-    [
-      "rollouts: { maxConcurrentPerNamespace: 0 }",
-      /^rollouts\.maxConcurrentPerNamespace: must be a whole number from 1/,
-    ],
+    ["rollouts: { maxConcurrentPerNamespace: 0 }", /^rollouts\.maxConcurrentPerNamespace: .*whole number/],
     ["allowSystemNamespaces: []\nallowSystemNamespaces: []", /unique/],
     ["allowSystemNamespaces: [", /line 3/],
   ];
   for (const [text, says] of mistakes) {
-    it(`may not be ${text.replace("\n", ", ")}`, () => assert.throws(() => of(text), { message: says }));
+    it(`rejects ${text.replace("\n", ", ")}`, () => assert.throws(() => of(text), { message: says }));
   }
 
-  it("is of its own kind and version", () => {
+  it("rejects another kind or apiVersion", () => {
     for (const text of ["", "[]", "text"]) assert.throws(() => installationOf(text, "x"), /must be an object/);
     assert.throws(() => installationOf("kind: ControllerConfiguration", "x"), /apiVersion: must be config\.inlay\.dev/);
     assert.throws(() => installationOf("apiVersion: config.inlay.dev/v1alpha1\nkind: Pod", "x"), /kind: must be Contr/);
   });
 
-  it("is named where it can't be read", () => {
-    assert.throws(
-      () => loadInstallation("/nowhere/config.yaml", "x"),
-      /the configuration \/nowhere\/config\.yaml can't be/,
-    );
+  it("is named in the error when it can't be read", () => {
+    assert.throws(() => loadInstallation("/nowhere/config.yaml", "x"), /\/nowhere\/config\.yaml: ENOENT/);
   });
 
-  it("is that of deploy/manifests by default, and as docs/operations.md shows every field of it", async () => {
+  it("has in deploy/manifests the default values, and in the documentation every field", async () => {
     const shipped = await readFile(join(root, "deploy", "manifests", "35-config.yaml"), "utf8");
     const [configMap] = parseAllDocuments(shipped).map((each) => each.toJS());
     installationOf(configMap.data["config.yaml"], "inlay-system");
-    const page = await readFile(join(root, "docs", "operations.md"), "utf8");
-    const [, example = ""] = /```yaml\n(apiVersion: config\.inlay\.dev.*?)```/s.exec(page) ?? [];
+    const page = await readFile(join(root, "docs", "reference", "configuration.md"), "utf8");
+    const [, example = ""] = /```yaml in=configuration\n(apiVersion: config\.inlay\.dev.*?)```/s.exec(page) ?? [];
     const installation = installationOf(example, "inlay-system");
     assert.ok(installation.requires("ReadableCopies"));
     const rollouts = ["suspend", "maxConcurrent", "maxConcurrentPerNamespace"];

@@ -1,4 +1,4 @@
-/** That a controller which ends by a bug says where it stands in the source, and nothing of what it held: as a real process. */
+/** A controller that crashes logs the place in the source, and none of its values. Runs real processes. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { foundIn, secretText } from "../../controller/leak-detector.ts";
 const root = join(import.meta.dirname, "..", "..", "..");
 const MODULE = JSON.stringify(join(root, "src", "apimachinery", "secret-value.ts"));
 
-/** Programs that hold `value` when they go wrong, as something of the controller could. */
+/** Programs that hold `value` when they crash, as a part of the controller could. */
 const crashes: Record<string, string> = {
   "an error with a cause, many errors in it, and the value in each": `
     const inner = new AggregateError([new Error(value), value], value, { cause: { value } });
@@ -20,14 +20,14 @@ const crashes: Record<string, string> = {
   "a sealed value": "throw Object.assign(new Error(new SecretValue(value)), { cause: new SecretValue(value) })",
 };
 
-describe("a controller that ends by a bug", () => {
+describe("a controller that crashes", () => {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "inlay-crash-"));
     await writeFile(
       join(folder, "config"),
       JSON.stringify({
-        // Nobody listens there.
+        // No server listens on this port.
         clusters: [{ name: "c", cluster: { server: "https://127.0.0.1:1" } }],
         contexts: [{ name: "x", context: { cluster: "c" } }],
         "current-context": "x",
@@ -37,7 +37,7 @@ describe("a controller that ends by a bug", () => {
   after(() => rm(folder, { recursive: true }));
 
   for (const [what, program] of Object.entries(crashes)) {
-    it(`prints nothing of a value: ${what}`, async () => {
+    it(`prints no value: ${what}`, async () => {
       const value = secretText("crash");
       const bug = join(folder, "bug.mjs");
       await writeFile(
@@ -54,18 +54,18 @@ process.stdout.write = (text, ...rest) => {
       );
       const { output, code } = await run(["--import", bug], { VALUE: value });
       assert.ok(output.includes("controller started"), output);
-      assert.match(output, /"msg":"ends by a bug of its own"/);
+      assert.match(output, /"msg":"unexpected error; exiting"/);
       assert.deepEqual(foundIn(output), []);
       assert.equal(code, 1);
     });
   }
 
-  it("prints nothing of a kubeconfig that it can't read", async () => {
+  it("prints no content of a kubeconfig that it can't parse", async () => {
     const token = secretText("token");
     const file = join(folder, "broken");
     await writeFile(file, `users: [{ user: { token: ${token}`);
     const { output, code } = await run([], {}, file);
-    assert.match(output, /broken is no kubeconfig: it is not YAML/);
+    assert.match(output, /broken is not a kubeconfig: it is not YAML/);
     assert.deepEqual(foundIn(output), []);
     assert.equal(code, 1);
   });

@@ -1,12 +1,12 @@
-/** The section `notifications` of the configuration: what it may say, and what is said of a mistake in it. */
+/** Reads of the section `notifications` of the configuration, and the errors for its mistakes. */
 import assert from "node:assert/strict";
 import { notificationsOf } from "../../../src/cli/notifications-config.ts";
 
 const url = { secret: { name: "inlay-notifications", key: "ops" } };
 const ops = { name: "ops", type: "Webhook", url };
 
-describe("the notifications of a configuration", () => {
-  it("are of all restarts and failures, in all namespaces, by https", () => {
+describe("the section notifications", () => {
+  it("covers all restarts and failures in all namespaces, over https, by default", () => {
     assert.deepEqual(notificationsOf([ops]), [
       {
         name: "ops",
@@ -19,7 +19,7 @@ describe("the notifications of a configuration", () => {
     ]);
   });
 
-  it("are of some where it says so", () => {
+  it("selects events and namespaces", () => {
     const more = { insecure: true, events: ["RestartFailed"], namespaces: ["prod-*"], template: "{{message}}" };
     const [first] = notificationsOf([
       { ...ops, ...more },
@@ -29,48 +29,36 @@ describe("the notifications of a configuration", () => {
   });
 
   const mistakes: [what: string, value: unknown, says: RegExp][] = [
-    ["no list", {}, /^notifications: must be a list$/],
-    [
-      "of an unknown field",
-      [{ ...ops, event: [] }],
-      /^notifications\[0\]\.event: there is no such field; did you mean events\?/,
-    ],
-    ["without a name", [{ type: "Slack", url }], /^notifications\[0\]\.name: must be a name of small letters/],
-    [
-      "called with a blank",
-      [{ ...ops, name: "the ops" }],
-      /^notifications\[0\]\.name: must be a name of small letters/,
-    ],
-    ["two of a name", [ops, ops], /^notifications\[1\]\.name: another receiver is called ops too/],
+    ["not a list", {}, /^notifications: must be a list$/],
+    ["of an unknown field", [{ ...ops, event: [] }], /^notifications\[0\]\.event: .*events/],
+    ["without a name", [{ type: "Slack", url }], /^notifications\[0\]\.name: must be a name/],
+    ["called with a blank", [{ ...ops, name: "the ops" }], /^notifications\[0\]\.name: must be a name/],
+    ["two with the same name", [ops, ops], /^notifications\[1\]\.name: .*\bops\b/],
     ["of an unknown type", [{ ...ops, type: "Mail" }], /^notifications\[0\]\.type: must be Slack, Teams, Webhook$/],
     ["without a URL", [{ name: "ops", type: "Slack" }], /^notifications\[0\]\.url: must be an object$/],
     [
       "with a URL in it",
       [{ ...ops, url: "https://example.com/hook" }],
-      /^notifications\[0\]\.url: keep the URL in a Secret, and write \{ secret: \{ name, key \} \} here$/,
+      /^notifications\[0\]\.url: .*\{ secret: \{ name, key \} \}/,
     ],
+    ["without a key", [{ ...ops, url: { secret: { name: "x" } } }], /^notifications\[0\]\.url\.secret\.key: .*string/],
     [
-      "without a key",
-      [{ ...ops, url: { secret: { name: "x" } } }],
-      /^notifications\[0\]\.url\.secret\.key: must be a text$/,
+      "insecure is not a boolean",
+      [{ ...ops, insecure: "yes" }],
+      /^notifications\[0\]\.insecure: must be true or false$/,
     ],
-    ["of no flag", [{ ...ops, insecure: "yes" }], /^notifications\[0\]\.insecure: must be true or false$/],
-    [
-      "of no events",
-      [{ ...ops, events: [] }],
-      /^notifications\[0\]\.events: is empty, so nothing is sent; leave it out for all$/,
-    ],
+    ["of no events", [{ ...ops, events: [] }], /^notifications\[0\]\.events: .*empty/],
     [
       "of an unknown event",
       [{ ...ops, events: ["Failed"] }],
       /^notifications\[0\]\.events\[0\]: must be Restarted or RestartFailed$/,
     ],
-    ["of no namespaces", [{ ...ops, namespaces: [] }], /^notifications\[0\]\.namespaces: is empty/],
-    ["of no template", [{ ...ops, template: 7 }], /^notifications\[0\]\.template: must be a text$/],
+    ["an empty list of namespaces", [{ ...ops, namespaces: [] }], /^notifications\[0\]\.namespaces: .*empty/],
+    ["template is not a string", [{ ...ops, template: 7 }], /^notifications\[0\]\.template: .*string/],
     [
       "of an unknown field in a template",
       [{ ...ops, template: "a\n{{mesage}}" }],
-      /^notifications\[0\]\.template: template 2:3: there is no mesage; did you mean message\?/,
+      /^notifications\[0\]\.template: template 2:3: .*mesage.*message/,
     ],
     [
       "of a broken template",
@@ -79,10 +67,10 @@ describe("the notifications of a configuration", () => {
     ],
   ];
   for (const [what, value, says] of mistakes) {
-    it(`may not be ${what}`, () => assert.throws(() => notificationsOf(value), { message: says }));
+    it(`rejects receivers: ${what}`, () => assert.throws(() => notificationsOf(value), { message: says }));
   }
 
-  it("never quote a URL that is in the wrong place", () => {
+  it("never quotes a URL that is in the wrong place", () => {
     assert.throws(
       () => notificationsOf([{ ...ops, url: "https://example.com/path-of-it" }]),
       ({ message }: Error) => !message.includes("path-of-it"),

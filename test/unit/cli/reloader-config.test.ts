@@ -1,12 +1,12 @@
-/** What the configuration says of Reloader's annotations, and what is said of a mistake in it. */
+/** Reads of the section `reloader` of the configuration, and the errors for its mistakes. */
 import assert from "node:assert/strict";
 import { installationOf } from "../../../src/cli/config-file.ts";
 
 const HEAD = "apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n";
 const of = (text: string, scope?: string) => installationOf(HEAD + text, "inlay-system", scope);
 
-describe("the configuration of Reloader's annotations", () => {
-  it("says where they count, for what, and by which keys", () => {
+describe("the section reloader of the configuration", () => {
+  it("sets the namespaces, the selectors and the keys of the annotations", () => {
     const { reloader } = of(`
 reloader:
   namespaces: ["team-*"]
@@ -50,10 +50,10 @@ reloader:
 
   const mistakes: [text: string, says: RegExp][] = [
     ["reloader:", /^reloader: must be an object$/],
-    ["reloader: {}", /^reloader\.namespaces: must name some; write \["\*"\] for all, or leave reloader out$/],
-    ["reloader: { namespaces: [] }", /^reloader\.namespaces: must name some/],
+    ["reloader: {}", /^reloader\.namespaces: .*\["\*"\]/],
+    ["reloader: { namespaces: [] }", /^reloader\.namespaces: .*\["\*"\]/],
     ["reloader: { namespaces: shop }", /^reloader\.namespaces: must be a list$/],
-    ["reloader: { namespace: [shop] }", /^reloader\.namespace: there is no such field; did you mean namespaces\?/],
+    ["reloader: { namespace: [shop] }", /^reloader\.namespace: .*namespaces/],
     ["reloader: { namespaces: [shop], jobs: 1 }", /^reloader\.jobs: must be true or false$/],
     ["reloader: { namespaces: [shop], autoReloadAll: all }", /^reloader\.autoReloadAll: must be true or false$/],
     ...(
@@ -61,14 +61,11 @@ reloader:
         ["exceptNamespaces: kube-*", /^reloader\.exceptNamespaces: must be a list$/],
         ["recordOnWorkloads: yes", /^reloader\.recordOnWorkloads: must be true or false$/],
         ["namespaceSelector: team=a", /^reloader\.namespaceSelector: must be an object$/],
-        ["namespaceSelector: {}", /^reloader\.namespaceSelector: selects everything; leave it out, or name a label$/],
-        ["namespaceSelector: { matchLabels: {} }", /^reloader\.namespaceSelector: selects everything/],
-        ["namespaceSelector: { labels: {} }", /^reloader\.namespaceSelector\.labels: there is no such field/],
+        ["namespaceSelector: {}", /^reloader\.namespaceSelector: .*everything/],
+        ["namespaceSelector: { matchLabels: {} }", /^reloader\.namespaceSelector: .*everything/],
+        ["namespaceSelector: { labels: {} }", /^reloader\.namespaceSelector\.labels: /],
         ["sourceSelector: { matchLabels: [] }", /^reloader\.sourceSelector\.matchLabels: must be an object$/],
-        [
-          "sourceSelector: { matchLabels: { a: true } }",
-          /^reloader\.sourceSelector\.matchLabels\.a: .* put quotes around/,
-        ],
+        ["sourceSelector: { matchLabels: { a: true } }", /^reloader\.sourceSelector\.matchLabels\.a: .*quotes/],
         ["sourceSelector: { matchLabels: { a b: c } }", /^reloader\.sourceSelector\.matchLabels\.a b: must be the key/],
         [
           "sourceSelector: { matchExpressions: [{ key: a }] }",
@@ -83,12 +80,9 @@ reloader:
           "ignoreKinds: [secrets]",
           /^reloader\.ignoreKinds\[0\]: must be one of Secret, ConfigMap, SecretProviderClass, /,
         ],
-        [
-          "ignoreKinds: [Secret, ConfigMap, SecretProviderClass]",
-          /^reloader\.ignoreKinds: has .*, so nothing restarts/,
-        ],
-        ["ignoreKinds: [Job], jobs: true", /^reloader\.ignoreKinds: has Job, and reloader\.jobs is true; leave one/],
-        ["annotations: { atuo: a/b }", /^reloader\.annotations\.atuo: there is no such field; did you mean auto\?/],
+        ["ignoreKinds: [Secret, ConfigMap, SecretProviderClass]", /^reloader\.ignoreKinds: .*nothing restarts/],
+        ["ignoreKinds: [Job], jobs: true", /^reloader\.ignoreKinds: .*Job.*reloader\.jobs/],
+        ["annotations: { atuo: a/b }", /^reloader\.annotations\.atuo: .*auto\b/],
         [
           "annotations: { auto: 'a b' }",
           /^reloader\.annotations\.auto: must be the key of an annotation, such as reloader/,
@@ -97,12 +91,12 @@ reloader:
       ] as const
     ).map(([rest, says]): [string, RegExp] => [`reloader: { namespaces: ["*"], ${rest} }`, says]),
   ];
-  for (const [text, says] of mistakes) it(`may not be ${text}`, () => assert.throws(() => of(text), { message: says }));
+  for (const [text, says] of mistakes) it(`rejects ${text}`, () => assert.throws(() => of(text), { message: says }));
 
-  it("has no selector of namespaces where Inlay is for one namespace, since it sees no labels there", () => {
+  it("rejects a namespaceSelector in an installation for one namespace, which sees no labels of namespaces", () => {
     const text = 'reloader: { namespaces: ["*"], namespaceSelector: { matchLabels: { a: b } } }';
     assert.throws(() => of(text, "shop"), {
-      message: /^reloader\.namespaceSelector: this Inlay is for the namespace shop/,
+      message: /^reloader\.namespaceSelector: this Inlay is installed for the namespace shop/,
     });
     assert.ok(of(text).reloader);
   });

@@ -1,4 +1,4 @@
-/** What a subcommand loads before it does anything: as a real process. Each library costs whoever waits for an answer. */
+/** The packages that each subcommand loads before it does anything. Every package delays the answer. Runs real processes. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 const program = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
 
-/** Prints at its end which packages were imported. */
+/** Prints the imported packages when the process ends. */
 const HOOK = `import { registerHooks } from "node:module";
 const packages = new Set();
 registerHooks({
@@ -44,19 +44,19 @@ describe("the command line", () => {
     });
   }
 
-  it("loads nothing to tell how it is used", async () => {
+  it("loads no package for --help", async () => {
     assert.deepEqual(await run("--help"), { code: 0, stderr: "", loaded: [] });
   });
 
   for (const command of ["explain", "trace"]) {
-    it(`loads for ${command} what reaches a cluster, and says when it can't`, async () => {
+    it(`loads for ${command} the client of the API server, and reports when it can't connect`, async () => {
       const { code, stderr, loaded } = await run(command, "x", "--kubeconfig", join(folder, "config"));
       assert.match(stderr, /^GET \/api.*: no answer ECONNREFUSED\n$/);
       assert.deepEqual(loaded.sort(), ["undici", "yaml"]);
       assert.equal(code, 1);
     });
 
-    it(`refuses for ${command} what is no name`, async () => {
+    it(`rejects for ${command} an invalid name`, async () => {
       for (const args of [["a/b"], ["x", "-n", "a/b"], ["x", "-o", "yaml"]]) {
         const { code, stderr } = await run(command, ...args);
         assert.match(stderr, /^error: .* is invalid/);
@@ -65,14 +65,14 @@ describe("the command line", () => {
     });
   }
 
-  it("loads for render what reads files and templates, and nothing that reaches a cluster", async () => {
+  it("loads for render the parsers of files and templates, and no client of the API server", async () => {
     const file = join(import.meta.dirname, "..", "..", "e2e", "render", "composition.yaml");
     const loaded = ["handlebars", "re2js", "yaml"];
     const { loaded: found, ...said } = await run("render", "-f", file);
     assert.deepEqual({ ...said, loaded: found.sort() }, { code: 0, stderr: "", loaded });
   });
 
-  it("refuses for render what is no format, and files with nothing to render", async () => {
+  it("rejects for render an unknown format, and files with nothing to render", async () => {
     assert.equal((await run("render", "-f", "a", "-o", "text")).code, 1);
     assert.equal((await run("render")).code, 1);
     const secret = join(import.meta.dirname, "..", "..", "e2e", "render", "secret.yaml");

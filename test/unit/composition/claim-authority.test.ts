@@ -1,4 +1,4 @@
-/** What the author of a claim may not decide, though a patch copies it: a composition and a claim come in, a binding or a reason goes out. */
+/** What the author of a claim may not decide, even if a patch copies it. A composition and a claim give a binding or a reason. */
 import assert from "node:assert/strict";
 import type { CompositionSpec } from "../../../src/api/composition.ts";
 import { attemptSync, Problem } from "../../../src/apimachinery/problem.ts";
@@ -39,18 +39,18 @@ describe("the author of a claim", () => {
     "spec.sources[name=second].secret.name",
     "spec['sources'][1]['secret']['name']",
   ])
-    it(`has a Secret that ${path} names read by a grant alone`, () => {
+    it(`needs a grant for a Secret that ${path} names`, () => {
       assert.deepEqual(grantedIn(made("any", [claimed(path)])), [false, true]);
     });
 
-  it("has it read by a grant alone where the whole reference is copied, or the source gets another name later", () => {
+  it("needs a grant even if the whole reference is copied, or the source gets another name later", () => {
     assert.deepEqual(grantedIn(made({ name: "any" }, [claimed("spec.sources[1].secret")])), [false, true]);
     const patches = [claimed("spec.sources[name=second].secret.name"), claimed("spec.sources[1].name")];
     assert.deepEqual(grantedIn(made("any", patches)), [false, true]);
     assert.deepEqual(grantedIn(made("any", [claimed("spec.sources[*].secret.name")])), [true, true]);
   });
 
-  it("needs no grant for what the composition names", () => {
+  it("needs no grant for a Secret that the composition names", () => {
     assert.deepEqual(grantedIn(made("any", [claimed("spec.targets[0].name")])), [false, false]);
   });
 
@@ -77,7 +77,7 @@ describe("the author of a claim", () => {
     ["spec.targets[0].selector.names", ["*"], { targets: [{ ...namespaces, selector: { names: ["shop"] } }] }],
     ["spec.targets[0].namespaceSelector", { names: ["*"] }, {}],
   ] as const)
-    it(`does not reach other namespaces by ${to}`, () => {
+    it(`can't name other namespaces in ${to}`, () => {
       assert.equal(reasonOf(made(value, [claimed(to)], spec)), "OutOfReach");
     });
 });

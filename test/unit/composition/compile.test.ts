@@ -1,4 +1,4 @@
-/** What of a composition is refused before any claim is looked at, and which fields of claims it needs. */
+/** Which compositions are refused before any claim is read, and which fields of claims they need. */
 import assert from "node:assert/strict";
 import type { Patch } from "../../../src/api/composition.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
@@ -60,13 +60,13 @@ describe("a composition is not accepted", () => {
     compiled(specOf([from("metadata.name", "metadata.labels[a]"), to("metadata.labels[b]")]), SECRETS);
   });
 
-  it("with what Crossplane has and Inlay has elsewhere", () => {
+  it("with fields of Crossplane that have another place in Inlay", () => {
     const [binding] = specOf().bindings;
     for (const key of ["connectionDetails", "readinessChecks", "writeConnectionSecretToRef", "environment"])
       refuses(() => compiled(specOf([], { bindings: [{ ...binding, [key]: [] }] })), `bindings[s3].${key}`);
   });
 
-  it("with a base that is no SecretBinding, or has what its schema does not know", () => {
+  it("with a base that is not a SecretBinding, or has unknown fields", () => {
     refuses(() => compiled(specOf([], {}, { kind: "Secret" })), "bindings[s3].base");
     refuses(() => compiled(specOf([], {}, { status: {} })), "bindings[s3].base.status");
     refuses(() => compiled(specOf([], {}, { metadata: { finalizers: [] } })), "bindings[s3].base.metadata.finalizers");
@@ -80,14 +80,14 @@ describe("a composition is not accepted", () => {
     compiled(specOf([], {}, { ...BASE, metadata: { labels: { "inlay.dev/protects": "true" } } }));
   });
 
-  it("with two bindings or PatchSets of one name", () => {
+  it("with two bindings or PatchSets of the same name", () => {
     const [binding] = specOf().bindings;
     refuses(() => compiled(specOf([], { bindings: [binding, binding] })), "bindings[s3]");
     const set = { name: "a", patches: [] };
     assert.throws(() => compiled(specOf([], { patchSets: [set, set] })), { reason: "InvalidComposition" });
   });
 
-  it("for a kind of the cluster without a namespace for its bindings, or with one for its claims", () => {
+  it("for a cluster-scoped kind without a namespace for its bindings, or with one for its claims", () => {
     refuses(() => compiled(specOf(), CLUSTERS), "bindings[s3].base.metadata.namespace");
     compiled(specOf([], {}, { ...BASE, metadata: { namespace: "shared" } }), CLUSTERS);
     compiled(specOf(), NAMESPACES);
@@ -97,7 +97,7 @@ describe("a composition is not accepted", () => {
 });
 
 describe("a composition that is accepted", () => {
-  it("needs of a claim what patches read, and what they write there", () => {
+  it("needs the fields of a claim that patches read and write", () => {
     const { reads, writes } = compiled(
       specOf([
         from("metadata.name", "spec.list[0].name"),
@@ -106,7 +106,7 @@ describe("a composition that is accepted", () => {
       ]),
       SHOPS,
     );
-    // Conditions of a binding that could not be made date from the creation of the claim.
+    // Conditions of a binding that could not be created use the creation time of the claim.
     assert.deepEqual(reads.map(String), ["metadata.creationTimestamp", "metadata.labels.a", "spec.list"]);
     assert.deepEqual(writes.map(String), ["status.ready.s3"]);
   });
@@ -124,7 +124,7 @@ describe("a field that only the author decides", () => {
     write("spec.targets[0].kind", [...listed, { type: "string", string: { type: "Format", fmt: "%sKind" } }])();
   });
 
-  it("may not be written with what a claim gives", () => {
+  it("may not be written with values from a claim", () => {
     const place = "bindings[s3].patches[0].toFieldPath";
     refuses(write("spec.targets[0].create.adopt", [{ type: "match", match: { fallbackTo: "Input" } }]), place);
     refuses(write("spec.targets[0].create.adopt", [{ type: "string", string: { fmt: "%s" } }]), place);
@@ -137,7 +137,7 @@ describe("a field that only the author decides", () => {
     const place = "bindings[s3].patches[0].toFieldPath";
     refuses(elements({ fromFieldPath: "name" }, { fromFieldPath: "kind" }), place);
     refuses(elements({ fromFieldPath: "name", toFieldPath: "apiVersion" }), place);
-    // A step behind it may make anything of the list.
+    // A step after it may change the list in any way.
     const join = { type: "string", string: { type: "Join", join: { separator: "" } } };
     refuses(write(to, [{ type: "forEach", forEach: { fields: [{ fromFieldPath: "name" }] } }, join]), place);
   });

@@ -1,4 +1,4 @@
-/** What bindings a claim gets, and what of a claim keeps it from getting one. */
+/** The bindings of a claim, and the problems of a claim that prevent a binding. */
 import assert from "node:assert/strict";
 import type { Patch } from "../../../src/api/composition.ts";
 import { at } from "../../../src/apimachinery/fields.ts";
@@ -22,7 +22,7 @@ const from = (fromFieldPath: string, toFieldPath: string, more: object = {}) => 
 });
 
 describe("the binding of a claim", () => {
-  it("is the base with the patches, complete, in the namespace of the claim", () => {
+  it("is complete: the base with the patches, in the namespace of the claim", () => {
     const { namespace, name, spec, template, missing } = composed(
       specOf([from("spec.name", "spec.targets[0].name")]),
       claimOf({ spec: { name: "other" } }),
@@ -36,13 +36,13 @@ describe("the binding of a claim", () => {
     });
   });
 
-  it("leaves the base as it is for the next claim", () => {
+  it("does not change the base for the next claim", () => {
     const spec = specOf([from("spec.name", "spec.targets[0].name")]);
     composed(spec, claimOf({ spec: { name: "first" } }));
     assert.deepEqual(composed(spec).spec["targets"], BASE.spec.targets);
   });
 
-  it("is in the namespace that a Namespace is", () => {
+  it("is in the claimed Namespace itself", () => {
     const { namespace, name } = composed(specOf(), { ...claimOf(), kind: "Namespace", namespace: "" }, NAMESPACES);
     assert.deepEqual([namespace, name], ["shop", "shop-s3"]);
   });
@@ -63,7 +63,7 @@ describe("the binding of a claim", () => {
     assert.deepEqual(shop.annotations, annotations);
   });
 
-  it("tells which fields of the claim were there and which not", () => {
+  it("lists which fields of the claim were found and which are missing", () => {
     const patches = [
       from("spec.a", "metadata.labels[a]"),
       from("spec.b", "metadata.labels[b]", { policy: { fromFieldPath: "Required" } }),
@@ -77,14 +77,14 @@ describe("the binding of a claim", () => {
     );
   });
 
-  it("takes no label or annotation of Inlay from a claim", () => {
+  it("copies no label or annotation of Inlay from a claim", () => {
     const labels = { "inlay.dev/protects": "true", "inlay.dev/composition": "hush", app: "shop" };
     const spec = specOf([from("metadata.labels", "metadata.labels"), from("metadata.labels", "metadata.annotations")]);
     const made = composed(spec, claimOf({ metadata: { labels } }));
     assert.deepEqual([made.labels, made.annotations], [{ app: "shop" }, { app: "shop" }]);
   });
 
-  it("is none where a value is not what the schema of a SecretBinding has", () => {
+  it("is refused if a value does not match the schema of a SecretBinding", () => {
     const spec = specOf([from("spec.name", "spec.targets[0].name")]);
     for (const name of [5, "hush/hush", { hush: 1 }])
       refuses(() => composed(spec, claimOf({ spec: { name } })), "InvalidValue", "bindings[s3]");
@@ -102,13 +102,13 @@ describe("a source whose name a claim gives", () => {
   const named = specOf([from("spec.secret", "spec.sources[0].secret.name")]);
   const sourceOf = (spec: object) => (spec as { sources: { secret: object }[] }).sources[0]?.secret;
 
-  it("is read with a grant alone, and one that the base names as the base says", () => {
+  it("needs a grant, unlike a source that the base names", () => {
     const claim = claimOf({ spec: { secret: "own" } });
     assert.deepEqual(sourceOf(composed(named, claim).spec), { name: "own", granted: true });
     assert.deepEqual(sourceOf(composed(specOf(), claim).spec), { name: "bucket" });
   });
 
-  it("is so by whichever patch, unless it is the claim itself", () => {
+  it("needs a grant with any patch, unless it is the claim itself", () => {
     const whole = specOf([from("spec.secret", "spec.sources[0].secret")]);
     const claim = claimOf({ spec: { secret: { name: "own" } } });
     assert.deepEqual(sourceOf(composed(whole, claim).spec), { name: "own", granted: true });
@@ -139,14 +139,14 @@ describe("a source from Vault", () => {
     return (spec as { sources: { vault: JsonObject }[] }).sources[0]?.vault;
   };
 
-  it("is as the base says, with defaults", () =>
+  it("is as in the base, with defaults", () =>
     assert.deepEqual(made([], {}), {
       connection: { name: "main" },
       refresh: "5m",
       data: { mount: "kv", path: "team/s3", kv: 2 },
     }));
 
-  it("uses a connection that a claim gives with a grant alone, by its name or its namespace, by whichever patch", () => {
+  it("needs a grant for a connection from a claim, by name or namespace, with any patch", () => {
     const granted = (patches: object[], fields: JsonObject, more?: object) =>
       at(made(patches, fields, more), "connection", "granted");
     assert.equal(granted([from("spec.name", `${vault}.connection.name`)], { name: "other" }), true);
@@ -159,7 +159,7 @@ describe("a source from Vault", () => {
     assert.equal(granted([from("spec.unset", `${vault}.connection.name`)], {}), undefined);
   });
 
-  it("takes mount and path from a claim, and the address of a server, without a grant for that", () => {
+  it("copies mount, path and address from a claim without a grant", () => {
     const patches = [from("spec.mount", `${vault}.data.mount`), from("spec.path", `${vault}.data.path`)];
     const { connection, data } = made(patches, { mount: "secret", path: "team/tls" }) ?? {};
     assert.deepEqual([connection, data], [{ name: "main" }, { mount: "secret", path: "team/tls", kv: 2 }]);
@@ -174,7 +174,7 @@ describe("a source from Vault", () => {
     refuses(() => made(server, { ip: "https://u:hush@10.0.0.7", none: null }), "InvalidValue", "bindings[s3]");
   });
 
-  it("is of the claim's namespace within reach, and no name of a path is taken for a namespace", () => {
+  it("is limited to the claim's namespace by reach, without treating path names as namespaces", () => {
     const elsewhere = [from("spec.team", `${vault}.connection.namespace`)];
     refuses(() => made(elsewhere, { team: "hush" }), "OutOfReach", "bindings[s3].patches[0]");
     assert.deepEqual(made(elsewhere, { team: "shared" }, { reach: "Cluster" })?.["connection"], {
@@ -198,7 +198,7 @@ describe("a source from Vault", () => {
 describe("the reach of a composition", () => {
   const paths = ["spec.sources[0].secret.namespace", "spec.targets[0].namespace"];
   for (const path of paths)
-    it(`keeps ${path} in the namespace of the claim, or lets it be any`, () => {
+    it(`limits ${path} to the namespace of the claim, or to none`, () => {
       const patches = [from("spec.namespace", path)];
       const elsewhere = claimOf({ spec: { namespace: "hush" } });
       refuses(() => composed(specOf(patches), elsewhere), "OutOfReach", "bindings[s3].patches[0]");
@@ -206,7 +206,7 @@ describe("the reach of a composition", () => {
       composed(specOf(patches, { reach: "Cluster" }), elsewhere);
     });
 
-  it("sees a namespace in an object that a patch writes, and selectors", () => {
+  it("finds namespaces and selectors in an object that a patch writes", () => {
     const secret = { name: "a", namespace: "hush" };
     const patches = [from("spec.secret", "spec.sources[0].secret")];
     refuses(() => composed(specOf(patches), claimOf({ spec: { secret } })), "OutOfReach", "bindings[s3].patches[0]");
@@ -215,7 +215,7 @@ describe("the reach of a composition", () => {
     refuses(() => composed(specOf(selector), claimOf({ spec: { names } })), "OutOfReach", "bindings[s3].patches[0]");
   });
 
-  it("leaves a namespace to the base", () => {
+  it("does not limit a namespace in the base", () => {
     const spec = { ...BASE.spec, sources: [{ secret: { name: "bucket", namespace: "shared" } }] };
     composed(
       specOf([from("spec.name", "spec.sources[0].secret.name")], {}, { spec }),
@@ -231,7 +231,7 @@ describe("a template of a binding", () => {
   });
   const url = "spec.targets[0].fields[0].template";
 
-  it("takes texts from a claim, and no expressions", () => {
+  it("may contain texts from a claim, but no expressions", () => {
     const format = { transforms: [{ type: "string", string: { type: "Format", fmt: "https://%s/{{bucket.key}}" } }] };
     const spec = specOf([from("spec.host", url, format)], {}, templated("-"));
     const { spec: made } = composed(spec, claimOf({ spec: { host: "a.example" } }));
@@ -244,7 +244,7 @@ describe("a template of a binding", () => {
   });
 });
 
-describe("what a claim shows of its bindings", () => {
+describe("the fields that patches write into a claim", () => {
   const shown = (toFieldPath: string, more: object = {}) => ({
     type: "ToCompositeFieldPath",
     fromFieldPath: "status.synced",
@@ -253,7 +253,7 @@ describe("what a claim shows of its bindings", () => {
   });
   const made = (synced?: string) => new Map([["s3", { status: { ...(synced && { synced }) } }]]);
 
-  it("is what patches write, and what is there where they find nothing", () => {
+  it("contain the written values, and the present values where a patch has nothing to write", () => {
     const composition = compiled(specOf([shown("status.s3"), shown("metadata.annotations[s3]")]));
     const all = writeBack(composition, made("1/1"), new Map(), claimOf());
     assert.deepEqual(
@@ -265,7 +265,7 @@ describe("what a claim shows of its bindings", () => {
     assert.deepEqual(writeBack(composition, new Map(), new Map(), claimOf()).fields, {});
   });
 
-  it("reports a field that has to be there, and does the rest", () => {
+  it("are written although a required field is missing, which is reported", () => {
     const required = shown("status.a", { policy: { fromFieldPath: "Required" }, fromFieldPath: "status.hush" });
     const { fields, problems } = writeBack(
       compiled(specOf([required, shown("status.b")])),
@@ -281,7 +281,7 @@ describe("what a claim shows of its bindings", () => {
   });
 });
 
-describe("what a composition does not support", () => {
+describe("a request that a composition does not support", () => {
   const specWith = (rule: object) =>
     specOf([], { notSupported: [{ fromFieldPath: "spec.list", message: "leave it out", ...rule }] });
   const isRefused = (rule: object, list: JsonValue | undefined) => {
@@ -292,19 +292,19 @@ describe("what a composition does not support", () => {
     return true;
   };
 
-  it("is a field that is there and not empty", () => {
+  it("is a field that is set and not empty", () => {
     for (const value of ["hush", 0, true, [1], { a: 1 }]) assert.ok(isRefused({}, value), String(value));
     for (const value of [undefined, null, "", false, [], {}]) assert.ok(!isRefused({}, value), String(value));
   });
 
-  it("is a text that matches, or one that does not", () => {
+  it("is a text that matches, or that does not match", () => {
     assert.deepEqual([isRefused({ matches: "/" }, "a/b"), isRefused({ matches: "/" }, "a")], [true, false]);
     assert.deepEqual([isRefused({ unless: "^[a-z]+$" }, "a/b"), isRefused({ unless: "^[a-z]+$" }, "a")], [true, false]);
     assert.ok(isRefused({ matches: '"kind":"x"' }, [{ kind: "x" }]), "of what is no text, its JSON counts");
   });
 });
 
-describe("what a claim shows of a binding that could not be made or updated", () => {
+describe("the status that a claim gets of a binding that could not be created or updated", () => {
   const shown = (type: string) => ({
     type: "ToCompositeFieldPath",
     fromFieldPath: `status.conditions[type=${type}].reason`,
@@ -313,7 +313,7 @@ describe("what a claim shows of a binding that could not be made or updated", ()
   const problem = new Map([["s3", new Problem("NotSupported", "leave it out")]]);
   const claim = claimOf({ metadata: { creationTimestamp: "2026-11-23T10:00:00Z" } });
 
-  it("is the problem as its conditions, with RolledOut where it rolls out", () => {
+  it("has the problem as its conditions, with RolledOut if it has a rollout", () => {
     const patches = [shown("Ready"), shown("RolledOut")];
     const without = writeBack(compiled(specOf(patches)), new Map(), problem, claim);
     assert.deepEqual(without.fields, { status: { Ready: "NotSupported" } });
@@ -322,7 +322,7 @@ describe("what a claim shows of a binding that could not be made or updated", ()
     assert.deepEqual(fields, { status: { Ready: "NotSupported", RolledOut: "NotSupported" } });
   });
 
-  it("dates from the binding's own condition, or the creation of the claim", () => {
+  it("has the time of the binding's own condition, or of the creation of the claim", () => {
     const time = { ...shown("Ready"), fromFieldPath: "status.conditions[type=Ready].lastTransitionTime" };
     const composition = compiled(specOf([time, { ...shown("synced"), fromFieldPath: "status.synced" }]));
     assert.ok(composition.reads.map(String).includes("metadata.creationTimestamp"));

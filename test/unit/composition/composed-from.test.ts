@@ -1,4 +1,4 @@
-/** What a binding says of how it was made, and what of that counts in the status of a composition. */
+/** The labels and annotations of a composed binding, and which of them count in the status of a composition. */
 import assert from "node:assert/strict";
 import type { StoredBinding } from "../../../src/api/binding.ts";
 import { composedFrom } from "../../../src/api/composed.ts";
@@ -21,12 +21,12 @@ const marked = (name: string, claim: string, template = "s3") =>
   }) as unknown as StoredBinding;
 
 describe("the marks of a composition", () => {
-  it("say nothing where the claim has no name", () => {
+  it("are ignored if the claim has no name", () => {
     assert.equal(composedFrom(marked("harbor-s3", "")), undefined);
     assert.equal(composedFrom(marked("harbor-s3", "shop/harbor"))?.claim, "shop/harbor");
   });
 
-  it("count for bindings that the claims have, and for no others", () => {
+  it("count only for bindings of existing claims", () => {
     const record = {
       uid: "1",
       desired: new Map([["shop/harbor-s3", undefined as never]]),

@@ -1,4 +1,4 @@
-/** Compositions and claims for unit tests: as little of a spec as a test needs comes in, what is compiled goes out. */
+/** Compiles compositions and creates claims for unit tests, from the fields that a test needs. */
 import type { CompositionSpec, Patch } from "../../../src/api/composition.ts";
 import type { JsonObject } from "../../../src/apimachinery/objects.ts";
 import type { ClaimKind } from "../../../src/composition/allowed-paths.ts";
@@ -48,7 +48,7 @@ export const claimOf = (fields: JsonObject = {}, more: Partial<Claim> = {}): Cla
   ...more,
 });
 
-/** What the first binding of a composition is for a claim. */
+/** The first binding of a composition for a claim. */
 export function composed(spec: CompositionSpec, claim = claimOf(), kind = SHOPS): ComposedBinding {
   const composition = compiled(spec, kind);
   const [binding] = composition.bindings;

@@ -1,4 +1,4 @@
-/** What becomes of a binding that can't be without a field that the claim has not. */
+/** A binding that requires a field that the claim lacks. */
 import assert from "node:assert/strict";
 import type { CompositionSpec } from "../../../src/api/composition.ts";
 import { attemptSync, Problem } from "../../../src/apimachinery/problem.ts";
@@ -36,7 +36,7 @@ function reasonFor(patches: object[], claim: Record<string, string>, name?: null
   return made instanceof Problem ? made.reason : undefined;
 }
 
-describe("a binding that a claim's field is missing for", () => {
+describe("a binding without a required field of the claim", () => {
   it("waits for the field, whether the schema requires it or one of two", () => {
     const patches = [SECRET, TARGET, OTHER];
     assert.equal(reasonFor(patches, { secret: "a", target: "a" }), undefined);
@@ -44,7 +44,7 @@ describe("a binding that a claim's field is missing for", () => {
     assert.equal(reasonFor(patches, { secret: "a" }), "FieldNotFound");
   });
 
-  it("is invalid if no field of the claim could make it right", () => {
+  it("is invalid if no field of the claim could correct it", () => {
     assert.equal(reasonFor([TARGET, OTHER], { target: "a" }), "InvalidValue");
     assert.equal(reasonFor([SECRET, OTHER], { secret: "a" }), "InvalidValue");
     assert.equal(reasonFor([SECRET, OTHER], { secret: "a" }, null), "InvalidValue");

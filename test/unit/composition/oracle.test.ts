@@ -1,4 +1,4 @@
-/** Checks what the comparisons with Crossplane rely on: that the oracle keeps numbers exact, answers in order, and says why it refuses. */
+/** The properties of the oracle that comparisons with Crossplane rely on: exact numbers, answers in order, and reasons for refusals. */
 import assert from "node:assert/strict";
 import { ask, useOracle } from "../../oracle/oracle.ts";
 
@@ -14,7 +14,7 @@ describe("the oracle", () => {
     );
   });
 
-  it("says why Go refuses, and goes on", async () => {
+  it("reports why Go refuses, and continues", async () => {
     const [refused, found] = await Promise.all([
       ask("path.parse", { path: "a..b" }),
       ask("path.parse", { path: "a[0].b" }),
@@ -23,7 +23,7 @@ describe("the oracle", () => {
     assert.deepEqual(found.result, [{ key: "a" }, { index: 0 }, { key: "b" }]);
   });
 
-  it("takes a question that it does not know for a mistake of the test", async () => {
+  it("reports an unknown question as a mistake of the test", async () => {
     await assert.rejects(ask("path.unknown", {}), /no operation/);
     await assert.rejects(ask("path.parse", { pat: "a" }), /unknown field/);
   });

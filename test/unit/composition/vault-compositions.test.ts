@@ -1,4 +1,4 @@
-/** What the compositions for Vault make of claims, as they are shipped: what each form of a field comes to. */
+/** The compositions for Vault in compositions/: the bindings for each form of a claim's fields. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ describe("the composition for VaultStaticSecrets", () => {
     composition = await shipped("vault-static-secret");
   });
 
-  /** What the binding of such a claim reads and writes. */
+  /** The sources and targets of the binding for a claim. */
   function made(spec: JsonObject, transformation?: JsonObject) {
     const destination = { name: "app", create: true, overwrite: false, ...(transformation && { transformation }) };
     const fields = {
@@ -77,7 +77,7 @@ describe("the composition for VaultStaticSecrets", () => {
     });
   }
 
-  it("takes slashes around mount and path, and leaves a version out that is 0 or of an engine without versions", () => {
+  it("accepts slashes around mount and path, and drops a version that is 0 or of an engine without versions", () => {
     const data = (spec: JsonObject) => made(spec).vault["data"];
     assert.deepEqual(data({ mount: "kv/", path: "/team/app" }), { kv: 2, mount: "kv", path: "team/app" });
     assert.deepEqual(data({ mount: "/kv", path: "team/app/", version: 3 }), {
@@ -90,7 +90,7 @@ describe("the composition for VaultStaticSecrets", () => {
     assert.deepEqual(data({ type: "kv-v1", version: 3 }), { kv: 1, mount: "kv", path: "app" });
   });
 
-  it("takes an empty list of includes or excludes for none", () => {
+  it("treats an empty list of includes or excludes as missing", () => {
     assert.deepEqual(made({}, { includes: [], excludes: ["^a", "[]"] }).from, {
       source: "vault",
       exclude: ["^a", "[]"],
@@ -99,7 +99,7 @@ describe("the composition for VaultStaticSecrets", () => {
   });
 });
 
-it("the composition for VaultSyncStatuses takes slashes around the engine and the path", async () => {
+it("the composition for VaultSyncStatuses accepts slashes around the engine and the path", async () => {
   const composition = await shipped("vault-sync-status");
   const spec = { deployName: "web", deployNamespace: "team", secretEngine: "kv/", secretPath: "/team/web" };
   const { sources } = composed(composition, claimOf({ spec }), kindOf("stable.example.com", "VaultSyncStatus"))
@@ -124,7 +124,7 @@ describe("the composition for Vault's service registration, changed as its page 
     ],
   ];
   for (const [what, changes, podIP, address, listed] of forms) {
-    it(`asks for an address that can be listed, ${what}`, async () => {
+    it(`reads an address that the configuration can list, ${what}`, async () => {
       const change = (text: string) => changes.reduce((changed, [from, to]) => changed.replace(from, to), text);
       const composition = await shipped("vault-service-registration", (text) =>
         text.replace(/variables: .*\n.*\n.*fmt: "[^"]*"/, change),

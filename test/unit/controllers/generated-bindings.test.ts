@@ -1,4 +1,4 @@
-/** What is written so that a namespace has the bindings that annotations come to, and what is left alone. */
+/** Which writes give a namespace its generated bindings, and which bindings stay unchanged. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../src/api/binding.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../../../src/controllers/generated-bindings.ts";
@@ -41,7 +41,7 @@ class Cluster {
   readonly writes: string[] = [];
   readonly warnings: object[] = [];
   readonly unchanged: string[] = [];
-  /** What it answers to the next replacements: an error, or what it makes of the object. */
+  /** What the API server does with the next replacements: an error, or what it stores. */
   answers: (ApiError | ((object: SecretBinding) => SecretBinding))[] = [];
   readonly bindings: GeneratedBindings<ReloaderBinding>;
 
@@ -84,14 +84,14 @@ const isReplaced = (object: SecretBinding): SecretBinding => ({
 });
 
 describe("of the generated bindings,", () => {
-  it("one that is not there is made, one that is has nothing written, one that is changed is put right", async () => {
+  it("a missing one is created, a right one is not written, and a changed one is corrected", async () => {
     const cluster = new Cluster();
     assert.deepEqual(await cluster.sync([]), ["make"]);
     assert.deepEqual(await cluster.sync([binding()]), []);
     assert.deepEqual(await cluster.sync([binding({ spec: { suspend: true } })]), ["replace"]);
   });
 
-  it("one is under way while it is put right, and until a watch shows that", async () => {
+  it("one is under way while it is corrected, and until a watch shows that", async () => {
     const cluster = new Cluster();
     const before = binding({ spec: { suspend: true } });
     before.metadata.resourceVersion = "5";
@@ -112,16 +112,16 @@ describe("of the generated bindings,", () => {
     assert.deepEqual([during, isUnderWay("5"), isUnderWay("6")], [true, true, false]);
     cluster.bindings.gone(before);
     assert.equal(isUnderWay("5"), false);
-    // It is retried at once if another client wrote it meanwhile, such as its status.
+    // It is retried at once if another client wrote it in the meantime, for example its status.
     cluster.answers = [new ApiError("PUT", 409, "Conflict", ""), () => versioned("5")];
     await cluster.sync([before]);
     assert.equal(isUnderWay("5"), true);
-    // What the API server keeps as it was is not under way.
+    // A write that the API server stores without a change is not under way.
     await cluster.sync([before]);
     assert.equal(isUnderWay("5"), false);
   });
 
-  it("one with an integer that a double can't hold is put right too", async () => {
+  it("one with an integer beyond the range of a double is corrected too", async () => {
     const cluster = new Cluster();
     const manifest = { spec: { serial: 9_007_199_254_740_993n } };
     const target = { apiVersion: "example.com/v1", kind: "Shop", name: "shop", fields: [], create: { manifest } };
@@ -129,23 +129,23 @@ describe("of the generated bindings,", () => {
     assert.deepEqual(await cluster.sync([binding()], { wanted: [large] }), ["replace"]);
   });
 
-  it("one of a workload that went is deleted, though another workload has the name by now", async () => {
+  it("one of a deleted workload is deleted, although another workload has the name now", async () => {
     const cluster = new Cluster();
     assert.deepEqual(await cluster.sync([binding({ owner: { uid: "web-0" } })]), ["delete"]);
-    // Somebody took the owner away.
+    // Another client removed the owner.
     const orphan = binding();
     orphan.metadata.ownerReferences = [];
     assert.deepEqual(await cluster.sync([orphan]), ["replace"]);
   });
 
-  it("one is not deleted while its workload's kind is not seen", async () => {
+  it("one is not deleted while the kind of its workload can't be seen", async () => {
     const cluster = new Cluster();
     const other = binding({ name: "reloader-rollout-web", owner: { kind: "Rollout" } });
     assert.deepEqual(await cluster.sync([other], { wanted: [], unseen: ["Rollout"] }), []);
     assert.deepEqual(await cluster.sync([other], { wanted: [], unseen: ["CronJob"] }), ["delete"]);
   });
 
-  it("one that the API server keeps otherwise than it was written is as it has to be, once that is known, and looked at again", async () => {
+  it("one that the API server stores differently counts as generated once that is known, and is requeued", async () => {
     const cluster = new Cluster();
     const kept = isReplaced(binding());
     assert.equal(cluster.bindings.isAsGenerated(kept, made), false);
@@ -155,17 +155,17 @@ describe("of the generated bindings,", () => {
     assert.deepEqual(cluster.unchanged, [`shop/${NAME}`]);
     assert.deepEqual(await cluster.sync([kept]), []);
     assert.deepEqual(cluster.warnings, []);
-    // What somebody else makes of it is not.
+    // A change by another client does not count as generated.
     const sources = [{ name: "b", secret: { name: "b" } }];
     assert.equal(cluster.bindings.isAsGenerated(binding({ spec: { ...kept.spec, sources } }), made), false);
-    // Nor is what became of another one.
+    // Nor does the stored form of another write.
     const [other] = bindingsOf(owner, [{ kind: "Secret", name: "b" }], { minInterval: undefined, restartAt: false });
     assert.equal(cluster.bindings.isAsGenerated(kept, other as ReloaderBinding), false);
     cluster.bindings.gone(kept);
     assert.equal(cluster.bindings.isAsGenerated(kept, made), false);
   });
 
-  it("one that streams show as another CRD has it is so too, if our own write made no other version of it", async () => {
+  it("one that watches show with the defaults of another CRD counts as generated, if the own write made no new version", async () => {
     for (const [version, isAsMade] of [
       ["5", true],
       ["6", false],
@@ -181,7 +181,7 @@ describe("of the generated bindings,", () => {
     }
   });
 
-  it("one that is not kept as what it is said to be is told of", async () => {
+  it("one that is not stored as generated is logged", async () => {
     const cluster = new Cluster();
     const stripped = (object: SecretBinding) => ({ ...object, metadata: { ...object.metadata, labels: {} } });
     cluster.answers = [stripped];
@@ -189,7 +189,7 @@ describe("of the generated bindings,", () => {
     assert.deepEqual(cluster.warnings, [{ binding: `shop/${NAME}` }]);
   });
 
-  it("one that was changed meanwhile is no fight: it is put right as often as it takes", async () => {
+  it("one that changes while it is written is not contended: it is corrected as often as necessary", async () => {
     const cluster = new Cluster();
     const conflict = new ApiError("PUT", 409, "Conflict", "");
     for (let n = 0; n < 10; n++) {

@@ -66,7 +66,7 @@ describe("the status writer", () => {
       }
     });
 
-    it("is not written if it is stored like the former one", async () => {
+    it("is not written if the stored form is the same", async () => {
       const [a, b] = [record("a", { selected: true }), record("b", { selected: true })];
       const binding = stored({ ...statusWith("True"), targets: [a, record("harbor"), b] });
       // Both are stored with one entry for a and b.
@@ -95,7 +95,7 @@ describe("the status writer", () => {
   describe("a problem", () => {
     const failing = statusWith("False", "KeyNotFound", "there is no key a");
 
-    it("is reported by an event and a log line when it begins, with nothing of the binding but its name", () => {
+    it("is reported by an event and a log line when it begins, with no data of the binding except its name", () => {
       for (const before of [undefined, statusWith("True"), statusWith("Unknown", "Suspended")]) {
         writer.recordEvent(stored(before), failing);
         const [reason, note] = ["KeyNotFound", "there is no key a"];
@@ -122,7 +122,7 @@ describe("the status writer", () => {
   });
 
   describe("the finalizer", () => {
-    it("is added, and those of others stay", async () => {
+    it("is added, and other finalizers stay", async () => {
       for (const [before, after] of [
         [undefined, [FINALIZER]],
         [["others"], ["others", FINALIZER]],
@@ -134,7 +134,7 @@ describe("the status writer", () => {
       }
     });
 
-    it("is removed, and those of others stay", async () => {
+    it("is removed, and other finalizers stay", async () => {
       const binding = await writer.setFinalizer(stored(undefined, [FINALIZER, "others"]), false);
       assert.deepEqual([binding.metadata.finalizers, there()?.metadata.finalizers], [["others"], ["others"]]);
     });
@@ -153,12 +153,12 @@ describe("the status writer", () => {
       assert.deepEqual([there(), wrote], [binding, []]);
     });
 
-    it("is removed once a deleted binding is released, and those of others stay", async () => {
+    it("is removed once a deleted binding is released, and other finalizers stay", async () => {
       await writer.removeFinalizer(stored(undefined, ["others", FINALIZER]));
       assert.deepEqual(there()?.metadata.finalizers, ["others"]);
     });
 
-    it("needs no removal if the binding is gone, and is not removed from one that changed after it was read", async () => {
+    it("need not be removed if the binding is gone, and is not removed from one that changed after it was read", async () => {
       const gone = { ...stored(undefined, [FINALIZER]), metadata: { ...bindingOf().metadata, name: "gone" } };
       await writer.removeFinalizer(gone);
       const stale = stored(undefined, [FINALIZER]);

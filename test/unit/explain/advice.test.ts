@@ -1,4 +1,4 @@
-/** What to do first, told from what was seen of a binding. */
+/** The first advice that explain gives for the observations of a binding. */
 import assert from "node:assert/strict";
 import { adviceFor, withCommand } from "../../../src/explain/advice.ts";
 import type { Explanation } from "../../../src/explain/explanation.ts";
@@ -14,7 +14,7 @@ const condition = (type: string, status: "True" | "False", reason: string, messa
   lastTransitionTime: "2026-01-01T00:00:00Z",
 });
 
-/** A binding that is well, but for what is given. */
+/** A binding without problems, except for the given facts. */
 function facts({
   binding,
   ...more
@@ -31,11 +31,11 @@ function facts({
 }
 
 describe("the advice of explain", () => {
-  it("is that there is nothing to do when all is well", () => {
-    assert.deepEqual(adviceFor(facts()), { reason: "Synced", message: "nothing: all is as the binding says" });
+  it("is Synced when there is no problem", () => {
+    assert.deepEqual(adviceFor(facts()), { reason: "Synced", message: "nothing, the binding is in sync" });
   });
 
-  it("is the condition's message, with its command by itself", () => {
+  it("is the condition's message, with its command on its own", () => {
     const said =
       "HarborCluster registry/harbor: there is no ServiceAccount registry/inlay; make it with: kubectl create serviceaccount inlay -n registry";
     const conditions = [
@@ -48,20 +48,20 @@ describe("the advice of explain", () => {
     });
   });
 
-  it("gives no command that status cut off, and none where none is told", () => {
+  it("has no command if the message has none, or a truncated one", () => {
     const long = `make it with: kubectl create role ${"x".repeat(1024)}`.slice(0, 1024);
     assert.deepEqual(withCommand("Forbidden", long), { reason: "Forbidden", message: long });
     assert.deepEqual(withCommand("Conflict", "argocd holds it"), { reason: "Conflict", message: "argocd holds it" });
   });
 
-  it("puts Ready before RolledOut, and RolledOut before nothing", () => {
+  it("puts Ready before RolledOut", () => {
     const rolled = condition("RolledOut", "False", "Halted", "Deployment registry/core did not roll out");
     const ready = condition("Ready", "False", "KeyNotFound", "no key");
     assert.equal(adviceFor(facts({ conditions: [rolled, ready] })).reason, "KeyNotFound");
     assert.equal(adviceFor(facts({ conditions: [...facts().conditions, rolled] })).reason, "Halted");
   });
 
-  it("is that of the rollout for a target that waits for the rollout, unless the rollout has ended", () => {
+  it("is the rollout's for a target that waits for the rollout, unless the rollout has ended", () => {
     const waits = condition("Ready", "False", "RolloutPending", "it is written when every workload has rolled out");
     const missing = condition("RolledOut", "False", "WorkloadNotFound", "create it, or correct the name");
     const advice = { reason: "WorkloadNotFound", message: "create it, or correct the name" };
@@ -70,7 +70,7 @@ describe("the advice of explain", () => {
     assert.equal(adviceFor(facts({ conditions: [waits, ended] })).reason, "RolloutPending");
   });
 
-  it("keeps the command for one namespace apart from the names of others that need the same", () => {
+  it("separates the command for one namespace from the names of other namespaces that need it too", () => {
     const command = "kubectl create role restarts -n a --verb=patch && kubectl create rolebinding restarts -n a";
     const said = "namespace a: ServiceAccount platform/inlay may not list deployments.apps in namespace a; allow it";
     const message = `${said} (the same for b, c and 4 more) with:`;
@@ -80,7 +80,7 @@ describe("the advice of explain", () => {
     assert.equal(withCommand("Forbidden", cutOff).command, command);
   });
 
-  it("tells how to end a suspension", () => {
+  it("shows how to end a suspension", () => {
     const { reason, command } = adviceFor(facts({ binding: { suspended: true } }));
     assert.equal(reason, "Suspended");
     assert.equal(
@@ -134,7 +134,7 @@ describe("the advice of explain", () => {
     ],
   };
   for (const [what, [seen, reason]] of Object.entries(unseen)) {
-    it(`of a binding that the controller has not looked at tells what was seen: ${what}`, () => {
+    it(`uses the observations for a binding that the controller has not reconciled: ${what}`, () => {
       assert.equal(adviceFor(facts({ binding: { observedGeneration: 1 }, ...seen })).reason, reason);
     });
   }

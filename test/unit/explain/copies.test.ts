@@ -1,4 +1,4 @@
-/** Which objects that bindings write are copies of a Secret, and what of it pods take by them. */
+/** Which objects that bindings write are copies of a Secret, and which of its keys pods use through them. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../src/api/binding.ts";
 import { consumedCopies, copiesOf, idOf, type Reference } from "../../../src/explain/copies.ts";
@@ -26,7 +26,7 @@ const binding = (spec: object, targets: object[] = [recordIn("a"), recordIn("b")
 const consumed = async (...bindings: SecretBinding[]) => [...consumedCopies(await copiesOf(bindings), origin).keys()];
 
 describe("the copies of a Secret", () => {
-  it("are the Secrets and ConfigMaps that a binding has written from it, in every namespace", async () => {
+  it("are the Secrets and ConfigMaps that a binding wrote from it, in every namespace", async () => {
     assert.deepEqual(await consumed(binding({})), ["a/Secret/app", "b/Secret/app"]);
     const steps = {
       steps: [
@@ -37,12 +37,12 @@ describe("the copies of a Secret", () => {
     assert.deepEqual(await consumed(binding({ rollout: steps })), ["a/Secret/app", "b/Secret/app"]);
   });
 
-  it("are none of a binding that restarts no consumers of what it writes", async () => {
+  it("exclude targets of a binding that does not restart their consumers", async () => {
     assert.deepEqual(await consumed(binding({ rollout: { ...rollout, consumersOfTargets: false } })), []);
     assert.deepEqual(await consumed(binding({ rollout: undefined })), []);
   });
 
-  it("are none that are written after the rollout, that the spec does not name, or that have nothing of it", async () => {
+  it("exclude targets after the rollout, targets that the spec does not name, and targets without its values", async () => {
     assert.deepEqual(await consumed(binding({ targets: [{ ...target, when: "AfterRollout" }] })), []);
     assert.deepEqual(await consumed(binding({}, [recordIn("a", { name: "left" })])), []);
     assert.deepEqual(await consumed(binding({ targets: [{ ...target, fields: fields.slice(1) }] })), []);
@@ -58,7 +58,7 @@ describe("the copies of a Secret", () => {
     return workloadTrace({ ...core, object, references }, origin, copies, []);
   };
 
-  it("tell the keys of the Secret itself that are behind those that pods name", async () => {
+  it("map the keys that pods name to the keys of the Secret", async () => {
     const trace = await described(
       [
         { by: "volume", keys: ["url"] },
@@ -79,7 +79,7 @@ describe("the copies of a Secret", () => {
     assert.equal(await described([{ by: "env", keys: ["token"] }], binding({})), undefined);
   });
 
-  it("tell those of all bindings that write into one object, and all keys where all data is copied", async () => {
+  it("combine all bindings that write into one object, and map copies of all data to all keys", async () => {
     const user = { ...target, fields: [{ path: "data.user", from: { source: "s3", key: "user" } }] };
     const two = await described([{ by: "envFrom" }], binding({}), binding({ targets: [user] }));
     assert.deepEqual(two?.keys, ["host", "port", "user"]);

@@ -1,4 +1,4 @@
-/** What is seen of a binding that is well, for the tests of this folder. */
+/** The explanation of a binding without problems, for the tests of this folder. */
 import type { Explanation } from "../../../src/explain/explanation.ts";
 
 export const BINDING: Explanation["binding"] = {

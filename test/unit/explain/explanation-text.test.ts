@@ -1,4 +1,4 @@
-/** What a person reads of a binding. */
+/** The text that `inlay explain` prints. */
 import assert from "node:assert/strict";
 import type { Explanation } from "../../../src/explain/explanation.ts";
 import { explanationText } from "../../../src/explain/explanation-text.ts";
@@ -120,7 +120,7 @@ const explanation: Explanation = {
 };
 
 describe("the text of an explanation", () => {
-  it("tells the chain from the account to what to do, the command in one line", () => {
+  it("prints the sections from the account to what to do, with the command on one line", () => {
     assert.deepEqual(explanationText(explanation, NOW), [
       "SecretBinding registry/harbor-s3: Ready False, KeyNotFound",
       "",
@@ -129,20 +129,20 @@ describe("the text of an explanation", () => {
       "",
       "SOURCES",
       "  SOURCE  OBJECT                   VERSION                                              USED",
-      "  bucket  Secret registry/bucket   4711                                                 accessKeyID, host (not there)",
+      "  bucket  Secret registry/bucket   4711                                                 accessKeyID, host (missing)",
       "  shared  Secret storage/shared    you may not get secrets/shared in namespace storage  all of it (unknown)",
       "          granted by readers, if",
       "  gone    ConfigMap registry/gone  not found, optional                                  nothing",
       "",
       "TARGET HarborCluster registry/harbor (goharbor.io/v1beta1)",
       "  KeyNotFound: spec.endpoint: Secret registry/bucket has no key host",
-      "  FIELD          FROM                      HELD  MANAGERS",
-      "  spec.endpoint  bucket/host, bucket/port  no    argocd, kubectl",
+      "  FIELD          FROM                      OWNED  MANAGERS",
+      "  spec.endpoint  bucket/host, bucket/port  no     argocd, kubectl",
       "",
       "TARGET ConfigMap (v1, selected, after the rollout)",
       "  ConfigMap a/one: Synced",
-      "  FIELD     FROM                HELD  MANAGERS",
-      `  data.key  bucket/accessKeyID  yes   ${ours}`,
+      "  FIELD     FROM                OWNED  MANAGERS",
+      `  data.key  bucket/accessKeyID  yes    ${ours}`,
       "  and 33 more, see status.targets",
       "",
       "ROLLOUT",
@@ -166,7 +166,7 @@ describe("the text of an explanation", () => {
     ]);
   });
 
-  it("says of a source from Vault what it reads, and how its connection is", () => {
+  it("prints what a source reads from Vault, and the state of its connection", () => {
     const source = {
       source: "s3",
       kind: "VaultConnection",
@@ -187,18 +187,18 @@ describe("the text of an explanation", () => {
       "  s3      VaultConnection vault/main                                          7        accessKeyID (unknown)",
       "          reads data kv/registry/s3",
       "          Ready False, VaultSealed, Vault 1.21.4: Vault is sealed; unseal it",
-      "          no SecretGrant there lets this binding use it",
+      "          no SecretGrant there permits this binding to use it",
     ]);
     const isReady = { status: "True" as const, reason: "Connected", message: "it answers" };
     assert.match(linesOf({ ...found, vault: { reads, ready: isReady } }).join("\n"), /Ready True, Connected\n/);
     assert.deepEqual(linesOf({ state: "NotFound", vault: { reads } }), [
-      "  s3      VaultConnection vault/main                     not found  accessKeyID (unknown)",
+      "  s3      VaultConnection vault/main                           not found  accessKeyID (unknown)",
       "          reads data kv/registry/s3",
-      "          no SecretGrant there lets this binding use it",
+      "          no SecretGrant there permits this binding to use it",
     ]);
   });
 
-  it("says of a target whether the binding makes it, and adopts what is there", () => {
+  it("prints whether the binding creates or adopts a target", () => {
     const headings = ([undefined, "Equal", "Any"] as const).flatMap((adopts) => {
       const made = explanation.targets.map((target) => ({ ...target, creates: true, ...(adopts && { adopts }) }));
       return explanationText({ ...explanation, targets: made }, NOW).filter((line) =>
@@ -206,13 +206,13 @@ describe("the text of an explanation", () => {
       );
     });
     assert.deepEqual(headings, [
-      "TARGET ConfigMap (v1, selected, made by this binding, after the rollout)",
-      "TARGET ConfigMap (v1, selected, made or adopted (Equal) by this binding, after the rollout)",
-      "TARGET ConfigMap (v1, selected, made or adopted (Any) by this binding, after the rollout)",
+      "TARGET ConfigMap (v1, selected, created by this binding, after the rollout)",
+      "TARGET ConfigMap (v1, selected, created or adopted (Equal) by this binding, after the rollout)",
+      "TARGET ConfigMap (v1, selected, created or adopted (Any) by this binding, after the rollout)",
     ]);
   });
 
-  it("shows some of many workloads and namespaces, those that failed and wait before those that are done", () => {
+  it("prints some of many workloads and namespaces, failed and waiting workloads first", () => {
     const of = (state: "Done" | "Failed" | "Waiting", count: number) =>
       Array.from({ length: count }, (_, at) => ({ ...WORKLOAD, name: `${state}-${at}`, state }));
     const workloads = [...of("Done", 900), ...of("Waiting", 99), ...of("Failed", 1)];
@@ -227,13 +227,13 @@ describe("the text of an explanation", () => {
     );
     assert.ok(lines.includes("and 980 more, see status.rollout.pending.workloads"));
     const listed = unknownNamespaces.slice(0, 10).join(", ");
-    const told = lines.slice(lines.findIndex((line) => line.startsWith("the workloads of these"))).join(" ");
-    assert.ok(told.startsWith(`the workloads of these namespaces are not known: ${listed} and 20 more `), told);
+    const printed = lines.slice(lines.findIndex((line) => line.startsWith("the workloads in these"))).join(" ");
+    assert.ok(printed.startsWith(`the workloads in these namespaces are unknown: ${listed} and 20 more `), printed);
   });
 
-  it("leaves out what there is nothing of, and says what can't be seen", () => {
+  it("omits empty sections, and prints what can't be read", () => {
     const { rollout: _, ...rest } = explanation;
-    const advice = { reason: "Synced", message: "nothing: all is as the binding says" };
+    const advice = { reason: "Synced", message: "nothing, the binding is in sync" };
     const lines = explanationText(
       {
         ...rest,
@@ -249,7 +249,7 @@ describe("the text of an explanation", () => {
       NOW,
     );
     assert.deepEqual(lines, [
-      "SecretBinding registry/harbor-s3: not looked at yet, suspended, being deleted",
+      "SecretBinding registry/harbor-s3: not reconciled yet, suspended, being deleted",
       "",
       "ACCOUNT",
       "  ServiceAccount registry/inlay  you may not get it",
@@ -258,7 +258,7 @@ describe("the text of an explanation", () => {
       "  you may not list events in namespace registry",
       "",
       "WHAT TO DO",
-      "  nothing: all is as the binding says",
+      "  nothing, the binding is in sync",
     ]);
   });
 });

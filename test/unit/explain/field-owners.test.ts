@@ -1,4 +1,4 @@
-/** Whose a field is, told by managedFields alone. */
+/** The managers that own a field, by managedFields alone. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject } from "../../../src/apimachinery/objects.ts";
@@ -12,8 +12,8 @@ const entry = (manager: string, fieldsV1: JsonObject, subresource?: string) => (
 });
 const holders = (path: string, ...entries: ReturnType<typeof entry>[]) => holdersOf(entries, FieldPath.parse(path));
 
-describe("the holders of a field", () => {
-  it("are those whose entries have it, each once, with the subresource by which they wrote", () => {
+describe("the owners of a field", () => {
+  it("are the managers whose entries contain it, without duplicates, with the subresource that they wrote", () => {
     const s3 = { "f:spec": { "f:s3": { "f:key": {}, "f:region": {} } } };
     const region = { "f:spec": { "f:s3": { "f:region": {} } } };
     const entries = [
@@ -27,24 +27,24 @@ describe("the holders of a field", () => {
     assert.deepEqual(holders("spec.s3.other", ...entries), []);
   });
 
-  it("of an object are those too who hold something in it", () => {
+  it("include, for an object, the owners of fields in it", () => {
     assert.deepEqual(holders("spec.s3", entry("argocd", { "f:spec": { "f:s3": { "f:region": {} } } })), ["argocd"]);
   });
 
-  it("in an atomic list are those of the list", () => {
+  it("are the owners of the list, for a field in an atomic list", () => {
     const list = entry("argocd", { "f:spec": { "f:hosts": {} } });
     assert.deepEqual(holders("spec.hosts[0].host", list), ["argocd"]);
     assert.deepEqual(holders("spec.hosts[name=web].host", list), ["argocd"]);
   });
 
-  it("are not those who once wrote an empty object above it, if someone holds the field himself", () => {
+  it("exclude a manager that once wrote an empty object above it, if another manager owns the field", () => {
     const empty = entry("kubectl", { "f:metadata": { "f:annotations": {} } });
     const own = entry("inlay/a/b", { "f:metadata": { "f:annotations": { "f:x": {} } } });
     assert.deepEqual(holders("metadata.annotations.x", empty, own), ["inlay/a/b"]);
     assert.deepEqual(holders("metadata.annotations.x", empty), ["kubectl"]);
   });
 
-  it("in an element of a map list are found by those of its keys that the path names", () => {
+  it("are found, in an element of a map list, by the keys that the path names", () => {
     const port = (number: number, fields: JsonObject) => ({
       [`k:{"containerPort":${number},"protocol":"TCP"}`]: { ".": {}, ...fields },
     });
@@ -57,7 +57,7 @@ describe("the holders of a field", () => {
     assert.deepEqual(holders("ports[name=web].name", ...entries), []);
   });
 
-  it("are nobody where nothing is managed", () => {
+  it("are empty without managedFields", () => {
     assert.deepEqual(holders("spec.key"), []);
     assert.deepEqual(holders("spec.key", entry("argocd", {})), []);
     assert.deepEqual(holders("spec.constructor2", entry("argocd", { "f:spec": { "f:a": {} } })), []);

@@ -1,4 +1,4 @@
-/** Where workloads are listed when the user may not list those of the whole cluster. */
+/** Which namespaces are listed when the user may not list the workloads of the whole cluster. */
 import assert from "node:assert/strict";
 import type { Reading } from "../../../src/explain/reading.ts";
 import { listWidely } from "../../../src/explain/referrers.ts";
@@ -10,7 +10,7 @@ const refused = (where: string): Reading<string[]> => ({
 });
 
 describe("the workloads of many namespaces", () => {
-  it("are listed once where that is allowed", async () => {
+  it("are listed by one request if that is allowed", async () => {
     const asked: unknown[] = [];
     const readings = await listWidely(namespaces, async (namespace) => {
       asked.push(namespace);
@@ -30,20 +30,20 @@ describe("the workloads of many namespaces", () => {
     return { asked, readings };
   };
 
-  it("are listed in 16 namespaces where it is not, and the others are told", async () => {
+  it("are listed in 16 namespaces otherwise, and the message names others", async () => {
     const { asked, readings } = await byNamespace(namespaces);
     assert.deepEqual(asked, namespaces.slice(0, 16));
     assert.deepEqual(
       readings.flatMap((each) => (each.state === "Found" ? each.it : [])),
       asked.filter((each) => each !== "team-1"),
     );
-    const told = readings.filter(({ state }) => state !== "Found");
+    const unread = readings.filter(({ state }) => state !== "Found");
     const message =
-      "you may not list deployments.apps in all namespaces; not looked at in namespaces with copies: team-1, team-16, team-17 and 22 more";
-    assert.deepEqual(told, [{ state: "Unreadable", message }]);
+      "you may not list deployments.apps in all namespaces; skipped these namespaces with copies: team-1, team-16, team-17 and 22 more";
+    assert.deepEqual(unread, [{ state: "Unreadable", message }]);
   });
 
-  it("need no right in the whole cluster where all of the namespaces can be listed", async () => {
+  it("need no cluster-wide permission if all the namespaces can be listed", async () => {
     const { readings } = await byNamespace(["team-0", "team-2"]);
     assert.deepEqual(readings, [
       { state: "Found", it: ["team-0"] },

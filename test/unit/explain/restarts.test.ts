@@ -1,4 +1,4 @@
-/** Whether a binding restarts a workload whose pods refer to what it reads or writes. */
+/** Whether a binding restarts a workload whose pods refer to an object that the binding reads or writes. */
 import assert from "node:assert/strict";
 import { copiesOf } from "../../../src/explain/copies.ts";
 import { type Referrer, restarterOf } from "../../../src/explain/restarts.ts";
@@ -22,13 +22,13 @@ const does = (spec: object, { workload = core, traced = bucket, status = {} } = 
 const rollout = (more: object) => ({ rollout: { kinds: KINDS, ...more } });
 
 describe("whether a binding restarts a workload", () => {
-  it("is no without a rollout, and for what is none of its sources", () => {
+  it("is false without a rollout, and for an object that is not a source", () => {
     assert.equal(does({}), false);
     const other = { ...bucket, namespace: "elsewhere" };
     assert.equal(does(rollout({ consumersOf: ["bucket"] }), { traced: other as typeof bucket }), false);
   });
 
-  it("is told by consumersOf and kinds", () => {
+  it("depends on consumersOf and kinds", () => {
     assert.equal(does(rollout({ consumersOf: ["bucket"] })), true);
     assert.equal(does(rollout({ consumersOf: ["other"] })), false);
     assert.equal(does(rollout({ consumersOf: ["bucket"], kinds: ["StatefulSet"] })), false);
@@ -36,13 +36,13 @@ describe("whether a binding restarts a workload", () => {
     assert.equal(does(rollout({ consumersOf: ["bucket"] }), { workload: knative }), false);
   });
 
-  it("is told by the name that the binding gives the source", () => {
+  it("depends on the name that the binding gives the source", () => {
     const sources = [{ name: "s3", secret: { name: "bucket", namespace: "registry" } }];
     assert.equal(does({ sources, ...rollout({ consumersOf: ["s3"] }) }), true);
     assert.equal(does({ sources, ...rollout({ consumersOf: ["bucket"] }) }), false);
   });
 
-  it("is told by name, by globs and by labels", () => {
+  it("depends on names, globs and labels", () => {
     const by = (target: object) => does(rollout({ targets: [{ kind: "Deployment", ...target }] }));
     assert.equal(by({ name: "core" }), true);
     assert.equal(by({ name: "other" }), false);
@@ -55,7 +55,7 @@ describe("whether a binding restarts a workload", () => {
     assert.equal(by({ apiVersion: "other.example.com/v1", name: "core" }), false);
   });
 
-  it("of those that are named is no when the fields of the binding use nothing of the source", () => {
+  it("is false for a named workload if no field uses the source", () => {
     const named = rollout({ targets: [{ kind: "Deployment", name: "core" }] });
     const sources = [{ secret: { name: "bucket" } }, { secret: { name: "other" } }];
     assert.equal(does({ sources, targets: [harbor()], ...named }), true);
@@ -63,7 +63,7 @@ describe("whether a binding restarts a workload", () => {
     assert.equal(does({ sources, targets: [others], ...named }), false);
   });
 
-  it("is told by what belongs to a target", () => {
+  it("depends on ownership by a target", () => {
     const owned = { targets: [harbor()], ...rollout({ ownedByTargets: true }) };
     const status = { targets: [{ kind: "HarborCluster", name: "harbor", uid: "uid-of-harbor", reason: "Synced" }] };
     assert.equal(does(owned, { status }), true);
@@ -71,7 +71,7 @@ describe("whether a binding restarts a workload", () => {
     assert.equal(does(owned, { status, workload: { ...core, namespace: "elsewhere" } }), false);
   });
 
-  it("is told by name in the namespace that the binding names, else in its own", () => {
+  it("depends on the namespace that the binding names, by default its own", () => {
     const elsewhere = { ...core, namespace: "edge" };
     const named = (more: object) => rollout({ targets: [{ kind: "Deployment", name: "core", ...more }] });
     assert.equal(does(named({}), { workload: elsewhere }), false);
@@ -79,7 +79,7 @@ describe("whether a binding restarts a workload", () => {
     assert.equal(does(named({ namespace: "edge" })), false);
   });
 
-  it("is told by consumersBy, for what is found by references alone", () => {
+  it("depends on consumersBy, for workloads that are found by references", () => {
     const by = (consumersBy: string[], workload = core) =>
       does(rollout({ consumersOf: ["bucket"], consumersBy }), { workload });
     assert.equal(by(["Volume", "Env"]), true);
@@ -89,7 +89,7 @@ describe("whether a binding restarts a workload", () => {
     assert.equal(does(named), true);
   });
 
-  it("of those that are named is no when only a field after the rollout uses the source", () => {
+  it("is false for a named workload if only a field after the rollout uses the source", () => {
     const named = rollout({ targets: [{ kind: "Deployment", name: "core" }] });
     const sources = [{ secret: { name: "bucket" } }, { secret: { name: "other" } }];
     const others = harbor([{ path: "spec.key", from: { source: "other", key: "key" } }]);
@@ -124,7 +124,7 @@ describe("whether a binding restarts a workload", () => {
     };
     const consumers = { consumersOfTargets: true };
 
-    it("is told by consumersOfTargets, for the source and for the copy", async () => {
+    it("depends on consumersOfTargets, for the source and for the copy", async () => {
       assert.equal(await restarts(bucket, consumers), true);
       assert.equal(await restarts(copy, consumers), true);
       assert.equal(await restarts(copy, { consumersOf: ["bucket"] }), false);
@@ -132,7 +132,7 @@ describe("whether a binding restarts a workload", () => {
       assert.equal(await restarts(copy, { ...consumers, consumersBy: ["Volume"] }), false);
     });
 
-    it("is no for keys that are not of the source, or that the binding does not write", async () => {
+    it("is false for keys that are not from the source, or that the binding does not write", async () => {
       const host: Referrer = { ...workload, references: [{ by: "env", keys: ["host"] }] };
       assert.equal(await restarts(bucket, consumers, host), false);
       assert.equal(await restarts(copy, consumers, host), true);
@@ -143,19 +143,19 @@ describe("whether a binding restarts a workload", () => {
       assert.equal(await restarts(copy, { ...consumers, consumersBy: ["Env"] }, both), false);
     });
 
-    it("is told by name", async () => {
+    it("depends on the name", async () => {
       const named = { targets: [{ kind: "Deployment", name: "core", namespace: "team-a" }] };
       assert.equal(await restarts(copy, named), true);
     });
 
-    it("is no for a copy that is written after the rollout", async () => {
+    it("is false for a copy that is written after the rollout", async () => {
       const after = [{ ...target, when: "AfterRollout" }];
       assert.equal(await restarts(bucket, consumers, workload, after), false);
       assert.equal(await restarts(copy, consumers, workload, after), false);
     });
   });
 
-  it("is told by any of its steps", () => {
+  it("is true if one of its steps restarts the workload", () => {
     const steps = [
       { name: "one", kinds: ["DaemonSet"], consumersOf: ["bucket"] },
       { name: "two", kinds: KINDS, consumersOf: ["bucket"] },

@@ -1,19 +1,19 @@
-/** What explain tells of a rollout, and never the digests. */
+/** The rollout in an explanation, which never contains digests. */
 import assert from "node:assert/strict";
 import { explainRollout } from "../../../src/explain/rollout.ts";
 import { bindingOf, KINDS } from "../bindings.ts";
 
 describe("the rollout of an explanation", () => {
-  it("tells what it restarts for beside another value", () => {
+  it("lists the events that restart workloads besides a changed value", () => {
     const rollout = { consumersOf: ["bucket"], kinds: ["CronJob"], runCronJobs: true };
     const restarts = (restartOn: ("SourceCreated" | "SourceDeleted")[]) =>
       explainRollout(bindingOf({ rollout: { ...rollout, restartOn } })).restarts.slice(1);
-    const runs = "a CronJob that restarts runs a Job at once";
+    const runs = "each restart of a CronJob runs a Job at once";
     assert.deepEqual(restarts(["SourceCreated", "SourceDeleted"]), ["also when a source is created or deleted", runs]);
     assert.deepEqual(restarts([]), [runs]);
   });
 
-  it("tells in words what restarts, step by step", () => {
+  it("describes which workloads restart, step by step", () => {
     const steps = [
       { name: "cache", kinds: ["StatefulSet"], consumersOf: ["bucket"] },
       {
@@ -69,7 +69,7 @@ describe("the rollout of an explanation", () => {
     });
   });
 
-  it("tells the baseline and what waits, without digests, stamps and uids", () => {
+  it("shows the baseline and the pending workloads, without digests, restart annotations and uids", () => {
     const workload = {
       apiVersion: "apps/v1",
       kind: "Deployment",

@@ -1,10 +1,10 @@
-/** What explain shows of objects that a binding does not name any more. */
+/** Objects in an explanation that the binding no longer names. */
 import assert from "node:assert/strict";
 import { leftovers } from "../../../src/explain/targets.ts";
 import { recordOf } from "../objects.ts";
 
 describe("the leftovers of an explanation", () => {
-  it("are one target each, but for those of a selector: they are one, with those first that something is the matter with", () => {
+  it("are one target each, except that selected objects are grouped, those with problems first", () => {
     const selected = Array.from({ length: 30 }, (_, at) =>
       recordOf({ namespace: `team-${at}`, selected: true, reason: at < 28 ? "Synced" : "Forbidden" }),
     );

@@ -1,10 +1,10 @@
-/** What people read: it keeps within the terminal, and nothing in it acts upon the terminal. */
+/** Text output fits the terminal, and can't control it. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ageOf, fold, plain, section, table, WIDTH } from "../../../src/explain/text.ts";
 
 describe("the text for people", () => {
-  it("sets columns under their heads, and leaves out those without content", () => {
+  it("aligns columns with their heads, and omits empty columns", () => {
     assert.deepEqual(
       table(
         ["NAME", "STEP", "STATE"],
@@ -17,7 +17,7 @@ describe("the text for people", () => {
     );
   });
 
-  it("folds the widest column, and loses nothing", () => {
+  it("wraps the widest column without losing text", () => {
     const message = Array.from({ length: 60 }, (_, n) => `word${n}`).join(" ");
     const lines = table(["NAME", "MESSAGE"], [["x", message]]);
     assert.ok(lines.length > 3, lines.join("\n"));
@@ -30,7 +30,7 @@ describe("the text for people", () => {
     );
   });
 
-  it("is never wider than the terminal, whatever stands in it", () => {
+  it("is never wider than the terminal, whatever it contains", () => {
     const cell = fc.string({ unit: "binary-ascii", maxLength: 300 });
     const rows = fc.array(fc.tuple(cell, cell, cell, cell), { minLength: 1, maxLength: 5 });
     fc.assert(
@@ -42,17 +42,17 @@ describe("the text for people", () => {
     );
   });
 
-  it("folds between words, and within one that is too long", () => {
+  it("wraps between words, and within a word that is too long", () => {
     assert.deepEqual(fold("one two three", 8), ["one two", "three"]);
     assert.deepEqual(fold("onetwothree", 8), ["onetwoth", "ree"]);
     assert.deepEqual(fold("short"), ["short"]);
   });
 
-  it("has no character that a terminal acts upon", () => {
+  it("has no control character of a terminal", () => {
     assert.equal(plain("a\u001b[2Jb\u202ec\nd\u009be"), "a [2Jb c d e");
   });
 
-  it("tells an age in one unit, and nothing of a time that is none", () => {
+  it("prints an age in one unit, and nothing for an invalid time", () => {
     const now = Date.parse("2026-01-02T00:00:00Z");
     const ages = { "2026-01-01T23:59:15Z": "45s", "2026-01-01T23:50:00Z": "10m", "2026-01-01T12:00:00Z": "12h" };
     for (const [time, age] of Object.entries(ages)) assert.equal(ageOf(time, now), age);

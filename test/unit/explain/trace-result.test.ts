@@ -1,4 +1,4 @@
-/** What bindings, grants, accounts, Ingresses and Gateways tell of a Secret; and the words in which a person reads it. */
+/** The trace of a Secret through bindings, grants, accounts, Ingresses and Gateways, and its text. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import {
@@ -21,7 +21,7 @@ const objectOf = (more: object): KubeObject =>
   ({ apiVersion: "v1", kind: "X", metadata: { name: "x", namespace: "registry" }, ...more }) as unknown as KubeObject;
 
 describe("the trace of a Secret", () => {
-  it("tells the fields that take something of it, and what restarts", () => {
+  it("lists the fields that use it, and the workloads that restart", () => {
     const sources = [{ name: "s3", secret: { name: "bucket" } }, { configMap: { name: "bucket" } }];
     const fields = [
       { path: "a", from: { source: "s3", key: "key" } },
@@ -54,13 +54,13 @@ describe("the trace of a Secret", () => {
     });
   });
 
-  it("tells nothing of a binding that reads what only has the same name", () => {
+  it("omits a binding that reads another object with the same name", () => {
     const elsewhere = [{ secret: { name: "bucket", namespace: "elsewhere" } }];
     assert.deepEqual(bindingTraces(bindingOf({ sources: elsewhere }), bucket, read), []);
     assert.deepEqual(bindingTraces(bindingOf({ sources: [{ configMap: { name: "bucket" } }] }), bucket, read), []);
   });
 
-  it("tells who writes into it, by the spec and by the record", () => {
+  it("lists the bindings that write into it, by spec and by status", () => {
     const target = {
       apiVersion: "v1",
       kind: "Secret",
@@ -79,7 +79,7 @@ describe("the trace of a Secret", () => {
     }
   });
 
-  it("tells in words whom a grant lets read", () => {
+  it("describes who may read by a grant", () => {
     const selector = { names: ["team-*"], matchLabels: { env: "prod" } };
     const from = [
       { namespace: "a" },
@@ -95,7 +95,7 @@ describe("the trace of a Secret", () => {
     ]);
   });
 
-  it("finds image pull secrets and certificates, a Gateway's in other namespaces too", () => {
+  it("finds image pull secrets and certificates, also those of Gateways in other namespaces", () => {
     assert.equal(pullsWith(objectOf({ imagePullSecrets: [{ name: "x" }, { name: "bucket" }] }), "bucket"), true);
     assert.equal(pullsWith(objectOf({ secrets: [{ name: "bucket" }] }), "bucket"), false);
     assert.equal(isIngressCertificate(objectOf({ spec: { tls: [{ secretName: "bucket" }] } }), "bucket"), true);
@@ -130,7 +130,7 @@ describe("the trace of a Secret", () => {
     restarts: [],
   };
 
-  it("says for people what restarts by which binding, and what never does by itself", () => {
+  it("prints which binding restarts each workload, and which workloads Inlay does not restart", () => {
     const by = (binding: string, suspended = false) => [{ binding, suspended }];
     const workloads = [
       { ...workload, keys: ["a", "b"], restarts: [...by("registry/harbor-s3"), ...by("registry/other", true)] },
@@ -145,14 +145,14 @@ describe("the trace of a Secret", () => {
       "WORKLOADS",
       "  WORKLOAD                REFERS BY         KEYS  RESTARTS",
       "  Deployment core         env, volume       a, b  by binding registry/harbor-s3, registry/other (suspended)",
-      "  Deployment web          env, volume       all   by itself never",
-      "  CronJob nightly         env, volume       all   with its next run",
-      "  Pod db-0 of Cluster db  env, volume       all   by itself never",
-      "  Deployment team-a/core  env of Secret s3  all   by itself never",
+      "  Deployment web          env, volume       all   not by Inlay",
+      "  CronJob nightly         env, volume       all   at its next run",
+      "  Pod db-0 of Cluster db  env, volume       all   not by Inlay",
+      "  Deployment team-a/core  env of Secret s3  all   not by Inlay",
     ]);
   });
 
-  it("finds the VaultConnections that connect with it, by what each takes of it", () => {
+  it("finds the VaultConnections that use it, and how", () => {
     const usesOf = (spec: object) => connectionUses(spec as Parameters<typeof connectionUses>[0], bucket);
     const secret = { name: "bucket", key: "x" };
     assert.deepEqual(usesOf({ tls: { ca: { secret } }, auth: { appRole: { secretID: { secret } } } }), [
@@ -168,26 +168,26 @@ describe("the trace of a Secret", () => {
     const connections = [{ name: "vault", uses: ["CA", "SecretID"] }];
     assert.deepEqual(traceText({ ...none, connections }).slice(1), [
       "",
-      "CONNECTS TO VAULT WITH IT",
+      "USED TO CONNECT TO VAULT",
       "  VAULTCONNECTION  USES IT AS",
       "  vault            CA, SecretID",
     ]);
   });
 
-  it("tells nothing of a binding whose source from Vault has the same name", () => {
+  it("omits a binding whose source from Vault has the same name", () => {
     const vault = { connection: { name: "bucket" }, data: { mount: "kv", path: "bucket" } };
     assert.deepEqual(bindingTraces(bindingOf({ sources: [{ name: "bucket", vault }] }), bucket, read), []);
   });
 
-  it("says that nothing refers to it, or nothing that may be seen", () => {
+  it("prints that nothing refers to it, or nothing that the user may read", () => {
     assert.deepEqual(traceText(none), ["Secret registry/bucket, version 7", "", "nothing refers to it"]);
     const unreadable = ["you may not list pods in namespace registry"];
     assert.deepEqual(traceText({ ...none, unreadable }), [
       "Secret registry/bucket, version 7",
       "",
-      "nothing that you may see refers to it",
+      "nothing that you may read refers to it",
       "",
-      "NOT SEEN",
+      "NOT READ",
       "  you may not list pods in namespace registry",
     ]);
   });

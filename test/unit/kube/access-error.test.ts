@@ -1,4 +1,4 @@
-/** What a user is told when the API server refuses a request: which problem it is, and what to do about it. */
+/** Which problem a user sees when the API server refuses a request, and how to fix it. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import {
@@ -54,24 +54,24 @@ describe("a refusal", () => {
     });
   }
 
-  it("says what was tried on which object, and the server's reason, where it is tried again", () => {
+  it("names the request, the object and the server's reason for a failure that is retried", () => {
     assert.equal(
       refusal(answer(503, "ServiceUnavailable"), harbor, "patch").message,
-      "the API server did not patch HarborCluster web/harbor (ServiceUnavailable); it is tried again",
+      "the API server did not patch HarborCluster web/harbor (ServiceUnavailable); Inlay retries",
     );
   });
 
-  it("of an unknown kind names its group and version, and asks for its CRD", () => {
+  it("of an unknown kind names its group and version, and its CRD", () => {
     const { message } = refusal(answer(404, "Error"), harbor, "get");
     assert.match(message, /no HarborCluster in goharbor\.io\/v1beta1; install its CRD/);
   });
 
-  it("that is a problem already stays what it is", () => {
+  it("returns an existing problem unchanged", () => {
     const problem = new Problem("Conflict", "taken");
     assert.equal(refusal(problem, harbor, "patch"), problem);
   });
 
-  it("does not hide a bug: what is no answer of the API server is thrown on", () => {
+  it("rethrows errors that are no answers of the API server", () => {
     const bug = new TypeError("a bug");
     assert.throws(
       () => refusal(bug, harbor, "patch"),
@@ -80,15 +80,15 @@ describe("a refusal", () => {
   });
 });
 
-describe("a stream that is refused", () => {
-  it("calls by itself once a right is no longer missing, and heals like any request otherwise", () => {
+describe("a refused watch", () => {
+  it("is retried by the watch itself if a permission is missing, and like any request otherwise", () => {
     const account = { resource: SECRETS, namespace: "registry", name: "deployer" };
-    const healings = [403, 503, 422].map((status) => [
+    const policies = [403, 503, 422].map((status) => [
       streamRefusal(answer(status, "Error"), harbor, "list").retryPolicy,
       accountRefusal(answer(status, "Error"), ACCOUNT, account).retryPolicy,
       accountRefusal(answer(status, "Error"), ACCOUNT, { ...account, name: "inlay" }).retryPolicy,
     ]);
-    assert.deepEqual(healings, [
+    assert.deepEqual(policies, [
       ["OnChange", "OnChange", "OnChange"],
       ["Backoff", "Backoff", "Backoff"],
       ["Slow", "Slow", "Slow"],
@@ -96,15 +96,15 @@ describe("a stream that is refused", () => {
   });
 });
 
-describe("a missing right", () => {
-  /** The role's name in the commands, which is the same wherever it stands. */
+describe("a missing permission", () => {
+  /** The role's name in the commands, which is equal in each of them. */
   function granted({ message }: Problem, commands: (role: string) => string): void {
     const [, role = ""] = /kubectl create (?:cluster)?role (\S+)/.exec(message) ?? [];
     assert.notEqual(role, "");
     assert.ok(message.endsWith(`; allow it with: ${commands(role)}`), message);
   }
 
-  it("is named by account, verb, resource, name and namespace, with the commands that grant it", () => {
+  it("names account, verb, resource, name and namespace, with the commands that grant it", () => {
     const problem = refusal(answer(403, "Forbidden", { name: "bucket", kind: "secrets" }), secret, "watch");
     assert.ok(
       problem.message.startsWith("ServiceAccount registry/inlay may not watch secrets/bucket in namespace registry; "),
@@ -118,10 +118,10 @@ describe("a missing right", () => {
     );
   });
 
-  it("to all objects of a kind is granted without a name", () => {
+  it("on all objects of a kind is granted without a name", () => {
     const { name: _, ...all } = harbor.ref;
     const problem = refusal(answer(403, "Forbidden"), { ...harbor, ref: all }, "list");
-    const refused = "may not list harborclusters.goharbor.io in namespace web, or there is no such namespace; ";
+    const refused = "may not list harborclusters.goharbor.io in namespace web, or that namespace does not exist; ";
     assert.ok(problem.message.includes(refused), problem.message);
     granted(
       problem,
@@ -131,9 +131,10 @@ describe("a missing right", () => {
     );
   });
 
-  it("in another namespace is granted there, to the account of the binding's", () => {
+  it("in another namespace is granted there, to the binding's account", () => {
     const problem = refusal(answer(403, "Forbidden"), harbor, "patch");
-    const refused = "may not patch harborclusters.goharbor.io/harbor in namespace web, or there is no such namespace; ";
+    const refused =
+      "may not patch harborclusters.goharbor.io/harbor in namespace web, or that namespace does not exist; ";
     assert.ok(problem.message.includes(refused), problem.message);
     granted(
       problem,
@@ -154,14 +155,14 @@ describe("a missing right", () => {
     );
   });
 
-  it("of the controller itself points to its manifests", () => {
+  it("of the controller itself refers to its manifests", () => {
     const problem = refusal(answer(403, "Forbidden"), { ...secret, identity: CONTROLLER }, "list");
     assert.equal(problem.reason, "Forbidden");
-    assert.match(problem.message, /^Inlay's own account may not list secrets\/bucket .*; see deploy\/manifests/);
+    assert.match(problem.message, /^Inlay's own account may not list secrets\/bucket .*; .*deploy\/manifests/);
   });
 });
 
-describe("an account that is not open to Inlay", () => {
+describe("an account that Inlay may not impersonate", () => {
   const refused = answer(403, "Forbidden", { name: "deployer", kind: "serviceaccounts" });
   const deployer = serviceAccountIdentity("registry", "deployer");
 
@@ -169,8 +170,8 @@ describe("an account that is not open to Inlay", () => {
     const problem = refusal(refused, { ...secret, identity: deployer }, "get");
     assert.equal(problem.reason, "ImpersonationForbidden");
     for (const part of [
-      "may not act as ServiceAccount registry/deployer",
-      "only accounts named inlay are open",
+      "may not impersonate ServiceAccount registry/deployer",
+      "only accounts named inlay",
       "bind a Role in namespace registry",
       "impersonate, get, list, watch on serviceaccounts/deployer",
     ]) {
@@ -178,12 +179,12 @@ describe("an account that is not open to Inlay", () => {
     }
   });
 
-  it("is told from an account, read as a source, that may not be read", () => {
+  it("differs from a source that is an account and may not be read", () => {
     const ref = { resource: ACCOUNTS, namespace: "registry", name: "deployer" };
     assert.equal(refusal(refused, { identity: deployer, ref, verbs: READ_VERBS }, "get").reason, "Forbidden");
   });
 
-  it("is not seen in a refusal that speaks of another account, or of another kind of the same name", () => {
+  it("is not the cause of a refusal about another account, or about another kind of that name", () => {
     for (const details of [
       { name: "other", kind: "serviceaccounts" },
       { name: "deployer", kind: "secrets" },
@@ -193,7 +194,7 @@ describe("an account that is not open to Inlay", () => {
     }
   });
 
-  it("names a Role of its own for what is to be made, since RBAC knows no names there", () => {
+  it("names a separate Role for create, because RBAC can't restrict create to names", () => {
     const forbidden = answer(403, "Forbidden", { kind: "harborclusters", name: "harbor" });
     const made: RequiredAccess = { ...harbor, verbs: verbsFor(true, "Remove") };
     const makes =

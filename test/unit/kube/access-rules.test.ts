@@ -1,4 +1,4 @@
-/** What the API server lists of an account's rules, as an answer about one kind. */
+/** What the rules that the API server lists allow on one kind. */
 import assert from "node:assert/strict";
 import { allowedNames, rulesText } from "../../../src/kube/access-rules.ts";
 import { SECRETS } from "../resources.ts";
@@ -41,7 +41,7 @@ describe("access rules", () => {
   ];
   for (const [what, rules, expected] of cases) it(`allow ${what}`, () => assert.deepEqual(allowed(...rules), expected));
 
-  it("are the same in any order", () => {
+  it("are equal in any order", () => {
     const [a, b] = [rule(READ, [""], ["secrets"]), rule(READ, ["apps"], ["deployments"])];
     assert.equal(rulesText(rulesOf(a, b)), rulesText(rulesOf(b, a)));
     assert.notEqual(rulesText(rulesOf(a, b)), rulesText(rulesOf(a)));

@@ -1,4 +1,4 @@
-/** How a token of an account is requested, and what is said where the API server gives none. */
+/** How an account's token is requested, and the problem if the API server refuses it. */
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { Problem } from "../../../src/apimachinery/problem.ts";
@@ -11,7 +11,7 @@ import { fakeTransport } from "../fakes.ts";
 const INLAY = "system:serviceaccount:registry:inlay";
 const USER = 'User "system:serviceaccount:inlay-system:inlay-controller"';
 
-/** The API server, as it answers or refuses. */
+/** An API server that answers or refuses. */
 function tokensOf(answer: object, loginRole: "clusterrole" | "role" = "clusterrole") {
   const requests: Request[] = [];
   const transport = fakeTransport({
@@ -53,11 +53,11 @@ describe("a token of an account", () => {
       ["POST", "/api/v1/namespaces/registry/serviceaccounts/inlay/token", INLAY],
     );
     assert.deepEqual(JSON.parse(body).spec, { audiences: ["vault", "openbao"], expirationSeconds: 600 });
-    // A replica that does not lead sends nothing.
+    // A replica that is not the leader sends nothing.
     assert.equal(mayBeSent?.(), false);
   });
 
-  it("that the account may not create is Forbidden, with the command that allows it", async () => {
+  it("is Forbidden if the account may not create it, with the command that allows it", async () => {
     const { reason, message } = await problemOf(noRight);
     assert.equal(reason, "Forbidden");
     assert.match(
@@ -71,7 +71,7 @@ describe("a token of an account", () => {
     );
   });
 
-  it("of an account that Inlay may not act as is ImpersonationForbidden", async () => {
+  it("is ImpersonationForbidden if Inlay may not impersonate the account", async () => {
     const impersonation = refused(
       403,
       `serviceaccounts "app" is forbidden: ${USER} cannot impersonate resource "serviceaccounts" in`,
@@ -79,7 +79,7 @@ describe("a token of an account", () => {
     assert.equal((await problemOf(impersonation)).reason, "ImpersonationForbidden");
   });
 
-  it("that admission refuses is Rejected, without what the policy says", async () => {
+  it("is Rejected if admission refuses it, without the text of the policy", async () => {
     const value = secretText("policy");
     for (const status of [403, 422]) {
       const { reason, message } = await problemOf(refused(status, `ValidatingAdmissionPolicy says ${value}`));
@@ -89,9 +89,12 @@ describe("a token of an account", () => {
     }
   });
 
-  it("of an account that does not exist is ServiceAccountNotFound, and without an answer Unavailable", async () => {
+  it("is ServiceAccountNotFound without the account, and Unavailable without an answer", async () => {
     const gone = ApiError.fromAnswer("POST /x", 404, JSON.stringify({ reason: "NotFound" }));
-    assert.match((await problemOf(gone)).message, /no ServiceAccount registry\/inlay, which logs in to Vault; make it/);
+    assert.match(
+      (await problemOf(gone)).message,
+      /no ServiceAccount registry\/inlay, which logs in to Vault; create it/,
+    );
     for (const error of [new ApiError("POST /x", 0, "ECONNRESET"), new ApiError("POST /x", 503, "Error")]) {
       const problem = await problemOf(error);
       assert.ok(problem instanceof Problem);
@@ -99,7 +102,7 @@ describe("a token of an account", () => {
     }
   });
 
-  it("hides no bug", async () => {
+  it("rethrows unexpected errors", async () => {
     const bug = new TypeError("a bug");
     assert.equal(await problemOf(bug), bug);
   });

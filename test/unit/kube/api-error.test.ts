@@ -1,4 +1,4 @@
-/** What is kept of the API server's refusal, and that its words, which quote values, are not. */
+/** Which parts of a refusal are kept, and that the API server's text, which quotes values, is not. */
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { ApiError, isOutdated, isStatus } from "../../../src/kube/api-error.ts";
@@ -11,13 +11,13 @@ function answered(status: number, body: unknown, retryAfter?: string): ApiError 
 }
 
 describe("an API error", () => {
-  it("keeps the status code and reason, and what was asked", () => {
+  it("keeps the status code, the reason and the request", () => {
     const error = answered(404, { kind: "Status", reason: "NotFound", code: 404 });
     assert.deepEqual([error.status, error.reason, error.name], [404, "NotFound", "ApiError"]);
     assert.equal(error.message, "PATCH /api/v1/namespaces/a/secrets/b: 404 NotFound");
   });
 
-  it("keeps none of the server's words, in whichever field they stand", () => {
+  it("keeps none of the server's text, in any field", () => {
     const invalid = answered(422, {
       kind: "Status",
       message: `spec.a: Invalid value: "${MARKER}": must be a number`,
@@ -50,14 +50,14 @@ describe("an API error", () => {
     assert.deepEqual([broken.reason, odd.reason], ["Error", "Error"]);
   });
 
-  it("says whether the object changed since it was read: by a conflict, or by an immutable uid", () => {
+  it("detects a changed object by a conflict or an immutable uid", () => {
     const causes = (field: string) => ({ causes: [{ message: 'Invalid value: "x": field is immutable', field }] });
     assert.equal(isOutdated(answered(409, { reason: "Conflict" })), true);
     assert.equal(isOutdated(answered(422, { reason: "Invalid", details: causes("metadata.uid") })), true);
     assert.equal(isOutdated(answered(422, { reason: "Invalid", details: causes("data") })), false);
   });
 
-  it("says what is immutable however many quotes of a message do not end", () => {
+  it("finds immutable fields even if many quotes of a message are unclosed", () => {
     for (const quotes of ['"\\'.repeat(100_000), '\\"'.repeat(100_000)]) {
       const causes = [`field is immutable: ${quotes}`, quotes].map((message, place) => ({
         message,
@@ -68,7 +68,7 @@ describe("an API error", () => {
     }
   });
 
-  it("tells a value that the server could not read from a server that failed", () => {
+  it("distinguishes a value of a wrong type from a failure of the server", () => {
     for (const [message, isMisread] of [
       [`failed to create typed patch object (/one; v1, Kind=Service): .spec.l: expected list, got &{${MARKER}}`, true],
       ["failed to convert new object (/d; /v1, Kind=ResourceQuota) to proper version: unable to", true],
@@ -79,7 +79,7 @@ describe("an API error", () => {
     }
   });
 
-  it("tells a right that is missing from a write that admission does not let in", () => {
+  it("distinguishes a missing permission from a refusal by admission", () => {
     for (const [message, isDenied] of [
       [
         'secrets "a" is forbidden: User "x" cannot patch resource "secrets" in API group "" in the namespace "a"',
@@ -121,30 +121,30 @@ describe("an API error", () => {
     ]);
   });
 
-  it("has no conflicts and no subject where the answer names none", () => {
+  it("has no conflicts and no subject if the answer names none", () => {
     for (const body of ["", "404 page not found", "null", "7", '"text"', "[]", {}, { details: {} }]) {
       const { conflicts, subject } = answered(404, body);
       assert.deepEqual([conflicts, subject], [[], { resource: "", name: "" }], JSON.stringify(body));
     }
   });
 
-  it("names what the refusal speaks of, such as the account that may not be impersonated", () => {
+  it("names the subject of the refusal, such as the account that may not be impersonated", () => {
     const { subject } = answered(403, { reason: "Forbidden", details: { name: "inlay", kind: "serviceaccounts" } });
     assert.deepEqual(subject, { resource: "serviceaccounts", name: "inlay" });
   });
 
-  it("says after how many seconds to try again, where the server said it in seconds", () => {
+  it("has the seconds to wait if the server sends them", () => {
     assert.equal(answered(429, {}, "7").retryAfterSeconds, 7);
     for (const header of [undefined, "", "Wed, 21 Oct 2026 07:28:00 GMT"]) {
       assert.equal(answered(429, {}, header).retryAfterSeconds, undefined);
     }
   });
 
-  it("without an answer says so, with the client's code", () => {
+  it("has the client's code if there is no answer", () => {
     assert.equal(new ApiError("GET /x", 0, "ECONNREFUSED").message, "GET /x: no answer ECONNREFUSED");
   });
 
-  it("is told from other errors and from other statuses", () => {
+  it("differs from other errors and other statuses", () => {
     assert.ok(isStatus(answered(409, {}), 409));
     assert.ok(!isStatus(answered(404, {}), 409));
     assert.ok(!isStatus(Object.assign(new Error("x"), { status: 409 }), 409));

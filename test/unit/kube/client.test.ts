@@ -1,4 +1,4 @@
-/** What goes over the wire for each verb: paths, queries and bodies. */
+/** The paths, queries and bodies of the requests for each verb. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ApiError } from "../../../src/kube/api-error.ts";
@@ -7,7 +7,7 @@ import type { Request, Transport } from "../../../src/kube/transport.ts";
 import { HARBOR, HARBORS, NODES } from "../resources.ts";
 
 describe("a path", () => {
-  it("leads to a collection, an object, or a part of one", () => {
+  it("leads to a collection, an object, or a subresource", () => {
     const base = "/apis/goharbor.io/v1beta1";
     assert.equal(pathOf(HARBORS), `${base}/harborclusters`);
     assert.equal(pathOf(HARBORS, "registry"), `${base}/namespaces/registry/harborclusters`);
@@ -18,12 +18,12 @@ describe("a path", () => {
     );
   });
 
-  it("of the core group stands under /api, and of a cluster-scoped kind has no namespace", () => {
+  it("is under /api for the core group, and has no namespace for a cluster-scoped kind", () => {
     assert.equal(pathOf(NODES, undefined, "n1"), "/api/v1/nodes/n1");
     assert.equal(pathOf(NODES, "registry", "n1"), "/api/v1/nodes/n1");
   });
 
-  it("holds every name as one segment, whatever stands in it", () => {
+  it("contains every name as one segment, with any characters", () => {
     assert.equal(pathOf(NODES, undefined, "system:node/a?b#c d"), "/api/v1/nodes/system%3Anode%2Fa%3Fb%23c%20d");
     const name = fc.string({ unit: "grapheme", minLength: 1 });
     fc.assert(
@@ -40,7 +40,7 @@ describe("a path", () => {
   });
 });
 
-/** A client whose requests are kept, and answered with `answer`. */
+/** A client that records requests, and answers with `answer`. */
 function recording(answer: unknown = {}) {
   const requests: Request[] = [];
   const fake: Pick<Transport, "request"> = {
@@ -63,7 +63,7 @@ function recording(answer: unknown = {}) {
 describe("the client", () => {
   const path = "/apis/goharbor.io/v1beta1/namespaces/registry/harborclusters/harbor";
 
-  it("reads an object as it is, or as new as it was seen at least", async () => {
+  it("reads an object as it is, or at least as new as a version", async () => {
     const { client, last } = recording();
     await client.get("me", HARBOR);
     assert.deepEqual(last(), { method: "GET", path, query: {}, identity: "me", body: null, isWhole: true });
@@ -71,7 +71,7 @@ describe("the client", () => {
     assert.deepEqual(last().query, { resourceVersion: "42" });
   });
 
-  it("reads an object as it is where the version that was seen is not known", async () => {
+  it("reads an object as it is if the server does not know the version", async () => {
     for (const status of [504, 410, 400, 404]) {
       const asked: string[] = [];
       const request = async <T>({ path: asks }: Request) => {
@@ -86,7 +86,7 @@ describe("the client", () => {
     }
   });
 
-  it("applies the leaves under the object's name and uid, so that nothing is created, and asks for metadata alone", async () => {
+  it("applies the leaves with the object's name and uid, which prevents creation, and requests only metadata", async () => {
     const { client, last } = recording();
     const leaves = { spec: { a: 1 }, metadata: { annotations: { x: "y" }, name: "other", uid: "other" } };
     await client.apply("me", HARBOR, "uid-1", leaves, { fieldManager: "inlay/a/b", force: false });
@@ -107,13 +107,13 @@ describe("the client", () => {
     });
   });
 
-  it("names no namespace in what it applies to a cluster-scoped object", async () => {
+  it("sends no namespace when it applies to a cluster-scoped object", async () => {
     const { client, last } = recording();
     await client.apply("", { resource: NODES, name: "n1" }, "u", {}, { fieldManager: "m", force: true });
     assert.deepEqual(last().body.metadata, { name: "n1", uid: "u" });
   });
 
-  it("patches, replaces the status and creates as the identity it is given", async () => {
+  it("patches, replaces the status and creates as the given identity", async () => {
     const { client, last } = recording();
     await client.jsonPatch("me", HARBOR, [{ op: "remove", path: "/spec/a" }], "inlay");
     const patch = last();
@@ -142,7 +142,7 @@ describe("the client", () => {
     assert.deepEqual([created.method, created.path], ["POST", path.replace(/\/harbor$/, "")]);
   });
 
-  it("asks what an identity may do in its own name, in every namespace unless one is given", async () => {
+  it("reviews access as the identity itself, for every namespace unless one is given", async () => {
     for (const allowed of [true, false]) {
       const { client, last } = recording({ status: { allowed } });
       assert.equal(await client.may("me", "watch", HARBORS, "registry", "harbor"), allowed);
@@ -155,7 +155,7 @@ describe("the client", () => {
     }
   });
 
-  it("makes nothing by a dry run, which is no write", async () => {
+  it("creates nothing in a dry run, which does not count as a write", async () => {
     const { client, last } = recording();
     await client.make("me", HARBOR, { spec: {} }, "inlay");
     const { mayBeSent: _, query, ...made } = last();
@@ -163,7 +163,7 @@ describe("the client", () => {
     assert.deepEqual(last(), { ...made, query: { ...query, dryRun: "All" } });
   });
 
-  it("applies nothing by a dry run, which is no write, and is answered with the whole object", async () => {
+  it("applies nothing in a dry run, which does not count as a write and returns the whole object", async () => {
     const { client, last } = recording();
     const options = { fieldManager: "inlay", force: true };
     await client.apply("me", HARBOR, "u", { spec: {} }, options);
@@ -172,7 +172,7 @@ describe("the client", () => {
     assert.deepEqual(last(), { ...applied, isWhole: true, query: { ...query, dryRun: "All" } });
   });
 
-  it("deletes the version that was read, or whatever version there is", async () => {
+  it("deletes the version that was read, or any version", async () => {
     const { client, last } = recording();
     for (const metadata of [{ uid: "u", resourceVersion: "7" }, { uid: "u" }]) {
       await client.delete("me", HARBOR, { metadata });
@@ -180,10 +180,10 @@ describe("the client", () => {
     }
   });
 
-  it("asks before each attempt of a write whether it may be sent, and never for reads and reviews", async () => {
+  it("checks before each attempt of a write whether it may be sent, but not for reads and reviews", async () => {
     let may = true;
     const requests: Request[] = [];
-    const told: string[] = [];
+    const outcomes: string[] = [];
     const fake: Pick<Transport, "request"> = {
       request: async <T>(request: Request) => {
         requests.push(request);
@@ -191,7 +191,10 @@ describe("the client", () => {
         return { status: { allowed: true } } as T;
       },
     };
-    const writes = { mayWrite: () => may, wrote: (verb: string, outcome: string) => told.push(`${verb} ${outcome}`) };
+    const writes = {
+      mayWrite: () => may,
+      wrote: (verb: string, outcome: string) => outcomes.push(`${verb} ${outcome}`),
+    };
     const client = new Client(fake, writes);
     const all = [
       () => client.apply("me", HARBOR, "u", {}, { fieldManager: "m", force: false }),
@@ -206,7 +209,7 @@ describe("the client", () => {
     for (const write of all) await assert.rejects(write, { reason: "NotLeading" });
     const verbs = ["apply", "patch", "patch", "update", "update", "create"];
     const both = ["accepted", "not_leading"].flatMap((outcome) => verbs.map((verb) => `${verb} ${outcome}`));
-    assert.deepEqual(told, both);
+    assert.deepEqual(outcomes, both);
     requests.splice(0);
     await client.get("me", HARBOR);
     await client.may("me", "watch", HARBORS);
@@ -214,8 +217,8 @@ describe("the client", () => {
     assert.ok(requests.every((request) => !("mayBeSent" in request)));
   });
 
-  it("tells how a write ended, in words and not in the server's", async () => {
-    const told: string[] = [];
+  it("reports the outcome of a write by a fixed word, without the server's text", async () => {
+    const reported: string[] = [];
     const outcomes: [error: unknown, outcome: string][] = [
       [new ApiError("", 409, "Conflict"), "conflict"],
       [new ApiError("", 422, "Invalid"), "invalid"],
@@ -229,11 +232,11 @@ describe("the client", () => {
     ];
     for (const [error] of outcomes) {
       const fake: Pick<Transport, "request"> = { request: () => Promise.reject(error) };
-      const writes = { mayWrite: () => true, wrote: (_: string, outcome: string) => told.push(outcome) };
+      const writes = { mayWrite: () => true, wrote: (_: string, outcome: string) => reported.push(outcome) };
       await assert.rejects(new Client(fake, writes).replace("", HARBOR, {}));
     }
     assert.deepEqual(
-      told,
+      reported,
       outcomes.map(([, outcome]) => outcome),
     );
   });

@@ -1,4 +1,4 @@
-/** When a connection is given up because nothing arrives on it. */
+/** When a silent connection is closed. */
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { endWhenSilent } from "../../../src/kube/connector.ts";
@@ -22,14 +22,14 @@ describe("a connection", () => {
     endWhenSilent(socket);
   });
 
-  it("ends once nothing has arrived on it for ten seconds", async () => {
+  it("ends when it has received nothing for ten seconds", async () => {
     await clock.pass(9_000);
     assert.equal(socket.ended, undefined);
     await clock.pass(1_000);
     assert.equal(socket.ended, "ETIMEDOUT");
   });
 
-  it("stays as long as something does", async () => {
+  it("stays open while it receives data", async () => {
     for (let seconds = 0; seconds < 60; seconds += 6) {
       socket.bytesRead += 17;
       await clock.pass(6_000);
@@ -39,7 +39,7 @@ describe("a connection", () => {
     assert.equal(socket.ended, "ETIMEDOUT");
   });
 
-  it("is not looked at any more after it was closed", async () => {
+  it("is not checked any more after it is closed", async () => {
     socket.emit("close");
     await clock.pass(60_000);
     assert.equal(socket.ended, undefined);

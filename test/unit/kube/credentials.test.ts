@@ -1,4 +1,4 @@
-/** Where credentials come from, and that they follow what they come from; with real files, and a real plugin. */
+/** The sources of credentials, and their renewal; with real files and a real plugin. */
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { registerHooks } from "node:module";
@@ -69,7 +69,7 @@ describe("credentials", () => {
       assert.equal((await loadCredentials(undefined, around)).server.hostname, "[fd00::1]");
     });
 
-    it("follow the token in its file, and outlive the moment in which it is replaced", async () => {
+    it("follow changes of the token file, and stay valid while it is replaced", async () => {
       const [first, second] = [secretText("first"), secretText("second")];
       await asPod(first);
       const { headers } = await loadCredentials(undefined, around);
@@ -85,7 +85,7 @@ describe("credentials", () => {
   });
 
   describe("of a kubeconfig", () => {
-    it("are what stands in it", async () => {
+    it("are the values in it", async () => {
       const [cert, key] = [certificate.cert.toString("base64"), certificate.key.toString("base64")];
       const token = secretText("token");
       const user = { token, "client-certificate-data": cert, "client-key-data": key };
@@ -96,7 +96,7 @@ describe("credentials", () => {
       assert.deepEqual(await headers(), { Authorization: `Bearer ${token}` });
     });
 
-    it("are what stands in the files that it names, from its own folder on; and a token's file is followed", async () => {
+    it("are the content of the files that it names, relative to its folder; changes of a token file are followed", async () => {
       await write("pki/ca.pem", certificate.cert);
       await write("pki/key.pem", certificate.key);
       const absolute = await write("elsewhere/cert.pem", certificate.cert);
@@ -112,7 +112,7 @@ describe("credentials", () => {
       assert.equal((await headers())["Authorization"], `Bearer ${second}`);
     });
 
-    it("are those of $KUBECONFIG before those of the home before those of the pod", async () => {
+    it("are from $KUBECONFIG, else from the home directory, else from the pod", async () => {
       const [pod, home, listed] = [secretText("pod"), secretText("home"), secretText("listed")];
       around.env = { KUBERNETES_SERVICE_HOST: "10.96.0.1" };
       await write("account/ca.crt", certificate.cert);
@@ -125,7 +125,7 @@ describe("credentials", () => {
       assert.equal(await authorization(join(folder, "home/.kube/config")), `Bearer ${home}`);
     });
 
-    it("are, of a list of files, those of the first that says something", async () => {
+    it("are from the first file of a list that has an entry", async () => {
       const [first, second] = [secretText("first"), secretText("second")];
       const users = { users: [{ name: "u", user: { token: first } }, { name: "v" }] };
       around.env["KUBECONFIG"] = [
@@ -139,7 +139,7 @@ describe("credentials", () => {
       assert.deepEqual(await headers(), { Authorization: `Bearer ${first}` });
     });
 
-    it("say in which namespace their context works", async () => {
+    it("include the namespace of the context", async () => {
       const token = secretText("token");
       const contexts = [{ name: "x", context: { cluster: "c", user: "u", namespace: "registry" } }];
       const file = await write("config", kubeconfig({ token }, {}, { contexts }));
@@ -147,7 +147,7 @@ describe("credentials", () => {
       assert.equal((await loadCredentials(await write("other", kubeconfig({ token })), around)).namespace, undefined);
     });
 
-    it("come from its plugin, for which alone client-node is loaded", async () => {
+    it("come from its plugin, and only then load client-node", async () => {
       const imported = new Set<string>();
       const hooks = registerHooks({
         resolve(specifier, context, next) {
@@ -174,45 +174,42 @@ describe("credentials", () => {
     });
   });
 
-  describe("that can't be had fail with what is wrong, and quote nothing", () => {
+  describe("that are invalid fail with the cause, and quote nothing", () => {
     const token = secretText("token");
     const cases: Record<string, [content: string, says: RegExp]> = {
-      "that is no YAML": [`users: [{token: ${token}`, /config is no kubeconfig: it is not YAML$/],
+      "that is not YAML": [`users: [{token: ${token}`, /config is not a kubeconfig: it is not YAML$/],
       "without a current context": [
         kubeconfig({ token }, {}, { "current-context": undefined }),
-        /config names no cluster: set its current-context, with kubectl config use-context$/,
+        /config has no current cluster; .* kubectl config use-context$/,
       ],
-      "with a context of no cluster": [kubeconfig({ token }, {}, { clusters: [] }), /config names no cluster/],
-      "whose server is no address": [kubeconfig({ token }, { server: "10.0.0.1" }), /the server of \S+ is no address/],
+      "whose context has no cluster": [kubeconfig({ token }, {}, { clusters: [] }), /config has no current cluster/],
+      "whose server is not a URL": [kubeconfig({ token }, { server: "10.0.0.1" }), /the server of \S+ is not a URL/],
       "whose server is a name and a port": [
         kubeconfig({ token }, { server: "localhost:6443" }),
-        /the server of \S+ is no address/,
+        /the server of \S+ is not a URL/,
       ],
-      "whose server is reached without TLS": [
+      "whose server has no TLS": [
         kubeconfig({ token }, { server: "http://10.0.0.1:8080" }),
-        /the server of \S+ is not reached by https: Inlay carries Secrets, and only by TLS$/,
+        /the server of \S+ is not an https URL/,
       ],
       "that skips verification": [
         kubeconfig({ token }, { "insecure-skip-tls-verify": true }),
-        /never skips verification; give the cluster's certificate-authority/,
+        /insecure-skip-tls-verify.* set the cluster's certificate-authority/,
       ],
-      "with a proxy": [
-        kubeconfig({ token }, { "proxy-url": "http://proxy" }),
-        /has a proxy-url, and Inlay uses no proxy/,
-      ],
-      "that impersonates": [kubeconfig({ token, as: "jane" }), /impersonates somebody \(as\)/],
+      "with a proxy": [kubeconfig({ token }, { "proxy-url": "http://proxy" }), /has a proxy-url/],
+      "that impersonates": [kubeconfig({ token, as: "jane" }), /impersonates a user \(as\)/],
       "whose CA's file is missing": [
         kubeconfig({ token }, { "certificate-authority": "none.pem" }),
         /^can't read the certificate-authority \S+none\.pem: ENOENT$/,
       ],
       "whose token's file is missing": [kubeconfig({ tokenFile: "none" }), /^can't read the token \S+none: ENOENT$/],
-      "whose CA is none": [
+      "whose CA is invalid": [
         kubeconfig({ token }, { "certificate-authority-data": Buffer.from(token).toString("base64") }),
-        /the CA of \S+ is no certificate in PEM$/,
+        /the CA of \S+ is not a certificate in PEM$/,
       ],
-      "whose key is none": [
+      "whose key is invalid": [
         kubeconfig({ "client-key-data": Buffer.from(token).toString("base64") }),
-        /the client certificate or key of \S+ can't be used: ERR_/,
+        /the client certificate or key of \S+ is invalid: ERR_/,
       ],
     };
     for (const [what, [content, says]] of Object.entries(cases)) {
@@ -244,17 +241,17 @@ describe("credentials", () => {
       });
     }
 
-    it("a kubeconfig that is not there", async () => {
+    it("a missing kubeconfig", async () => {
       await assert.rejects(
         loadCredentials(join(folder, "none"), around),
         /^Error: can't read the kubeconfig \S+none: ENOENT$/,
       );
     });
 
-    it("a place where nothing is", async () => {
+    it("without any source of credentials", async () => {
       await assert.rejects(
         loadCredentials(undefined, around),
-        /no cluster is known: give --kubeconfig, set KUBECONFIG/,
+        /no cluster is configured: set --kubeconfig or KUBECONFIG/,
       );
     });
 

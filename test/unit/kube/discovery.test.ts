@@ -1,4 +1,4 @@
-/** How kinds are found, and that naming many which are not there takes next to no requests. */
+/** How kinds are found, and that many missing kinds cost few requests. */
 import assert from "node:assert/strict";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { Discovery } from "../../../src/kube/discovery.ts";
@@ -35,14 +35,14 @@ describe("discovery", () => {
     discovery = new Discovery(transport);
   });
 
-  it("finds a kind with what is served of it", async () => {
+  it("finds a kind as the server serves it", async () => {
     const thing = await discovery.byKind("a.example.com/v1", "Thing");
     assert.deepEqual([thing?.plural, thing?.namespaced, thing?.hasStatus], ["things", true, true]);
     assert.equal((await discovery.byPlural("v1", "secrets"))?.kind, "Secret");
     assert.deepEqual(requests, ["/apis", "/apis/a.example.com/v1", "/api/v1"]);
   });
 
-  it("asks once for all groups that are not there, and again after a second", async () => {
+  it("asks once for all missing groups, and again after a second", async () => {
     const find = (n: number) => discovery.byKind(`g${n}.example.com/v1`, "Thing");
     const found = await Promise.all(Array.from({ length: 5_000 }, (_, n) => find(n)));
     assert.ok(found.every((each) => each === undefined));
@@ -52,7 +52,7 @@ describe("discovery", () => {
     assert.deepEqual(requests, ["/apis", "/apis"]);
   });
 
-  it("finds a group that came meanwhile", async () => {
+  it("finds a group that was added later", async () => {
     assert.equal(await discovery.byKind("b.example.com/v1", "Thing"), undefined);
     answers["/apis"] = { groups: [{ versions: [version("b.example.com/v1")] }] };
     answers["/apis/b.example.com/v1"] = answers["/apis/a.example.com/v1"];
@@ -60,7 +60,7 @@ describe("discovery", () => {
     assert.ok(await discovery.byKind("b.example.com/v1", "Thing"));
   });
 
-  it("finds a version that the group is served in since, at once", async () => {
+  it("finds a version that was added later, at once", async () => {
     assert.equal(await discovery.byKind("a.example.com/v2", "Thing"), undefined);
     const versions = [version("a.example.com/v2")];
     answers["/apis/a.example.com"] = { preferredVersion: versions[0], versions };

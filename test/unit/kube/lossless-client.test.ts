@@ -1,4 +1,4 @@
-/** Each write to an object goes out for the state of it that was found to lose nothing. */
+/** Each write is restricted to the version of the object for which it loses nothing. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { LosslessClient } from "../../../src/kube/lossless-client.ts";
@@ -27,7 +27,7 @@ const writes = (client: LosslessClient) => [
 ];
 
 describe("a write to an object", () => {
-  it("is for the version that was looked at, or for the one that its caller names", async () => {
+  it("is restricted to the version that was checked, or to the caller's", async () => {
     const { client, bodies } = clientWith(async () => "7");
     for (const write of writes(client)) await write();
     const [applied, patch, deletion] = bodies.splice(0) as [{ metadata: object }, object[], { preconditions: object }];
@@ -40,7 +40,7 @@ describe("a write to an object", () => {
     assert.deepEqual(JSON.stringify(bodies).match(/"resourceVersion":"\d"/g), Array(2).fill('"resourceVersion":"6"'));
   });
 
-  it("is as its caller says where every state loses nothing", async () => {
+  it("is sent unchanged if it loses nothing in any version", async () => {
     const { client, bodies } = clientWith(async () => undefined);
     for (const write of writes(client)) await write();
     assert.doesNotMatch(JSON.stringify(bodies), /resourceVersion/);
@@ -53,7 +53,7 @@ describe("a write to an object", () => {
     for (const path of paths) assert.match(path, /dryRun=All/);
   });
 
-  it("is looked at for what it writes, wherever in a list that is", async () => {
+  it("is checked for what it writes, at any position in a list", async () => {
     const written: (readonly object[])[] = [];
     const request = async <T>() => ({}) as T;
     const versions = {
@@ -79,7 +79,7 @@ describe("a write to an object", () => {
     ]);
   });
 
-  it("is not sent where it would lose something", async () => {
+  it("is not sent if it would lose fields", async () => {
     const { client, bodies } = clientWith(async () => {
       throw new Problem("VersionDropsFields", "it would");
     });

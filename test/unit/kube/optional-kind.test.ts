@@ -1,4 +1,4 @@
-/** A kind that most clusters lack costs no request where it is missing, but now and then. */
+/** A missing optional kind costs only a request now and then. */
 import assert from "node:assert/strict";
 import { OptionalKind } from "../../../src/kube/optional-kind.ts";
 import { CONFIGMAPS } from "../resources.ts";
@@ -15,13 +15,13 @@ function asked(served: boolean) {
 }
 
 describe("a kind that most clusters lack", () => {
-  it("is asked for once where it is missing, however many ask", async () => {
+  it("costs one request for all callers while it is missing", async () => {
     const { names, kind } = asked(false);
     for (let n = 0; n < 3; n++) assert.equal(await kind.served(), undefined);
     assert.deepEqual(names, ["v1 ConfigMap"]);
   });
 
-  it("is as it is known to be served at the moment, where it is", async () => {
+  it("is returned as it is served now", async () => {
     const { names, kind } = asked(true);
     for (let n = 0; n < 2; n++) assert.deepEqual(await kind.served(), CONFIGMAPS);
     assert.equal(names.length, 2);

@@ -1,4 +1,4 @@
-/** Which 403 is believed at once, and which after a second try. */
+/** Which 403 is trusted at once, and which is confirmed by a repetition. */
 import assert from "node:assert/strict";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { Refusals } from "../../../src/kube/refusals.ts";
@@ -14,7 +14,7 @@ const forbidden = new ApiError("GET", 403, "Forbidden");
 describe("a 403", () => {
   const clock = fakeClock();
   let refusals: Refusals;
-  /** What the API server says of itself, and how often it was asked. */
+  /** The readiness that the API server reports, and how often it was asked. */
   let [ready, asked] = [true, 0];
   beforeEach(() => {
     [ready, asked] = [true, 0];
@@ -27,18 +27,18 @@ describe("a 403", () => {
   const inTime = () => Date.now() + 15_000;
   const refused = (request = get("one"), error: Error = forbidden, end = inTime()) =>
     refusals.isToBeConfirmed(request, error, end);
-  /** Whether it is over after that many milliseconds, and what came of it. */
+  /** The result after that many milliseconds, or `waits`. */
   async function outcome(ms: number, confirmed: Promise<boolean>): Promise<boolean | "waits"> {
     await clock.pass(ms);
     return Promise.race([confirmed, settled().then(() => "waits" as const)]);
   }
 
-  it("is believed at once where nothing was allowed before", async () => {
+  it("is trusted at once if nothing was allowed before", async () => {
     refusals.granted(get("one", "another"));
     assert.equal(await outcome(0, refused()), false);
   });
 
-  it("is confirmed by a second try of each request after a good answer about its kind and namespace", async () => {
+  it("is confirmed by a repetition of each request after a success for its kind and namespace", async () => {
     const [first, second] = [get("one"), get("two")];
     refusals.granted(get("other"));
     const both = [refused(first), refused(second)] as const;
@@ -47,10 +47,10 @@ describe("a 403", () => {
     assert.deepEqual(await Promise.all(both), [true, true]);
     assert.equal(asked, 1);
     assert.equal(await outcome(0, refused(first)), false);
-    assert.equal(await outcome(0, refused(get("three"))), false, "it was confirmed for all");
+    assert.equal(await outcome(0, refused(get("three"))), false, "the first refusal was confirmed for all");
   });
 
-  it("holds up nothing for long, however many requests are refused", async () => {
+  it("delays no request for long, even if many are refused", async () => {
     refusals.granted(get("other"));
     const first = refused();
     await clock.pass(1_000);
@@ -59,7 +59,7 @@ describe("a 403", () => {
     assert.deepEqual(await Promise.all([first, second]), [true, true]);
   });
 
-  it("is confirmed again where the second try fails otherwise, as the API server ends once more", async () => {
+  it("is confirmed again if the repetition fails for another reason, such as a restart of the API server", async () => {
     refusals.granted(get("one"));
     const first = refused();
     await clock.pass(1_500);
@@ -68,7 +68,7 @@ describe("a 403", () => {
     assert.equal(await outcome(0, refused(get("two"))), "waits");
   });
 
-  it("is not confirmed before the API server is ready, for ten seconds at most", async () => {
+  it("is not confirmed before the API server is ready, for up to ten seconds", async () => {
     ready = false;
     refusals.granted(get("one"));
     const first = refused();
@@ -85,12 +85,12 @@ describe("a 403", () => {
     assert.equal(await outcome(0, last), true);
   });
 
-  it("is believed where no time is left", async () => {
+  it("is trusted if no time is left", async () => {
     refusals.granted(get("one"));
     assert.equal(await outcome(0, refused(get("one"), forbidden, Date.now() + 10_000)), false);
   });
 
-  it("is not what a failure of another kind is", async () => {
+  it("is the only failure that is confirmed", async () => {
     refusals.granted(get("one"));
     for (const error of [new ApiError("GET", 404, "NotFound"), new Error("x")])
       assert.equal(await outcome(0, refused(get("one"), error)), false);

@@ -1,4 +1,4 @@
-/** Which schemas are fetched from the API server and when, and what listeners learn of those that change. */
+/** When schemas are fetched from the API server, and which changes listeners get. */
 import assert from "node:assert/strict";
 import type { Resource } from "../../../src/apimachinery/objects.ts";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
@@ -64,14 +64,14 @@ describe("published schemas", () => {
     assert.deepEqual([requests, changes], [["/openapi/v3", "/openapi/v3"], []]);
   });
 
-  it("are fetched where they changed, and listeners learn of which kinds", async () => {
+  it("are fetched when they change, and listeners get the changed kinds", async () => {
     change("HarborCluster", changed);
     await schemas.refresh();
     assert.deepEqual([requests, changes], [["/openapi/v3", urlOf(KEY)], ["goharbor.io/v1beta1: HarborCluster"]]);
     assert.deepEqual((await schemas.of(HARBORS))?.root, changed);
   });
 
-  it("change all kinds of a group with a type that they share, and no others with a kind that is new", async () => {
+  it("change for all kinds of a group if a shared type changes, but not if a kind is added", async () => {
     change("ConfigMap", schemaOf({ ...HARBORS, kind: "ConfigMap" }, {}));
     await schemas.refresh();
     assert.deepEqual(changes.splice(0), ["goharbor.io/v1beta1: ConfigMap"]);
@@ -80,7 +80,7 @@ describe("published schemas", () => {
     assert.deepEqual(changes, ["goharbor.io/v1beta1: HarborCluster,Project,ConfigMap"]);
   });
 
-  it("are reported too when a reconcile asks for them first", async () => {
+  it("are reported too if a reconcile reads them first", async () => {
     change("HarborCluster", changed);
     await clock.pass(5_001);
     await schemas.of(HARBORS);
@@ -88,7 +88,7 @@ describe("published schemas", () => {
     assert.deepEqual(changes, ["goharbor.io/v1beta1: HarborCluster"]);
   });
 
-  it("are those of before while they are not published, and change when others come back", async () => {
+  it("stay known while they are not published, and change if others are published later", async () => {
     const { [KEY]: before = {}, ...rest } = documents;
     documents = rest;
     await schemas.refresh();
@@ -101,7 +101,7 @@ describe("published schemas", () => {
     assert.deepEqual(changes, ["goharbor.io/v1beta1: HarborCluster"]);
   });
 
-  it("change when they are published for the first time, some time after the kind is served", async () => {
+  it("change when they are first published, some time after the kind is served", async () => {
     const late = { ...HARBORS, group: "late.example.com" };
     assert.equal(await schemas.of(late), undefined);
     documents = { ...documents, "apis/late.example.com/v1beta1": { Late: schemaOf(late, {}) } };
@@ -109,7 +109,7 @@ describe("published schemas", () => {
     assert.deepEqual(changes, ["late.example.com/v1beta1: HarborCluster"]);
   });
 
-  it("are compared with what was published last after they could not be fetched", async () => {
+  it("are compared with the last published ones after a failed request", async () => {
     change("HarborCluster", changed);
     isDown = true;
     for (const _ of [1, 2]) await assert.rejects(schemas.refresh(), { status: 503 });

@@ -1,4 +1,4 @@
-/** An HTTP/2 server with TLS, as an API server is one: a test says what it answers, and sees what came in. */
+/** An HTTP/2 server with TLS, like an API server: tests define its answers, and see its requests. */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import {
@@ -25,20 +25,20 @@ export type Answer = (stream: ServerHttp2Stream, request: Received) => void;
 
 export interface TestServer {
   credentials: Credentials;
-  /** Every request, in the order of their coming. */
+  /** Every request, in order. */
   received: Received[];
   /** The connections that are open now. */
   sessions: Set<ServerHttp2Session>;
-  /** How many connections there were. */
+  /** The number of connections so far. */
   connections: number;
   /** How many streams are open now. */
   openStreams: number;
-  /** What answers from now on. */
+  /** The handler of all requests from now on. */
   answer: Answer;
   stop(): Promise<void>;
 }
 
-/** A certificate for 127.0.0.1 that vouches for itself. */
+/** A self-signed certificate for 127.0.0.1. */
 export async function makeCertificate(): Promise<{ cert: Buffer; key: Buffer }> {
   const folder = await mkdtemp(join(tmpdir(), "inlay-tls-"));
   try {

@@ -1,4 +1,4 @@
-/** That nothing goes to a server that is not the one that the credentials mean, and that the error says why. */
+/** Nothing is sent to a server that does not match the credentials, and the error says why. */
 import assert from "node:assert/strict";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Credentials } from "../../../src/kube/credentials.ts";
@@ -26,7 +26,7 @@ describe("an API server", () => {
     }
   }
 
-  /** Nothing was sent, so no token either. */
+  /** No request was sent, so no token either. */
   async function distrusted(tls: Credentials["tls"], says: RegExp): Promise<void> {
     await assert.rejects(asked(tls), (error) => {
       assert.ok(error instanceof ApiError && error.status === 0);
@@ -36,30 +36,30 @@ describe("an API server", () => {
     assert.equal(server.received.length, 0);
   }
 
-  it("that the CA vouches for is asked", async () => {
+  it("gets requests if the CA signed its certificate", async () => {
     assert.deepEqual(await asked({ ca: certificate.cert }), { items: [] });
   });
 
-  it("of another CA is told nothing", async () => {
+  it("of another CA gets no request", async () => {
     const { cert } = await makeCertificate();
     await distrusted(
       { ca: cert },
-      /^GET \/x: no answer \w+, the CA that is given did not sign .+: correct certificate-authority$/,
+      /^GET \/x: no answer \w+, the configured CA did not sign .+: correct certificate-authority$/,
     );
   });
 
-  it("of no CA that is known is told nothing, unless the system trusts it", async () => {
-    await distrusted({}, /the CA that is given did not sign/);
+  it("of an unknown CA gets no request, unless the system trusts it", async () => {
+    await distrusted({}, /CA did not sign/);
   });
 
-  it("of another name is told nothing", async () => {
+  it("of another name gets no request", async () => {
     await distrusted(
       { ca: certificate.cert, servername: "kubernetes.example.com" },
       /ERR_TLS_CERT_ALTNAME_INVALID, the server's certificate is for another name: .+ tls-server-name$/,
     );
   });
 
-  describe("where the environment says to trust anybody", () => {
+  describe("if the environment disables verification", () => {
     const variable = "NODE_TLS_REJECT_UNAUTHORIZED";
     let former: string | undefined;
     before(() => {
@@ -71,9 +71,9 @@ describe("an API server", () => {
       else process.env[variable] = former;
     });
 
-    it("is told nothing either if the CA does not vouch for it", async () => {
+    it("gets no request either if the CA did not sign its certificate", async () => {
       const { cert } = await makeCertificate();
-      await distrusted({ ca: cert }, /the CA that is given did not sign/);
+      await distrusted({ ca: cert }, /CA did not sign/);
       await distrusted({ ca: certificate.cert, servername: "kubernetes.example.com" }, /for another name/);
     });
   });

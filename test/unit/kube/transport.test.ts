@@ -1,4 +1,4 @@
-/** How requests and streams fare over a real connection: what comes back, what is repeated, and what is left behind. */
+/** Requests and streams over a real connection: results, repetitions, and cleanup. */
 import assert from "node:assert/strict";
 import type { ServerHttp2Stream } from "node:http2";
 import { ApiError } from "../../../src/kube/api-error.ts";
@@ -10,7 +10,7 @@ import { json, makeCertificate, startServer, type TestServer } from "./server.ts
 const SECRET = "hunter2-s3cr3t";
 const get = (more: Partial<Request> = {}): Request => ({ method: "GET", path: "/x", identity: CONTROLLER, ...more });
 const nothing = () => {};
-/** Of a request that has none of its own. */
+/** The deadline of a request without its own. */
 const USUAL_DEADLINE_MS = 15_000;
 
 describe("the transport", () => {
@@ -38,14 +38,14 @@ describe("the transport", () => {
     });
 
   describe("a request", () => {
-    it("brings back what the server answers, parsed", async () => {
+    it("returns the server's answer, parsed", async () => {
       server.answer = json({ items: ["ä", 1] });
       assert.deepEqual(await transport.request(get()), { items: ["ä", 1] });
       server.answer = json("");
       assert.equal(await transport.request(get()), undefined);
     });
 
-    it("refuses an answer that is wanted whole and nests too deep, and cuts others", async () => {
+    it("refuses an answer with too many levels if it must be whole, and cuts others", async () => {
       const deep = `${'{"a":'.repeat(9_000)}1${"}".repeat(9_000)}`;
       server.answer = (stream) => {
         stream.respond({ ":status": 200 });
@@ -55,7 +55,7 @@ describe("the transport", () => {
       assert.equal((await transport.request<{ name: string }>(get())).name, "x");
     });
 
-    it("tells the time by the server's clock, whatever ours says", async () => {
+    it("tracks the server's clock, whatever the local clock says", async () => {
       const date = new Date(Date.now() + 3_600_000);
       assert.ok(transport.serverTime() < date.getTime() - 1_800_000);
       server.answer = (stream) => {
@@ -66,7 +66,7 @@ describe("the transport", () => {
       assert.ok(transport.serverTime() > date.getTime() - 1_800_000);
     });
 
-    it("is sent with its method, query, body and type, and with what authenticates it", async () => {
+    it("is sent with its method, query, body, type and authentication", async () => {
       await transport.request({
         method: "PATCH",
         path: "/api/v1/x?force=true",
@@ -90,7 +90,7 @@ describe("the transport", () => {
       );
     });
 
-    it("impersonates the account that it is made as, and nobody when it is the controller's own", async () => {
+    it("impersonates its account, but not for the controller itself", async () => {
       await transport.request(get({ identity: "system:serviceaccount:registry:inlay" }));
       await transport.request(get());
       const sent = server.received.map(({ headers }) =>
@@ -99,7 +99,7 @@ describe("the transport", () => {
       assert.deepEqual(sent, [[["impersonate-user", "system:serviceaccount:registry:inlay"]], []]);
     });
 
-    it("goes under the path at which the API server stands", async () => {
+    it("includes the path of the server's URL", async () => {
       const { server: url, ...rest } = server.credentials;
       const under = new Transport({ ...rest, server: new URL(`${url.origin}/k8s/clusters/c-1/`) });
       await under.request(get({ path: "/api/v1/x" }));
@@ -107,19 +107,19 @@ describe("the transport", () => {
       assert.equal(server.received[0]?.path, "/k8s/clusters/c-1/api/v1/x");
     });
 
-    it("fails with the server's status and reason, and none of its words", async () => {
+    it("fails with the server's status and reason, and none of its text", async () => {
       server.answer = json({ reason: "Invalid", message: `Invalid value: ${SECRET}` }, 422);
       await fails(get(), "Invalid", 422);
       server.answer = json("404 page not found", 404);
       await fails(get(), "Error", 404);
     });
 
-    it("fails with none of its words either when an answer is not JSON", async () => {
+    it("fails with none of its text if an answer is not JSON", async () => {
       server.answer = json(`${SECRET} { cut`);
       await fails(get(), "BrokenAnswer");
     });
 
-    it("fails with a code when nobody listens, or when the certificate is another's", async () => {
+    it("fails with a code if no server listens, or the certificate is wrong", async () => {
       const other = await makeCertificate();
       const suspicious = new Transport({ ...server.credentials, tls: { ca: other.cert } });
       await assert.rejects(suspicious.request(get()), (error) => error instanceof ApiError && error.status === 0);
@@ -129,7 +129,7 @@ describe("the transport", () => {
       await fails(get({ method: "POST" }), "ECONNREFUSED");
     });
 
-    it("that is refused with 429 goes out again after the time that the server asks for", async () => {
+    it("that gets a 429 is repeated after the time that the server asks for", async () => {
       const times: number[] = [];
       server.answer = (stream, request) => {
         times.push(performance.now());
@@ -141,13 +141,13 @@ describe("the transport", () => {
       assert.ok(second - first >= 990, `${second - first} ms`);
     });
 
-    it("that would have to wait past its deadline fails at once, and says that it was refused", async () => {
+    it("that would have to wait past its deadline fails at once with the refusal", async () => {
       server.answer = json({ reason: "TooManyRequests" }, 429, { "retry-after": "60" });
       await fails(get(), "TooManyRequests", 429);
       assert.equal(server.received.length, 1);
     });
 
-    it("that only reads or is safe to repeat goes out again when its connection is cut", async () => {
+    it("that only reads or is safe to repeat is repeated when its connection is cut", async () => {
       for (const method of ["GET", "PUT", "PATCH"] as const) {
         server.received.length = 0;
         server.answer = (stream, request) => {
@@ -160,7 +160,7 @@ describe("the transport", () => {
       }
     });
 
-    it("that creates is not repeated when its connection is cut: it may have been done", async () => {
+    it("that creates is not repeated when its connection is cut: it may have succeeded", async () => {
       server.answer = (stream) => stream.session?.destroy();
       await assert.rejects(
         transport.request(get({ method: "POST", body: "{}" })),
@@ -169,7 +169,7 @@ describe("the transport", () => {
       assert.equal(server.received.length, 1);
     });
 
-    it("without an answer fails at its deadline, and the next goes over a new connection", async () => {
+    it("without an answer fails at its deadline, and the next one uses a new connection", async () => {
       server.answer = nothing;
       const start = performance.now();
       await fails(get({ deadlineMs: 150 }), "DeadlineExceeded");
@@ -181,7 +181,7 @@ describe("the transport", () => {
       assert.equal(server.connections, connections + 1);
     });
 
-    it("fails at its deadline too while more requests than a connection carries wait before it", async () => {
+    it("fails at its deadline too while it waits behind more requests than a connection allows", async () => {
       server.answer = nothing;
       const start = performance.now();
       const requests = Array.from({ length: 250 }, () =>
@@ -193,7 +193,7 @@ describe("the transport", () => {
       assert.deepEqual(await transport.request(get()), { ok: true });
     });
 
-    it("ends at once when it is given up, answered or not", async () => {
+    it("ends at once when it is aborted, answered or not", async () => {
       server.answer = nothing;
       const abort = new AbortController();
       const ended = assert.rejects(transport.request(get(), abort.signal), { name: "ApiError", reason: "Aborted" });
@@ -206,7 +206,7 @@ describe("the transport", () => {
   });
 
   describe("a stream of lines", () => {
-    /** Begins an answer and hands its stream to the test. */
+    /** Begins an answer and gives its stream to the test. */
     function held(): Promise<ServerHttp2Stream> {
       const { promise, resolve } = Promise.withResolvers<ServerHttp2Stream>();
       server.answer = (stream) => {
@@ -224,7 +224,7 @@ describe("the transport", () => {
 
     const never = new AbortController().signal;
 
-    it("gives each line when it is there, however the bytes were cut, until the server ends it", async () => {
+    it("returns each line as soon as it is complete, for any chunks, until the server ends the stream", async () => {
       const opened = held();
       const lines = transport.lines(get(), never);
       const first = lines.next();
@@ -240,7 +240,7 @@ describe("the transport", () => {
       assert.deepEqual(await collect(lines), ['{"b":1}', "", "last"]);
     });
 
-    it("says when it begins, before its first line", async () => {
+    it("calls onOpen when it begins, before its first line", async () => {
       const opened = held();
       const { promise: begun, resolve } = Promise.withResolvers<void>();
       const all = collect(transport.lines(get(), never, resolve));
@@ -256,7 +256,7 @@ describe("the transport", () => {
       await assert.rejects(collect(lines), { name: "ApiError", status: 403, reason: "Forbidden" });
     });
 
-    it("that does not begin fails at its deadline, and the next goes over a new connection", async () => {
+    it("that does not begin fails at its deadline, and the next one uses a new connection", async () => {
       server.answer = nothing;
       await assert.rejects(collect(transport.lines(get({ deadlineMs: 150 }), never)), { reason: "DeadlineExceeded" });
       const { connections } = server;
@@ -268,7 +268,7 @@ describe("the transport", () => {
       assert.equal(server.connections, connections + 1);
     });
 
-    it("outlives the deadline once it has begun", async () => {
+    it("continues past the deadline after it has begun", async () => {
       const opened = held();
       const lines = transport.lines(get({ deadlineMs: 1_000 }), never);
       const first = lines.next();
@@ -298,7 +298,7 @@ describe("the transport", () => {
       }
     });
 
-    it("ends on abort, before it began, while it is silent and in the middle of a line, and leaves no stream", async () => {
+    it("ends on abort before it begins, while it is silent and in the middle of a line, and leaves no stream", async () => {
       for (const begins of [undefined, "", "half a li"]) {
         const { promise: came, resolve } = Promise.withResolvers<void>();
         server.answer = (stream) => {
@@ -315,7 +315,7 @@ describe("the transport", () => {
       }
     });
 
-    it("ends on abort also in the tick in which it was sent, and its connection's end harms nobody", async () => {
+    it("ends on abort in the tick of its sending, and the later end of its connection causes no error", async () => {
       server.answer = (stream) => {
         stream.respond({ ":status": 200 });
         stream.write("one\n");
@@ -334,7 +334,7 @@ describe("the transport", () => {
       await eventually(() => assert.equal(server.openStreams, 0));
     });
 
-    it("ends when its reader has enough", async () => {
+    it("ends when its reader stops", async () => {
       const opened = held();
       const lines = transport.lines(get(), never);
       const first = lines.next();
@@ -344,7 +344,7 @@ describe("the transport", () => {
       await eventually(() => assert.equal(server.openStreams, 0));
     });
 
-    it("does not hold up requests, however many streams are open", async () => {
+    it("does not delay requests, even if many streams are open", async () => {
       server.answer = (stream, { path }) => {
         if (path === "/watch") stream.respond({ ":status": 200 });
         else json({ ok: true })(stream, { method: "", path, headers: {}, body: "" });
@@ -361,7 +361,7 @@ describe("the transport", () => {
     });
   });
 
-  describe("the end", () => {
+  describe("close()", () => {
     async function open(count: number, signal: AbortSignal) {
       server.answer = (stream) => stream.respond({ ":status": 200 });
       let begun = 0;
@@ -384,7 +384,7 @@ describe("the transport", () => {
       await eventually(() => assert.equal(server.sessions.size, 0));
     });
 
-    it("comes at once after 150 streams were aborted", async () => {
+    it("takes no time after 150 streams were aborted", async () => {
       const abort = new AbortController();
       const { ended } = await open(150, abort.signal);
       abort.abort();
@@ -393,14 +393,14 @@ describe("the transport", () => {
       await eventually(() => assert.equal(server.sessions.size, 0));
     });
 
-    it("leaves no way to send another request", async () => {
+    it("prevents further requests", async () => {
       await transport.close();
       await assert.rejects(transport.request(get({ method: "POST" })), { name: "ApiError", status: 0 });
       assert.equal(server.received.length, 0);
     });
   });
 
-  it("fails a request as an API error when its credentials can't be had", async () => {
+  it("fails a request as an API error if its credentials are not available", async () => {
     const broken = new Transport({
       ...server.credentials,
       headers: () => Promise.reject(Object.assign(new Error(`no token ${SECRET}`), { code: "ENOENT" })),

@@ -1,4 +1,7 @@
-/** What it costs to know that a write drops nothing, and what is known without a right. What the API server drops, versions.test.ts shows. */
+/**
+ * The cost of checking that a write drops nothing, and what is known without permission. versions.test.ts shows what
+ * the API server drops.
+ */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
@@ -16,14 +19,14 @@ const rootOf = (...fields: string[]): OpenApiSchema => {
   return { type: "object", properties: { spec: { type: "object", properties } } };
 };
 
-/** An API server with one kind: its versions, by name, with the fields of their spec. */
+/** An API server with one kind: its versions by name, with the fields of their spec. */
 class Kind {
   readonly requests: string[] = [];
   strategy = "None";
   generation = 1;
   mayBeRead = true;
   stored = "v1";
-  /** What the object has; otherwise all fields of a version. */
+  /** The fields of the object; by default all fields of a version. */
   shown: string[] | undefined;
   versions: Record<string, string[]>;
 
@@ -76,7 +79,7 @@ describe("the version of a write", () => {
     assert.deepEqual(kind.requests, []);
   });
 
-  it("costs one small answer for each write, and the schemas only when they have changed", async () => {
+  it("costs one small answer for each write, and the schemas only after a change", async () => {
     const kind = new Kind({ v1beta1: ["a"] });
     const versions = kind.versionsOf;
     const writes = () => Promise.all([1, 2].map(() => versions.assertKeepsAll("me", HARBOR)));
@@ -95,7 +98,7 @@ describe("the version of a write", () => {
     assert.deepEqual(kind.requests, []);
   });
 
-  it("is that of the binding where versions convert by a webhook, whatever they lack", async () => {
+  it("is the binding's version if a webhook converts, whatever fields it lacks", async () => {
     const kind = new Kind({ v1beta1: ["a"], v1: ["a", "b"] });
     kind.strategy = "Webhook";
     const versions = kind.versionsOf;
@@ -104,7 +107,7 @@ describe("the version of a write", () => {
     assert.deepEqual(kind.requests, [CRD]);
   });
 
-  it("is good for the object that was read where no version has all fields, and refused if it has some that would go", async () => {
+  it("works for the object that was read if no version has all fields, and is refused if fields would be lost", async () => {
     const kind = new Kind({ v1beta1: ["a", "c"], v1: ["a", "b"] });
     const versions = kind.versionsOf;
     kind.shown = ["a"];
@@ -114,11 +117,11 @@ describe("the version of a write", () => {
     assert.deepEqual(new Set(kind.requests), new Set([CRD, IN_V1BETA1, IN_V1]));
   });
 
-  it("is found without the right to see how versions convert, and asked for where an object has what one lacks", async () => {
+  it("is found without permission to read CRDs, and asks for that permission if an object may lose fields", async () => {
     const kind = new Kind({ v1beta1: ["a", "c"], v1: ["a", "b"] });
     kind.mayBeRead = false;
     const versions = kind.versionsOf;
-    await assert.rejects(versions.assertKeepsAll("me", HARBOR), /get on customresourcedefinitions\/harborclusters/);
+    await assert.rejects(versions.assertKeepsAll("me", HARBOR), /get customresourcedefinitions\/harborclusters/);
     assert.deepEqual(kind.requests.splice(0), [ROOT, IN_V1BETA1, IN_V1, CRD]);
     kind.versions["v1"] = ["a", "b", "c"];
     kind.generation++;

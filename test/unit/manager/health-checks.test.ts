@@ -1,4 +1,4 @@
-/** When the controller is ready, when it is alive, and what it says when it is not. */
+/** Readiness and liveness of the controller, and the reasons that it reports. */
 import assert from "node:assert/strict";
 import type { StreamState } from "../../../src/cache/reflector.ts";
 import { notAlive, notReady } from "../../../src/manager/health-checks.ts";
@@ -14,14 +14,14 @@ const stream = (more: Partial<StreamState> = {}): StreamState => ({
 const bindings = (more: Partial<StreamState> = {}) => stream({ resource: "inlay.dev/secretbindings", ...more });
 
 describe("readiness", () => {
-  it("is given once the bindings are in step, before there is any other stream", () => {
+  it("is reported once the bindings are in sync, before there are other streams", () => {
     assert.deepEqual(notReady(undefined, [bindings()], []), []);
     assert.deepEqual(notReady(undefined, [bindings({ phase: "pending" })], []), ["pending: inlay.dev/secretbindings"]);
     const refused = bindings({ phase: "failed", refused: true });
     assert.deepEqual(notReady(undefined, [refused], []), ["failed: inlay.dev/secretbindings"]);
   });
 
-  it("says which kinds of streams are silent or don't come in, and how many, and no name", () => {
+  it("reports the kinds and numbers of silent or pending streams, without names", () => {
     const streams = [
       stream({ quietSeconds: 119 }),
       stream({ quietSeconds: 121 }),
@@ -38,7 +38,7 @@ describe("readiness", () => {
     ]);
   });
 
-  it("says which streams broke and were not to be had again for ten seconds", () => {
+  it("reports streams that have been interrupted for ten seconds", () => {
     const streams = [stream({ interruptedSeconds: 9.9 }), stream({ interruptedSeconds: 10.1 })];
     assert.deepEqual(notReady(undefined, [bindings({ interruptedSeconds: 11 })], streams), [
       "interrupted: inlay.dev/secretbindings",
@@ -48,12 +48,12 @@ describe("readiness", () => {
     assert.deepEqual(notReady(undefined, [bindings()], [refused]), []);
   });
 
-  it("does not depend on rights that one binding's account lacks", () => {
+  it("does not depend on permissions that the account of one binding lacks", () => {
     const refused = stream({ phase: "failed", refused: true, quietSeconds: 10_000 });
     assert.deepEqual(notReady(undefined, [bindings()], [refused]), []);
   });
 
-  it("is given to a standby, which has no streams, as long as it knows who leads", () => {
+  it("is reported by a standby, which has no streams, as long as it knows the leader", () => {
     const none = bindings({ phase: "pending", quietSeconds: 10_000 });
     assert.deepEqual(notReady({ mayWrite: false, inTouch: true }, [none], []), []);
     assert.deepEqual(notReady({ mayWrite: false, inTouch: false }, [none], []), [
@@ -64,7 +64,7 @@ describe("readiness", () => {
 });
 
 describe("liveness", () => {
-  it("ends only with a reconcile that runs for longer than all its requests may", () => {
+  it("fails only when a reconcile runs longer than all its requests may", () => {
     assert.deepEqual(notAlive("secretbinding", []), []);
     assert.deepEqual(notAlive("secretbinding", [1, 599]), []);
     assert.deepEqual(notAlive("secretbinding", [1, 601.4]), ["stuck: a reconcile of secretbinding has run for 601 s"]);

@@ -1,4 +1,4 @@
-/** One Lease as an API server keeps it: requests of replicas come in, each with a version that must be the last one. */
+/** One Lease as an API server stores it. Each update must name the current version. */
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Client } from "../../../src/kube/client.ts";
@@ -7,17 +7,17 @@ import { fakeClient } from "../fakes.ts";
 
 export class LeaseServer {
   lease: Lease | undefined;
-  /** Verbs that were asked for, in order. */
+  /** The verbs of the requests, in order. */
   readonly asked: string[] = [];
   #version = 0;
 
-  /** Writes whatever it is given. */
+  /** Writes any record. */
   put(lease: Lease): Lease {
     this.lease = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(++this.#version) } };
     return this.lease;
   }
 
-  /** What one replica speaks to. `reachable` is asked before each request. */
+  /** The transport of one replica. `reachable` is called before each request. */
   client(reachable: () => boolean = () => true): Pick<Client, "get" | "create" | "replace"> {
     const answer = async (verb: string, work: () => Lease): Promise<Lease> => {
       if (!reachable()) throw new ApiError(verb, 0, "DeadlineExceeded");

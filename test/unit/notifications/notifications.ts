@@ -1,4 +1,4 @@
-/** Notifications for tests, with what a test gives of them. */
+/** Notifications for tests, with the given fields. */
 import type { ReceiverRules } from "../../../src/api/notification-rules.ts";
 import type { Notification } from "../../../src/notifications/notification.ts";
 

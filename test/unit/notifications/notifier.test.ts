@@ -1,4 +1,4 @@
-/** That a notification is sent once however many bindings see it, and what is said of a URL that can't be used. */
+/** Sends each notification once even if several bindings report it, and reports unusable URLs. */
 import assert from "node:assert/strict";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
@@ -12,7 +12,7 @@ import { notificationOf, rulesOf } from "./notifications.ts";
 const FORBIDDEN = new ApiError("GET /secrets", 403, "Forbidden");
 
 describe("a notifier", () => {
-  it("gives each notification once to all receivers, and shows all of them in the metrics before", () => {
+  it("passes each notification once to all receivers, and has metrics for all of them from the start", () => {
     const given: string[] = [];
     const client = fakeClient({
       get: async (_: unknown, { name }: ObjectRef) => {
@@ -44,22 +44,22 @@ describe("the URL of a receiver", () => {
     return receiverUrl(client, "inlay-system", rulesOf({ insecure }));
   };
 
-  it("is what the key of the Secret holds, but for blanks around it", async () => {
+  it("is the value of the key in the Secret, without surrounding blanks", async () => {
     const url = await of("https://example.com/a?b=c\n");
     assert.ok(typeof url !== "string");
     assert.equal(url.reveal().href, "https://example.com/a?b=c");
   });
 
-  it("is plain http only where the receiver says so", async () => {
-    assert.match(String(await of("http://example.com/a")), /is an http URL; the receiver needs insecure: true/);
+  it("may be http only if the receiver has insecure: true", async () => {
+    assert.match(String(await of("http://example.com/a")), /an http URL.*insecure: true/);
     assert.ok(typeof (await of("http://example.com/a", true)) !== "string");
   });
 
-  it("is not told by what is said of one that can't be used", async () => {
+  it("does not appear in the error when it can't be used", async () => {
     for (const bad of ["ftp://example.com/path-of-it", "path-of-it", "https://user:path-of-it@example.com/", ""]) {
       const said = await of(bad);
       assert.ok(typeof said === "string");
-      assert.match(said, /^key ops of Secret inlay-system\/inlay-notifications (is|has) /);
+      assert.match(said, /^key ops of Secret inlay-system\/inlay-notifications (is|contains) /);
       assert.doesNotMatch(said, /path-of-it|example/);
     }
     assert.match(String(await of(undefined)), /has no key ops$/);
@@ -71,11 +71,15 @@ describe("the URL of a receiver", () => {
 });
 
 describe("the answer of a receiver", () => {
-  it("decides whether the message is sent again", () => {
+  it("decides whether the message is retried", () => {
     for (const status of [200, 202, 204]) assert.equal(resultOf(status, undefined).outcome, "sent");
     for (const status of [408, 429, 500, 503]) assert.equal(resultOf(status, undefined).outcome, "retry");
     for (const status of [301, 307, 400, 401, 404, 410]) assert.equal(resultOf(status, undefined).outcome, "rejected");
-    assert.deepEqual(resultOf(429, "7"), { outcome: "retry", why: "it answers with 429", afterMs: 7_000 });
+    assert.deepEqual(resultOf(429, "7"), {
+      outcome: "retry",
+      why: "the receiver answered with status 429",
+      afterMs: 7_000,
+    });
     const date = new Date(Date.now() + 60_000).toUTCString();
     const { afterMs = 0 } = resultOf(503, date) as { afterMs?: number };
     assert.ok(afterMs > 50_000 && afterMs <= 60_000, `${afterMs}`);

@@ -1,4 +1,4 @@
-/** How a message goes to a real server: one POST, no redirect, trusted certificates only, and nothing of the URL in what is said. */
+/** Posts to a real server: one POST, no redirect, only trusted certificates, and no part of the URL in errors. */
 import assert from "node:assert/strict";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { post } from "../../../src/notifications/post.ts";
@@ -28,29 +28,29 @@ describe("a message to a receiver", () => {
     assert.equal(more.length, 0);
   });
 
-  it("follows no redirect, and says so", async () => {
+  it("follows no redirect, and reports it", async () => {
     const other = await serving((_, response) => response.end());
     const server = await serving((_, response) => response.writeHead(307, { location: other.url.href }).end());
     assert.deepEqual(await sendTo(server), {
       outcome: "rejected",
-      why: "it answers with 307, and redirects are not followed",
+      why: "the receiver answered with status 307; redirects are not followed, so set the final URL",
     });
     assert.equal(other.received.length, 0);
   });
 
-  it("goes to no server whose certificate is not trusted", async () => {
+  it("is not sent to a server with an untrusted certificate", async () => {
     const server = await serving((_, response) => response.end(), await makeCertificate());
     assert.deepEqual(await sendTo(server), { outcome: "retry", why: "no connection (DEPTH_ZERO_SELF_SIGNED_CERT)" });
     assert.equal(server.received.length, 0);
   });
 
-  it("is sent again later where no server listens, and ends with the controller where one is silent", async () => {
+  it("is retried if no server listens, and is cancelled when the controller stops while the server is silent", async () => {
     const server = await serving(() => {});
     const stop = new AbortController();
     const sending = sendTo(server, stop.signal);
     while (server.received.length === 0) await new Promise((resolve) => setImmediate(resolve));
     stop.abort();
-    assert.deepEqual(await sending, { outcome: "retry", why: "the controller stops" });
+    assert.deepEqual(await sending, { outcome: "retry", why: "the controller is stopping" });
     await server.stop();
     assert.deepEqual(await sendTo(server), { outcome: "retry", why: "no connection (ECONNREFUSED)" });
   });

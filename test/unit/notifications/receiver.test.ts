@@ -1,4 +1,4 @@
-/** When notifications are sent to a receiver, in which order, how often again, and what is dropped. */
+/** When and in which order notifications are sent to a receiver, how they are retried, and which are dropped. */
 import assert from "node:assert/strict";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import type { PostResult } from "../../../src/notifications/post.ts";
@@ -8,7 +8,7 @@ import { failureOf, notificationOf, rulesOf } from "./notifications.ts";
 
 const OPEN = new SecretValue(new URL("https://example.com/hook"));
 const sent: PostResult = { outcome: "sent" };
-const busy: PostResult = { outcome: "retry", why: "it answers with 503" };
+const busy: PostResult = { outcome: "retry", why: "the receiver answered with status 503" };
 
 function receiving(more: Parameters<typeof rulesOf>[0] = {}) {
   const bodies: { event: string; workload?: { name: string }; notifications?: unknown[] }[] = [];
@@ -40,7 +40,7 @@ function receiving(more: Parameters<typeof rulesOf>[0] = {}) {
 describe("a receiver of notifications", () => {
   const { pass } = fakeClock();
 
-  it("gets them in order, at most one message a second", async () => {
+  it("gets them in order, one message a second at most", async () => {
     const { receiver, world } = receiving();
     for (const name of ["a", "b", "c"]) receiver.offer(notificationOf(name));
     await pass(0);
@@ -50,7 +50,7 @@ describe("a receiver of notifications", () => {
     await pass(1);
     await pass(1_000);
     assert.deepEqual(world.names(), ["a", "b", "c"]);
-    // The next one waits for its second too.
+    // The next message waits a second too.
     receiver.offer(notificationOf("d"));
     await pass(0);
     assert.deepEqual(world.results, { sent: 3 });
@@ -68,7 +68,7 @@ describe("a receiver of notifications", () => {
     assert.deepEqual(world.results, { sent: 22 });
   });
 
-  it("gets what it is for, by event and by the namespace of the workload", async () => {
+  it("gets only its events and the namespaces of its workloads", async () => {
     const { receiver, world } = receiving({ events: ["RestartFailed"], namespaces: ["sh*"] });
     receiver.offer(notificationOf("restarted"));
     receiver.offer(failureOf("failed"));
@@ -78,7 +78,7 @@ describe("a receiver of notifications", () => {
     assert.deepEqual(world.names(), ["failed"]);
   });
 
-  it("gets the same message again with growing pauses, in its order, until it takes it", async () => {
+  it("gets a failed message again with growing pauses, before the next one", async () => {
     const { receiver, world } = receiving();
     world.answer = () => busy;
     for (const name of ["a", "b"]) receiver.offer(notificationOf(name));
@@ -97,14 +97,14 @@ describe("a receiver of notifications", () => {
     assert.deepEqual(world.logged, ["notification not sent; retrying with backoff"]);
   });
 
-  it("waits as long as Retry-After says, for two minutes at most", async () => {
+  it("is retried after Retry-After, or after two minutes if that is longer", async () => {
     for (const [afterMs, waits] of [
       [20_000, 20_000],
       [7_200_000, 120_000],
     ] as const) {
       const { receiver, world } = receiving();
       world.answer = () =>
-        world.bodies.length === 1 ? { outcome: "retry", why: "it answers with 429", afterMs } : sent;
+        world.bodies.length === 1 ? { outcome: "retry", why: "the receiver answered with status 429", afterMs } : sent;
       receiver.offer(notificationOf("a"));
       await pass(0);
       await pass(waits - 1);
@@ -114,9 +114,9 @@ describe("a receiver of notifications", () => {
     }
   });
 
-  it("is given up for a message that it refuses at once, and for one that it never takes after minutes", async () => {
+  it("loses a message that it rejects, and one that fails for minutes", async () => {
     const { receiver, world } = receiving();
-    world.answer = () => ({ outcome: "rejected", why: "it answers with 404" });
+    world.answer = () => ({ outcome: "rejected", why: "the receiver answered with status 404" });
     receiver.offer(notificationOf("a"));
     await pass(0);
     assert.deepEqual([world.results, world.bodies.length], [{ rejected: 1 }, 1]);
@@ -129,7 +129,7 @@ describe("a receiver of notifications", () => {
     assert.match(world.logged.at(-1) ?? "", /not sent; dropping it/);
   });
 
-  it("gets what waited for its URL, once that is there", async () => {
+  it("gets queued messages once its URL exists", async () => {
     const { receiver, world } = receiving();
     world.url = "there is no Secret inlay-system/inlay-notifications";
     receiver.offer(notificationOf("a"));
@@ -139,17 +139,17 @@ describe("a receiver of notifications", () => {
     assert.deepEqual(world.results, { sent: 1 });
   });
 
-  it("keeps the newest of more than a thousand that wait, and says so once", async () => {
+  it("keeps the newest thousand queued notifications, and logs that once", async () => {
     const { receiver, world } = receiving();
     world.answer = () => new Promise(() => {});
     receiver.offer(notificationOf("silent"));
     await pass(0);
     for (let n = 0; n < 1_500; n++) receiver.offer(notificationOf(`w${n}`));
     assert.deepEqual(world.results, { dropped: 500 });
-    assert.deepEqual(world.logged, ["more than 1000 notifications wait; dropping the oldest"]);
+    assert.deepEqual(world.logged, ["more than 1000 notifications are queued; dropping the oldest"]);
   });
 
-  it("gets what waits in one message when the controller stops, without a pause", async () => {
+  it("gets all queued notifications in one message when the controller stops, without a pause", async () => {
     const { receiver, world } = receiving();
     for (const name of ["a", "b", "c"]) receiver.offer(notificationOf(name));
     await pass(0);
@@ -160,7 +160,7 @@ describe("a receiver of notifications", () => {
     assert.deepEqual(world.results, { sent: 3, dropped: 1 });
   });
 
-  it("holds up the stop of the controller for no longer than it may", async () => {
+  it("delays the stop of the controller only for a limited time", async () => {
     const { receiver, world } = receiving();
     world.answer = () => new Promise(() => {});
     receiver.offer(notificationOf("a"));

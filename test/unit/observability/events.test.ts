@@ -1,4 +1,4 @@
-/** Which events are written, how many at once, and that a reconcile never waits for one. */
+/** Which events are written, at which rate, and that a reconcile never waits for an event. */
 import assert from "node:assert/strict";
 import type { Resource } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
@@ -25,7 +25,7 @@ const binding = bindingOf({ metadata: { uid: "u1" } });
 
 const happening = (note = "wrote spec.a") => ({ type: "Normal", reason: "Written", action: "Sync", note }) as const;
 
-/** A recorder whose client writes nothing until the test says how it ended. */
+/** A recorder whose client completes a write only when the test says how. */
 function recorder() {
   const underWay: Writing[] = [];
   const written: { identity: Identity; resource: Resource; namespace: string; event: WrittenEvent }[] = [];
@@ -49,7 +49,7 @@ function recorder() {
 describe("an event", () => {
   const clock = fakeClock();
 
-  it("speaks of the binding, stands in its namespace, and is written as the controller", async () => {
+  it("refers to the binding, is in its namespace, and is written by the controller", async () => {
     const { events, written, endAll } = recorder();
     events.record(binding, happening());
     const [one] = written;
@@ -80,7 +80,7 @@ describe("an event", () => {
     await endAll();
   });
 
-  it("has a name of its own, and one that is not too long", async () => {
+  it("has a unique name of limited length", async () => {
     const { events, written, endAll } = recorder();
     const long = bindingOf({ metadata: { name: "x".repeat(253) } });
     events.record(long, happening());
@@ -91,7 +91,7 @@ describe("an event", () => {
     await endAll();
   });
 
-  it("has a note that the API server takes, which counts bytes", async () => {
+  it("has a note of limited size in bytes", async () => {
     const { events, written, endAll } = recorder();
     for (const note of ["x".repeat(3_000), "ä".repeat(3_000), "a\u{1f511}".repeat(1_000)]) {
       events.record(binding, happening(note));
@@ -103,7 +103,7 @@ describe("an event", () => {
     }
   });
 
-  it("is written two at a time at most, in the order of what happened", async () => {
+  it("is written in order, at most two at the same time", async () => {
     const { events, underWay, written, endAll } = recorder();
     for (let i = 0; i < 5; i++) events.record(binding, happening(`${i}`));
     const counts: number[] = [];
@@ -118,7 +118,7 @@ describe("an event", () => {
     );
   });
 
-  it("is written at once until there are thirty, then twenty in a second, so that it costs no change its time", async () => {
+  it("is limited to twenty a second after a burst of thirty", async () => {
     const { events, underWay, written, endAll } = recorder();
     const all = async () => {
       while (underWay.length > 0) await endAll();
@@ -138,7 +138,7 @@ describe("an event", () => {
     await stop;
   });
 
-  it("may be one of thirty again after some quiet seconds", async () => {
+  it("may be part of a burst again after some quiet seconds", async () => {
     const { events, underWay, written, endAll } = recorder();
     for (let round = 1; round <= 3; round++) {
       for (let i = 0; i < 30; i++) events.record(binding, happening(`${i}`));
@@ -148,7 +148,7 @@ describe("an event", () => {
     }
   });
 
-  it("that warns goes before those that do not", async () => {
+  it("is written earlier if it is a warning", async () => {
     const { events, underWay, written, endAll } = recorder();
     for (let i = 0; i < 4; i++) events.record(binding, happening(`${i}`));
     events.record(binding, { ...happening("careful"), type: "Warning" });
@@ -159,7 +159,7 @@ describe("an event", () => {
     );
   });
 
-  it("that waits already is not written twice", async () => {
+  it("is not queued twice", async () => {
     const { events, underWay, written, endAll } = recorder();
     const other = bindingOf({ metadata: { uid: "u2" } });
     for (const note of ["a", "b", "c", "c", "d", "c"]) events.record(binding, happening(note));
@@ -171,7 +171,7 @@ describe("an event", () => {
     );
   });
 
-  it("that can't be written is dropped, and the next goes on", async () => {
+  it("is dropped if it can't be written, and the next one follows", async () => {
     const { events, written, endAll } = recorder();
     events.record(binding, happening("lost"));
     await endAll(new ApiError("POST /x", 403, "Forbidden"));
@@ -184,7 +184,7 @@ describe("an event", () => {
     );
   });
 
-  it("is dropped when a thousand wait already", async () => {
+  it("is dropped if a thousand are queued", async () => {
     const { events, underWay, written, endAll } = recorder();
     for (let i = 0; i < 1_500; i++) events.record(binding, happening(`${i}`));
     const stop = events.stop();
@@ -193,7 +193,7 @@ describe("an event", () => {
     assert.equal(written.length, 1_002);
   });
 
-  it("that was recorded is waited for at the end", async () => {
+  it("is written before the recorder stops", async () => {
     const { events, underWay, written, endAll } = recorder();
     for (let i = 0; i < 3; i++) events.record(binding, happening());
     let stopped = false;
@@ -207,7 +207,7 @@ describe("an event", () => {
     assert.equal(written.length, 3);
   });
 
-  it("does not hold up the end for long when the API server is slow", async () => {
+  it("does not delay the stop for long when the API server is slow", async () => {
     const { events, written, endAll } = recorder();
     for (let i = 0; i < 100; i++) events.record(binding, happening(`${i}`));
     const stop = events.stop();

@@ -1,4 +1,4 @@
-/** What the kubelet and Prometheus are told. */
+/** The answers to the kubelet and to Prometheus. */
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { type Health, serveHealth } from "../../../src/observability/health.ts";
@@ -25,24 +25,24 @@ describe("the health server", () => {
     return [answer.status, await answer.text()];
   };
 
-  it("says that the process lives, ready or not, unless it is stuck", async () => {
+  it("reports that the process is alive, ready or not, unless it is stuck", async () => {
     for (wrong of [["pending: secrets"], []]) assert.deepEqual(await ask("/livez"), [200, "ok\n"]);
     stuck = ["stuck: a reconcile has run for 700 s"];
     assert.deepEqual(await ask("/livez"), [503, "stuck: a reconcile has run for 700 s\n"]);
   });
 
-  it("says whether the controller is ready, and what is wrong, as it is at the moment", async () => {
+  it("reports whether the controller is ready at the moment, and what is wrong", async () => {
     wrong = ["pending: inlay.dev/secretbindings", "silent: secrets (2 watches)"];
     assert.deepEqual(await ask("/readyz"), [503, "pending: inlay.dev/secretbindings\nsilent: secrets (2 watches)\n"]);
     wrong = [];
     assert.deepEqual(await ask("/readyz?verbose"), [200, "ok\n"]);
   });
 
-  it("says its version, for the leader", async () => {
+  it("reports its version for other replicas", async () => {
     assert.deepEqual(await ask("/version"), [200, '{"version":"1.2.3"}\n']);
   });
 
-  it("serves the metrics in their own format, and says no more than that they could not be collected", async () => {
+  it("serves the metrics in their format, and a short error if they can't be collected", async () => {
     const answer = await fetch(`http://127.0.0.1:${server.port}/metrics`);
     assert.equal(answer.headers.get("content-type"), "text/plain; version=0.0.4");
     assert.equal(await answer.text(), "up 1\n");
@@ -54,18 +54,18 @@ describe("the health server", () => {
     for (const path of ["/", "/healthz", "/readyz/x", "/livezz"]) assert.equal((await ask(path))[0], 404, path);
   });
 
-  it("serves no metrics unless it is given some", async () => {
+  it("serves no metrics by default", async () => {
     const other = await serveHealth(0, { livez: () => [], readyz: () => [], version: "1.2.3" });
     const answer = await fetch(`http://127.0.0.1:${other.port}/metrics`);
     assert.equal(answer.status, 404);
     await other.stop();
   });
 
-  it("says so when its port is taken", async () => {
+  it("reports a port that is in use", async () => {
     await assert.rejects(serveHealth(server.port, health), { code: "EADDRINUSE" });
   });
 
-  it("stops while a connection is held open", async () => {
+  it("stops while a connection is open", async () => {
     const other = await serveHealth(0, health);
     const socket = connect(other.port, "127.0.0.1");
     await new Promise((resolve) => socket.once("connect", resolve));

@@ -1,4 +1,4 @@
-/** What of an error reaches the log: enough to find it, and no value. */
+/** The parts of an error that are logged: enough to find it, and no values. */
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { readFileSync } from "node:fs";
@@ -8,14 +8,14 @@ import { describeError } from "../../../src/observability/log.ts";
 
 const VALUE = "hunter2";
 
-describe("what is logged of an error", () => {
-  it("is the message where it is one of the catalogue", () => {
+describe("the logged description of an error", () => {
+  it("is the message if the error is one of Inlay's own", () => {
     const error = new ApiError("GET /api/v1/secrets", 500, "InternalError");
     assert.deepEqual(describeError(error), { name: "ApiError", message: "GET /api/v1/secrets: 500 InternalError" });
     assert.deepEqual(describeError(new Problem("Conflict", "let go")), { name: "Problem", message: "let go" });
   });
 
-  it("is the name and the frames of any other, even if its message looks like a frame", () => {
+  it("is the name and the frames of any other error, even if its message looks like a frame", () => {
     for (const message of [VALUE, `${VALUE}\n    at ${VALUE}`, `a\n    at x (${VALUE}:1:2)\n`]) {
       const described = describeError(new TypeError(message));
       assert.equal(described.name, "TypeError");
@@ -39,7 +39,7 @@ describe("what is logged of an error", () => {
     "a file that is not there": () => readFileSync(`/nowhere/${VALUE}`),
   };
   for (const [what, act] of Object.entries(thrown)) {
-    it(`is nothing that the engine quotes, nor a cause: ${what}`, () => {
+    it(`omits quotes of the engine, and causes: ${what}`, () => {
       assert.throws(act, (error: Error) => {
         const outer = new AggregateError([error, VALUE], VALUE, { cause: error });
         for (const each of [error, outer, Object.assign(new Error("outer", { cause: error }), { value: VALUE })])
@@ -49,7 +49,7 @@ describe("what is logged of an error", () => {
     });
   }
 
-  it("is no more than the type of what is thrown and is no error", () => {
+  it("is only the type of a thrown value that is not an error", () => {
     assert.deepEqual(describeError(VALUE), { name: "string" });
     assert.deepEqual(describeError(undefined), { name: "undefined" });
   });

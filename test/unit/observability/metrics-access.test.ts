@@ -1,4 +1,4 @@
-/** Who may scrape the metrics, and what it costs the API server to find out. */
+/** Who may scrape the metrics, and how many reviews that takes. */
 import assert from "node:assert/strict";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { MetricsAccess } from "../../../src/observability/metrics-access.ts";
@@ -8,7 +8,7 @@ describe("access to the metrics", () => {
   let asked: string[];
   let logged: string[];
   let access: MetricsAccess;
-  /** What a review waits for. */
+  /** Reviews wait for this promise. */
   let answers: Promise<void>;
   let isAway: boolean;
   const isAllowed = (username: string) => username.startsWith("scraper");
@@ -34,14 +34,14 @@ describe("access to the metrics", () => {
 
   const check = (token: string) => access.check(`Bearer ${token}`);
 
-  it("takes a bearer token, and asks nobody about anything else", async () => {
+  it("accepts only bearer tokens, and reviews nothing else", async () => {
     for (const header of [undefined, "", "Bearer", "Bearer ", "Basic scraper", "scraper", "Bearer a b"])
       assert.equal(await access.check(header), 401, header);
     assert.deepEqual(asked, []);
     assert.equal(await access.check("bearer  scraper"), 200);
   });
 
-  it("remembers each answer", async () => {
+  it("caches each answer", async () => {
     for (const [token, status] of [
       ["scraper", 200],
       ["unknown", 401],
@@ -52,12 +52,12 @@ describe("access to the metrics", () => {
     assert.deepEqual(asked, ["scraper", "unknown", "other"]);
   });
 
-  it("asks once about a token that comes many times at once", async () => {
+  it("reviews a token once if many requests with it arrive at the same time", async () => {
     assert.deepEqual(await Promise.all(Array.from({ length: 9 }, () => check("scraper"))), Array(9).fill(200));
     assert.deepEqual(asked, ["scraper"]);
   });
 
-  it("asks about four unknown tokens at once, and about ten in a second", async () => {
+  it("reviews four unknown tokens at the same time, and ten in a second", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     answers = promise;
     const first = Array.from({ length: 9 }, (_, n) => check(`unknown-${n}`));
@@ -70,14 +70,14 @@ describe("access to the metrics", () => {
     assert.deepEqual([asked.length, later.filter((status) => status === 429).length], [10, 15]);
   });
 
-  it("does not forget who may scrape, however many may not", async () => {
+  it("keeps allowed tokens in the cache, however many others are denied", async () => {
     assert.equal(await check("scraper"), 200);
     for (let n = 0; n < 20; n++) await check(`unknown-${n}`);
     assert.equal(await check("scraper"), 200);
     assert.equal(asked.filter((token) => token === "scraper").length, 1);
   });
 
-  it("asks about another token from where one was allowed, however many come from elsewhere", async () => {
+  it("reviews a new token from an address with an allowed one, however many arrive from other addresses", async () => {
     assert.equal(await access.check("Bearer scraper-1", "10.0.0.1"), 200);
     for (let n = 0; n < 20; n++) await access.check(`Bearer unknown-${n}`, "10.0.0.2");
     assert.equal(await access.check("Bearer scraper-2", "10.0.0.2"), 429);
@@ -87,7 +87,7 @@ describe("access to the metrics", () => {
     assert.equal(more.filter((status) => status === 401).length, 9);
   });
 
-  it("lets nobody in while the API server does not answer, remembers nothing of it, and logs it once, without a token", async () => {
+  it("answers 503 while the API server does not answer, caches nothing, and logs it once, without a token", async () => {
     isAway = true;
     for (let n = 0; n < 3; n++) assert.equal(await check("scraper"), 503);
     assert.equal(logged.length, 1);

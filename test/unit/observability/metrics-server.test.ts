@@ -1,4 +1,4 @@
-/** Who keeps a connection to the metrics port. */
+/** Which clients keep a connection to the metrics port. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect as connectPlain, type Socket } from "node:net";
@@ -43,7 +43,7 @@ describe("the metrics port", () => {
     return String(answer);
   };
 
-  it("closes the connection of those who may not scrape, and of nobody else", async () => {
+  it("closes only the connections of clients that may not scrape", async () => {
     const stranger = await dial();
     const closed = once(stranger, "close");
     assert.match(await ask(stranger, "unknown"), /^HTTP\/1\.1 401 .*^connection: close/ims);
@@ -52,7 +52,7 @@ describe("the metrics port", () => {
     for (let n = 0; n < 2; n++) assert.match(await ask(scraper, "scraper"), /^HTTP\/1\.1 200 /);
   });
 
-  it("gives a scraper a connection, and leaves it that, however many say nothing", async () => {
+  it("keeps the connection of a scraper, however many clients send nothing", async () => {
     const early = await dial();
     assert.match(await ask(early, "scraper"), /^HTTP\/1\.1 200 /);
     const silent = await Promise.all(Array.from({ length: 100 }, () => dial()));
@@ -63,7 +63,7 @@ describe("the metrics port", () => {
     assert.match(await ask(early, "scraper"), /^HTTP\/1\.1 200 /);
   });
 
-  /** Opens connections that say nothing, and waits until the server has closed as many of them as it does not keep. */
+  /** Opens connections that send nothing, and waits until the server has closed those above the limit. */
   async function flood(sources: readonly string[]): Promise<void> {
     let closed = 0;
     const silent = sources.map((localAddress) => {
@@ -82,14 +82,14 @@ describe("the metrics port", () => {
     await Promise.all(left.map((socket) => once(socket, "close")));
   };
 
-  it("closes no connection of one address for those of another", async () => {
+  it("closes no connection of one address because of another address", async () => {
     await clear();
     const scraper = await dial("127.0.0.2");
     await flood(Array(300).fill("127.0.0.3"));
     assert.match(await ask(scraper, "scraper"), /^HTTP\/1\.1 200 /);
   }).timeout("10s");
 
-  it("leaves an address that was let in before a new connection, however many addresses say nothing", async () => {
+  it("accepts a new connection of an address with an allowed token, however many addresses send nothing", async () => {
     await clear();
     assert.match(await ask(await dial("127.0.0.4"), "scraper"), /^HTTP\/1\.1 200 /);
     const scraper = await dial("127.0.0.4");

@@ -1,10 +1,10 @@
-/** What is counted, and under which names, since dashboards and alerts go by them. */
+/** The metrics and their names, which dashboards and alerts use. */
 import assert from "node:assert/strict";
 import { type MetricSources, Metrics } from "../../../src/observability/metrics.ts";
 
 const QUEUE = { concurrency: 16, depths: { change: 0, resync: 0, retry: 0 }, running: [] as number[] };
 
-/** Of one controller that has nothing to do. */
+/** The queue of a controller without work. */
 function started(sources: Partial<MetricSources> = {}, queue = QUEUE) {
   const metrics = new Metrics();
   const controllers = () => [{ name: "secretbinding", queue }];
@@ -58,7 +58,7 @@ describe("the metrics", () => {
     ]);
   });
 
-  it("tell of the process too, where they are served", async () => {
+  it("include those of the process when they are served", async () => {
     const { metrics } = started();
     metrics.collectProcess();
     const names = (await namesIn(metrics)).join();
@@ -66,7 +66,7 @@ describe("the metrics", () => {
       assert.ok(names.includes(name), name);
   });
 
-  it("count what the queue does, by how it ended", async () => {
+  it("count the reconciles of the queue by result", async () => {
     const { metrics, hooks } = started();
     for (const result of ["never", "backoff", "after", "error"] as const) {
       hooks.added();
@@ -87,7 +87,7 @@ describe("the metrics", () => {
     assert.equal(samples.get('controller_runtime_reconcile_time_seconds_count{controller="secretbinding"}'), 4);
   });
 
-  it("show how queue, streams and lease are at the moment", async () => {
+  it("show the present state of queue, streams and lease", async () => {
     const synced = { phase: "synced", resource: "secrets", interruptedSeconds: 0 };
     const watches = () => [
       { ...synced, quietSeconds: 3 },
@@ -121,7 +121,7 @@ describe("the metrics", () => {
     for (const [name, value] of Object.entries(expected)) assert.equal(samples.get(name), value, name);
   });
 
-  it("count restarts, writes and how long changes were on their way", async () => {
+  it("count restarts and writes, and measure the propagation of changes", async () => {
     const { metrics } = started();
     metrics.watchRestarted("secrets", "expired");
     metrics.wrote("apply", "accepted");
@@ -135,7 +135,7 @@ describe("the metrics", () => {
     assert.equal(samples.get('inlay_propagation_seconds_bucket{le="0.05"}'), 1);
   });
 
-  it("count what is asked of Vault, and show how many VaultConnections are ready", async () => {
+  it("count requests to Vault, and show how many VaultConnections are ready", async () => {
     const { metrics } = started();
     const { vault } = metrics;
     vault.requested("data", "200");
@@ -153,7 +153,7 @@ describe("the metrics", () => {
       'inlay_vault_connections{state="not_ready"}': 1,
       'inlay_vault_connections{state="pending"}': 0,
     };
-    // Scraped twice: a gauge shows how things are, and adds nothing up.
+    // Scraped twice, because a gauge must not add up.
     await scrape(metrics);
     const samples = await scrape(metrics);
     for (const [name, value] of Object.entries(expected)) assert.equal(samples.get(name), value, name);

@@ -1,4 +1,4 @@
-/** From when to when a change is measured. */
+/** When the measurement of a change begins and ends. */
 import assert from "node:assert/strict";
 import { Propagation } from "../../../src/observability/propagation.ts";
 
@@ -41,7 +41,7 @@ describe("the propagation of a change", () => {
     assert.deepEqual(measured, []);
   });
 
-  it("is not measured where nothing had to be written", async () => {
+  it("is not measured if nothing had to be written", async () => {
     changed();
     await reconcile(() => {});
     now += 60_000;
@@ -49,7 +49,7 @@ describe("the propagation of a change", () => {
     assert.deepEqual(measured, []);
   });
 
-  it("goes on through tries that fail", async () => {
+  it("continues through failed attempts", async () => {
     now = 0;
     changed();
     await reconcile(() => {}, true);
@@ -63,7 +63,7 @@ describe("the propagation of a change", () => {
     assert.deepEqual(measured, [20]);
   });
 
-  it("has ended with a write, even if something else of the binding failed", async () => {
+  it("ends with a write, even if another target of the binding failed", async () => {
     changed();
     await reconcile(wrote, true);
     now += 60_000;
@@ -71,7 +71,7 @@ describe("the propagation of a change", () => {
     assert.equal(measured.length, 1);
   });
 
-  it("begins anew for what changes during a reconcile", async () => {
+  it("begins again for a change during a reconcile", async () => {
     now = 0;
     changed();
     await reconcile(() => {

@@ -1,4 +1,4 @@
-/** The certificate by which metrics are served: made, or read from files that change. */
+/** The certificate of the metrics server: created, or read from files that change. */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { type CertificateAndKey, selfSigned } from "../../../src/observability/s
 import { ServingCertificate } from "../../../src/observability/serving-certificate.ts";
 
 describe("a self-signed certificate", () => {
-  it("is for its names and for servers, and signed with its own key", () => {
+  it("is valid for its names and for servers, and signed with its own key", () => {
     const now = Date.UTC(2026, 10, 23);
     const certificate = new X509Certificate(selfSigned(["inlay-0", "localhost"], now).cert);
     assert.equal(certificate.subject, "CN=inlay-0");
@@ -20,7 +20,7 @@ describe("a self-signed certificate", () => {
     assert.ok(Date.parse(certificate.validFrom) < now && now < Date.parse(certificate.validTo));
   });
 
-  it("is another one each time", () => {
+  it("is different each time", () => {
     const [one, two] = [selfSigned(["localhost"]), selfSigned(["localhost"])];
     assert.notEqual(one.key, two.key);
     assert.notEqual(new X509Certificate(one.cert).serialNumber, new X509Certificate(two.cert).serialNumber);
@@ -44,7 +44,7 @@ describe("the certificate in a folder", () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  it("is what a client that verifies it is served with", async () => {
+  it("is served to a client that verifies it", async () => {
     const pair = selfSigned(["localhost"]);
     await write(pair);
     const metrics = { contentType: "text/plain", text: async () => "up 1\n" };
@@ -63,7 +63,7 @@ describe("the certificate in a folder", () => {
     }
   });
 
-  it("is followed when it changes, and kept while its files do not belong together", async () => {
+  it("is reloaded when it changes, and kept while its files do not match", async () => {
     const [first, second] = [selfSigned(["localhost"]), selfSigned(["localhost"])];
     await write(first);
     const certificate = await ServingCertificate.load(folder, log);
@@ -78,7 +78,7 @@ describe("the certificate in a folder", () => {
     assert.deepEqual([seen, certificate.current], [[second], second]);
   });
 
-  it("ends the start if it can't be used, with the folder and what belongs there", async () => {
+  it("fails the start if it can't be used, with the folder and the expected files", async () => {
     const load = () => ServingCertificate.load(folder, log);
     await assert.rejects(load(), ({ message }: Error) => message.includes(folder) && /ENOENT.*tls\.crt/.test(message));
     const pair = selfSigned(["localhost"]);

@@ -1,4 +1,4 @@
-/** Files may hold anything: whatever is in the place of a field, a rendering says what is wrong with it and never breaks off. */
+/** Files may contain anything. Whatever replaces a field, the rendering reports the mistakes and never fails. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const GRANT = {
 
 type Holder = Record<string, unknown>;
 
-/** Every field and element, with what holds it. */
+/** Every field and element, with its parent. */
 function placesIn(value: unknown): [Holder, string][] {
   if (typeof value !== "object" || value === null) return [];
   const holder = value as Holder;
@@ -33,8 +33,8 @@ const junk = fc.constantFrom<unknown>(
 );
 const change = fc.record({ at: fc.nat(), value: fc.option(junk, { nil: undefined }) });
 
-describe("a rendering of objects with anything in them", () => {
-  it("finds mistakes in most, and an end to all", async () => {
+describe("a rendering of arbitrary objects", () => {
+  it("finds mistakes in most of them, and always ends", async () => {
     const objects = ["composition", "claims", "secret"].flatMap((name) => read(`test/e2e/render/${name}.yaml`));
     const all = [...objects, ...read("samples/harbor/04-binding.yaml"), GRANT];
     let [mistakes, bindings] = [0, 0];

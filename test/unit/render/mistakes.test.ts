@@ -1,9 +1,9 @@
-/** That a rendering finds every mistake in the files, each with its file and line, and quotes no value. */
+/** A rendering finds every mistake in the files, each with its file and line, and quotes no value. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { renderTexts } from "./texts.ts";
 
-/** The lines of the mistakes in one file; each line of the text that has a `#!` is expected to be one. */
+/** The lines of the mistakes in one file. Each line of the text with `#!` is expected to contain one. */
 async function assertMarked(text: string, others: Record<string, string> = {}): Promise<string[]> {
   const { mistakes } = await renderTexts({ "a.yaml": text, ...others });
   const marked = text.split("\n").flatMap((line, at) => (line.includes("#!") ? [at + 1] : []));
@@ -27,7 +27,7 @@ const BASE = `      base:
 `;
 
 describe("the mistakes in files", () => {
-  it("are found in what is right by the schema, although another part is not", () =>
+  it("are found in parts that match the schema, although another part does not", () =>
     assertMarked(`${COMPOSITION}
   reech: Cluster #!
   bindings:
@@ -53,7 +53,7 @@ spec:
     - {apiVersion: v1, kind: ConfigMap, name: a, fields: [{path: status, template: x}]} #!
 `).then(() => undefined));
 
-  it("are found in a rollout, its steps, and the targets that are written after it", () =>
+  it("are found in a rollout, its steps, and the targets after it", () =>
     assertMarked(`
 apiVersion: inlay.dev/v1alpha1
 kind: SecretBinding
@@ -96,7 +96,7 @@ spec:
     targets: [{kind: Deployment, name: proxy, namespace: edge}]
 `).then(() => undefined));
 
-  it("are all found in a composition, several in one patch too", () =>
+  it("are all found in a composition, even several in one patch", () =>
     assertMarked(`${COMPOSITION}
   patchSets:
     - name: common
@@ -136,7 +136,7 @@ spec:
                   as: float #!
 `));
 
-  it("are all found in a binding by its schema, and by its paths and templates", () =>
+  it("are all found in a binding: in its schema, paths and templates", () =>
     assertMarked(`
 apiVersion: inlay.dev/v1alpha1
 kind: SecretBinding
@@ -197,7 +197,7 @@ spec:
       fields: [{path: rules, template: x}]
 `).then(() => undefined));
 
-  it("are found in YAML and in objects of any kind", async () => {
+  it("are found in YAML, and in objects of any kind", async () => {
     await assertMarked(`a: [1
 b: 2 #!
 `);
@@ -247,7 +247,7 @@ metadata: {name: a}
 `);
   });
 
-  it("are shown at the claim's field that a patch can't take, and at no claim without it", async () => {
+  it("are reported at the claim's field that a patch rejects, and at no claim without that field", async () => {
     const composition = `${COMPOSITION}
   bindings:
     - name: a
@@ -275,7 +275,7 @@ spec:
     assert.ok(messages.every((each) => each.startsWith("Shop team/wrong: bindings[a].patches[")));
   });
 
-  it("of Secrets are reported without a value", async () => {
+  it("are reported without values of Secrets", async () => {
     const value = fc.string({ unit: fc.constantFrom(..."QXZJ0123456789#%"), minLength: 12, maxLength: 40 });
     const shape = fc.constantFrom<(value: string) => string>(
       (v) => `data: {a: "${v}-"}`,

@@ -1,11 +1,11 @@
-/** Renders texts as if each were a file. */
+/** Renders texts as if each was a file. */
 import { render } from "../../../src/render/render.ts";
 import { type OpenRendering, opened } from "../../../src/render/rendering.ts";
 
 interface RenderOptions {
   showValues?: boolean;
   namespace?: string;
-  /** The text of the file of Vault's values. */
+  /** The text of the file with Vault's values. */
   vault?: string;
 }
 

@@ -1,4 +1,4 @@
-/** What sources from Vault come to in a rendering: values from a file, paths and grants by the VaultConnections in the files. */
+/** Sources from Vault in a rendering: values from a file; paths and grants by the VaultConnections in the files. */
 import assert from "node:assert/strict";
 import { renderTexts } from "./texts.ts";
 
@@ -43,7 +43,7 @@ async function rendered(texts: Record<string, string>, vault?: string) {
 }
 
 describe("a source from Vault in a rendering", () => {
-  it("has the values of the file, and what is no text as JSON", async () => {
+  it("has the values of the file, with other values than strings as JSON", async () => {
     const values = `
 data:
   kv/team/s3: {text: "a&b", whole: 9007199254740993, truth: true, none: null, list: [1, "x"], nested: {a: {b: 1}}}
@@ -61,7 +61,7 @@ data:
     });
   });
 
-  it("has metadata, and the health of a server or of the connection's own", async () => {
+  it("has metadata, and the health of a given server or the connection's server", async () => {
     const values = `
 metadata: {kv/team/s3: {current_version: 3, updated_time: "2026-01-01T00:00:00Z", custom_metadata: {owner: a}}}
 health:
@@ -78,7 +78,7 @@ health:
     assert.deepEqual(await of('health: {address: "https://vault-0:8200"}', ["active"]), { active: "false" });
   });
 
-  it("has the version that it names, if the file has it by itself", async () => {
+  it("has the version that it names, if the file contains that version", async () => {
     const values = "data: {kv/team/s3: {key: now}, kv/team/s3 version 2: {key: before}}";
     const of = async (version: number) => {
       const vault = `data: {mount: kv, path: team/s3, version: ${version}}`;
@@ -87,11 +87,11 @@ health:
     assert.deepEqual([await of(2), await of(3)], [{ key: "before" }, { key: "now" }]);
   });
 
-  it("is missing where the file has no such path, and it is said what to write, which is no mistake", async () => {
+  it("is missing if the file lacks the path, with a note what to add, without a mistake", async () => {
     const texts = { a: connection() + binding(DATA, ["key"]) };
     const line = 'data: {"kv/team/s3": {KEY: VALUE}}';
     for (const [values, where] of [
-      [undefined, "a file, and name it by --vault-values"],
+      [undefined, "a file that you pass with --vault-values"],
       ["data: {kv/team/other: {key: x}}", "vault"],
     ] as const) {
       const { problems, mistakes, notes } = await rendered(texts, values);
@@ -100,7 +100,8 @@ health:
         problems.map(({ reason }) => reason),
         ["SourceNotFound"],
       );
-      assert.deepEqual(notes, [`there are no values for data kv/team/s3; write into ${where}: ${line}`]);
+      assert.equal(notes.length, 1);
+      for (const fact of ["data kv/team/s3", where, line]) assert.ok(notes[0]?.includes(fact), notes[0]);
     }
     const noKey = await rendered(texts, "data: {kv/team/s3: {other: x}}");
     assert.deepEqual(
@@ -109,24 +110,25 @@ health:
     );
   });
 
-  it("is shown without its VaultConnection, with a note, but for the health of an address that is not known", async () => {
+  it("is shown without its VaultConnection, with a note, except the health of an unknown address", async () => {
     const seen = await rendered({ a: binding(DATA, ["key"]) }, "data: {kv/team/s3: {key: x}}");
     assert.deepEqual(seen.values, { key: "x" });
-    assert.deepEqual(seen.notes, ["VaultConnection team/vault is not in the files, so what it allows is not checked"]);
+    assert.equal(seen.notes.length, 1);
+    assert.match(seen.notes[0] ?? "", /^VaultConnection team\/vault is not in the files/);
     const { problems, notes } = await rendered({ a: binding("health: {}", ["active"]) });
     assert.deepEqual(
       problems.map(({ reason }) => reason),
       ["SourceNotFound"],
     );
-    assert.match(notes[1] ?? "", /^the address of VaultConnection team\/vault is not known; add it/);
+    assert.match(notes[1] ?? "", /address of VaultConnection team\/vault/);
   });
 
-  it("is a mistake outside of the paths of the connection, once, at the source", async () => {
+  it("is one mistake at the source outside of the connection's paths", async () => {
     const values = "data: {kv/other/s3: {a: x, b: y}}";
     const text = connection() + binding("data: {mount: kv, path: other/s3}", ["a", "b"]);
     const { mistakes, problems } = await rendered({ a: text }, values);
     const line = text.split("\n").findIndex((each) => each.includes("{name: s3, vault")) + 1;
-    const rule = "VaultConnection team/vault allows kv/team/*, and not kv/other/s3";
+    const rule = "VaultConnection team/vault allows kv/team/*, but not kv/other/s3";
     assert.deepEqual(
       mistakes.map((each) => [each.file, each.line, each.message.split(";")[0]]),
       [["a", line, `spec.sources[0]: ${rule}`]],
@@ -141,7 +143,7 @@ health:
     assert.match(refused.mistakes[0]?.message ?? "", /has no paths/);
   });
 
-  it("needs a grant for a connection of another namespace, which may select it by its labels", async () => {
+  it("needs a grant for a connection in another namespace, which may select the connection by labels", async () => {
     const other = binding(DATA, ["a"]).replace("{name: vault}", "{name: vault, namespace: shared}");
     const grant = (labels: string) => `
 apiVersion: inlay.dev/v1alpha1
@@ -156,7 +158,7 @@ spec: {from: [{namespace: team}], to: [{kind: VaultConnection, selector: {matchL
     assert.deepEqual(without.values, { a: "x" });
     assert.match(
       without.notes[0] ?? "",
-      /lets ServiceAccount team\/inlay use VaultConnection shared\/vault; .*"kind":"VaultConnection"/,
+      /ServiceAccount team\/inlay to use VaultConnection shared\/vault; .*"kind":"VaultConnection"/,
     );
     assert.deepEqual((await of(grant('{open: "yes"}'))).values, { a: "x" });
     const refused = await of(grant('{open: "no"}'));
@@ -177,7 +179,7 @@ spec: {from: [{namespace: team}], to: [{kind: VaultConnection, selector: {matchL
     assert.equal(await of("{}"), "SourceAnnotationMismatch");
   });
 
-  it("of a composition is bound to the namespace of the claim, and to a grant where the claim names the connection", async () => {
+  it("of a composition is limited to the claim's namespace, and needs a grant if the claim names the connection", async () => {
     const composition = (patch: string) => `
 apiVersion: inlay.dev/v1alpha1
 kind: BindingComposition
@@ -204,17 +206,17 @@ spec:
     assert.deepEqual((await of("team-a/db")).values, { a: "x" });
     const outside = await of("central/db");
     assert.deepEqual(outside.values, { a: undefined });
-    assert.match(outside.mistakes[0]?.message ?? "", /allows kv\/team-a\/\*, and not kv\/central\/db/);
+    assert.match(outside.mistakes[0]?.message ?? "", /allows kv\/team-a\/\*, but not kv\/central\/db/);
     const named = await of(
       "team-a/db",
       "- {fromFieldPath: spec.name, toFieldPath: 'spec.sources[0].vault.connection.name'}",
     );
-    assert.match(named.notes[0] ?? "", /lets BindingComposition shops use VaultConnection central\/vault/);
+    assert.match(named.notes[0] ?? "", /BindingComposition shops to use VaultConnection central\/vault/);
   });
 });
 
 describe("the file of Vault's values", () => {
-  it("has each mistake reported by its line, without a value", async () => {
+  it("is checked, and each mistake is reported by line, without values", async () => {
     const values = `data:
   kv/team/s3: hush #!
   kv: {a: hush} #!
@@ -234,14 +236,12 @@ health:
     );
     assert.ok(!JSON.stringify(mistakes).includes("hush"));
     const [first, ...others] = mistakes.map(({ message }) => message);
-    assert.equal(first, 'data["kv/team/s3"]: it is no mapping of keys to values; write {KEY: VALUE}');
-    assert.ok(
-      others.includes("dta: there is no such field here; did you mean data?") || others[3]?.startsWith("dta: "),
-    );
-    assert.equal(others.at(-1), 'health["https://vault-0:8200/"]: it is in vault:10 too; leave one of them out');
+    assert.match(first ?? "", /^data\["kv\/team\/s3"\]: .*\{KEY: VALUE\}$/);
+    assert.match(others[3] ?? "", /^dta: .*data/);
+    assert.match(others.at(-1) ?? "", /^health\["https:\/\/vault-0:8200\/"\]: .*vault:10/);
   });
 
-  it("is a mistake as a whole where it is no YAML, or no mapping", async () => {
+  it("is one mistake if it is not YAML or not a mapping", async () => {
     for (const values of ["data: {", "hush", "data: {kv/team/s3: {a: hush}}\ndata: {}"]) {
       const { mistakes } = await rendered({ a: connection() + binding(DATA, ["a"]) }, values);
       assert.equal(mistakes.length, 1);

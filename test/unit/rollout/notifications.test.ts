@@ -1,4 +1,4 @@
-/** Of which refused restarts receivers are notified, by what status says of them already. */
+/** Which refused restarts receivers are notified of, compared with those in the status. */
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../src/api/rollout.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
@@ -12,7 +12,7 @@ const DEPENDENTS = Array.from({ length: 30 }, (_, at) =>
 );
 type Refusals = ReadonlyMap<(typeof DEPENDENTS)[number], Problem>;
 
-/** What is decided, and what status says once those that can't be written are known. */
+/** The decision, and the status after some restarts could not be written. */
 function decisionFor(stamp: string, refused: Refusals) {
   const workloads = DEPENDENTS.map(({ ref: { name }, version: { uid } }) => {
     const entry = { apiVersion: "apps/v1", kind: "Deployment", namespace: "registry", name, uid };
@@ -37,7 +37,7 @@ describe("notifications of refused restarts", () => {
       ({ workload }) => workload.name,
     );
 
-  it("are not sent again by the next leader, however few messages status has room for", () => {
+  it("are not sent again by the next leader, however few messages the status has room for", () => {
     const refused = refusals(30, "denied");
     const { said } = decisionFor("1", refused);
     assert.equal(said.pending?.workloads?.filter(({ message }) => message !== undefined).length, 10);
@@ -45,7 +45,7 @@ describe("notifications of refused restarts", () => {
     assert.deepEqual(notified(refused, said), []);
   });
 
-  it("are sent of what was not tried before, of another restart, and of another reason that status has room for", () => {
+  it("are sent for a new restart, another restart, and another reason that the status has room for", () => {
     const { said } = decisionFor("1", refusals(12, "denied"));
     assert.deepEqual(notified(refusals(14, "denied"), said), ["core-12", "core-13"]);
     assert.equal(notified(refusals(30, "denied"), said, "2").length, 20);

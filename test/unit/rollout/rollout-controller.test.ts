@@ -1,4 +1,4 @@
-/** What a rollout notes, when it asks again, and what it shares, with the API server made up. */
+/** What a rollout records, when it is requeued, and which restarts it shares, with a fake API server. */
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../src/api/rollout.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
@@ -7,7 +7,7 @@ import { ApiError } from "../../../src/kube/api-error.ts";
 import { withFewMessages } from "../../../src/rollout/decide/intent-status.ts";
 import { CORE, RolloutFixture } from "../rollout-controller.ts";
 
-/** A target that its controller has seen in that generation. */
+/** A target of that generation, as its controller has observed it. */
 const seenAt = (observedGeneration: number) => async (): Promise<KubeObject> => ({
   apiVersion: "apps/v1",
   kind: "Deployment",
@@ -16,7 +16,7 @@ const seenAt = (observedGeneration: number) => async (): Promise<KubeObject> => 
 });
 
 describe("the rollout of a binding", () => {
-  it("leaves in status what it noted before it restarted something", async () => {
+  it("leaves in the status what it recorded before a restart", async () => {
     const rollout = new RolloutFixture();
     rollout.spec = { stamp: { annotation: "kubectl.kubernetes.io/restartedAt", value: "Time" } };
     await rollout.roll("a");
@@ -26,7 +26,7 @@ describe("the rollout of a binding", () => {
     assert.deepEqual(rollout.status?.pending?.lastChangeTime, rollout.stamped[0]);
   });
 
-  it("writes the version of the source, also when its value goes back while it rolls out", async () => {
+  it("writes the version of the source, also when its value changes back during the rollout", async () => {
     const rollout = new RolloutFixture();
     rollout.spec = { stamp: { annotation: "example.com/version", value: "ResourceVersion" } };
     await rollout.roll("1");
@@ -34,10 +34,10 @@ describe("the rollout of a binding", () => {
     await rollout.roll("2");
     await rollout.roll("1");
     assert.deepEqual(rollout.stamped, ["2", "1"]);
-    assert.deepEqual(rollout.told, ["bucket/key", "bucket/key"]);
+    assert.deepEqual(rollout.restarted, ["bucket/key", "bucket/key"]);
   });
 
-  it("writes no version of a source that is no object of the cluster", async () => {
+  it("writes no version of a source that is not an object of the cluster", async () => {
     const rollout = new RolloutFixture();
     rollout.isObject = false;
     rollout.spec = { stamp: { annotation: "example.com/version", value: "ResourceVersion" } };
@@ -46,7 +46,7 @@ describe("the rollout of a binding", () => {
     assert.match(rollout.stamped.join(), /^1-[0-9a-f]+-[0-9a-f]+$/);
   });
 
-  it("has told how far it is when nothing is done for it any more, and not only what it was about to do", async () => {
+  it("has its progress in the status when the binding is not processed any more, and not only its plan", async () => {
     const rollout = new RolloutFixture();
     rollout.spec = { stamp: { annotation: "kubectl.kubernetes.io/restartedAt", value: "Time" } };
     await rollout.roll("a");
@@ -62,7 +62,7 @@ describe("the rollout of a binding", () => {
     ["at what time it restarts something", { stamp: { annotation: "example.com/at", value: "Time" as const } }],
     ["what takes a place", {}],
   ] as const) {
-    it(`notes ${limited} once, however often it is refused, and status stays as it is`, async () => {
+    it(`records ${limited} once, however often it is refused, and the status stays`, async () => {
       const rollout = new RolloutFixture();
       rollout.spec = spec;
       rollout.installation.replaceRollouts({ suspend: false, maxConcurrent: 1 });
@@ -81,27 +81,27 @@ describe("the rollout of a binding", () => {
     });
   }
 
-  it("notifies of a restart and of a failure once, also when it is another process that sees it", async () => {
+  it("notifies of a restart and of a failure once, also if another process sees it", async () => {
     const rollout = new RolloutFixture();
-    const told = () => rollout.notified.map(({ event, reason, keys, message }) => [event, reason, keys, message]);
+    const notified = () => rollout.notified.map(({ event, reason, keys, message }) => [event, reason, keys, message]);
     await rollout.roll("a");
-    assert.deepEqual(told(), []);
+    assert.deepEqual(notified(), []);
     await rollout.roll("b");
     const restarted = "restarted by SecretBinding registry/harbor, as bucket/key changed";
-    assert.deepEqual(told(), [["Restarted", "Restarted", ["bucket/key"], restarted]]);
+    assert.deepEqual(notified(), [["Restarted", "Restarted", ["bucket/key"], restarted]]);
     rollout.workload = { stamps: rollout.stamped };
     rollout.progress = { state: "Failed", message: "no progress" };
     for (let n = 0; n < 3; n++) {
       rollout.forget();
       await rollout.roll("b");
     }
-    assert.deepEqual(told().slice(1), [["RestartFailed", "RolloutFailed", ["bucket/key"], "no progress"]]);
+    assert.deepEqual(notified().slice(1), [["RestartFailed", "RolloutFailed", ["bucket/key"], "no progress"]]);
     const [one, failure] = rollout.notified;
     assert.deepEqual(one?.workload, { apiVersion: "apps/v1", kind: "Deployment", namespace: "registry", name: "core" });
     assert.notEqual(one?.id, failure?.id);
   });
 
-  it("notifies of a refused restart once, and not where the API server is away", async () => {
+  it("notifies of a refused restart once, and not while the API server is unavailable", async () => {
     const rollout = new RolloutFixture();
     await rollout.roll("a");
     rollout.refused = () => new ApiError("PATCH", 503, "ServiceUnavailable");
@@ -109,12 +109,12 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.notified.length, 0);
     rollout.refused = () => new ApiError("PATCH", 403, "Forbidden");
     for (let n = 0; n < 3; n++) await rollout.roll("b");
-    const told = rollout.notified.map(({ event, reason, keys }) => [event, reason, keys]);
-    assert.deepEqual(told, [["RestartFailed", "Forbidden", ["bucket/key"]]]);
+    const notified = rollout.notified.map(({ event, reason, keys }) => [event, reason, keys]);
+    assert.deepEqual(notified, [["RestartFailed", "Forbidden", ["bucket/key"]]]);
     assert.match(rollout.notified[0]?.message ?? "", /may not patch/);
   });
 
-  it("leaves all as it is while it is not known yet which workloads there are", async () => {
+  it("changes nothing while the workloads are not known", async () => {
     const rollout = new RolloutFixture();
     rollout.installation.replaceRollouts({ suspend: false, maxConcurrent: 1 });
     await rollout.roll("a");
@@ -130,7 +130,7 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.stamped.length, 2);
   });
 
-  it("looks again at a target that it could not read", async () => {
+  it("retries a target that it could not read", async () => {
     const rollout = new RolloutFixture();
     rollout.spec = { waitForTargets: {} };
     rollout.targets = [CORE];
@@ -144,7 +144,7 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.stamped.length, 1);
   });
 
-  it("shares no restart that was before the controllers of the targets had taken the values in", async () => {
+  it("shares no restart from before the targets' controllers observed the values", async () => {
     const rollout = new RolloutFixture();
     rollout.targets = [CORE];
     rollout.spec = { waitForTargets: {} };
@@ -161,7 +161,7 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.stamped.length, 2);
   });
 
-  it("has its place for as long as the workload is seen to roll out where nothing can be decided, and none once it is suspended", async () => {
+  it("holds its slot while the workload is seen to roll out and nothing can be decided, and none once it is suspended", async () => {
     for (const end of [
       async (rollout: RolloutFixture) => {
         rollout.progress = { state: "Done", message: "rolled out" };
@@ -203,7 +203,7 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.stamped.length, 1);
   });
 
-  it("decides anew about a workload that has changed since, and says nothing of that", async () => {
+  it("decides again about a workload that has changed since, without a message", async () => {
     const rollout = new RolloutFixture();
     await rollout.roll("a");
     rollout.refused = () => new ApiError("PATCH", 409, "Conflict");
@@ -216,7 +216,7 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.stamped.length, 1);
   });
 
-  it("leaves alone a workload whose template is another's", async () => {
+  it("does not restart a workload whose template is in another object", async () => {
     const rollout = new RolloutFixture();
     rollout.workload = { templateElsewhere: true };
     await rollout.roll("a");
@@ -225,7 +225,7 @@ describe("the rollout of a binding", () => {
     assert.match(status?.pending?.message ?? "", /core has its pod template in another object/);
   });
 
-  it("tells of a window that is none before anything changes, and still takes note of what the values were", async () => {
+  it("reports an invalid window before anything changes, and still records the values", async () => {
     const rollout = new RolloutFixture();
     rollout.spec = { windows: [{ schedule: "at 2 at night", duration: "2h", timeZone: "UTC" }] };
     const { problem, isDone } = await rollout.roll("a");
@@ -240,7 +240,7 @@ describe("the rollout of a binding", () => {
 });
 
 describe("the rollout of a binding that writes fields after it", () => {
-  it("says for which versions of the sources all has rolled out, and for none while something is under way or missing", async () => {
+  it("reports the versions of the sources that all workloads have, and none while anything is in progress or missing", async () => {
     const rollout = new RolloutFixture();
     rollout.missing = [{ ...CORE, name: "lost" }];
     const missing = await rollout.roll("a");
@@ -255,25 +255,25 @@ describe("the rollout of a binding that writes fields after it", () => {
     [true, 1],
     [false, 0],
   ] as const)
-    it(`restarts ${restarts === 0 ? "nothing" : "what uses it"} at first sight where ${differs ? "another" : "no other"} value is on record`, async () => {
+    it(`restarts ${restarts === 0 ? "nothing" : "what uses it"} at the first reconcile if ${differs ? "another" : "no other"} value is recorded`, async () => {
       const rollout = new RolloutFixture();
       rollout.differs = differs;
       await rollout.roll("a");
       assert.equal(rollout.stamped.length, restarts);
-      // At first sight alone.
+      // Only at the first reconcile.
       rollout.differs = true;
       await rollout.roll("a");
       assert.equal(rollout.stamped.length, restarts);
     });
 
-  it("takes no baseline while it can't be known what is on record", async () => {
+  it("records no baseline while the recorded values can't be known", async () => {
     const rollout = new RolloutFixture();
     rollout.differs = new Problem("Forbidden", "it may not read it");
     const { problem, status } = await rollout.roll("a");
     assert.deepEqual([problem?.reason, status], ["Forbidden", undefined]);
   });
 
-  it("does not have all rolled out while a target does not hold its values, though no workload waits for it", async () => {
+  it("is not complete while a target lacks its values, although no workload waits for it", async () => {
     const rollout = new RolloutFixture();
     rollout.held.set("elsewhere", "it waits for its target");
     assert.equal((await rollout.roll("a")).rolledOutFor, undefined);
@@ -281,7 +281,7 @@ describe("the rollout of a binding that writes fields after it", () => {
     assert.notEqual((await rollout.roll("a")).rolledOutFor, undefined);
   });
 
-  it("keeps a few of many long messages in status", () => {
+  it("keeps a few of many long messages in the status", () => {
     const pending = { firstChangeTime: "", lastChangeTime: "", reason: "", message: "" };
     const of = (at: number) => ({
       apiVersion: "apps/v1",
@@ -300,7 +300,7 @@ describe("the rollout of a binding that writes fields after it", () => {
     assert.equal(messages.length, 510);
   });
 
-  it("restarts nothing in a namespace whose target does not hold the new values, and says why", async () => {
+  it("restarts nothing in a namespace whose target lacks the new values, and says why", async () => {
     const rollout = new RolloutFixture();
     await rollout.roll("a");
     rollout.held.set(CORE.namespace ?? "", "it waits for its target");

@@ -1,4 +1,4 @@
-/** What a SecretGrant lets through, and that labels that nobody knows let nothing. */
+/** Which reads a SecretGrant permits. Unknown labels permit nothing. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SecretGrant } from "../../../src/api/secret-grant.ts";
@@ -27,14 +27,14 @@ const theBucket: To = { kind: "Secret", name: "bucket" };
 const absent = [{ key: "env", operator: "DoesNotExist" as const }];
 
 describe("a SecretGrant", () => {
-  it("lets through by any of from and any of to, and by no mixture that it does not say", () => {
+  it("permits any combination of an entry of from and an entry of to, and nothing else", () => {
     const spec: Spec = { from: [{ namespace: "other" }, here], to: [{ kind: "ConfigMap", name: "ca" }, theBucket] };
     assert.equal(allows(spec, asker, bucket, unlabelled), true);
     assert.equal(allows(spec, { ...asker, namespace: "third" }, bucket, unlabelled), false);
     assert.equal(allows(spec, asker, { ...bucket, name: "ca" }, unlabelled), false);
   });
 
-  it("by a selector leaves out what exceptNames matches, whatever else the selector says, and looks at no labels for that", () => {
+  it("excludes names by exceptNames, whatever else the selector contains, without a need for labels", () => {
     const by = (from: object, to: object = { names: ["*"] }): Spec => ({
       from: [{ namespaceSelector: from }],
       to: [{ kind: "Secret", selector: to }],
@@ -48,7 +48,7 @@ describe("a SecretGrant", () => {
     assert.equal(looksAtNamespace(by({ exceptNames: ["x"] })), false);
   });
 
-  it("takes labels that are not known for no match, whatever it asks of them", () => {
+  it("does not match unknown labels, whatever the selector is", () => {
     const byPlace: Spec = { from: [{ namespaceSelector: { matchExpressions: absent } }], to: [theBucket] };
     const byObject: Spec = { from: [here], to: [{ kind: "Secret", selector: { matchExpressions: absent } }] };
     for (const spec of [byPlace, byObject]) {
@@ -59,7 +59,7 @@ describe("a SecretGrant", () => {
     }
   });
 
-  it("says whether the labels or the uid of a namespace have a say", () => {
+  it("reports whether labels or uid of a namespace decide", () => {
     const selector = (namespaceSelector: object) =>
       looksAtNamespace({ from: [here, { namespaceSelector }], to: [theBucket] } as Spec);
     assert.equal(looksAtNamespace({ from: [here], to: [theBucket] }), false);
@@ -69,7 +69,7 @@ describe("a SecretGrant", () => {
     assert.equal(selector({ names: ["x"], matchExpressions: absent }), true);
   });
 
-  it("by a uid lets that namespace through, and neither a namesake nor one whose uid is not known", () => {
+  it("permits by uid only that namespace, not another one of the same name or with an unknown uid", () => {
     const spec: Spec = { from: [{ ...here, namespaceUID: "a1" }], to: [theBucket] };
     const is = (uid?: string) =>
       allows(spec, asker, bucket, { namespace: uid === undefined ? undefined : { uid, labels: {} }, object: {} });
@@ -77,7 +77,7 @@ describe("a SecretGrant", () => {
     assert.equal(allows({ ...spec, from: [...spec.from, here] }, asker, bucket, unknown), true);
   });
 
-  it("lets a binding of its own namespace through by that namespace or a composition, and by no selector", () => {
+  it("permits bindings of its own namespace by name or by composition, never by a selector", () => {
     const own = { ...bucket, namespace: asker.namespace };
     const selectors = [{ names: ["*"] }, { names: ["registry"] }, { matchLabels: { env: "prod" } }];
     const prod = { namespace: { uid: "a1", labels: { env: "prod" } }, object: {} };
@@ -88,7 +88,7 @@ describe("a SecretGrant", () => {
     assert.equal(is({ composition: "harbors" }, own, asker), false);
   });
 
-  it("for a composition lets through the bindings that it makes, with the account that the grant names", () => {
+  it("permits a composition's bindings, with the account that the grant names", () => {
     const by = (composition: string, more: object = {}): Spec => ({
       from: [{ composition, ...more }],
       to: [theBucket],
@@ -104,7 +104,7 @@ describe("a SecretGrant", () => {
     assert.deepEqual([by("harbors"), { ...by("x"), from: [here] }].map(looksAtComposition), [true, false]);
   });
 
-  it("never lets through what its names alone would not", () => {
+  it("never permits a read that its names alone exclude", () => {
     const name = fc.constantFrom("registry", "bucket", "other", "re*", "*t", "?ther");
     const selector = fc.record(
       {
@@ -144,7 +144,7 @@ describe("a SecretGrant", () => {
     );
   });
 
-  it("that is missing is told with the very grant that would do", () => {
+  it("is printed as a complete object if it is missing", () => {
     const problem = notGranted(asker, bucket, { onMissing: "Wait", optional: false });
     const [, said = ""] = /echo '(.*)' \| kubectl apply -f -$/.exec(problem.message) ?? [];
     const grant = JSON.parse(said) as SecretGrant;
@@ -153,7 +153,7 @@ describe("a SecretGrant", () => {
     assert.equal(allows(grant.spec, { ...asker, account: "other" }, bucket, unknown), false);
   });
 
-  it("that is missing for a composition is told with a grant for that composition", () => {
+  it("is printed for the composition if it is missing for a composed binding", () => {
     const { message } = notGranted(made, bucket, { onMissing: "Wait", optional: false });
     const [, said = ""] = /echo '(.*)' \| kubectl apply -f -$/.exec(message) ?? [];
     const { spec } = JSON.parse(said) as SecretGrant;

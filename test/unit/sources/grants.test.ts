@@ -1,4 +1,4 @@
-/** What is let through of another namespace when grants can't be seen, come and go while it is read, or fail. */
+/** Reads from other namespaces while grants can't be listed, change during the read, or can't be checked. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../src/api/binding.ts";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
@@ -29,7 +29,7 @@ const noComposition = (): ProducedBy => none;
 const version = (shown: object) => ({ uid: "u", resourceVersion: "1", generation: undefined, ...shown });
 const forbidden = new ApiError("WATCH", 403, "Forbidden");
 
-/** What streams show of a kind: the specs of its grants, the uid and labels of its namespaces, or why they can't. */
+/** The content of the streams of a kind: the specs of its grants, the uid and labels of its namespaces, or the error. */
 type Shown = Record<string, object[] | ApiError>;
 const consentWith = (shown: Shown, sources = [watched(bucket, undefined, true)], compositionOf = noComposition) => {
   const list: Watcher["list"] = (_key, { resource: { plural } }) => {
@@ -41,7 +41,7 @@ const consentWith = (shown: Shown, sources = [watched(bucket, undefined, true)],
   return observeGrants({ list }, "registry/b", binding, sources, compositionOf);
 };
 
-/** What the API server answers by path; a missing one is not there. */
+/** The answers of the API server by path; a missing path is not found. */
 type Answers = Record<string, object | ApiError>;
 async function read(shown: Shown, answers: Answers, compositionOf = noComposition) {
   const asked: string[] = [];
@@ -65,16 +65,16 @@ async function read(shown: Shown, answers: Answers, compositionOf = noCompositio
   return { outcome, asked };
 }
 const storage = { "namespaces/storage": { metadata: {} } };
-const stands = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec } };
+const granted = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec } };
 
-describe("consent", () => {
-  it("is asked of nobody for a source that needs no grant", () => {
+describe("a required grant", () => {
+  it("is not looked up for a source that needs no grant", () => {
     const own = watched({ ...bucket, namespace: "registry" });
     const consent = consentWith({ secretgrants: forbidden }, [own], () => assert.fail("it is not asked"));
     assert.deepEqual([consent.dependencies, consent.state, consent.grantsFor(own.watched)], [[], "", undefined]);
   });
 
-  it("is asked for a source of the binding's own namespace that needs a grant", () => {
+  it("is looked up for a source in the binding's own namespace that needs a grant", () => {
     const own = watched({ ...bucket, namespace: "registry" }, undefined, true);
     const granting = (from: object) => consentWith({ secretgrants: [{ ...spec, from: [from] }] }, [own]);
     const grants = [{ namespace: "registry" }, { namespaceSelector: { names: ["*"] } }].map((from) =>
@@ -95,35 +95,35 @@ describe("consent", () => {
     const shown = { secretgrants: [byComposition] };
     const answers = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec: byComposition } };
     const unknown = (): ProducedBy => "unknown";
-    /** One answer after the other; the last one stays. */
+    /** The answers in order; the last one is repeated. */
     const inTurn = (...all: ProducedBy[]) => {
       let at = 0;
       return () => all[Math.min(at++, all.length - 1)] as ProducedBy;
     };
 
-    it("lets through what that composition makes, and reads nothing for others", async () => {
+    it("permits that composition's bindings, and reads nothing for others", async () => {
       assert.equal((await read(shown, answers, () => by("harbors"))).outcome, "read");
       const nothing = { outcome: "NotGranted", asked: [] };
       for (const other of [by("other"), none]) assert.deepEqual(await read(shown, answers, () => other), nothing);
     });
 
-    it("reads nothing while it is not known what makes the binding, and takes out nothing for it", async () => {
+    it("reads nothing and removes nothing while the binding's composition is unknown", async () => {
       assert.deepEqual(await read(shown, answers, unknown), { outcome: "!Unavailable", asked: [] });
     });
 
-    it("is not needed where another grant lets the binding through", async () => {
+    it("is not needed if another grant permits the read", async () => {
       const both = { ...answers, "secretgrants/storage/secretgrants-1": { metadata: {}, spec } };
       assert.equal((await read({ secretgrants: [byComposition, spec] }, both, unknown)).outcome, "read");
       assert.equal((await read({ secretgrants: [] }, answers, unknown)).outcome, "NotGranted");
     });
 
-    it("takes out nothing where the labels of the source forbid the other grant, and it is not known", async () => {
+    it("removes nothing if the source's labels exclude the other grant, and the composition is unknown", async () => {
       const both = { ...answers, "secretgrants/storage/secretgrants-1": { metadata: {}, spec: bySourceLabels } };
       const { outcome, asked } = await read({ secretgrants: [byComposition, bySourceLabels] }, both, unknown);
       assert.deepEqual([outcome, asked[0]], ["!Unavailable", "source"]);
     });
 
-    it("goes by what makes the binding once the value was read", async () => {
+    it("uses the binding's composition after the value was read", async () => {
       for (const [now, outcome] of [
         [none, "NotGranted"],
         ["unknown", "!Unavailable"],
@@ -131,7 +131,7 @@ describe("consent", () => {
         assert.equal((await read(shown, answers, inTurn(by("harbors"), now))).outcome, outcome);
     });
 
-    it("changes the state with what makes the binding, and no other grant does", () => {
+    it("changes the state with the binding's composition, which other grants do not", () => {
       const stateOf = (grants: object[], answer: ProducedBy) =>
         consentWith({ secretgrants: grants }, undefined, () => answer).state;
       const all = [by("harbors"), by("other"), none, "unknown"] as const;
@@ -141,27 +141,27 @@ describe("consent", () => {
     });
   });
 
-  it("lets a source through by a grant that stands once the value was read", async () => {
-    const { outcome, asked } = await read({ secretgrants: [spec] }, stands);
+  it("permits a source by a grant that exists after the value was read", async () => {
+    const { outcome, asked } = await read({ secretgrants: [spec] }, granted);
     assert.equal(outcome, "read");
     assert.deepEqual([asked[0], asked.length], ["source", 3]);
   });
 
-  it("reads nothing where no grant is seen", async () => {
-    assert.deepEqual(await read({ secretgrants: [{ ...spec, from: [] }] }, stands), {
+  it("reads nothing without a grant", async () => {
+    assert.deepEqual(await read({ secretgrants: [{ ...spec, from: [] }] }, granted), {
       outcome: "NotGranted",
       asked: [],
     });
   });
 
-  it("reads nothing where grants can't be seen, and takes out nothing for it", async () => {
-    const unseen = await read({ secretgrants: forbidden }, stands);
+  it("reads nothing and removes nothing if grants can't be listed", async () => {
+    const unseen = await read({ secretgrants: forbidden }, granted);
     assert.deepEqual(unseen, { outcome: "!Forbidden", asked: [] });
-    const unknown = await read({ secretgrants: new ApiError("WATCH", 404, "NotServed") }, stands);
+    const unknown = await read({ secretgrants: new ApiError("WATCH", 404, "NotServed") }, granted);
     assert.deepEqual(unknown, { outcome: "!KindNotFound", asked: [] });
   });
 
-  it("is refused by a grant that is gone, going, or says something else by the time of the read", async () => {
+  it("denies the read if the grant is deleted, being deleted, or changed at the time of the read", async () => {
     const path = "secretgrants/storage/secretgrants-0";
     const outcomes: Record<string, object> = {
       gone: storage,
@@ -173,26 +173,26 @@ describe("consent", () => {
     }
   });
 
-  it("goes on to the next grant that lets it when one is gone", async () => {
+  it("uses the next matching grant if one is deleted", async () => {
     const second = { ...storage, "secretgrants/storage/secretgrants-1": { metadata: {}, spec } };
     assert.equal((await read({ secretgrants: [spec, spec] }, second)).outcome, "read");
   });
 
-  it("is refused while the namespace of the grant is being deleted, or is not there", async () => {
-    const ending = { ...stands, "namespaces/storage": { metadata: { deletionTimestamp: "now" } } };
+  it("denies the read while the namespace of the grant is being deleted, or missing", async () => {
+    const ending = { ...granted, "namespaces/storage": { metadata: { deletionTimestamp: "now" } } };
     assert.equal((await read({ secretgrants: [spec] }, ending)).outcome, "NotGranted");
-    const { "namespaces/storage": _, ...gone } = stands;
+    const { "namespaces/storage": _, ...gone } = granted;
     assert.equal((await read({ secretgrants: [spec] }, gone)).outcome, "NotGranted");
   });
 
-  it("is a failure and no refusal when the API server does not say how the grant stands", async () => {
-    for (const path of Object.keys(stands)) {
-      const failing = { ...stands, [path]: new ApiError("GET", 503, "ServiceUnavailable") };
+  it("fails, and does not deny, if the API server does not return the grant", async () => {
+    for (const path of Object.keys(granted)) {
+      const failing = { ...granted, [path]: new ApiError("GET", 503, "ServiceUnavailable") };
       assert.equal((await read({ secretgrants: [spec] }, failing)).outcome, "!Unavailable", path);
     }
   });
 
-  it("by labels of the binding's namespace goes by what they are at the time of the read", async () => {
+  it("compares the labels of the binding's namespace at the time of the read", async () => {
     const grant = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec: byLabels } };
     const labelled = (env: string) => ({ ...grant, "namespaces/registry": { metadata: { labels: { env } } } });
     const shown = { secretgrants: [byLabels], namespaces: [{ labels: { env: "prod" } }] };
@@ -201,11 +201,11 @@ describe("consent", () => {
     assert.equal((await read(shown, grant)).outcome, "NotGranted");
   });
 
-  it("by labels or the uid of the binding's namespace reads nothing unless they are seen to fit", async () => {
+  it("reads nothing unless labels and uid of the binding's namespace are known to match", async () => {
     const nothing = { outcome: "NotGranted", asked: [] };
     for (const grant of [byLabels, byUID])
       for (const namespaces of [[], [{ uid: "b2" }], [{ uid: "b2", labels: { env: "test" } }]])
-        assert.deepEqual(await read({ secretgrants: [grant], namespaces }, stands), nothing);
+        assert.deepEqual(await read({ secretgrants: [grant], namespaces }, granted), nothing);
     const grant = { ...storage, "secretgrants/storage/secretgrants-0": { metadata: {}, spec: byUID } };
     const home = { "namespaces/registry": { metadata: { uid: "a1" } } };
     const fits = { secretgrants: [byUID], namespaces: [{ uid: "a1" }] };
@@ -217,21 +217,21 @@ describe("consent", () => {
     assert.equal(twice.outcome, "read");
   });
 
-  it("by labels of the source reads it to know them, and lets it through if they fit", async () => {
-    const { outcome, asked } = await read({ secretgrants: [bySourceLabels] }, stands);
+  it("reads a source to know its labels, and permits it if they match", async () => {
+    const { outcome, asked } = await read({ secretgrants: [bySourceLabels] }, granted);
     assert.deepEqual([outcome, asked[0]], ["NotGranted", "source"]);
     const fromOthers = { ...bySourceLabels, from: byUID.from };
-    const unread = await read({ secretgrants: [fromOthers], namespaces: [{ uid: "b2" }] }, stands);
+    const unread = await read({ secretgrants: [fromOthers], namespaces: [{ uid: "b2" }] }, granted);
     assert.deepEqual(unread, { outcome: "NotGranted", asked: [] });
   });
 
-  it("by labels of a namespace that nobody may watch is refused, for that grant alone", async () => {
-    const unseen = await read({ secretgrants: [byLabels], namespaces: forbidden }, stands);
+  it("ignores only the grant with namespace labels if namespaces can't be watched", async () => {
+    const unseen = await read({ secretgrants: [byLabels], namespaces: forbidden }, granted);
     assert.deepEqual(unseen, { outcome: "!Forbidden", asked: [] });
-    assert.equal((await read({ secretgrants: [spec], namespaces: forbidden }, stands)).outcome, "read");
+    assert.equal((await read({ secretgrants: [spec], namespaces: forbidden }, granted)).outcome, "read");
   });
 
-  it("changes its state with each grant that may let the binding, and with no other", () => {
+  it("changes the state with each grant that may apply, and with no other", () => {
     const other = { ...spec, to: [{ kind: "Secret", name: "other" }] };
     const stateOf = (...grants: object[]) => consentWith({ secretgrants: grants }).state;
     assert.equal(stateOf(), stateOf(other));
@@ -247,7 +247,7 @@ describe("a source that is not granted", () => {
     return !(said instanceof Problem) && said.kind === "absent" ? said.problem.reason : undefined;
   };
 
-  it("was withdrawn if status says that values of it were copied", () => {
+  it("was withdrawn if status records copies of its values", () => {
     assert.equal(reasonOf(["Secret storage/bucket"]), "GrantWithdrawn");
     for (const copied of [[], ["Secret storage/other"], ["ConfigMap storage/bucket"]])
       assert.equal(reasonOf(copied), "NotGranted");
@@ -255,7 +255,7 @@ describe("a source that is not granted", () => {
     assert.equal(reasonOf(["Secret storage/bucket"], { ...absent, problem: gone }), "SourceNotFound");
   });
 
-  it("stays on record for as long as the binding names it", () => {
+  it("stays on record as long as the binding names it", () => {
     const { resource: _, ...secret } = bucket;
     const named = { sources: [{ secret }], defaults: { onMissing: "Wait" } };
     const sources = parseSources({ ...binding, spec: { ...binding.spec, ...named } } as unknown as SecretBinding);

@@ -1,4 +1,4 @@
-/** When servers are asked, who shares an answer, and who is called when it changes. */
+/** When servers are polled, who shares an answer, and who is notified of a change. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { type Poll, Poller } from "../../../src/sources/poller.ts";
@@ -10,7 +10,7 @@ class Server {
   version = 1;
   size = 1;
   problem: Problem | undefined;
-  /** By id, what each request was given as the former answer. */
+  /** The former answers that each request got, by id. */
   readonly asked: { id: string; last: string | undefined }[] = [];
   readonly held: (() => void)[] = [];
   isHolding = false;
@@ -66,7 +66,7 @@ describe("a poller", () => {
     return state.phase === "failed" ? state.problem.reason : state.phase;
   };
 
-  it("asks once for all bindings that need an answer, and calls each when it is there and when it changes", async () => {
+  it("requests an answer once for all bindings, and notifies each when it arrives and when it changes", async () => {
     const poll = server.poll("a");
     poller.subscribe("registry/one", [poll]);
     poller.subscribe("shop/two", [poll]);
@@ -80,7 +80,7 @@ describe("a poller", () => {
     assert.deepEqual([changed.slice(2), stateOf(poll)], [["registry/one", "shop/two"], "content v2"]);
   });
 
-  it("asks as often as the binding that wants it most often, and no more when that is gone", async () => {
+  it("polls at the shortest interval of the present subscribers", async () => {
     poller.subscribe("registry/slow", [server.poll("a", 60_000)]);
     await clock.pass(1);
     poller.subscribe("registry/fast", [server.poll("a", 1_000)]);
@@ -96,7 +96,7 @@ describe("a poller", () => {
     assert.equal(server.asked.length, length);
   });
 
-  it("spreads its requests by a tenth of the interval", async () => {
+  it("varies the interval by a tenth", async () => {
     for (const [random, ms] of [
       [0, 9_000],
       [1, 11_000],
@@ -113,7 +113,7 @@ describe("a poller", () => {
     }
   });
 
-  it("reports a problem once, backs off up to half a minute, and calls when it has gone", async () => {
+  it("reports a problem once, backs off up to half a minute, and notifies when it is solved", async () => {
     const poll = server.poll("a", 1_000);
     poller.subscribe("registry/one", [poll]);
     await clock.pass(1);
@@ -131,7 +131,7 @@ describe("a poller", () => {
     assert.equal(server.asked.at(-1)?.last, "v1", "what is unchanged is not read again");
   });
 
-  it("waits as long as a server says", async () => {
+  it("waits as long as the server demands", async () => {
     const poll = server.poll("a", 1_000);
     server.problem = new VaultProblem("VaultThrottled", "too many requests", 20_000);
     poller.stop();
@@ -139,7 +139,7 @@ describe("a poller", () => {
     poller.subscribe("registry/one", [poll]);
     await clock.pass(1);
     await clock.pass(19_999);
-    // One that asks more often is no reason either.
+    // A subscriber with a shorter interval changes nothing.
     poller.subscribe("registry/two", [{ ...poll, refreshMs: 100 }]);
     await settled();
     assert.equal(server.asked.length, 1);
@@ -147,7 +147,7 @@ describe("a poller", () => {
     assert.equal(server.asked.length, 2);
   });
 
-  it("lets a binding wait ten seconds for a first answer, and calls it when the answer comes after all", async () => {
+  it("lets a binding wait ten seconds for a first answer, and notifies it of a later answer", async () => {
     server.isHolding = true;
     const poll = server.poll("a");
     poller.subscribe("registry/one", [poll]);
@@ -160,7 +160,7 @@ describe("a poller", () => {
     assert.deepEqual([stateOf(poll), changed.length], ["content v1", 2]);
   });
 
-  it("asks a server while another one of its connection is silent", async () => {
+  it("polls a server while another one of its connection is silent", async () => {
     server.isHolding = true;
     const silent = Array.from({ length: 20 }, (_, n) => server.poll(`silent ${n}`));
     poller.subscribe("registry/one", silent);
@@ -170,7 +170,7 @@ describe("a poller", () => {
     assert.equal(server.asked.at(-1)?.id, "other");
   });
 
-  it("asks at once for another text of the annotation, and for all of a connection", async () => {
+  it("polls at once for a changed annotation, and for all of a connection", async () => {
     const polls = [server.poll("a"), server.poll("b")];
     poller.subscribe("registry/one", polls, "first");
     poller.subscribe("registry/two", [server.poll("c")]);
@@ -196,7 +196,7 @@ describe("a poller", () => {
     assert.deepEqual(refreshed, ["registry/vault"]);
   });
 
-  it("asks once more after a request during which a refresh came", async () => {
+  it("polls again after a request during which a refresh arrived", async () => {
     server.isHolding = true;
     poller.subscribe("registry/one", [server.poll("a")]);
     await clock.pass(1);
@@ -210,7 +210,7 @@ describe("a poller", () => {
     assert.equal(server.asked.length, 2);
   });
 
-  it("takes namespaces by turns where a server answers slowly", async () => {
+  it("lets namespaces take turns if a server answers slowly", async () => {
     server.isHolding = true;
     const many = Array.from({ length: 20 }, (_, n) => server.poll(`many ${n}`));
     poller.subscribe("loud/binding", many);
@@ -225,7 +225,7 @@ describe("a poller", () => {
     assert.ok(server.asked.slice(0, 10).some(({ id }) => id === "few"));
   });
 
-  it("ignores an answer that no binding needs any more, and keeps what it may keep of the others", async () => {
+  it("ignores an answer that no binding needs, and caches others up to its limit", async () => {
     poller.stop();
     poller = newPoller({ maxBytes: 15 });
     server.size = 10;
@@ -239,7 +239,7 @@ describe("a poller", () => {
     poller.subscribe("registry/b", [b]);
     await clock.pass(1);
     changed.length = 0;
-    // The content of a made room for that of b, and not that of a connection that takes less.
+    // The content of a was evicted for that of b, not the content of a smaller connection.
     assert.deepEqual([stateOf(small), stateOf(a), stateOf(b)], ["content v1", "pending", "content v1"]);
     await settled();
     assert.deepEqual([changed, stateOf(a)], [["registry/a"], "content v1"]);
@@ -254,7 +254,7 @@ describe("a poller", () => {
     assert.deepEqual([changed, stateOf(a)], [["registry/b"], "pending"]);
   });
 
-  it("takes an error that is no Problem for a mistake, and goes on", async () => {
+  it("reports an error that is not a Problem as a bug, and continues", async () => {
     const poll = server.poll("a", 1_000);
     const { ask } = poll;
     let isBroken = true;

@@ -1,4 +1,4 @@
-/** A SecretProviderClass by what the driver reports of its pods: keys, versions, and how a rollout compares them. */
+/** A SecretProviderClass by the driver's reports about its pods: keys, versions, and how a rollout compares them. */
 import assert from "node:assert/strict";
 import type { JsonObject, Resource } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
@@ -30,7 +30,7 @@ async function resolved(isServed = true): Promise<ListedSource | Problem> {
   return found;
 }
 
-/** What a pod reports of a class. */
+/** The report about a pod of a class. */
 const pod = (objects: Record<string, string>, secretProviderClassName = "database"): JsonObject => ({
   status: { secretProviderClassName, objects: Object.entries(objects).map(([id, version]) => ({ id, version })) },
 });
@@ -41,7 +41,7 @@ async function live(...pods: JsonObject[]) {
   return source.toLive(pods.map((fields, at) => ({ name: `pod-${at}`, version: { ...version("1"), fields } })));
 }
 
-/** The digests of all objects, as status has them. */
+/** The digests of all objects, as in status. */
 async function digest(...pods: JsonObject[]): Promise<string[]> {
   const source = await resolved();
   assert.ok(!(source instanceof Problem));
@@ -57,7 +57,7 @@ async function digest(...pods: JsonObject[]): Promise<string[]> {
 }
 
 describe("a SecretProviderClass as a source", () => {
-  it("has the ids of objects as keys, and each version that pods have of it, whichever pods those are", async () => {
+  it("has the ids of objects as keys, with all versions that any pods have", async () => {
     const pods = [pod({ user: "7", password: "1" }), pod({ user: "7", password: "2" }), pod({ token: "9" }, "other")];
     const source = await live(...pods);
     assert.ok(source.kind === "data" && !source.isSecret);
@@ -70,7 +70,7 @@ describe("a SecretProviderClass as a source", () => {
     assert.equal((await live(first as JsonObject, ...others, pods[0] as JsonObject)).version, source.version);
   });
 
-  it("has a digest for each version of each object, of which those that stay are the same", async () => {
+  it("has a stable digest for each version of each object", async () => {
     const one = await digest(pod({ user: "7", password: "1" }));
     const two = await digest(pod({ user: "7", password: "1" }), pod({ user: "7", password: "2" }));
     assert.deepEqual([one.length, two.length, one.every((each) => two.includes(each))], [2, 3, true]);
@@ -78,7 +78,7 @@ describe("a SecretProviderClass as a source", () => {
     assert.ok(swapped.every((each) => !two.includes(each)));
   });
 
-  it("is unmounted where no pod reports anything of it, whatever restartOn counts", async () => {
+  it("is unmounted if no pod reports it, whatever restartOn contains", async () => {
     assert.deepEqual(await digest(), ["unmounted"]);
     assert.deepEqual(await digest(pod({}), pod({ token: "9" }, "other")), ["unmounted"]);
     const source = await live();
@@ -86,7 +86,7 @@ describe("a SecretProviderClass as a source", () => {
     assert.match(source.problem.message, /no pod mounts the SecretProviderClass registry\/database/);
   });
 
-  it("takes nothing from what is not as it should be", async () => {
+  it("ignores malformed reports", async () => {
     const wrong = [
       {},
       { status: "x" },
@@ -95,7 +95,7 @@ describe("a SecretProviderClass as a source", () => {
     assert.equal((await live(...wrong)).kind, "absent");
   });
 
-  it("is a problem where the driver's kinds are not served", async () => {
+  it("is a problem if the driver's kinds are not served", async () => {
     const problem = await resolved(false);
     assert.ok(problem instanceof Problem);
     assert.equal(problem.reason, "KindNotFound");

@@ -1,4 +1,4 @@
-/** Which sources of a binding are read, and what reading one gives. */
+/** Which sources of a binding are read, and the results. */
 import assert from "node:assert/strict";
 import type { KubeObject, ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
@@ -25,7 +25,7 @@ const ownAlone: GrantedSources = {
 };
 const nothing: ResolveContext["client"] = { get: () => Promise.reject(new Error("nothing is asked")) };
 
-/** The reasons why they are not, where the one target can't be written. */
+/** The reasons of unread sources when the only target can't be written. */
 async function notRead(isForRollout: boolean) {
   const observed = {
     account: undefined,
@@ -40,7 +40,7 @@ async function notRead(isForRollout: boolean) {
   return [...sources.values()].map((each) => (each instanceof Problem ? each.reason : undefined));
 }
 
-/** Reads the source that an entry of spec.sources is; `answer` is what the API server has. */
+/** Reads the source of an entry of spec.sources; `answer` is the API server's. */
 async function read(entry: object, answer: object): Promise<LiveSource | Problem> {
   const get = async <T>() => {
     if (answer instanceof Error) throw answer;
@@ -68,7 +68,7 @@ const textsOf = (source: LiveSource | Problem) => {
 const inBase64 = (text: string) => Buffer.from(text).toString("base64");
 
 describe("the sources of a binding", () => {
-  it("are not read where no target can be written, unless workloads have to be told from them", async () => {
+  it("are not read if no target can be written, unless workloads depend on them", async () => {
     assert.deepEqual(await notRead(false), ["Unavailable"]);
     assert.deepEqual(await notRead(true), [undefined]);
   });
@@ -101,10 +101,10 @@ describe("the sources of a binding", () => {
     assert.deepEqual(source.object.reveal(), harbor);
   });
 
-  it("are absent where there is no such object, and a Problem where they may not be read", async () => {
+  it("are absent if the object is missing, and a Problem if they may not be read", async () => {
     const source = await read({ secret: { name: "bucket" }, optional: true }, new ApiError("GET", 404, "NotFound"));
     assert.ok(!(source instanceof Problem) && source.kind === "absent");
-    assert.equal(source.problem.message, "there is no Secret registry/bucket; the binding waits for it");
+    assert.match(source.problem.message, /Secret registry\/bucket/);
     assert.deepEqual(source.policy, { onMissing: "Wait", optional: true });
     const forbidden = await read({ secret: { name: "bucket" } }, new ApiError("GET", 403, "Forbidden"));
     assert.ok(forbidden instanceof Problem && forbidden.reason === "Forbidden");

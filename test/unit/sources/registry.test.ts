@@ -1,4 +1,4 @@
-/** What the kinds of source make of spec.sources, and how a kind that nothing watches is added. */
+/** How the kinds of source parse spec.sources, and how to add a polled kind. */
 import assert from "node:assert/strict";
 import { Installation } from "../../../src/api/installation.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
@@ -22,7 +22,7 @@ const sources = [
 ];
 const parsed = (more: object[] = []) => parseSources(bindingOf({ sources: [...sources, ...more] }));
 
-/** `installed` is what the installation says; the cluster serves HarborClusters, if anything. */
+/** `installed` is the configuration. The cluster serves at most HarborClusters. */
 function context(installed: object = {}, served = [HARBORS], more: Partial<ResolveContext> = {}): ResolveContext {
   return {
     discovery: { byPlural: async (_, plural) => served.find((each) => each.plural === plural) },
@@ -42,7 +42,7 @@ async function reasonsOf(entries: object[], where: ResolveContext): Promise<(str
 }
 
 describe("spec.sources", () => {
-  it("is parsed into the name, the policy and the way of addressing of each source", () => {
+  it("is parsed to the name, the policy and the addressing of each source", () => {
     assert.deepEqual(
       parsed().map(({ name, addressedBy, policy: { onMissing, optional } }) => [
         name,
@@ -59,7 +59,7 @@ describe("spec.sources", () => {
     );
   });
 
-  it("needs a grant in another namespace, and where the entry says so", () => {
+  it("needs a grant in another namespace, and with granted", () => {
     const at = (more: object) => ({ secret: { name: "bucket", ...more } });
     const entries = [
       at({}),
@@ -73,7 +73,7 @@ describe("spec.sources", () => {
     assert.deepEqual(needing, [false, false, true, true, false, true]);
   });
 
-  it("says which sources pods can refer to, and where a Secret protects the values as well", () => {
+  it("shows which sources pods can refer to, and in which namespace a Secret protects the values as well", () => {
     assert.deepEqual(
       parsed().map(({ data }) => data && `${data.kind} ${data.namespace}/${data.name}`),
       ["Secret registry/bucket", "Secret storage/bucket", "ConfigMap registry/region", undefined],
@@ -87,7 +87,7 @@ describe("spec.sources", () => {
     );
   });
 
-  it("knows its own objects, which a binding can't create, by group, kind, namespace and name", () => {
+  it("recognizes its objects, which a binding can't create, by group, kind, namespace and name", () => {
     const isSource = (resource: typeof SECRETS, name: string, namespace?: string) =>
       parsed().some((each) => each.isObject({ resource, name, ...(namespace && { namespace }) }));
     assert.ok(isSource(SECRETS, "bucket", "registry") && isSource(SECRETS, "bucket", "storage"));
@@ -96,7 +96,7 @@ describe("spec.sources", () => {
     assert.ok(!isSource({ ...HARBORS, group: "example.com" }, "harbor", "registry") && !isSource(HARBORS, "harbor"));
   });
 
-  it("is resolved to the objects to watch, and to the places that digests go by", async () => {
+  it("is resolved to the objects to watch, and to the places in digests", async () => {
     const resolved = [...(await resolveSources(parsed(), context())).values()];
     assert.deepEqual(
       resolved.map((each) => (each instanceof Problem ? each.reason : each.place)),
@@ -124,7 +124,7 @@ describe("spec.sources", () => {
     assert.deepEqual(await reasonsOf([inSystem, shared], context()), ["ForbiddenNamespace", undefined]);
   });
 
-  it("has a Problem for a source of a kind that a newer CRD has", async () => {
+  it("has a Problem for a source of a kind from a newer CRD", async () => {
     assert.deepEqual(await reasonsOf([{ name: "new", novel: {} }, ...sources.slice(0, 1)], context()), [
       "InvalidBinding",
       undefined,
@@ -132,12 +132,12 @@ describe("spec.sources", () => {
   });
 });
 
-/** What a server that is no part of the cluster holds, and how often it was asked. */
+/** The data of a server outside of the cluster, and its number of requests. */
 class Server {
   version = 1;
 }
 
-/** A kind as one file of src/sources/ has it: nothing is watched. */
+/** A kind as a file in src/sources/ defines it, without a watch. */
 function remote(server: Server): SourceKind {
   return {
     parse(entry, { namespace, policy }) {
@@ -197,7 +197,7 @@ describe("a kind of source that is polled", () => {
     return source;
   }
 
-  it("is parsed beside the others, and its fields are addressed as it says", () => {
+  it("is parsed with the others, with its own addressing", () => {
     const all = parsed([entry]);
     assert.deepEqual(
       all.map(({ name }) => name),

@@ -1,4 +1,4 @@
-/** Which reads of a source share a request, and for how long what was read is kept. */
+/** Which reads of a source share a request, and how long the result is cached. */
 import assert from "node:assert/strict";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -18,7 +18,7 @@ describe("reads of sources", () => {
   const clock = fakeClock();
   /** Such as `inlay bucket 7`. */
   let requests: string[];
-  /** What the API server answers, unless it is the object in the version that is asked for. */
+  /** The answer of the API server, by default the object in the requested version. */
   let answer: (ref: ObjectRef, seen: string | undefined) => KubeObject | Promise<KubeObject>;
   let reads: SharedReads;
   const objectOf = ({ name }: ObjectRef, resourceVersion = "9", text = ""): KubeObject => ({
@@ -39,14 +39,14 @@ describe("reads of sources", () => {
   });
   const named = (name: string): ObjectRef => ({ ...BUCKET, name });
 
-  it("are one request for all that ask as one account for one version, together or one after the other", async () => {
+  it("share one request for the same account and version, at the same time or in sequence", async () => {
     const together = await Promise.all(Array.from({ length: 100 }, () => reads.get(INLAY, BUCKET, "7")));
     const later = await reads.get(INLAY, BUCKET, "7");
     assert.deepEqual(requests, ["inlay registry/bucket 7"]);
     for (const each of [...together, later]) assert.deepEqual(each, objectOf(BUCKET, "7"));
   });
 
-  it("are requests of their own for another account, version, object or kind", async () => {
+  it("are separate requests for another account, version, object or kind", async () => {
     const asked: [string, ObjectRef, string][] = [
       [INLAY, BUCKET, "7"],
       [OTHER, BUCKET, "7"],
@@ -59,7 +59,7 @@ describe("reads of sources", () => {
     assert.equal(requests.length, asked.length);
   });
 
-  it("are requests of their own where no version was seen", async () => {
+  it("are separate requests without a watched version", async () => {
     await Promise.all([1, 2].map(() => reads.get(INLAY, BUCKET)));
     await reads.get(INLAY, BUCKET, "7");
     assert.deepEqual(
@@ -68,7 +68,7 @@ describe("reads of sources", () => {
     );
   });
 
-  it("fail together, and are made again after that", async () => {
+  it("fail together, and are repeated after that", async () => {
     answer = async () => {
       throw new ApiError("GET", 403, "Forbidden");
     };
@@ -79,7 +79,7 @@ describe("reads of sources", () => {
     assert.equal(requests.length, 2);
   });
 
-  it("share a version other than the one asked for only until it is there", async () => {
+  it("share another version than the requested one only until the answer arrives", async () => {
     answer = (ref) => objectOf(ref, "8");
     const found = await Promise.all([1, 2].map(() => reads.get(INLAY, BUCKET, "7")));
     assert.deepEqual([found.map(({ metadata }) => metadata.resourceVersion), requests.length], [["8", "8"], 1]);
@@ -87,7 +87,7 @@ describe("reads of sources", () => {
     assert.equal(requests.length, 3);
   });
 
-  it("are shared for a second after the request was sent, however often they are asked for", async () => {
+  it("are shared for one second after the request was sent", async () => {
     for (let turn = 0; turn < 10; turn++) {
       await reads.get(INLAY, BUCKET, "7");
       await clock.pass(100);
@@ -97,7 +97,7 @@ describe("reads of sources", () => {
     assert.equal(requests.length, 2);
   });
 
-  it("are not shared with those who ask later while the answer is slow, and the newer answer is kept", async () => {
+  it("are not shared with later reads while the answer is slow, and the newer answer is cached", async () => {
     const slow = Promise.withResolvers<KubeObject>();
     answer = () => slow.promise;
     const first = reads.get(INLAY, BUCKET, "7");
@@ -111,7 +111,7 @@ describe("reads of sources", () => {
     assert.equal(requests.length, 2);
   });
 
-  it("of large objects are shared until the answer is there", async () => {
+  it("of large objects are shared until the answer arrives", async () => {
     answer = (ref, seen) => objectOf(ref, seen, "x".repeat(256 * 1024));
     await Promise.all([1, 2].map(() => reads.get(INLAY, BUCKET, "7")));
     assert.equal(requests.length, 1);
@@ -119,7 +119,7 @@ describe("reads of sources", () => {
     assert.equal(requests.length, 2);
   });
 
-  it("are kept for 4 MiB of objects, and the oldest of them make room", async () => {
+  it("are cached up to 4 MiB, and the oldest are evicted", async () => {
     answer = (ref, seen) => objectOf(ref, seen, "x".repeat(255 * 1024));
     const names = Array.from({ length: 20 }, (_, n) => `large-${n}`);
     for (const name of names) await reads.get(INLAY, named(name), "7");

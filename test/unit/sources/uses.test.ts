@@ -8,7 +8,7 @@ import { bindingOf, targetOf } from "../objects.ts";
 const read = (text: string) => compileTemplate(text).references;
 
 describe("what a binding uses of its sources", () => {
-  it("is what its fields name, by from and in templates, each once and in order", () => {
+  it("contains what its fields name in from and in templates, without duplicates and in order", () => {
     const sources: Source[] = [
       { secret: { name: "bucket" } },
       { name: "minio", object: { apiVersion: "v1", resource: "services", name: "minio", scope: "Namespaced" } },
@@ -28,7 +28,7 @@ describe("what a binding uses of its sources", () => {
     });
   });
 
-  it("of all keys that pass a filter says which, the same for filters that mean the same", () => {
+  it("contains the filter for all keys that pass it, equal for equivalent filters", () => {
     const used = (...froms: object[]) => {
       const fields = froms.map((from, n) => ({ path: `f${n}`, from: { source: "bucket", ...from } }));
       const sources: Source[] = [{ secret: { name: "bucket" } }];
@@ -59,12 +59,12 @@ describe("what a binding uses of its sources", () => {
     );
   });
 
-  it("is one key of what only looks like a filter, as a field may name it", () => {
+  it("contains one key if its name only looks like a filter", () => {
     for (const name of ['*{"include":[1]}', '*{"include":"a"}', '*{"include":["b","a"]}', "*{}", "*{", "*{null}", "**"])
       assert.equal(filterIn(name), undefined, name);
   });
 
-  it("goes as far into an object as by names: a number may be a place in a list", () => {
+  it("ends a path at the first number, which may be an index of a list", () => {
     const sources: Source[] = [
       { name: "web", object: { apiVersion: "v1", resource: "services", name: "web", scope: "Namespaced" } },
     ];
@@ -77,7 +77,7 @@ describe("what a binding uses of its sources", () => {
     assert.deepEqual(used("{{web.[0].port}}"), ["*"]);
   });
 
-  it("is nothing of a template that can't be read, or that names no field of an object", () => {
+  it("is empty for a malformed template, and for a template without a field", () => {
     const sources: Source[] = [
       { secret: { name: "bucket" } },
       { name: "web", object: { apiVersion: "v1", resource: "services", name: "web", scope: "Namespaced" } },

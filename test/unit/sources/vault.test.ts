@@ -1,4 +1,4 @@
-/** What becomes of an entry `vault` of spec.sources: which login and which path it asks for, and what its answer is as a source. */
+/** An entry `vault` of spec.sources: its login, its path, and its answer as a source. */
 import assert from "node:assert/strict";
 import { Installation } from "../../../src/api/installation.ts";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
@@ -21,7 +21,7 @@ const entry = (vault: object, more: object = {}) => ({
   vault: { connection: CONNECTION, refresh: "1m", ...vault },
 });
 
-/** A connection that notes what it is asked for. */
+/** A connection that records its requests. */
 class Connected implements VaultConnected {
   readonly asked: unknown[] = [];
   answer: VaultAnswer = { version: "1", content: { data: new Map(), custom: new SecretValue({}) } };
@@ -80,7 +80,7 @@ describe("a source from Vault", () => {
     return source instanceof Problem ? source.reason : undefined;
   };
 
-  it("asks for data, metadata or health, as often as refresh says", async () => {
+  it("requests data, metadata or health, at the interval of refresh", async () => {
     for (const [vault, asked] of [
       [{ data: { ...S3, version: 3 } }, ["data", { ...S3, version: 3 }]],
       [{ metadata: S3 }, ["metadata", S3]],
@@ -95,7 +95,7 @@ describe("a source from Vault", () => {
     }
   });
 
-  it("gives the former answer back, and keeps it if it is still true", async () => {
+  it("passes the former answer to the connection, and keeps it if it is still valid", async () => {
     const { poll } = await resolved({ data: S3 });
     const first = await poll?.ask(undefined);
     assert.ok(first !== undefined);
@@ -137,7 +137,7 @@ describe("a source from Vault", () => {
       assert.notDeepEqual(await placeOf(other), place);
   });
 
-  it("reads for the namespace of the binding, or of the claim that it is made for, and for no other", async () => {
+  it("reads only for the namespace of the binding, or of its claim if it is composed", async () => {
     const readFor = async () => {
       const { poll } = await resolved({ metadata: { mount: "kv", path: "registry/s3" } });
       await poll?.ask(undefined);
@@ -160,7 +160,7 @@ describe("a source from Vault", () => {
     assert.ok((await resolved({ health: {} })).poll);
   });
 
-  it("asks for nothing outside of paths, or while its connection is not ready", async () => {
+  it("requests nothing outside of paths, or while its connection is not ready", async () => {
     assert.equal(await reasonOf({ data: { ...S3, path: "shop/s3" } }), "ForbiddenPath");
     states = {};
     const missing = await resolve({ data: S3 });
@@ -183,7 +183,7 @@ describe("a source from Vault", () => {
     );
   });
 
-  it("is a source of keys with the custom metadata in place of annotations, and absent where nothing is there", async () => {
+  it("is a source of keys with custom metadata as annotations, and absent if nothing is at the path", async () => {
     const text = new SecretValue<Uint8Array>(Buffer.from("text"));
     const content = { data: new Map([["key", text]]), custom: new SecretValue({ owner: "team" }) };
     const answer: VaultAnswer = { version: "7", content };
@@ -209,7 +209,7 @@ describe("a source from Vault", () => {
     assert.ok(failed instanceof Problem && failed.reason === "VaultSealed");
   });
 
-  it("needs a SecretGrant to a connection of another namespace, and where the entry says so", async () => {
+  it("needs a SecretGrant for a connection in another namespace, and with granted", async () => {
     const grantedObject = async (connection: object) => {
       const { grantedObject: ref } = await resolved({ health: {}, connection });
       return ref && `${ref.resource.kind} ${ref.namespace}/${ref.name}`;
@@ -225,7 +225,7 @@ describe("a source from Vault", () => {
     );
   });
 
-  it("says nothing of a connection that takes a SecretGrant before there is one: what is wrong is an answer", async () => {
+  it("reports nothing about a connection that needs a SecretGrant before there is one", async () => {
     const asked = async (path: string, connection: object) => {
       const { poll, grantedObject } = await resolved({ data: { ...S3, path }, connection });
       assert.ok(grantedObject !== undefined);
@@ -251,7 +251,7 @@ describe("a source from Vault", () => {
     assert.deepEqual(connected.asked, []);
   });
 
-  it("is no Secret of the cluster, and data alone is secret", () => {
+  it("is not a Secret of the cluster, and only its data is secret", () => {
     const binding = bindingOf({ sources: [entry({ data: S3 }), entry({ metadata: S3 }, { name: "m" })] });
     const sources = parseSources(binding);
     assert.deepEqual([...secretNamespaces(sources)], [["s3", "registry"]]);

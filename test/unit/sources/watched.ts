@@ -1,10 +1,10 @@
-/** Resolved sources for unit tests that read none of them. */
+/** Resolved sources for unit tests that don't read them. */
 import { describeObject, type ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import type { WatchedSource } from "../../../src/sources/source.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
 
-/** A source that is this object, and how it is read. */
+/** A source that is this object, with its reader. */
 export function watched(
   ref: ObjectRef,
   read: () => Promise<LiveSource | Problem> = async () => new Problem("Unavailable", "the test reads nothing"),

@@ -1,4 +1,7 @@
-/** As whom a binding acts that nothing made; the installation's own account is no author's to name, whatever becomes of the binding. */
+/**
+ * The account of a binding that is not composed. No author can use the reserved account, not even for a deleted
+ * binding.
+ */
 import assert from "node:assert/strict";
 import { Installation } from "../../../src/api/installation.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
@@ -12,35 +15,35 @@ const installation = new Installation({ ownNamespace: "inlay-system" });
 const binding = (namespace: string, serviceAccountName: string) =>
   bindingOf({ metadata: { namespace, name: "b" }, spec: { serviceAccountName } });
 
-describe("the account of a binding that nothing made", () => {
+describe("the account of a binding that is not composed", () => {
   for (const [namespace, name] of [
     ["shop", "inlay"],
     ["shop", "inlay-reloader"],
     ["inlay-system", "inlay"],
   ] as const)
-    it(`is ${name} of ${namespace}, if it names that there`, () => {
+    it(`is ${name} of ${namespace}, if the binding names it there`, () => {
       const actor = actorOf(binding(namespace, name), installation);
       assert.ok(!(actor instanceof Problem));
       assert.equal(actor.as.identity, `system:serviceaccount:${namespace}:${name}`);
       assert.deepEqual([actor.account.namespace, actor.account.name], [namespace, name]);
     });
 
-  it("is not the one that acts for annotations, where that is", () => {
+  it("is not the reserved account for annotations, in its namespace", () => {
     const refused = actorOf(binding("inlay-system", "inlay-reloader"), installation);
     assert.ok(refused instanceof Problem);
     assert.equal(refused.reason, "ImpersonationForbidden");
-    assert.match(refused.message, /name another account/);
+    assert.match(refused.message, /set serviceAccountName/);
   });
 
-  it("is not that one for what a deleted binding wrote either", async () => {
-    const [asked, told]: [string[], string[]] = [[], []];
+  it("is not the reserved account for the release of a deleted binding either", async () => {
+    const [asked, notes]: [string[], string[]] = [[], []];
     const client = {
       get: async (identity: string) => {
         asked.push(identity);
         return { metadata: {} };
       },
     };
-    const events = { record: (_: unknown, { note }: { note: string }) => told.push(note) };
+    const events = { record: (_: unknown, { note }: { note: string }) => notes.push(note) };
     const deps = dependenciesOf({ installation, client, events, log: { warn: () => undefined } });
     const record = {
       apiVersion: "v1",
@@ -53,6 +56,6 @@ describe("the account of a binding that nothing made", () => {
     };
     await releaseDeletedBinding(deps, binding("inlay-system", "inlay-reloader"), [record], 0);
     assert.deepEqual([...new Set(asked)], [CONTROLLER]);
-    assert.match(told.join(), /acts for the annotations of Reloader alone/);
+    assert.match(notes.join(), /reserved for the annotations of Reloader/);
   });
 });

@@ -1,4 +1,4 @@
-/** When a binding takes over an object that others made, and what becomes of it if the object or the binding changes meanwhile. */
+/** When a binding adopts an object that it did not create, also if the object or the binding changes meanwhile. */
 import assert from "node:assert/strict";
 import type { SecretBinding, TargetStatus } from "../../../src/api/binding.ts";
 import type { KubeObject, ObjectMeta, ObjectRef, Resource } from "../../../src/apimachinery/objects.ts";
@@ -19,17 +19,17 @@ const WRONG_UID = new ApiError("PATCH /x", 422, "Invalid", {
 });
 const OUTDATED = new ApiError("PATCH /x", 409, "Conflict");
 
-/** One object, of which some requests are refused, and a binding with `adopt`. */
+/** One object, for which some requests are refused, and a binding with `adopt`. */
 class World {
   live: KubeObject;
   binding: SecretBinding | undefined = bindingOf();
-  /** What the API server answers to the next dry runs and patches instead. */
+  /** Answers of the API server to the next dry runs and patches. */
   readonly previews: ApiError[] = [];
   readonly patches: (ApiError | (() => ApiError))[] = [];
   readonly sent: string[] = [];
   readonly events: string[] = [];
   waitMs = 0;
-  /** By uid, the bindings that there are. */
+  /** The existing bindings by uid. */
   readonly others = new Map<string, string>();
 
   constructor(metadata: Partial<ObjectMeta> = {}) {
@@ -80,8 +80,8 @@ class World {
   }
 }
 
-describe("an object that is to be adopted", () => {
-  it("is announced before, without its uid, and written while the binding lives, as the version that was read", async () => {
+describe("an object to adopt", () => {
+  it("is announced first without its uid, and written while the binding exists, in the version that was read", async () => {
     const world = new World();
     const { prepared, sync } = await world.decide();
     assert.deepEqual([acquires(prepared), prepared.record.created, prepared.record.uid], [true, true, undefined]);
@@ -95,7 +95,7 @@ describe("an object that is to be adopted", () => {
   });
 
   for (const [what, error] of Object.entries({ uid: WRONG_UID, version: OUTDATED })) {
-    it(`is decided on anew when its ${what} changes before the dry run, and adopted`, async () => {
+    it(`is decided again and adopted if its ${what} changes before the dry run`, async () => {
       const world = new World();
       world.previews.push(error);
       const { prepared } = await world.decide();
@@ -103,7 +103,7 @@ describe("an object that is to be adopted", () => {
       assert.ok(acquires(prepared));
     });
 
-    it(`is decided on anew when its ${what} changes after it, and adopted`, async () => {
+    it(`is decided again and adopted if its ${what} changes after it`, async () => {
       const world = new World();
       const { sync } = await world.decide();
       world.patches.push(() => {
@@ -119,7 +119,7 @@ describe("an object that is to be adopted", () => {
     });
   }
 
-  it("that changes all the time is tried again later, and nothing of it is recorded as ours", async () => {
+  it("is retried later if it changes all the time, and nothing is recorded as owned", async () => {
     const world = new World();
     world.previews.push(...Array<ApiError>(9).fill(OUTDATED));
     const { prepared } = await world.decide();
@@ -127,7 +127,7 @@ describe("an object that is to be adopted", () => {
     assert.deepEqual([prepared.record.created, prepared.record.uid], [undefined, undefined]);
   });
 
-  it("is left alone when the binding is gone, deleted, or another one by then", async () => {
+  it("is not written if the binding is gone, deleted, or another one by then", async () => {
     const [another, deleted] = [{ uid: "uid-2" }, { deletionTimestamp: "2026-01-01T00:00:00Z" }];
     for (const binding of [undefined, bindingOf({ metadata: another }), bindingOf({ metadata: deleted })]) {
       const world = new World();
@@ -138,7 +138,7 @@ describe("an object that is to be adopted", () => {
     }
   });
 
-  it("is neither announced nor written while it is put off", async () => {
+  it("is neither announced nor written while contention delays it", async () => {
     const world = new World();
     world.waitMs = 1_000;
     const { prepared, sync } = await world.decide({ created: true, uid: "former" });
@@ -147,23 +147,23 @@ describe("an object that is to be adopted", () => {
     assert.deepEqual(world.sent, ["get configmaps", "dry run"]);
   });
 
-  it("is not ours any more by a record that only announced it, if it can't be adopted", async () => {
+  it("is not owned because of a record that only announced it, if it can't be adopted", async () => {
     const world = new World({ ownerReferences: [{ uid: "boss", kind: "ConfigMap", name: "boss", controller: true }] });
     const { prepared } = await world.decide({ created: true }, "Any");
     assert.ok("problem" in prepared && prepared.problem.reason === "Conflict");
     assert.equal(prepared.record.created, undefined);
   });
 
-  it("is told by its label or owner to be another binding's, if that is there", async () => {
+  it("belongs to another binding by its label or owner reference, if that binding exists", async () => {
     const owner = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", name: "first", uid: "uid-first" };
     for (const marks of [{ labels: { "inlay.dev/created-by": "uid-first" } }, { ownerReferences: [owner] }]) {
       const world = new World(marks);
-      assert.ok(acquires((await world.decide()).prepared), "a binding that is gone keeps nobody from it");
+      assert.ok(acquires((await world.decide()).prepared), "a deleted binding prevents no adoption");
       world.others.set("uid-first", "blog/first");
       const { prepared } = await world.decide();
       assert.ok("problem" in prepared);
       assert.match(prepared.problem.message, /belongs to the SecretBinding blog\/first/);
-      // Nothing tells when that binding goes.
+      // No watch shows when that binding is deleted.
       assert.equal(prepared.problem.retryPolicy, "Slow");
     }
   });

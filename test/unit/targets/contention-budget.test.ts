@@ -1,4 +1,4 @@
-/** How often something is put back that somebody keeps changing, and when that is called a fight. */
+/** How often a field that others keep changing is corrected, and when that counts as contention. */
 import assert from "node:assert/strict";
 import { ContentionBudget } from "../../../src/targets/contention-budget.ts";
 
@@ -14,7 +14,7 @@ function written() {
   return {
     time,
     contention,
-    /** Somebody changes it: puts it back if that is allowed now, else says how long it is not. */
+    /** Changes the field: corrects it if that is allowed now, else returns how long it is not. */
     change(inputs = "v1", by: string[] = ["kubectl"]): number {
       const wait = contention.mayWrite("k", inputs, by);
       if (wait === 0) contention.wrote("k", inputs);
@@ -24,7 +24,7 @@ function written() {
 }
 
 describe("a field that another client changes", () => {
-  it("is put back at once three times in a minute, and the fourth time after a second", () => {
+  it("is corrected at once three times in a minute, and the fourth time after a second", () => {
     const { time, contention, change } = written();
     for (let correction = 0; correction < 3; correction++) {
       assert.equal(change(), 0);
@@ -36,7 +36,7 @@ describe("a field that another client changes", () => {
     assert.equal(change(), 600);
   });
 
-  it("is put back with pauses that double from a second to five minutes", () => {
+  it("is corrected with pauses that double from a second to five minutes", () => {
     const { time, change } = written();
     for (let correction = 0; correction < 3; correction++) change();
     const pauses: number[] = [];
@@ -49,7 +49,7 @@ describe("a field that another client changes", () => {
     assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
   });
 
-  it("is put back at once, however often in all, when that is no more than three times in any minute", () => {
+  it("is corrected at once if that happens up to three times in any minute", () => {
     const { time, contention, change } = written();
     for (let correction = 0; correction < 30; correction++) {
       time.now += MINUTE / 3 + 1;
@@ -58,7 +58,7 @@ describe("a field that another client changes", () => {
     assert.equal(contention.stateOf("k"), undefined);
   });
 
-  it("is written at once when what it is made from changed, even under contention", () => {
+  it("is written at once when its sources changed, even during contention", () => {
     const { contention, change } = written();
     for (let correction = 0; correction < 3; correction++) change();
     assert.equal(change(), SECOND);
@@ -67,7 +67,7 @@ describe("a field that another client changes", () => {
     assert.ok(change("v2") > 0);
   });
 
-  it("counts against its own key alone", () => {
+  it("counts only against its own key", () => {
     const { contention, change } = written();
     for (let correction = 0; correction < 4; correction++) change();
     contention.wrote("other", "v1");
@@ -78,16 +78,16 @@ describe("a field that another client changes", () => {
 });
 
 describe("contention", () => {
-  it("names who changed it last", () => {
+  it("names the manager that last changed the field", () => {
     const { contention, change } = written();
     for (let correction = 0; correction < 3; correction++) change();
     change("v1", ["argocd", "kubectl"]);
     assert.equal(contention.stateOf("k")?.by, "argocd, kubectl");
     change("v1", []);
-    assert.equal(contention.stateOf("k")?.by, "somebody");
+    assert.equal(contention.stateOf("k")?.by, "another client");
   });
 
-  it("is over when nobody changed it for a minute, and three times are free again", () => {
+  it("ends after a minute without changes, and three corrections are free again", () => {
     const { time, contention, change } = written();
     for (let correction = 0; correction < 3; correction++) change();
     time.now += change();
@@ -100,7 +100,7 @@ describe("contention", () => {
     assert.equal(change(), SECOND);
   });
 
-  it("with long pauses is over no sooner than the last of them", () => {
+  it("ends no sooner than its last pause", () => {
     const { time, contention, change } = written();
     for (let correction = 0; correction < 3; correction++) change();
     for (let correction = 0; correction < 9; correction++) {
@@ -115,7 +115,9 @@ describe("contention", () => {
 });
 
 describe("a value that comes from an object which a binding wrote", () => {
-  /** The target `there` was written, and is the source of `k`: writes k from a new version of it, if it may now. */
+  /**
+   * The target `there` was written, and is the source of `k`: writes k from a new version of it if that is allowed now.
+   */
   function fed() {
     const { time, contention } = written();
     let version = 1;
@@ -129,7 +131,7 @@ describe("a value that comes from an object which a binding wrote", () => {
     return { time, contention, echo };
   }
 
-  it("is written at once five times in a minute, then with pauses that double, and nobody is to blame", () => {
+  it("is written at once five times in a minute, then with pauses that double, and names no manager", () => {
     const { time, contention, echo } = fed();
     for (let round = 0; round < 5; round++) assert.equal(echo(), 0);
     assert.equal(contention.stateOf("k"), undefined);
@@ -146,7 +148,7 @@ describe("a value that comes from an object which a binding wrote", () => {
     assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]);
   });
 
-  it("is written at once however often, when it came less than five times in any minute", () => {
+  it("is written at once if it changes less than five times in any minute", () => {
     const { time, contention, echo } = fed();
     for (let round = 0; round < 30; round++) {
       time.now += MINUTE / 5 + 1;
@@ -158,7 +160,7 @@ describe("a value that comes from an object which a binding wrote", () => {
 });
 
 describe("a value that comes from anywhere else", () => {
-  it("is written at once sixty times in a minute, then with pauses that double up to a minute: somebody may copy it back", () => {
+  it("is written at once sixty times in a minute, then with pauses that double up to a minute: a client may copy it back", () => {
     const { time, contention } = written();
     let version = 1;
     const change = (): number => {

@@ -1,4 +1,4 @@
-/** What is said of an object that can't be made, as it was named or selected. */
+/** How an object that can't be created is reported, and how creations are announced. */
 import assert from "node:assert/strict";
 import type { TargetStatus } from "../../../src/api/binding.ts";
 import { Problem, UnintendedTarget } from "../../../src/apimachinery/problem.ts";
@@ -14,25 +14,25 @@ const record = { apiVersion: "v1", kind: "Secret", name: "blog", reason: "Pendin
 const notMeant = new UnintendedTarget("TargetNotFound", "namespace a is being deleted");
 
 describe("an object that can't be created", () => {
-  it("is a problem when it is named", () => {
+  it("is a problem if the target names it", () => {
     assert.deepEqual(failed(record, notMeant), { record, problem: notMeant });
   });
 
-  it("is something to know when it was selected, and nobody can have meant it", () => {
+  it("is only a note if a selector matched it, and can't have meant it", () => {
     const selected = { ...record, selected: true as const };
     assert.deepEqual(failed(selected, notMeant), { record: selected, note: "namespace a is being deleted" });
     const ending = new UnintendedTarget("TargetNotFound", "namespace a is being deleted", "Slow");
     assert.ok(
       (failed(selected, ending).requeueAfterMs ?? 0) > 0,
-      "it is looked at again: nobody watches a listed namespace",
+      "it is requeued, because listed namespaces are not watched",
     );
     const problem = new Problem("Conflict", "it is another's");
     assert.deepEqual(failed(selected, problem), { record: selected, problem });
   });
 });
 
-describe("an object that is to be made", () => {
-  /** What is decided of one that is not there, and what comes of it; its account may create it, or contention keeps it back. */
+describe("an object to create", () => {
+  /** The decision for an object that does not exist. Its account may create it, or contention delays it. */
   async function decided(record: Partial<TargetStatus>, { may = true, waitMs = 0 } = {}) {
     const client = fakeClient({
       get: async () => {
@@ -49,21 +49,21 @@ describe("an object that is to be made", () => {
   }
   const gone = { created: true, uid: "uid-1", paths: ["spec.key"] };
 
-  it("is announced before, also in the place of one that is gone", async () => {
+  it("is announced before, also after a deletion", async () => {
     for (const before of [{}, gone]) {
       const { prepared } = await decided(before);
       assert.deepEqual([acquires(prepared), prepared.record.created, prepared.record.uid], [true, true, undefined]);
     }
   });
 
-  it("is not announced where its account may not create it", async () => {
+  it("is not announced if its account may not create it", async () => {
     const { prepared } = await decided({}, { may: false });
     assert.ok("problem" in prepared && prepared.problem.reason === "Forbidden");
     assert.equal(prepared.record.created, undefined);
     assert.equal((await decided(gone, { may: false })).prepared.record.uid, "uid-1");
   });
 
-  it("is neither announced nor made while it is put off", async () => {
+  it("is neither announced nor created while contention delays it", async () => {
     for (const before of [{}, gone]) {
       const { prepared, sync } = await decided(before, { waitMs: 1_000 });
       assert.deepEqual([acquires(prepared), prepared.record.created], [false, undefined]);
@@ -73,7 +73,7 @@ describe("an object that is to be made", () => {
     }
   });
 
-  it("stays announced while it is not known whether it was made", async () => {
+  it("stays announced while it is unknown whether it was created", async () => {
     const { prepared } = await decided({ created: true }, { may: false });
     assert.deepEqual([acquires(prepared), prepared.record.created], [false, true]);
   });

@@ -1,4 +1,4 @@
-/** That what is the same for all objects of an entry is worked out once, whether it can be or not. */
+/** Work that is equal for all objects of an entry is done once, whether it succeeds or fails. */
 import assert from "node:assert/strict";
 import type { Target } from "../../../src/api/binding.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
@@ -22,7 +22,7 @@ describe("the plan cache", () => {
     };
   };
 
-  it("is done once for an entry, however many objects ask at once or later", async () => {
+  it("plans an entry once, however many objects ask at once or later", async () => {
     const plans = await Promise.all(Array.from({ length: 40 }, () => planning.plan(one, counted(plan))));
     plans.push(await planning.plan(one, counted(plan)));
     assert.equal(count, 1);
@@ -43,7 +43,7 @@ describe("the plan cache", () => {
     assert.equal(count, 2);
   });
 
-  it("says once of a plan that it fits", async () => {
+  it("checks once that a plan fits", async () => {
     const made = plan();
     for (let n = 0; n < 3; n++)
       await planning.fit(
@@ -57,12 +57,12 @@ describe("the plan cache", () => {
     assert.equal(count, 2);
   });
 
-  it("is done for each object where objects differ", async () => {
+  it("works for each object if objects differ", async () => {
     for (let n = 0; n < 3; n++) await planning.alone(counted(plan));
     assert.equal(count, 3);
   });
 
-  it("remembers no bug", async () => {
+  it("does not cache unexpected errors", async () => {
     const fail = counted((): Plan => {
       throw new TypeError("a bug");
     });

@@ -1,4 +1,4 @@
-/** Precedence: which of several bindings that name a path of an object has it, and what the others do then. */
+/** Which of several bindings that name a path of an object has precedence, and how the others react. */
 import assert from "node:assert/strict";
 import { bindingKey, type SecretBinding, type StoredBinding, type TargetStatus } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
@@ -30,10 +30,10 @@ interface Says {
   key?: string;
   createdAt?: string;
   paths?: string[];
-  /** What its status says of the target. */
+  /** The record of the target in its status. */
   record?: Partial<TargetStatus>;
   onConflict?: "Fail" | "Force";
-  /** Of which generation its status is. */
+  /** The generation that its status observed. */
   observedGeneration?: number;
 }
 
@@ -94,7 +94,7 @@ describe("a binding whose target another binding names too", () => {
     await settled();
   }
 
-  /** What becomes of the target of a binding. */
+  /** The outcome for the target of a binding. */
   function yielding(binding: SecretBinding, ref: TargetWithRecord["ref"] = HARBOR) {
     const { namespace = "", name } = binding.metadata;
     const context = contextOf(
@@ -112,9 +112,9 @@ describe("a binding whose target another binding names too", () => {
     return yielded !== undefined && "problem" in yielded ? yielded.problem : undefined;
   }
 
-  /** Which binding has what this one names, as its message says. */
+  /** The binding with precedence, from the message. */
   async function winnerOver(binding: SecretBinding): Promise<string | undefined> {
-    return /for the SecretBinding ([^,]+),/.exec((await problemOf(binding))?.message ?? "")?.[1];
+    return /the SecretBinding (\S+) has precedence/.exec((await problemOf(binding))?.message ?? "")?.[1];
   }
 
   it("does not write a path that an older binding names, and says which binding has it", async () => {
@@ -122,7 +122,7 @@ describe("a binding whose target another binding names too", () => {
     await created(ours, first());
     const problem = await problemOf(ours);
     assert.deepEqual([problem?.reason, problem?.retryPolicy], ["Conflict", "OnChange"]);
-    assert.match(problem?.message ?? "", /^spec\.key is for the SecretBinding registry\/first, which has precedence/);
+    assert.match(problem?.message ?? "", /SecretBinding registry\/first has precedence on spec\.key;/);
     assert.equal(await yielding(first()), undefined);
   });
 
@@ -179,7 +179,7 @@ describe("a binding whose target another binding names too", () => {
     assert.equal(await yielding(ours), undefined);
   });
 
-  it("asks once for each account that may be in the way, and for no more than sixteen", async () => {
+  it("checks each blocking account once, and at most sixteen accounts", async () => {
     const ours = naming({ paths: ["spec.key"] });
     const older = (n: number, paths: string[], serviceAccountName = `first-${n}`) => {
       const each = first({ key: `registry/first-${n}`, paths });
@@ -197,7 +197,7 @@ describe("a binding whose target another binding names too", () => {
     assert.equal(await winnerOver(ours), "registry/first-34");
   });
 
-  it("asks for nobody where another binding holds the path, and names that one", async () => {
+  it("checks no account if another binding owns the path, and names that one", async () => {
     const ours = naming();
     const holder = naming({ key: "registry/holder", createdAt: LATE, record: { paths: ["spec.key"] } });
     await created(first(), holder, ours);
@@ -226,10 +226,13 @@ describe("a binding whose target another binding names too", () => {
     await created(ours, first(closed));
     assert.equal(await yielding(ours), undefined);
     await watched("MODIFIED", first({ ...closed, record: { uid: "uid-harbor", paths: ["spec.other"] } }));
-    assert.match((await problemOf(ours))?.message ?? "", /^spec\.other is for the SecretBinding inlay-system\/first/);
+    assert.match(
+      (await problemOf(ours))?.message ?? "",
+      /SecretBinding inlay-system\/first has precedence on spec\.other;/,
+    );
   });
 
-  it("has the path where an older binding that does not hold it says that it can't write it", async () => {
+  it("has the path if an older binding that does not own it reports that it can't write it", async () => {
     const ours = naming();
     await created(ours, first());
     assert.equal(await winnerOver(ours), "registry/first");
@@ -242,7 +245,7 @@ describe("a binding whose target another binding names too", () => {
     assert.equal(await winnerOver(ours), "registry/first");
   });
 
-  it("does not write the path where a younger binding holds it, until that is gone", async () => {
+  it("does not write a path that a younger binding owns, until that one is deleted", async () => {
     const ours = first();
     const younger = naming({ record: { uid: "uid-harbor", paths: ["spec.key"] } });
     await created(ours, younger);
@@ -255,7 +258,7 @@ describe("a binding whose target another binding names too", () => {
     assert.equal(await yielding(ours), undefined);
   });
 
-  it("waits behind an older binding that waits for the same path, and not for another path of that", async () => {
+  it("waits behind an older binding that waits for the same path, but not for another path of it", async () => {
     const ours = naming();
     const says = { paths: ["spec.key", "spec.other"], observedGeneration: 1 };
     await created(ours, first({ ...says, record: { reason: "Conflict", awaitedPaths: ["spec.key"] } }));
@@ -271,7 +274,7 @@ describe("a binding whose target another binding names too", () => {
     assert.deepEqual([problem?.reason, problem?.retryPolicy], ["Contended", "OnChange"]);
   });
 
-  it("does not tell an account without permission for the object which other binding names it", async () => {
+  it("does not show the other binding to an account without permission for the object", async () => {
     const ours = naming();
     await created(ours, first());
     cluster.denied.add(WE_MAY_PATCH);
@@ -286,22 +289,22 @@ describe("a binding whose target another binding names too", () => {
     assert.equal(await yielding(ours, new Problem("KindNotFound", "no such kind")), undefined);
   });
 
-  describe("and that has written it", () => {
+  describe("that has written it", () => {
     const held = { uid: "uid-harbor", paths: ["spec.key", "spec.other"] };
     const isHeld = (path: string) => holds(cluster.find(HARBOR) as KubeObject, OURS, FieldPath.parse(path));
 
-    /** An older binding that holds what it names, too: both wrote at the same time. */
+    /** An older binding that owns the paths that it names: both wrote at the same time. */
     const holding = (says: Says & { paths: string[] }) =>
       first({ ...says, record: { uid: "uid-harbor", paths: says.paths } });
 
-    it("keeps it when an older binding comes to name it", async () => {
+    it("keeps it if an older binding names it later", async () => {
       const ours = naming({ record: held, paths: held.paths });
       await created(ours, first({ paths: ["spec.key"] }));
       assert.equal(await yielding(ours), undefined);
       assert.equal(await winnerOver(first({ paths: ["spec.key"] })), "registry/harbor-s3");
     });
 
-    it("gives up the path that an older binding holds too, leaves the value, and keeps the other paths", async () => {
+    it("releases the path that an older binding owns too, leaves the value, and keeps the other paths", async () => {
       const ours = naming({ record: held, paths: held.paths });
       await created(ours, holding({ paths: ["spec.key"] }));
       const yielded = await yielding(ours);
@@ -324,7 +327,7 @@ describe("a binding whose target another binding names too", () => {
       assert.deepEqual(held.paths.map(isHeld), [false, true]);
     });
 
-    it("gives up a path that it names no longer only together with one that it names", async () => {
+    it("releases a path that it no longer names only together with one that it names", async () => {
       const ours = naming({ record: held, paths: ["spec.key"] });
       await created(ours, holding({ paths: ["spec.other"] }));
       assert.equal(await yielding(ours), undefined);
@@ -332,7 +335,7 @@ describe("a binding whose target another binding names too", () => {
       assert.deepEqual((await yielding(ours))?.record, recordOf({ uid: "uid-harbor", awaitedPaths: ["spec.key"] }));
     });
 
-    it("gives up the paths of every older binding, and names the oldest", async () => {
+    it("releases the paths of every older binding, and names the oldest", async () => {
       const ours = naming({ record: held, paths: held.paths });
       const second = holding({ key: "registry/alpha", createdAt: "2026-01-01T12:00:00Z", paths: ["spec.other"] });
       await created(ours, second, holding({ paths: ["spec.key"] }));
@@ -341,7 +344,7 @@ describe("a binding whose target another binding names too", () => {
       assert.equal(await winnerOver(ours), "registry/first");
     });
 
-    it("keeps the path on record until it could give it up", async () => {
+    it("keeps the path on record until it is released", async () => {
       const ours = naming({ record: held, paths: held.paths });
       await created(ours, holding({ paths: ["spec.key"] }));
       cluster.refused.set(RELEASE, new ApiError("PATCH", 503, "ServiceUnavailable"));

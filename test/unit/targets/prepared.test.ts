@@ -15,7 +15,7 @@ describe("the size of a prepared target", () => {
     return { record: {}, live, decision: { fields } } as object as Prepared;
   };
 
-  it("is that of the object as it was read and of the values to write", () => {
+  it("is the size of the object that was read and of the values to write", () => {
     const alone = sizeOfPrepared(ready());
     assert.ok(alone > 1_000 && alone < 1_500, `${alone}`);
     const more = sizeOfPrepared(ready("x".repeat(5_000), "x".repeat(3_000))) - alone;
@@ -26,7 +26,7 @@ describe("the size of a prepared target", () => {
     assert.ok(sizeOfPrepared(ready(Array(10_000).fill(1))) > 100_000);
   });
 
-  it("is that of the whole object where the binding creates it", () => {
+  it("is the size of the whole object if the binding creates it", () => {
     const whole = { object: { data: { text: "y".repeat(2_000) } } };
     const created = (before: object | undefined) =>
       sizeOfPrepared({ record: {}, live: before, whole } as object as Prepared);

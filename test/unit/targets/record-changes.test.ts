@@ -1,4 +1,4 @@
-/** What the record of a target says before its write. */
+/** The record of a target before its write. */
 import assert from "node:assert/strict";
 import type { Decision, Desired } from "../../../src/apply/decide.ts";
 import { intentRecord } from "../../../src/targets/record-changes.ts";
@@ -11,7 +11,7 @@ const failed = (reason: string, pendingPaths?: string[]) =>
   recordOf({ uid: "uid-1", reason, message: "why", ...(pendingPaths && { pendingPaths }) });
 
 describe("the record of a target that is about to be written", () => {
-  it("begins anew where it announces a path, so that other bindings wait for what becomes of it", () => {
+  it("is reset when it announces a path, so that other bindings wait for the outcome", () => {
     for (const before of [failed("SourceNotFound"), failed("Rejected", ["spec.a"])]) {
       const { reason, message, pendingPaths } = intentRecord(
         before,
@@ -23,7 +23,7 @@ describe("the record of a target that is about to be written", () => {
     }
   });
 
-  it("stays as it is where the same write is tried again, so that a retry costs no status", () => {
+  it("does not change for a retry of the same write, so that retries write no status", () => {
     const before = failed("Rejected", ["spec.a"]);
     assert.deepEqual(intentRecord(before, liveObject({}), desired, writing("spec.a")), before);
   });

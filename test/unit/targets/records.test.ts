@@ -1,4 +1,4 @@
-/** Which record of status a target goes on from, also when it can't be told which object it is. */
+/** Which record of the status belongs to a target, also if its object is unknown. */
 import assert from "node:assert/strict";
 import type { Target, TargetStatus } from "../../../src/api/binding.ts";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
@@ -25,7 +25,7 @@ describe("a target's record", () => {
     assert.deepEqual([...recorded], [held]);
   });
 
-  it("is what it was while a mistake or a failure keeps it from being found, with its namespace said or not", () => {
+  it("is kept while a mistake or a failure prevents its resolution, with and without a namespace", () => {
     for (const more of [{}, { namespace: "registry" }, { apiVersion: "goharbor.io/v1" }]) {
       const { before: named, recorded } = of([held], [{ target: targetOf(more), ref: mistake }]);
       assert.deepEqual(named[0]?.record, held);
@@ -41,7 +41,7 @@ describe("a target's record", () => {
     }
   });
 
-  it("stays with the first of two that name one object, in whatever order status has them", () => {
+  it("stays with the first of two targets for one object, in any order of the status", () => {
     const members = [
       { target: targetOf(), ref: HARBOR },
       { target: targetOf({ namespace: "registry" }), ref: mistake },

@@ -44,7 +44,7 @@ describe("a release", () => {
       for (const name of ["gone", "kept"]) assert.deepEqual(written.managersOf(name), ["kubectl"]);
       assert.deepEqual(written.events.toSorted(), [
         "Normal Removed: removed spec.s3.key of HarborCluster registry/gone",
-        "Normal Retained: left spec.s3.key of HarborCluster registry/kept as they are, and gave them up",
+        "Normal Retained: kept spec.s3.key of HarborCluster registry/kept; this binding no longer owns them",
       ]);
       assert.deepEqual(written.cluster.users, [ACCOUNT]);
     });
@@ -72,9 +72,9 @@ describe("a release", () => {
       assert.deepEqual([written.cluster.writes, written.valueOf("again"), written.events], [[], VALUE, []]);
     });
 
-    it("deletes an object that the binding made, or only takes its marks off it", async () => {
+    it("deletes an object that the binding created, or only removes its marks", async () => {
       for (const name of ["gone", "kept"]) written.putMade(name);
-      // Status has no uid until the object is made: the label is enough.
+      // The status has no uid until the object is created: the label is enough.
       const { uid: _, ...noted } = removed("gone", { created: true });
       const binding = bindingWith([targetOf({ name: "kept", onRelease: "Retain" })]);
       assert.deepEqual(await release([noted, recordOf("kept", { created: true })], binding), []);
@@ -84,11 +84,11 @@ describe("a release", () => {
       assert.deepEqual(cluster.users, [ACCOUNT]);
       assert.deepEqual(written.events.toSorted(), [
         "Normal Removed: deleted HarborCluster registry/gone",
-        "Normal Retained: left HarborCluster registry/kept as it is, and gave it up",
+        "Normal Retained: kept HarborCluster registry/kept; this binding no longer owns it",
       ]);
     });
 
-    it("keeps a value that is required, or whose place in a list may be another's, and says so", async () => {
+    it("keeps a value that is required, or whose index in a list may be another's, and reports it", async () => {
       written.put("required");
       const list = liveObject({ spec: { list: [{ token: VALUE }] } }, [entry("kubectl", ["spec.list"])]);
       written.cluster.put(HARBORS, { ...list, metadata: { ...list.metadata, name: "list" } });
@@ -100,11 +100,11 @@ describe("a release", () => {
       const [ofList, ofRequired] = written.events.toSorted();
       assert.match(
         ofList ?? "",
-        /^Warning ReleaseBlocked: left spec\.list\[0\]\.token .*: others changed the list since/,
+        /^Warning ReleaseBlocked: kept spec\.list\[0\]\.token .*: others have changed the list/,
       );
       assert.match(
         ofRequired ?? "",
-        /^Warning ReleaseBlocked: left spec\.s3\.key .*: the object is not valid without$/,
+        /^Warning ReleaseBlocked: kept spec\.s3\.key .*: the object is not valid without them$/,
       );
     });
 
@@ -135,7 +135,8 @@ describe("a release", () => {
       assert.deepEqual([written.events.length, written.logged.length], [1, 1]);
       await clock.pass(1);
       assert.deepEqual(await release([closed], bindingWith(), since), []);
-      const why = "gave up after 60 s, values may be left: ServiceAccount registry/inlay may not patch ";
+      const why =
+        "release abandoned after 60 s; values may remain in targets: ServiceAccount registry/inlay may not patch ";
       assert.ok(written.events[1]?.startsWith(`Warning ReleaseAbandoned: ${why}`), written.events[1]);
       const [line] = written.logged.slice(1) as [[object, string]];
       assert.deepEqual(line[0], { binding: "registry/harbor-s3", reason: "ReleaseAbandoned" });
@@ -166,7 +167,7 @@ describe("a release", () => {
       assert.ok(!(await isHeld(later)));
     });
 
-    it("is abandoned after a minute whatever goes wrong, and releases the others", async () => {
+    it("is abandoned after a minute for any error, and releases the others", async () => {
       const [broken, bug] = [removed("broken", { paths: ["spec["] }), removed("bug")];
       for (const name of ["bug", "open"]) written.put(name);
       written.cluster.intervene = ({ path }) => (path.includes("/bug") ? new RangeError(VALUE) : undefined);
@@ -178,7 +179,7 @@ describe("a release", () => {
       assert.ok(written.events.at(-1)?.startsWith("Warning ReleaseAbandoned"), written.events.join());
     });
 
-    it("does not act as a deleted account, except elsewhere while the namespace of that is being deleted", async () => {
+    it("does not impersonate a deleted account, except in other namespaces while the account's namespace is being deleted", async () => {
       written.put("a");
       written.put("a", undefined, { namespace: "team" });
       written.cluster.intervene = ({ path }) =>
@@ -191,7 +192,7 @@ describe("a release", () => {
       assert.deepEqual([written.valueOf("a"), written.valueOf("a", "team")], [VALUE, undefined]);
     });
 
-    it("acts as the account if it can't find out whether that exists", async () => {
+    it("impersonates the account if it can't find out whether the account exists", async () => {
       written.put("a");
       written.cluster.intervene = ({ path }) => (path.includes("/serviceaccounts/") ? refused(503, "Busy") : undefined);
       assert.deepEqual(await release([removed("a")]), []);
@@ -212,7 +213,7 @@ describe("a release", () => {
       assert.deepEqual(asked, ["controller GET /api/v1/namespaces/registry"]);
     });
 
-    it("does not ask about another namespace in which the binding never saw its object", async () => {
+    it("does not look up another namespace in which the binding never saw its object", async () => {
       const { uid: _, ...unseen } = removed("a", { namespace: "gone", created: true });
       written.cluster.intervene = ({ path }) => (path.includes("/harbor") ? refused(403, "Forbidden") : undefined);
       assert.deepEqual(await release([unseen]), [unseen]);
@@ -260,7 +261,7 @@ describe("a release", () => {
       assert.equal(releaseModeOf(bindingWith(), recordOf("harbor")), "Retain");
     });
 
-    it("is Remove by default for an object that the binding made", () => {
+    it("is Remove by default for an object that the binding created", () => {
       assert.equal(modeOf([targetOf()], "Retain", { created: true }), "Remove");
       assert.equal(modeOf([retaining], "Remove", { created: true }), "Retain");
       assert.equal(modeOf([targetOf()], "Remove"), "Retain");
@@ -304,13 +305,13 @@ describe("a release", () => {
       assert.deepEqual(written.cluster.get(HARBORS, "a")?.metadata.managedFields?.[0], entry(OURS, [OTHER]));
     });
 
-    it("does not delete an object that the binding made", async () => {
+    it("does not delete an object that the binding created", async () => {
       written.putMade("a");
       await release(removed("a", { created: true }), PATH);
       assert.deepEqual([written.valueOf("a"), written.managersOf("a")], [VALUE, ["kubectl"]]);
     });
 
-    it("succeeds if the account lost its rights because the namespace is being deleted", async () => {
+    it("succeeds if the account lost its permissions because the namespace is being deleted", async () => {
       written.endNamespace();
       for (const [status, reason, isDone] of [
         [403, "Forbidden", true],

@@ -1,4 +1,4 @@
-/** Which objects a binding's targets are, by what streams show, and how many they may be. */
+/** Which objects a binding's targets are, according to watches, and how many they may be. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import type { Watcher } from "../../../src/cache/watcher.ts";
@@ -22,10 +22,10 @@ const selected = (labels: string, namespaces: readonly string[] = ["team"]): Ref
   at: { resource: CONFIGMAPS, objects: { names: undefined, labels }, namespaces, refusedIn },
 });
 
-/** Takes more effort than there is. */
+/** Takes more effort than allowed. */
 const HARD = "hard";
 
-/** Streams that show these names for each label selector; one is refused where they are `undefined`. */
+/** Watches that show these names for each label selector. `undefined`: the watch is refused. */
 function found(targets: Referenced[], shown: Record<string, string[] | undefined>) {
   const list: Watcher["list"] = (_key, { labels, namespace }, effort) => {
     const names = shown[labels];
@@ -42,31 +42,34 @@ const namesOf = ({ objects }: ReturnType<typeof found>) =>
 const many = (count: number, prefix = "o") => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
 describe("the selected objects of targets", () => {
-  it("are those that are named, then those that are selected, each once and in the order of their names", () => {
+  it("are the named ones, then the selected ones, each once and sorted by name", () => {
     const both = found([selected("a"), named("y"), selected("b")], { a: ["z", "x"], b: ["x", "y", "w"] });
     assert.deepEqual(namesOf(both), ["x", "z", "y!", "w"]);
-    assert.deepEqual(both.notes, ["2 objects that spec.targets[2] matches are left to others of spec.targets"]);
+    assert.deepEqual(both.notes, ["2 objects that spec.targets[2] matches belong to other entries of spec.targets"]);
   });
 
-  it("are not known where a stream is refused, which is said for that namespace alone", () => {
+  it("are unknown where a watch is refused, which is reported for that namespace only", () => {
     const { objects, unresolved } = found([selected("a", ["one", "two"])], {});
     assert.deepEqual([objects, unresolved.map(({ namespace }) => namespace)], [[], ["one", "two"]]);
     assert.ok(unresolved.every(({ problem }) => problem.reason === "Forbidden" && problem.retryPolicy === "OnChange"));
   });
 
-  it("may be five thousand; a target that goes beyond is left alone, and the others go on", () => {
+  it("may be five thousand; a target with more is not written, and the others are", () => {
     assert.equal(found([selected("a")], { a: many(5_000) }).objects.length, 5_000);
     const { objects, unresolved } = found([named("x"), selected("a"), selected("b")], { a: many(5_001), b: ["y"] });
     assert.deepEqual([objects.length, unresolved.length], [2, 1]);
-    assert.match(unresolved[0]?.problem.message ?? "", /spec\.targets\[1\] the binding selects 5001 objects.*split it/);
+    assert.match(
+      unresolved[0]?.problem.message ?? "",
+      /spec\.targets\[1\] the binding selects 5001 objects.*split the binding/,
+    );
   });
 
-  it("may be fewer if their names are long: the record of all has to have room", () => {
+  it("may be fewer if their names are long, because all records must fit into the status", () => {
     const { objects, unresolved } = found([selected("a")], { a: many(4_000, "x".repeat(240)) });
     assert.deepEqual([objects.length, unresolved[0]?.problem.reason], [0, "InvalidBinding"]);
   });
 
-  it("are none where the installation closes a namespace, which is not watched, and is said", () => {
+  it("are none in a closed namespace, which is not watched, with a note", () => {
     const { objects, closed, unresolved, notes, dependencies } = found([selected("a", ["closed-0", "team"])], {
       a: ["x"],
     });
@@ -78,12 +81,12 @@ describe("the selected objects of targets", () => {
       [closed.map(({ namespace }) => namespace), unresolved, dependencies.length],
       [["closed-0"], [], 1],
     );
-    assert.deepEqual(notes, ["spec.targets[0] leaves out closed-0, where the installation lets it write nothing"]);
+    assert.deepEqual(notes, ["spec.targets[0] excludes closed-0, where the installation allows no writes"]);
     const many = found([selected("a", ["closed-0", "closed-1", "closed-2", "closed-3", "closed-4"])], {});
-    assert.match(many.notes.join(), /leaves out closed-0, closed-1, closed-2 and 2 more,/);
+    assert.match(many.notes.join(), /excludes closed-0, closed-1, closed-2 and 2 more,/);
   });
 
-  it("are not the Namespaces that it closes", () => {
+  it("are not the Namespace objects of closed namespaces", () => {
     const namespaces = { ...CONFIGMAPS, kind: "Namespace", plural: "namespaces", namespaced: false };
     const target = selectingTargetOf({ apiVersion: "v1", kind: "Namespace", fields: [] });
     const at = { resource: namespaces, objects: { names: undefined, labels: "a" }, namespaces: [undefined], refusedIn };
@@ -98,7 +101,7 @@ describe("the selected objects of targets", () => {
     );
   });
 
-  it("are left alone where their names take too long to compare, or are too many patterns", () => {
+  it("are not written if their names take too long to compare, or are too many patterns", () => {
     const before = found([named("x"), selected("a"), selected(HARD), selected("b")], {
       a: ["y"],
       [HARD]: ["z"],
@@ -112,7 +115,7 @@ describe("the selected objects of targets", () => {
         ["InvalidBinding", "OnChange"],
       ],
     );
-    assert.match(before.unresolved[0]?.problem.message ?? "", /spec\.targets\[2\] take too long to compare/);
+    assert.match(before.unresolved[0]?.problem.message ?? "", /spec\.targets\[2\] .* takes too long/);
     const globs = (count: number) => ["plain", ...many(count).map((name) => `${name}*`)];
     const withNames = (labels: string, selector: object, namespaceSelector: object = {}) => {
       const target = selectingTargetOf({

@@ -1,4 +1,4 @@
-/** What is to be watched for a target that selects. */
+/** What to watch for a target with selectors. */
 import assert from "node:assert/strict";
 import { selectionOf } from "../../../src/targets/selection.ts";
 import { selectingTargetOf, targetOf } from "../objects.ts";
@@ -9,7 +9,7 @@ const target = (chosen: Chosen) => selectingTargetOf({ apiVersion: "example.com/
 const all = { matchLabels: { a: "b" } };
 
 describe("a selection", () => {
-  it("has label selectors as the API server takes them, the same for those who mean the same", () => {
+  it("has label selectors in the API server's syntax, equal texts for equal meanings", () => {
     const matchExpressions = [
       { key: "tier", operator: "In", values: ["x", "y"] },
       { key: "old", operator: "DoesNotExist" },
@@ -26,7 +26,7 @@ describe("a selection", () => {
     });
   });
 
-  it("is in the binding's namespace, or the target's, or in those that are listed, once each", () => {
+  it("is in the binding's namespace, or the target's, or in listed ones, once each", () => {
     const where = (more: object) => selectionOf(target({ selector: all, ...more }), WIDGETS, "team").namespaces;
     assert.deepEqual(where({}), ["team"]);
     assert.deepEqual(where({ namespace: "other" }), ["other"]);
@@ -34,7 +34,7 @@ describe("a selection", () => {
     assert.deepEqual(where({ namespaceSelector: { names: ["a", "b", "ab"], exceptNames: ["a*"] } }), ["b"]);
   });
 
-  it("looks at namespaces where labels or wildcards choose them", () => {
+  it("watches namespaces if labels or wildcards select them", () => {
     const where = (namespaceSelector: object) =>
       selectionOf(targetOf({ name: "x", namespaceSelector }), WIDGETS, "team").namespaces;
     assert.deepEqual(where({ names: ["a", "b*"] }), { names: ["a", "b*"], labels: "" });
@@ -45,7 +45,7 @@ describe("a selection", () => {
     assert.deepEqual(where({ names: ["b*"], ...except }), { names: ["b*"], ...except, labels: "" });
   });
 
-  it("of a kind of the cluster is in no namespace", () => {
+  it("of a cluster-scoped kind has no namespace", () => {
     const cluster = { ...WIDGETS, namespaced: false };
     assert.deepEqual(selectionOf(target({ selector: all }), cluster, "team").namespaces, [undefined]);
     const nowhere = target({ selector: all, namespaceSelector: { names: ["a"] } });

@@ -1,4 +1,4 @@
-/** The write of a target that others write at the same moment: it is decided anew on what stands there then. */
+/** The write of a target that others write at the same time: the decision is repeated for its new state. */
 import assert from "node:assert/strict";
 import type { TargetStatus } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
@@ -17,10 +17,10 @@ import { HARBOR } from "../resources.ts";
 const PATH = "spec.a.b";
 const record = (more: Partial<TargetStatus> = {}) => recordOf({ onRelease: "Retain", uid: "uid-1", ...more });
 
-/** What others make of the target right before each of our writes, from the first on. */
+/** Changes of others right before each write, from the first on. */
 type Meanwhile = { fields?: JsonObject; entries?: ManagedFieldsEntry[]; uid?: string };
 
-/** Writes `new` to the path as the API server would: only for the version that stands there. */
+/** Writes `new` to the path as the API server would: only to the current version. */
 async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
   const before = liveObject({ spec: { a: {} } });
   let now: KubeObject = before;
@@ -41,11 +41,11 @@ async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
       return { ...now, metadata: { ...now.metadata, resourceVersion: String(++version) } };
     },
   });
-  const told: string[] = [];
+  const reasons: string[] = [];
   const deps = dependenciesOf({
     client,
     contention: new ContentionBudget(),
-    events: { record: (_: unknown, { reason }: { reason: string }) => told.push(reason) },
+    events: { record: (_: unknown, { reason }: { reason: string }) => reasons.push(reason) },
     propagation: { wrote() {} },
     log: { info() {} },
   });
@@ -60,14 +60,14 @@ async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
     desired,
     decision,
   });
-  return { outcome, writes, told };
+  return { outcome, writes, reasons };
 }
 
 const pendingPaths = { reason: "Pending", pendingPaths: [PATH] };
 
 describe("a target that others change while it is written", () => {
   it("is read again and written at once", async () => {
-    const { outcome, writes, told } = await sync([{}, {}], pendingPaths);
+    const { outcome, writes, reasons } = await sync([{}, {}], pendingPaths);
     assert.deepEqual(
       writes.map(({ version }) => version),
       ["7", "8", "9"],
@@ -76,10 +76,10 @@ describe("a target that others change while it is written", () => {
       [outcome.problem, outcome.record.paths, outcome.record.pendingPaths],
       [undefined, [PATH], undefined],
     );
-    assert.deepEqual(told, ["Written"]);
+    assert.deepEqual(reasons, ["Written"]);
   });
 
-  it("is given up for now when that goes on, after five writes", async () => {
+  it("is retried later if the changes continue, after five writes", async () => {
     const { outcome, writes } = await sync(Array(9).fill({}), pendingPaths);
     assert.deepEqual(
       [writes.length, outcome.problem?.reason, outcome.record],
@@ -87,25 +87,25 @@ describe("a target that others change while it is written", () => {
     );
   });
 
-  it("is left alone when the value stands there by then, as after a write of ours that was cut off", async () => {
+  it("is not written if the value is there by then, such as after an interrupted write", async () => {
     const done = { fields: { spec: { a: { b: "new" } } }, entries: [entry(OURS, [PATH])] };
-    const { outcome, writes, told } = await sync([done], pendingPaths);
-    assert.deepEqual([writes.length, told, outcome.record], [1, [], record({ reason: "Pending", paths: [PATH] })]);
+    const { outcome, writes, reasons } = await sync([done], pendingPaths);
+    assert.deepEqual([writes.length, reasons, outcome.record], [1, [], record({ reason: "Pending", paths: [PATH] })]);
   });
 
-  it("is left to him who took the field", async () => {
+  it("is left to another manager that took the field", async () => {
     const taken = { fields: { spec: { a: { b: "theirs" } } }, entries: [entry("argocd", [PATH])] };
     const { outcome, writes } = await sync([taken], pendingPaths);
     assert.deepEqual([writes.length, outcome.problem?.reason], [1, "Conflict"]);
   });
 
-  it("is retaken by force when it is ours by record", async () => {
+  it("is retaken by force if it is recorded as owned", async () => {
     const taken = { fields: { spec: { a: { b: "theirs" } } }, entries: [entry("argocd", [PATH])] };
     const { outcome, writes } = await sync([taken], { paths: [PATH] });
     assert.deepEqual([writes.length, writes[1]?.force, outcome.problem], [2, true, undefined]);
   });
 
-  it("is not written where status would have to say more before: a new object, or parents that are gone", async () => {
+  it("is not written if the status must announce more first: a new object, or missing parents", async () => {
     for (const change of [{ uid: "uid-2" }, { fields: { spec: {} } }]) {
       const { outcome, writes } = await sync([change], pendingPaths);
       assert.deepEqual(
@@ -116,7 +116,7 @@ describe("a target that others change while it is written", () => {
   });
 });
 
-describe("a target whose write was cut off before status said so", () => {
+describe("a target whose write was interrupted", () => {
   const [list, optional] = ["spec.list[name=web].token", "spec.list[name=web].user"];
   const policy = { onMissing: "Wait", optional: true } as const;
 

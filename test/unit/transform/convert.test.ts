@@ -1,4 +1,4 @@
-/** What becomes of a value that the binding gives a type, and that none is quoted when it does not fit. */
+/** Conversions of values with `as`, and that errors quote no value. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { parseJson, sameJson, stringifyJson } from "../../../src/apimachinery/json.ts";
@@ -22,7 +22,7 @@ function fails(value: Uint8Array | JsonValue, as: As, reason: Problem["reason"] 
 }
 
 describe("a value", () => {
-  it("of a key is text, to the letter, unless it is asked for as something else", () => {
+  it("of a key is exact text unless `as` converts it", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), (text) => {
         assert.equal(of(bytes(text)), text);
@@ -32,7 +32,7 @@ describe("a value", () => {
     fails(Uint8Array.of(0xff), "string", "NotUtf8");
   });
 
-  it("of an object or a pointer keeps its type, and is text when that is asked for", () => {
+  it("of an object or a pointer keeps its type, and becomes text with as: string", () => {
     for (const value of [1, 2n ** 62n, true, "a", { a: [1] }]) assert.deepEqual(of(value), value);
     assert.equal(of(2n ** 62n, "string"), "4611686018427387904");
     assert.equal(of(0.5, "string"), "0.5");
@@ -52,7 +52,7 @@ describe("a value", () => {
     assert.ok(Object.is(of(bytes("-0"), "integer"), 0));
   });
 
-  it("is no integer when it is anything else", () => {
+  it("is no integer in any other form", () => {
     const past = ["9223372036854775808", "-9223372036854775809", "1".repeat(500)];
     for (const text of ["", " 1", "1\n", "+1", "01", "1.0", "1e3", "0x10", "١", "NaN", "true", ...past]) {
       fails(bytes(text), "integer");
@@ -60,7 +60,7 @@ describe("a value", () => {
     for (const value of [0.5, 1e300, true, null, [1], 2n ** 64n]) fails(value, "integer");
   });
 
-  it("becomes any number that a double can hold", () => {
+  it("becomes any number that a double can represent", () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
         const made = of(bytes(JSON.stringify(value)), "number");
@@ -73,14 +73,14 @@ describe("a value", () => {
     }
   });
 
-  it("becomes true or false by those words alone", () => {
+  it("becomes true or false only from these words", () => {
     assert.equal(of(bytes("true"), "boolean"), true);
     assert.equal(of(bytes("false"), "boolean"), false);
     for (const text of ["True", "yes", "1", "", "true\n"]) fails(bytes(text), "boolean");
     fails(1, "boolean");
   });
 
-  it("becomes base64 of any bytes, and of a text's", () => {
+  it("becomes base64, from bytes or text", () => {
     fc.assert(
       fc.property(fc.uint8Array(), (some) => {
         assert.deepEqual(Uint8Array.from(Buffer.from(of(some, "bytes") as string, "base64")), some);
@@ -102,7 +102,7 @@ describe("a value", () => {
     );
   });
 
-  it("is no JSON when it is broken, null or half a character", () => {
+  it("is no JSON if it is broken, null or half a character", () => {
     for (const text of ["", "{", "null", '{"a":1e400}', '"\\ud800"', "9223372036854775808", "[".repeat(100_000)]) {
       fails(bytes(text), "json");
     }

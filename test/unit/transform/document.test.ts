@@ -1,4 +1,4 @@
-/** Which YAML is taken, how it is read, and that hostile text is refused in time. */
+/** Which YAML is accepted, how it is read, and that hostile text is refused in time. */
 import assert from "node:assert/strict";
 import type { JsonValue } from "../../../src/apimachinery/objects.ts";
 import { parseText } from "../../../src/transform/document.ts";
@@ -21,7 +21,7 @@ describe("a document", () => {
     ["a: !!str 5", { a: "5" }],
   ];
   for (const [text, value] of read) {
-    it(`in YAML says ${JSON.stringify(text)}`, () => assert.deepEqual(yaml(text), value));
+    it(`accepts the YAML ${JSON.stringify(text)}`, () => assert.deepEqual(yaml(text), value));
   }
 
   for (const text of [
@@ -38,10 +38,10 @@ describe("a document", () => {
     "a: [",
     "\ta: 1",
   ]) {
-    it(`in YAML can't say ${JSON.stringify(text)}`, () => refused(text));
+    it(`refuses the YAML ${JSON.stringify(text)}`, () => refused(text));
   }
 
-  it("may have keys that mean something to JavaScript, and is not changed by them", () => {
+  it("may have keys with a meaning in JavaScript, without an effect", () => {
     for (const text of ['{"__proto__": {"x": 1}, "constructor": 2}', "__proto__: {x: 1}\nconstructor: 2"]) {
       const value = parseText(text, "either", "the text") as Record<string, unknown>;
       assert.deepEqual(Object.keys(value), ["__proto__", "constructor"]);
@@ -50,7 +50,7 @@ describe("a document", () => {
     }
   });
 
-  it("is refused when it would be too much, without a long wait", () => {
+  it("is refused quickly if it is too large", () => {
     const laughs = ["a0: &a0 [x]"];
     for (let n = 1; n < 20; n += 1) laughs.push(`a${n}: &a${n} [${`*a${n - 1},`.repeat(9)}]`);
     refused(laughs.join("\n"));

@@ -1,4 +1,4 @@
-/** What the API server drops from an object that goes through another version of its kind. */
+/** What the API server drops from an object that passes through another version of its kind. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
@@ -28,7 +28,7 @@ const dropped = (spec: JsonValue, own: OpenApiSchema, other: OpenApiSchema) => [
 ];
 
 describe("a version of a kind", () => {
-  it("lacks fields, elements' fields, keys and unknown fields that another has", () => {
+  it("lacks fields, fields of elements, keys and unknown fields of another version", () => {
     const less = object({ a: text });
     const more = object({ a: text, b: text });
     for (const [own, other] of [
@@ -54,7 +54,7 @@ describe("a version of a kind", () => {
       assert.ok(lacks(own, other), JSON.stringify([own, other]));
       assert.ok(!lacks(own, own));
     }
-    // It prunes by none of these: what they name has to be declared beside them, too.
+    // Pruning ignores these: the fields that they name must be declared too.
     assert.ok(!lacks(less, { ...less, oneOf: [more], anyOf: [more], allOf: [more, { not: more } as OpenApiSchema] }));
     assert.ok(!lacks({ ...resource, ...keeps }, { ...object({ spec: less }), ...resource }));
     assert.ok(lacks({ ...resource, ...keeps }, keeps));
@@ -62,7 +62,7 @@ describe("a version of a kind", () => {
       assert.ok(!lacks(own, less), JSON.stringify(own));
   });
 
-  it("is compared to its end where a schema refers to itself", () => {
+  it("is compared completely if a schema refers to itself", () => {
     const node = (more = {}): Record<string, OpenApiSchema> => ({
       node: object({ child: { allOf: [{ $ref: "node" }] }, all: list({ $ref: "node" }), ...more }),
     });
@@ -71,7 +71,7 @@ describe("a version of a kind", () => {
     assert.ok(lacksFields(version(root, node()), version(root, node({ more: text }))));
   });
 
-  it("drops what it lacks of an object, but not what the other shows by default", () => {
+  it("drops fields that it lacks, except defaults of the other version", () => {
     const own = object({ a: text, all: list(object({ a: text })) });
     const more = { b: text, "c.d": text, e: { ...object({ f: { ...text, default: "x" } }), default: {} } };
     const other = object({ a: text, ...more, all: list(object({ a: text, b: text })) });
@@ -85,7 +85,7 @@ describe("a version of a kind", () => {
     ]);
   });
 
-  it("drops what makes an object a resource, unless it says that it is one", () => {
+  it("drops the fields of an embedded resource, unless it declares one", () => {
     const part = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" }, spec: { a: "1" } };
     const own = object({ spec: object({ a: text }) });
     const paths = ["spec.part.apiVersion", "spec.part.kind", "spec.part.metadata"];
@@ -99,7 +99,7 @@ describe("a version of a kind", () => {
     assert.deepEqual(dropped({ part: more }, theirs, object({ part: keeps })), ["spec.part.metadata.more"]);
   });
 
-  it("does not drop the defaults of what a default brings, in objects, lists and maps", () => {
+  it("keeps the defaults inside a default, in objects, lists and maps", () => {
     const b = object({ b: { ...text, default: "x" } });
     const more = object({
       within: object({ a: b }, { default: { a: {} } }),
@@ -112,7 +112,7 @@ describe("a version of a kind", () => {
     assert.deepEqual(dropped(others, object({}), more), ["spec.within", "spec.all", "spec.map"]);
   });
 
-  it("drops an object that is less than the other's default, and a null where it takes none", () => {
+  it("drops an object with fewer fields than the other's default, and a null that it does not accept", () => {
     const enabled = object({ enabled: { type: "boolean" } }, { default: { enabled: true } });
     const other = object({ f: enabled, n: { ...text, nullable: true, default: "x" } });
     assert.deepEqual(dropped({ f: {} }, object({}), other), ["spec.f"]);
@@ -124,7 +124,7 @@ describe("a version of a kind", () => {
     assert.deepEqual(dropped({ n: ["1", null], m: { a: null } }, nulls(false), nulls(true)), ["spec.n[1]", "spec.m.a"]);
   });
 
-  it("drops nothing of any object of another that it does not lack", () => {
+  it("drops nothing of any object if it lacks no field", () => {
     const names = fc.constantFrom("a", "b", "kind");
     const more = fc.constantFrom<OpenApiSchema>({}, {}, keeps, resource, { nullable: true });
     const { schema } = fc.letrec<{ schema: OpenApiSchema }>((tie) => ({
@@ -149,7 +149,7 @@ describe("a version of a kind", () => {
     fc.assert(
       fc.property(schema, schema, json, (own, other, value) => {
         if (lacks(own, other)) return;
-        // What the other version itself does not keep is never there.
+        // Fields that the other version drops itself never exist.
         const gone = new Set(dropped(value, other, other));
         assert.deepEqual(
           dropped(value, own, other).filter((path) => ![...gone].some((each) => path.startsWith(each))),

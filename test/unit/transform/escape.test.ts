@@ -1,4 +1,4 @@
-/** That a text stays what it is within XML, JSON, a shell's command and an ini file, or is refused and not quoted. */
+/** A text keeps its meaning within XML, JSON, a shell command and an ini file, or is refused without a quote of it. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
@@ -23,7 +23,7 @@ function refused(act: () => unknown, advice: string): void {
 describe("a text for XML", () => {
   const xml = (text: string) => toXml(text, "here");
   const entities: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
-  /** As a reader of XML has it, who makes one line break of each kind and blanks of them in attributes. */
+  /** The text as an XML reader returns it: line breaks are normalized, and become blanks in attributes. */
   const read = (text: string) =>
     text
       .replace(/\r\n?|[\n\t]/g, " ")
@@ -31,7 +31,7 @@ describe("a text for XML", () => {
         code ? String.fromCharCode(Number(code)) : (entities[name] ?? "?"),
       );
 
-  it("is read as it was, as text and as an attribute", () => {
+  it("is read unchanged, as text and as an attribute", () => {
     assert.equal(xml(`<a b="c">&'d'\r\n\t</a>`), "&lt;a b=&quot;c&quot;&gt;&amp;&apos;d&apos;&#13;&#10;&#9;&lt;/a&gt;");
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), (text) => {
@@ -41,15 +41,15 @@ describe("a text for XML", () => {
     );
   });
 
-  it("is refused where it has what XML has no place for", () => {
+  it("is refused if it has characters that XML does not allow", () => {
     for (const bad of ["\0", "\x0b", "\x1f", "\ufffe", "\uffff", "\ud800", "\udc00a"])
-      refused(() => xml(`hunter2${bad}`), "XML can't hold");
+      refused(() => xml(`hunter2${bad}`), "XML does not allow");
     for (const good of ["\x7f", "\ufffd", "\ud7ff", "\ue000", "\u{10ffff}", "𝄞"]) assert.equal(xml(good), good);
   });
 });
 
 describe("a text for JSON", () => {
-  it("is read as it was between quotes, among other text", () => {
+  it("is read unchanged between quotes, within other text", () => {
     fc.assert(
       fc.property(anyText, (text) => {
         assert.equal(JSON.parse(`"<${toJsonText(text)}>"`), `<${text}>`);
@@ -59,7 +59,7 @@ describe("a text for JSON", () => {
 });
 
 describe("a word for a shell", () => {
-  it("is the one that the shell hands on", () => {
+  it("is passed on unchanged by the shell", () => {
     const texts = fc.sample(anyText, 200).map((text) => text.replaceAll("\0", "").toWellFormed());
     const words = ["it's", "'", "''", "$(id) `id` \\", "a\nb", "", "-n", "*", ...texts];
     const out = execFileSync("sh", ["-c", `printf '%s\\0' ${words.map((word) => toShell(word, "here")).join(" ")}`]);
@@ -72,7 +72,7 @@ describe("a word for a shell", () => {
 describe("a value for an ini file", () => {
   const ini = (text: string, quote = "'") => toIni(text, quote, "here");
 
-  it("stands as it is where no reader takes it for anything else, else in the quotes that are asked for", () => {
+  it("is unchanged if every reader understands it, and else in the given quotes", () => {
     for (const plain of ["a", "a b", "p@ss=w0rd!", "100%", "[x]", "é:/$"]) assert.equal(ini(plain), plain);
     for (const special of ["", " a", "a ", "a#b", "a;b", '"a"', "a`b", "a\\", "\ta"])
       assert.equal(ini(special), `'${special}'`);
@@ -81,16 +81,16 @@ describe("a value for an ini file", () => {
     assert.equal(ini('a"b#', '"""'), '"""a"b#"""');
   });
 
-  it("is refused where the quotes can't hold it, and with line breaks", () => {
-    refused(() => ini("hunter2's#"), "can't stand between ': it has them in it");
-    refused(() => ini('hunter2"#', '"'), "it has them");
-    refused(() => ini("hunter2\\", '"'), "it has a backslash");
-    refused(() => ini('#hunter2"', '"""'), "it has them");
+  it("is refused if the quotes can't contain it, and with line breaks", () => {
+    refused(() => ini("hunter2's#"), "can't be quoted with '");
+    refused(() => ini('hunter2"#', '"'), "these quotes");
+    refused(() => ini("hunter2\\", '"'), "a backslash");
+    refused(() => ini('#hunter2"', '"""'), "these quotes");
     for (const bad of ["\n", "\r", "\0", "\x7f", "\u0085"])
       refused(() => ini(`hunter2${bad}a`), "line break or control character");
   });
 
-  it("ends where it ends, whatever the text", () => {
+  it("ends at its end, for any text", () => {
     fc.assert(
       fc.property(anyText, fc.constantFrom(...INI_QUOTES), (text, quote) => {
         try {

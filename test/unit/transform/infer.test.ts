@@ -1,4 +1,4 @@
-/** What becomes of a value for which the binding names no type: what the target's schema has in its place. */
+/** Conversions of values without `as`, by the target's schema. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Field } from "../../../src/api/binding.ts";
@@ -69,7 +69,7 @@ function fails(act: () => unknown, reason: Problem["reason"], advice: string): v
   });
 }
 
-describe("a value whose type the binding does not name", () => {
+describe("a value without `as`", () => {
   const inferred: [path: string, key: string, value: JsonValue][] = [
     ["text", "digits", "80"],
     ["text", "yes", "true"],
@@ -95,29 +95,29 @@ describe("a value whose type the binding does not name", () => {
     ["any.thing", "yes", "true"],
   ];
   for (const [path, key, value] of inferred) {
-    it(`is what the schema of ${path} has: the key ${key} becomes ${JSON.stringify(value)}`, () =>
+    it(`has the type of the schema: at ${path}, the key ${key} becomes ${JSON.stringify(value)}`, () =>
       assert.deepEqual(of(path, key), value));
     if (key === "bytes") continue;
-    it(`is so by a template too, alone and around: ${path} of ${key}`, () => {
+    it(`has it in a template too, alone and with other text: ${path} of ${key}`, () => {
       assert.deepEqual(by(path, `{{s.${key}}}`), value);
       assert.deepEqual(by(path, `{{! text }}{{s.${key}}}`), value);
     });
   }
 
-  it("is found through elements of lists", () => {
+  it("gets its type through elements of lists", () => {
     for (const path of ["spec.hosts[0].port", "spec.hosts[ca=80].port", "spec.hosts[3].ca", "spec.list[0]"]) {
       assert.equal(schemaAt(FieldPath.parse(path)) && inferAs(schemaAt(FieldPath.parse(path)), "80"), "integer", path);
     }
   });
 
-  it("is what a binding says before all else", () => {
+  it("gets the type of `as` if there is one", () => {
     const as = (path: string, key: string, type: As) => made({ path, from: { source: "s", key }, as: type });
     assert.equal(as("spec.either", "digits", "string"), "80");
     assert.equal(as("spec.any", "digits", "integer"), 80);
     fails(() => as("spec.count", "digits", "string"), "TypeMismatch", "the field is an integer, the value is a string");
   });
 
-  it("keeps its own, where it is a list, an object, a number or a boolean", () => {
+  it("keeps its type if it is a list, an object, a number or a boolean", () => {
     assert.deepEqual(by("any", '{{split s.csv ","}}'), ["1", "2"]);
     assert.deepEqual(by("free", "{{parse s.json}}"), { a: [1] });
     assert.deepEqual(by("list", "{{pointer s.json '/a'}}"), [1]);
@@ -127,34 +127,34 @@ describe("a value whose type the binding does not name", () => {
     assert.equal(field("either", "spec.port"), 80);
   });
 
-  it("becomes text of a number or boolean by a template, where the field takes no other", () => {
+  it("becomes text in a template if it is a number or boolean and the field only accepts text", () => {
     assert.equal(by("text", "{{o.spec.port}}"), "80");
     assert.equal(by("text", "{{o.spec.on}}"), "true");
     assert.equal(by("size", "{{o.spec.on}}"), "true");
     assert.equal(by("ca", "{{o.spec.port}}"), "ODA=");
-    fails(() => field("text", "spec.port"), "TypeMismatch", "say as: string");
+    fails(() => field("text", "spec.port"), "TypeMismatch", "set as: string");
   });
 
-  it("is refused where it does not fit, with what to write", () => {
+  it("is refused if it does not fit, with the fix", () => {
     fails(() => of("count", "a"), "InvalidValue", "key a of Secret registry/bucket is not a whole number");
-    fails(() => of("ratio", "a"), "InvalidValue", "is not a number as JSON writes it");
+    fails(() => of("ratio", "a"), "InvalidValue", "is not a number in JSON's notation");
     fails(() => of("on", "a"), "InvalidValue", "is not true or false");
     fails(() => of("mixed", "a"), "InvalidValue", "is not a whole number");
-    fails(() => of("text", "bytes"), "NotUtf8", "only fields of bytes take it as it is");
+    fails(() => of("text", "bytes"), "NotUtf8", "base64 source.key");
     fails(() => of("either", "bytes"), "NotUtf8", "");
     fails(
       () => of("nested", "a"),
       "TypeMismatch",
-      "the field is an object, the value is a string; say as: json, or yaml",
+      "the field is an object, the value is a string; set as: json, or yaml",
     );
     fails(() => of("list", "a"), "TypeMismatch", 'or split it: {{split source.key ","}}');
-    fails(() => by("text", '{{split s.csv ","}}'), "TypeMismatch", "write it with json, yaml or join");
-    fails(() => field("count", "spec.text"), "TypeMismatch", "say as: integer");
+    fails(() => by("text", '{{split s.csv ","}}'), "TypeMismatch", "convert it with json, yaml or join");
+    fails(() => field("count", "spec.text"), "TypeMismatch", "set as: integer");
     fails(() => field("ca", "spec.base64"), "TypeMismatch", "{{base64decode source.field}}");
     fails(() => of("nothing", "a"), "UnknownField", "has no such field");
   });
 
-  it("of a Secret is told from others", () => {
+  it("is marked if it is from a Secret", () => {
     const { fields } = planTarget(
       [
         { path: "spec.a", from: { source: "s", key: "a" } },
@@ -170,7 +170,7 @@ describe("a value whose type the binding does not name", () => {
     );
   });
 
-  it("that may be an integer or text is an integer exactly when it is written as one", () => {
+  it("becomes an integer in an integer-or-string field exactly if it has the form of one", () => {
     const either = properties["either"];
     fc.assert(
       fc.property(fc.oneof(fc.bigInt().map(String), fc.string(), fc.stringMatching(/^[-+ 0-9.e]{0,6}$/)), (text) => {

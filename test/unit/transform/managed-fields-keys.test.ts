@@ -1,4 +1,4 @@
-/** What would stand in managedFields in plain text, and is taken from no Secret. */
+/** Fields that the API server copies into managedFields in plain text, where no value of a Secret may be written. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonValue } from "../../../src/apimachinery/objects.ts";
@@ -63,26 +63,26 @@ const hidden: [path: string, value: JsonValue][] = [
   ["spec.inner", { set: [], list: [{ name: SECRET }] }],
 ];
 
-describe("what the API server spells out in managedFields", () => {
+describe("the plain text in managedFields", () => {
   for (const [path, value] of spelled) {
-    it(`is ${path} with ${JSON.stringify(value).replaceAll(SECRET, "…")}: no value of a Secret goes there`, () => {
+    it(`includes ${path} with ${JSON.stringify(value).replaceAll(SECRET, "…")}, which can't be from a Secret`, () => {
       assert.throws(check(path, value), ({ reason, message }: Problem) => {
         assert.equal(reason, "InvalidPath");
-        assert.match(message, /would stand in metadata\.managedFields in plain text/);
+        assert.match(message, /into metadata\.managedFields in plain text/);
         return !message.includes(SECRET);
       });
       check(path, value, false)();
     });
   }
-  it("is told by its own path, and within a value by no key of it", () => {
+  it("is named by its path, without keys in the value", () => {
     const says = (path: string, value: JsonValue, message: RegExp) => assert.throws(check(path, value), { message });
-    says("spec.map[name=a].set", [SECRET], /an element of spec\.map\[name=a\]\.set would/);
-    says("spec.map[0].name", SECRET, /a key of an element of spec\.map would/);
-    says("spec.inner", { set: [SECRET] }, /^spec\.inner: an element of a list within the value would/);
+    says("spec.map[name=a].set", [SECRET], /an element of spec\.map\[name=a\]\.set into/);
+    says("spec.map[0].name", SECRET, /a key of an element of spec\.map into/);
+    says("spec.inner", { set: [SECRET] }, /^spec\.inner: .* an element of a list in the value into/);
     assert.throws(check("spec.named", { [SECRET]: [SECRET] }), ({ message }: Problem) => !message.includes(SECRET));
   });
 
   for (const [path, value] of hidden) {
-    it(`is not ${path} with ${JSON.stringify(value).replaceAll(SECRET, "…")}`, check(path, value));
+    it(`does not include ${path} with ${JSON.stringify(value).replaceAll(SECRET, "…")}`, check(path, value));
   }
 });

@@ -1,4 +1,4 @@
-/** What a bundle of certificates takes, and that a private key never gets into one. */
+/** What a bundle of certificates contains, and that it never contains a private key. */
 import assert from "node:assert/strict";
 import type { Problem } from "../../../src/apimachinery/problem.ts";
 import { pemBundle } from "../../../src/transform/pem.ts";
@@ -28,39 +28,39 @@ describe("a bundle of certificates", () => {
   });
   const bodyOf = (pem: string) => pem.split("\n").slice(1, -2).join("");
 
-  it("holds each certificate once, in the order in which they come", () => {
+  it("contains each certificate once, in order", () => {
     assert.equal(bundle(one), one);
     assert.equal(bundle(two, one), two + one);
     assert.equal(bundle(one + two, two + three, one), one + two + three);
     assert.equal(bundle(one, ""), one);
   });
 
-  it("is written in one way, however its parts are: line ends, long lines, comments around", () => {
+  it("has one form for any line ends, long lines, and comments", () => {
     const wide = `# Issuer: test\n-----BEGIN CERTIFICATE-----\n${bodyOf(two)}\n-----END CERTIFICATE-----`;
     assert.equal(bundle(one.replaceAll("\n", "\r\n"), wide, `subject=test\n${three}\n\n`), one + two + three);
     assert.equal(bundle(one.replaceAll("\n", "\r\n"), one), one);
     assert.equal(bundle((one + two).repeat(300)), one + two);
   });
 
-  it("takes no private key, and nothing else in PEM", () => {
-    refused([one, key], "something else than certificates in PEM, such as a private key");
+  it("accepts no private key, and no other PEM content", () => {
+    refused([one, key], "PEM other than certificates, such as a private key");
     refused([one + key], "such as a private key");
     const encrypted = key.replaceAll("PRIVATE", "EC PRIVATE").replace("-----\n", "-----\nProc-Type: 4,ENCRYPTED\n\n");
-    refused([one + encrypted], "a PEM block is not whole");
-    refused([key.replaceAll("PRIVATE KEY", "CERTIFICATE")], "holds no X.509 certificate");
+    refused([one + encrypted], "a PEM block is incomplete");
+    refused([key.replaceAll("PRIVATE KEY", "CERTIFICATE")], "contains no X.509 certificate");
   });
 
-  it("takes nothing that is no certificate, nor half of one", () => {
+  it("accepts only complete certificates", () => {
     refused(["hunter2-s3cr3t-and-more-of-it"], "one of the texts has no certificate");
     refused([one, " "], "one of the texts has no certificate");
-    refused(["", ""], "no certificate in any of them");
-    refused([one.replace(/-----END.*/, "")], "a PEM block is not whole");
-    refused([one.slice(40)], "a PEM block is not whole");
-    refused([one.replace("M", "*")], "a PEM block is not whole");
+    refused(["", ""], "none of the texts contains a certificate");
+    refused([one.replace(/-----END.*/, "")], "a PEM block is incomplete");
+    refused([one.slice(40)], "a PEM block is incomplete");
+    refused([one.replace("M", "*")], "a PEM block is incomplete");
     const both = Buffer.concat([bodyOf(one), bodyOf(two)].map((body) => Buffer.from(body, "base64"))).toString(
       "base64",
     );
     refused([`-----BEGIN CERTIFICATE-----\n${both}\n-----END CERTIFICATE-----\n`], "more than one X.509 certificate");
-    refused([one.replace(bodyOf(one).slice(0, 64), bodyOf(one).slice(8, 64))], "holds no X.509 certificate");
+    refused([one.replace(bodyOf(one).slice(0, 64), bodyOf(one).slice(8, 64))], "contains no X.509 certificate");
   });
 });

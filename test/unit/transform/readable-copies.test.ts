@@ -1,4 +1,4 @@
-/** Where more people can read a value of a Secret than in the Secret, and what is said of it. */
+/** Where more users can read a value of a Secret than in the Secret, and the note about it. */
 import assert from "node:assert/strict";
 import type { Field, SecretBinding } from "../../../src/api/binding.ts";
 import { checkFields } from "../../../src/transform/plan.ts";
@@ -29,7 +29,7 @@ function copies(fields: object[], at: typeof harbor = harbor, schema?: object) {
 const pathsOf = (...args: Parameters<typeof copies>) => copies(...args)?.paths;
 
 describe("a readable copy", () => {
-  it("is every field of what is no Secret into which a value of a Secret may go", () => {
+  it("is every field outside of Secrets that may contain a value of a Secret", () => {
     const fields = [
       from("spec.a"),
       from("spec.b", "place"),
@@ -43,36 +43,36 @@ describe("a readable copy", () => {
     assert.equal(pathsOf([]), undefined);
   });
 
-  it("is in a Secret only where that stands in another namespace", () => {
+  it("is in a Secret only if that is in another namespace", () => {
     assert.equal(pathsOf([from("data.a")], secret), undefined);
     assert.deepEqual(pathsOf([from("data.a")], { ...secret, namespace: "other" }), ["data.a"]);
     assert.equal(pathsOf([from("data.a", "place")], { ...secret, namespace: "other" }), undefined);
   });
 
-  it("is in a Secret of the binding's own namespace too, of a Secret that stands in another", () => {
+  it("is in a Secret of the binding's own namespace too if the source is in another one", () => {
     const recipes = checkFields([from("data.a")] as Field[], ["bucket"]);
     assert.deepEqual(readableCopies(binding(), theirs, recipes, secret)?.paths, ["data.a"]);
     assert.equal(readableCopies(binding(), theirs, recipes, { ...secret, namespace: "other" }), undefined);
   });
 
-  it("is said with who can read it and what else there is, and not with more than a few paths", () => {
+  it("has a note with its readers, the alternatives, and only a few paths", () => {
     assert.equal(
       copies([from("spec.a")])?.note,
-      "values of Secrets at spec.a can be read by whoever may read the HarborCluster; spec.acknowledge: [ReadableCopies] says that it is meant",
+      "all users who may read the HarborCluster can read values of Secrets at spec.a; if you intend this, set spec.acknowledge: [ReadableCopies]",
     );
     const many = copies([1, 2, 3, 4, 5].map((n) => from(`spec.f${n}`)))?.note ?? "";
-    assert.match(many, /at spec\.f1, spec\.f2, spec\.f3 and 2 more can be read/);
-    assert.match(copies([from("data.a")], { ...secret, namespace: "other" })?.note ?? "", /the copy in its namespace;/);
+    assert.match(many, /at spec\.f1, spec\.f2, spec\.f3 and 2 more;/);
+    assert.match(
+      copies([from("data.a")], { ...secret, namespace: "other" })?.note ?? "",
+      /the copy in its namespace can read/,
+    );
     const text = { type: "string" };
     const spec = { type: "object", properties: { token: text, tokenSecretRef: { type: "object" }, host: text } };
     const hinted = copies([from("spec.token"), from("spec.host")], harbor, { type: "object", properties: { spec } });
-    assert.match(
-      hinted?.note ?? "",
-      / \(spec\.tokenSecretRef takes a reference to a Secret instead of spec\.token\); /,
-    );
+    assert.match(hinted?.note ?? "", / \(set spec\.tokenSecretRef to a reference .* spec\.token\); /);
   });
 
-  it("is none of which the binding says that it is meant", () => {
+  it("is not reported if the binding acknowledges it", () => {
     const recipes = checkFields([from("spec.a")] as Field[], ["bucket"]);
     assert.ok(readableCopies(binding([]), own, recipes, harbor));
     assert.equal(readableCopies(binding(["ReadableCopies"]), own, recipes, harbor), undefined);

@@ -1,4 +1,4 @@
-/** When sources are of one state, and what is said when they are not. */
+/** When sources belong together, and the message if they don't. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
@@ -12,29 +12,29 @@ const differ = (...sources: (LiveSource | Problem)[]) =>
   sourcesDiffer(KEY, new Map(sources.map((source, n) => [`s${n}`, source])));
 
 describe("sources", () => {
-  it("are of one state when each carries the annotation with the same value", () => {
+  it("belong together if each has the annotation with the same value", () => {
     assert.equal(differ(marked("a", "x"), object({}, { annotations: { [KEY]: "x" } })), undefined);
     assert.equal(differ(marked("a", "")), undefined);
     assert.equal(differ(marked("a", "x"), absent({ onMissing: "Wait", optional: true })), undefined);
   });
 
-  it("are not when one does not carry it: it is named", () => {
+  it("don't if one has no such annotation: the message names it", () => {
     const problem = differ(
       marked("a", "x"),
       secret({}, { description: "Secret registry/b", annotations: { other: "x" } }),
     );
     assert.equal(problem?.reason, "SourceAnnotationMismatch");
-    assert.match(problem?.message ?? "", /Secret registry\/b doesn't carry it/);
-    assert.match(differ(secret({}, { annotations: {} }), secret({}))?.message ?? "", /don't carry it/);
+    assert.match(problem?.message ?? "", /Secret registry\/b doesn't have it/);
+    assert.match(differ(secret({}, { annotations: {} }), secret({}))?.message ?? "", /don't have it/);
   });
 
-  it("are not when values differ: the sources are named, the values are not", () => {
+  it("don't if the values differ: the message names the sources, not the values", () => {
     const message = differ(marked("a", "v-1"), marked("b", "v-2"), marked("c", "v-1"))?.message ?? "";
     assert.match(message, /differs between Secret registry\/a, Secret registry\/c and Secret registry\/b/);
     assert.ok(!message.includes("v-1") && !message.includes("v-2"));
   });
 
-  it("are as unknown as one that could not be read or is not there", () => {
+  it("give the problem of one that is missing or could not be read", () => {
     assert.equal(differ(marked("a", "x"), new Problem("Forbidden", "no"))?.reason, "Forbidden");
     assert.equal(differ(marked("a", "x"), absent())?.reason, "SourceNotFound");
   });

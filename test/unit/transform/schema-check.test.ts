@@ -1,4 +1,4 @@
-/** Which paths and values a published schema lets through. */
+/** Which paths and values a published schema accepts. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
@@ -115,7 +115,7 @@ describe("the check against the published schema", () => {
     ["metadata.labels.a", "b"],
   ];
   for (const [path, value] of passing) {
-    it(`lets ${JSON.stringify(value)} into ${path}`, () => check(path, value));
+    it(`accepts ${JSON.stringify(value)} for ${path}`, () => check(path, value));
   }
 
   const unknown: [path: string, advice: string][] = [
@@ -128,7 +128,8 @@ describe("the check against the published schema", () => {
     ["spec.template.spec", "spec.template has data"],
   ];
   for (const [path, advice] of unknown) {
-    it(`refuses ${path}, which is not there, and says what is`, () => fails(path, SECRET, "UnknownField", advice));
+    it(`refuses the unknown path ${path}, and names the known fields`, () =>
+      fails(path, SECRET, "UnknownField", advice));
   }
 
   const mismatched: [path: string, value: JsonValue, advice: string][] = [
@@ -148,8 +149,8 @@ describe("the check against the published schema", () => {
     ["metadata.annotations.a", 5, "a string, the value is an integer"],
     ["data.a", SECRET, "bytes in base64"],
     ["data.a", "aGk=", "bytes in base64"],
-    ["spec.s3", { bucket: 5 }, "spec.s3: something within the value"],
-    ["spec.hosts", [{ host: [SECRET] }], "spec.hosts: something within the value"],
+    ["spec.s3", { bucket: 5 }, "spec.s3: a part of the value"],
+    ["spec.hosts", [{ host: [SECRET] }], "spec.hosts: a part of the value"],
     ["spec.hosts.host", SECRET, "spec.hosts is a list, so it has no field host; name the element, as in spec.hosts[0]"],
     ["spec.s3.bucket.a", SECRET, "spec.s3.bucket is a string, so it has no field a"],
     ["spec.s3[0]", SECRET, "spec.s3 is an object, so it has no elements"],
@@ -159,40 +160,40 @@ describe("the check against the published schema", () => {
       fails(path, value, "TypeMismatch", advice));
   }
 
-  it("takes bytes for bytes, by as: bytes alone", () => {
+  it("accepts bytes for fields of bytes only with as: bytes", () => {
     const value = new SecretValue<JsonValue>("aGk=");
     const fields = [{ path: FieldPath.parse("data.a"), value, isBytes: true, fromSecret: true }];
     checkAgainstSchema({ fields, leftOut: [] }, root, resolveRef);
     fails("data.a", "aGk=", "TypeMismatch", "as: bytes");
     check("data", { a: "aGk=" });
-    fails("data", { a: SECRET }, "InvalidValue", "something within the value must be of the format byte");
+    fails("data", { a: SECRET }, "InvalidValue", "a part of the value must be of the format byte");
   });
 
-  it("quotes the rule that a value breaks, in the field or within it", () => {
+  it("quotes the rule that a value or a part of it breaks", () => {
     fails("spec.mode", SECRET, "InvalidValue", 'spec.mode: the value must be one of "on", "off"');
-    fails("spec.modes", [SECRET], "InvalidValue", 'spec.modes: something within the value must be one of "on", "off"');
+    fails("spec.modes", [SECRET], "InvalidValue", 'spec.modes: a part of the value must be one of "on", "off"');
     fails("spec.short", SECRET, "InvalidValue", "at most 3 characters");
     fails("spec.short", "a", "InvalidValue", "at least 2 characters");
     check("spec.short", "abc");
   });
 
-  it("says by which as a text would fit", () => {
-    fails("spec.count", SECRET, "TypeMismatch", "; say as: integer");
-    fails("spec.s3", SECRET, "TypeMismatch", "; say as: json, or yaml");
+  it("names the `as` that makes a text fit", () => {
+    fails("spec.count", SECRET, "TypeMismatch", "; set as: integer");
+    fails("spec.s3", SECRET, "TypeMismatch", "; set as: json, or yaml");
     check("spec.count", 2n ** 62n);
     fails("spec.s3.bucket", 2n ** 62n, "TypeMismatch", "the value is an integer");
   });
 
-  it("refuses one field of an object that is written as a whole, and lets all of it pass", () => {
+  it("refuses one field of an atomic object, and accepts the whole object", () => {
     fails("spec.selector.app", SECRET, "TypeMismatch", "write spec.selector itself");
     check("spec.selector", { app: SECRET });
   });
 
-  it("shows no key of a value that does not fit", () => {
-    fails("spec.s3", { [SECRET]: 1 }, "UnknownField", "spec.s3: something within the value");
+  it("shows no key of an invalid value", () => {
+    fails("spec.s3", { [SECRET]: 1 }, "UnknownField", "spec.s3: a part of the value");
   });
 
-  it("names every place of a manifest, and leaves its metadata and what is null to the API server", () => {
+  it("names every field of a manifest, and leaves metadata and nulls to the API server", () => {
     const check = (manifest: JsonObject) => () =>
       checkManifest(manifest, root, (name) => schemas[name.slice("#/components/schemas/".length)]);
     check({ metadata: { labels: { a: "b" } }, spec: { s3: { bucket: "b", accesskey: null }, count: 1 } })();

@@ -1,4 +1,4 @@
-/** Which rules of a schema are held before a write, and how a broken one is told. */
+/** Which rules of a schema are checked before a write, and the message about a broken one. */
 import assert from "node:assert/strict";
 import type { JsonValue } from "../../../src/apimachinery/objects.ts";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
@@ -29,19 +29,19 @@ describe("a rule of a schema", () => {
     [{ allOf: [{ minLength: 2 }, { maxLength: 3 }] }, ["ab"], ["a", "abcd"], "must have at"],
   ];
   for (const [schema, held, broken, says] of rules) {
-    it(`${JSON.stringify(schema)} is held by some and broken by others`, () => {
+    it(`${JSON.stringify(schema)} accepts some values and refuses others`, () => {
       for (const value of held) assert.equal(brokenRule(schema, value), undefined, String(value));
       for (const value of broken) assert.ok(brokenRule(schema, value)?.includes(says), String(value));
     });
   }
 
-  it("takes no longer for being made to: patterns that explode elsewhere, on texts that are made for them", () => {
+  it("takes little time for patterns and texts that are slow with backtracking", () => {
     const almost = `${"x".repeat(8 * 1024 - 2)}z`;
     for (const pattern of ["^(x+x+)+y$", "^(x|xx)+$", "^(x*)*y$", "^(.*)(.*)(.*)(.*)(.*)[yw]$"])
       assert.ok(brokenRule(text({ pattern }), almost)?.includes("must match"), pattern);
   });
 
-  it("that can't be checked here is left to the API server", () => {
+  it("is left to the API server if it can't be checked here", () => {
     for (const pattern of ["(?=a)", "a{1001}", "("]) assert.equal(brokenRule(text({ pattern }), "b"), undefined);
     assert.equal(brokenRule(text({ pattern: "^a$" }), "b".repeat(200_000)), undefined);
     for (const pattern of ["(.{0,1000})".repeat(40), "a".repeat(2_000), "a?".repeat(2_000), "((a{10}){10}){10}{10}"])
@@ -52,7 +52,7 @@ describe("a rule of a schema", () => {
       assert.equal(brokenRule(text({ format }), `.:${"0".repeat(30_000)}x/8`), undefined);
   });
 
-  it("is left to the API server, from where those before took the effort of a target", () => {
+  it("is left to the API server when the effort of the target is used up", () => {
     const effort = { left: 3_000 };
     const broken = () => brokenWithin(text({ pattern: "^a$" }), "b", effort) !== undefined;
     assert.deepEqual([broken(), broken(), broken(), broken(), broken()], [true, true, true, false, false]);
@@ -77,7 +77,7 @@ describe("a rule of a schema", () => {
     ["password", ["anything"], []],
   ];
   for (const [format, held, broken] of formats) {
-    it(`says that a text is of the format ${format}`, () => {
+    it(`checks the format ${format}`, () => {
       for (const value of held) assert.equal(brokenRule(text({ format }), value), undefined, value);
       for (const value of broken) {
         assert.equal(brokenRule(text({ format }), value), `must be of the format ${format}`, value);

@@ -1,4 +1,4 @@
-/** Which field beside one takes a reference to a Secret for the same value, by the shapes of real kinds. */
+/** Which field next to a path accepts a reference to a Secret for the same value, with the shapes of real kinds. */
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const object = (properties: Record<string, OpenApiSchema>, more: OpenApiSchema =
   properties,
   ...more,
 });
-/** SecretKeySelector: nothing but its description says of what. */
+/** SecretKeySelector: only its description mentions Secrets. */
 const selector = object({ name: text, key: text }, { description: "The key of the secret to select from." });
 const keyRef = object({ name: text, key: text });
 const open: OpenApiSchema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
@@ -31,7 +31,7 @@ describe("the reference to a Secret beside a field", () => {
   const auth = (properties: Record<string, OpenApiSchema>, more: OpenApiSchema = {}) =>
     object({ spec: object({ auth: object(properties, more) }) });
 
-  it("is named after it, in whatever spelling", () => {
+  it("has the field's name with a suffix, in any spelling", () => {
     for (const [field, reference, schema] of [
       ["password", "passwordSecretRef", keyRef],
       ["access_key_id", "accessKeyIdSecretKeyRef", keyRef],
@@ -47,7 +47,7 @@ describe("the reference to a Secret beside a field", () => {
     assert.equal(find(from, "spec.auth.password"), "spec.auth.passwordFrom.secretKeyRef");
   });
 
-  it("is any for credentials beside them, and for a value beside value", () => {
+  it("may be any for credentials next to them, and for a value next to `value`", () => {
     for (const reference of [
       "existingSecret",
       "secretRef",
@@ -67,7 +67,7 @@ describe("the reference to a Secret beside a field", () => {
     assert.equal(find(env, "spec.env[0].name"), undefined);
   });
 
-  it("is none that is for another field", () => {
+  it("is not one for another field", () => {
     for (const [field, other, schema] of [
       ["accesskey", "secretkeyRef", text],
       ["keyID", "keySecretRef", selector],
@@ -89,12 +89,12 @@ describe("the reference to a Secret beside a field", () => {
     }
   });
 
-  it("is none where the field has to be there anyway", () => {
+  it("is none if the field is required", () => {
     const schema = auth({ password: text, passwordSecretRef: keyRef }, { required: ["password"] });
     assert.equal(find(schema, "spec.auth.password"), undefined);
   });
 
-  it("is beside an object around it: Kong's configFrom, Flux's valuesFrom, Grafana's valuesFrom", () => {
+  it("may be next to a parent: Kong's configFrom, Flux's valuesFrom, Grafana's valuesFrom", () => {
     const kong = object({ config: open, configFrom: object({ secretKeyRef: keyRef }) });
     assert.equal(find(kong, "config.api.key"), "configFrom.secretKeyRef");
     const kind: OpenApiSchema = { type: "string", enum: ["Secret", "ConfigMap"] };
@@ -108,7 +108,7 @@ describe("the reference to a Secret beside a field", () => {
     assert.equal(find(untold, "spec.datasource.password"), undefined);
   });
 
-  it("is none where there is no schema, or nothing of the path in it", () => {
+  it("is none without a schema, or without the path in it", () => {
     assert.equal(find({}, "spec.password"), undefined);
     assert.equal(find(object({ spec: object({}) }), "spec.auth.password"), undefined);
     assert.equal(find(object({ spec: open }), "spec.auth[0].password"), undefined);
@@ -135,7 +135,7 @@ describe("the reference to a Secret beside a field", () => {
       const crd = parse(await readFile(join(root, files[0] as string), "utf8"));
       const schema = crd.spec.versions[0].schema.openAPIV3Schema;
       const found = find(schema, path);
-      // The path is one of the kind: else there were nothing to find.
+      // The path exists in the kind, so that the result means something.
       assert.ok(schemaIn(schema, () => undefined)(FieldPath.parse(path)), path);
       assert.equal(found, expected);
     });

@@ -1,4 +1,4 @@
-/** Sources for the tests of this folder: plain values come in, sources as if they had been read go out. */
+/** Builds sources with plain values for the tests of this folder. */
 import type { JsonObject } from "../../../src/apimachinery/objects.ts";
 import { type MissingPolicy, MissingValue } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
@@ -39,7 +39,7 @@ export function object(
   };
 }
 
-/** A source that is not there. */
+/** A missing source. */
 export function absent(policy = wait, description = "Secret registry/lost"): LiveSource {
   return {
     kind: "absent",

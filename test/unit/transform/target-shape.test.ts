@@ -1,4 +1,4 @@
-/** What a target's schema says of lists, of required fields, and of elements that are to be made. */
+/** List types, required fields and new elements according to a target's schema. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
@@ -47,7 +47,7 @@ const element = (path: string) => {
 };
 
 describe("the shape of a target", () => {
-  it("knows how each list is merged: one without a type, or without a schema, is one value", () => {
+  it("knows how each list is merged; a list without a type or a schema is one value", () => {
     assert.deepEqual(shape.listAt(at("spec.ports")), { kind: "map", keys: ["number", "protocol"] });
     assert.deepEqual(shape.listAt(at("spec.set")), { kind: "set" });
     for (const path of ["spec.plain", "spec.ports[number=1].parts", "spec.free.list", "spec.unknown"]) {
@@ -56,7 +56,7 @@ describe("the shape of a target", () => {
     assert.deepEqual(shapeOf(undefined).listAt(at("spec.ports")), { kind: "atomic" });
   });
 
-  it("knows which fields their parent can't be without, in elements of lists too", () => {
+  it("knows which fields their parent requires, in elements of lists too", () => {
     for (const path of ["spec.ports", "spec.ports[number=1].host", "spec.plain[0].name"]) {
       assert.ok(shape.isRequired(at(path)), path);
     }
@@ -73,12 +73,12 @@ describe("the shape of a target", () => {
     assert.ok(!shapeOf(undefined).isRequired(at("spec.ports")));
   });
 
-  it("knows what stands where nothing is said", () => {
+  it("knows defaults", () => {
     assert.equal(shape.defaultAt(at("spec.plain[0].protocol")), "TCP");
     assert.equal(shape.defaultAt(at("spec.plain[0].name")), undefined);
   });
 
-  it("makes an element of what names it, with the types of the fields and the defaults of its keys", () => {
+  it("builds an element from its conditions, with the types of the fields and the defaults of its keys", () => {
     assert.deepEqual(element("spec.ports[number=80]"), { number: 80, protocol: "TCP" });
     assert.deepEqual(element("spec.plain[name=80,up=true,number=80]"), { name: "80", up: true, number: 80 });
     assert.deepEqual(element("spec.plain[target=80]"), { target: 80 });
@@ -86,10 +86,10 @@ describe("the shape of a target", () => {
     assert.deepEqual(element("spec.free.list[port=80]"), { port: "80" });
   });
 
-  it("makes none that its conditions can't tell", () => {
+  it("builds none from conditions that don't identify one", () => {
     assert.throws(() => element("spec.ports[name=web]"), {
       reason: "InvalidPath",
-      message: /name all, as in spec\.ports\[number=\.\.\.,protocol=\.\.\.\]/,
+      message: /name all of them, as in spec\.ports\[number=\.\.\.,protocol=\.\.\.\]/,
     });
     assert.throws(() => element("spec.plain[number=web]"), {
       reason: "InvalidPath",

@@ -1,4 +1,4 @@
-/** What each helper of templates makes, what it takes, and that no template costs more than it may. */
+/** The results and arguments of the helpers of templates, and the limit of a template's cost. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
@@ -87,11 +87,11 @@ describe("a helper", () => {
     ["Basic {{base64 (join (split (replace 'u:p' ':' ',') ',') ':')}}", "Basic dTpw"],
   ];
   for (const [text, result] of made) {
-    it(`makes ${JSON.stringify(result.replace(SECRET, "…"))} of ${JSON.stringify(text)}`, () =>
+    it(`returns ${JSON.stringify(result.replace(SECRET, "…"))} for ${JSON.stringify(text)}`, () =>
       assert.equal(render(text), result));
   }
 
-  it("undoes what another did, for any text", () => {
+  it("reverses its inverse, for any text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), (text) => {
         const from = new Map([["s", secret({ k: text })]]);
@@ -104,7 +104,7 @@ describe("a helper", () => {
     );
   });
 
-  it("writes YAML that says what JSON says, for any value", () => {
+  it("writes YAML equal to the JSON, for any value", () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: "grapheme" }), (value) => {
         const from = new Map([["s", secret({ k: JSON.stringify([value]) })]]);
@@ -114,31 +114,31 @@ describe("a helper", () => {
   });
 
   const refused: [text: string, what: string][] = [
-    ["{{base64}}", "base64 takes 1 of 0 given; write {{base64 source.key}}"],
-    ["{{base64 s.user s.user}}", "base64 takes 1 of 2 given"],
+    ["{{base64}}", "base64 takes 1 argument, but has 0; write {{base64 source.key}}"],
+    ["{{base64 s.user s.user}}", "base64 takes 1 argument, but has 2"],
     ["{{replace s.user 'a'}}", 'write {{replace source.key "from" "to"}}'],
-    ["{{replace s.user '' 'a'}}", "1:18: here stands a text in quotes, not empty"],
+    ["{{replace s.user '' 'a'}}", "1:18: expected a text in quotes, not empty"],
     ["{{replace s.user s.key 'a'}}", "a text in quotes"],
     ["{{split s.user ''}}", "not empty"],
     ["{{indent s.user '4'}}", "a whole number from 0 to 64"],
     ["{{indent s.user 65}}", "a whole number from 0 to 64"],
     ["{{indent s.user -1}}", "a whole number from 0 to 64"],
     ["{{indent s.user 1.5}}", "a whole number from 0 to 64"],
-    ["{{pointer s.info 'spec'}}", "is no JSON pointer"],
+    ["{{pointer s.info 'spec'}}", "is not a JSON pointer"],
     ["{{pointer s.info s.user}}", "a JSON pointer in quotes"],
-    ["{{ini s.user}}", "ini takes 2 of 1 given"],
-    ["{{ini s.user '*'}}", "here stands one of"],
-    ["{{concat}}", "concat takes 1 or more of 0 given"],
-    ["{{pembundle}}", "pembundle takes 1 or more of 0 given"],
+    ["{{ini s.user}}", "ini takes 2 arguments, but has 1"],
+    ["{{ini s.user '*'}}", "expected one of"],
+    ["{{concat}}", "concat takes 1 or more arguments"],
+    ["{{pembundle}}", "pembundle takes 1 or more arguments"],
     ["{{base64 true}}", "only the path of a value"],
     ["{{base64 null}}", "only the path of a value"],
-    ["{{base64 @root.s.user}}", "is no path of a value"],
+    ["{{base64 @root.s.user}}", "is not a path of a value"],
     ["{{base64 s.user a=1}}", "name=value is not allowed"],
     ["{{base64 (trim s.user a=1)}}", "name=value is not allowed"],
-    ["{{base64 (constructor s.user)}}", "constructor is no helper"],
-    ["{{base64 (toString s.user)}}", "toString is no helper"],
-    ["{{[base64] (s.user)}}", "is no helper"],
-    [`{{${"trim (".repeat(40)}trim s.user${")".repeat(40)}}}`, "more than 32 deep"],
+    ["{{base64 (constructor s.user)}}", "constructor is not a helper"],
+    ["{{base64 (toString s.user)}}", "toString is not a helper"],
+    ["{{[base64] (s.user)}}", "is not a helper"],
+    [`{{${"trim (".repeat(40)}trim s.user${")".repeat(40)}}}`, "more than 32 levels deep"],
   ];
   for (const [text, what] of refused) {
     it(`refuses ${text.slice(0, 60)}, and says what is allowed`, () => {
@@ -147,11 +147,11 @@ describe("a helper", () => {
     });
   }
 
-  it("may not share its name with a source", () => {
-    for (const name of helpers.keys()) fails(`{{${name}.key}}`, "InvalidBinding", "give the source another name");
+  it("can't have the name of a source", () => {
+    for (const name of helpers.keys()) fails(`{{${name}.key}}`, "InvalidBinding", "rename the source");
   });
 
-  it("hashes nothing of a Secret, however it comes there", () => {
+  it("hashes no value of a Secret, by any path", () => {
     const map = secret({ a: "b" }, { isSecret: false });
     const from = new Map([...sources, ["c", map]]);
     const hash = createHash("sha256").update("b").digest("hex");
@@ -164,11 +164,11 @@ describe("a helper", () => {
       "{{base64 (sha256sum (pointer s.info '/spec/name'))}}",
       "{{#if (sha256sum s.key)}}{{/if}}",
     ]) {
-      fails(text, "InvalidTemplate", "sha256sum takes no value of a Secret", from);
+      fails(text, "InvalidTemplate", "sha256sum does not accept values of Secrets", from);
     }
   });
 
-  it("says what it can't read, and quotes nothing of it", () => {
+  it("reports input that it can't read, and quotes nothing of it", () => {
     fails("{{base64decode s.broken}}", "InvalidValue", "the text is not base64");
     fails("{{base64decode 'a'}}", "InvalidValue");
     fails("{{base64decode '//79'}}", "NotUtf8", "template 1:1");
@@ -177,12 +177,12 @@ describe("a helper", () => {
     fails("{{trim s.bytes}}", "NotUtf8", "key bytes");
     fails("{{trim o.spec.nested}}", "TypeMismatch", "an object");
     fails("{{trim (split s.list ',')}}", "TypeMismatch", "a list");
-    fails("{{join s.list ','}}", "TypeMismatch", "no list");
-    fails("{{join (parse '[[1]]') ','}}", "TypeMismatch", "more than texts");
+    fails("{{join s.list ','}}", "TypeMismatch", "not a list");
+    fails("{{join (parse '[[1]]') ','}}", "TypeMismatch", "only texts");
     fails("{{urlencode (parse '\"\\ud800\"')}}", "InvalidValue", "half a character");
   });
 
-  it("waits for what is missing, but default and if where they may", () => {
+  it("waits for missing values, except in default and if", () => {
     fails("{{trim s.nothing}}", "KeyNotFound", "no key nothing");
     fails(
       "{{pointer s.info '/spec/nothing'}}",
@@ -204,7 +204,7 @@ describe("a template's cost", () => {
     fails(text, reason, advice, large);
   };
 
-  it("is bounded in what a helper makes, before it is made", () => {
+  it("is limited for a helper's result before it is computed", () => {
     tooMuch(`{{replace s.k "a" "${"b".repeat(1000)}"}}`);
     tooMuch("{{indent s.lines 64}}");
     tooMuch("{{xml (xml (xml (xml (xml s.lines))))}}");
@@ -217,13 +217,13 @@ describe("a template's cost", () => {
     tooMuch(`{{trim ${nested}}}`);
   });
 
-  it("is bounded in all that helpers do, and in the result", () => {
+  it("is limited for all helpers together, and for the result", () => {
     tooMuch("{{#if (trim s.k)}}{{/if}}".repeat(600));
-    tooMuch("{{s.k}}{{s.k}}", "InvalidTemplate", "over 1 MiB");
+    tooMuch("{{s.k}}{{s.k}}", "InvalidTemplate", "more than 1 MiB");
     tooMuch("{{#if s.k}}{{/if}}".repeat(10_001), "InvalidTemplate", "too many parts");
   });
 
-  it("throws nothing but a Problem without the value, whatever the helpers and their arguments", () => {
+  it("throws only Problems without the value, for any helpers and arguments", () => {
     const path = fc.constantFrom(
       "s.key",
       "s.info",

@@ -1,10 +1,10 @@
-/** That what would take long to parse is known before, and nothing else is taken for it. */
+/** Templates that take long to parse are detected before, and no others are. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import Handlebars from "handlebars";
 import { nestingOf } from "../../../src/transform/template-nesting.ts";
 
-/** Handlebars takes a few milliseconds for that. */
+/** Handlebars takes a few milliseconds for this depth. */
 const FEW = 128;
 const calls = (depth: number, around: (inner: string) => string = (inner) => inner) =>
   `{{lower ${"(lower ".repeat(depth)}${around("a.b")}${")".repeat(depth)}}}`;
@@ -24,7 +24,7 @@ describe("how deep a template nests", () => {
     "branches of one block": `{{#if a.b}}${"{{else if a.b}}".repeat(900)}{{/if}}`,
     "branches of one block, with blanks": `{{#if a.b}}${"{{ else if a.b}}".repeat(900)}{{/if}}`,
   };
-  for (const [what, text] of Object.entries(deep)) it(`is much: ${what}`, () => assert.ok(nestingOf(text) > FEW));
+  for (const [what, text] of Object.entries(deep)) it(`is large: ${what}`, () => assert.ok(nestingOf(text) > FEW));
 
   const shallow: Record<string, string> = {
     "many calls beside each other": "{{lower (trim a.b)}}".repeat(800),
@@ -36,9 +36,9 @@ describe("how deep a template nests", () => {
     "no template": "text",
     "half a template": "{{a.b",
   };
-  for (const [what, text] of Object.entries(shallow)) it(`is little: ${what}`, () => assert.ok(nestingOf(text) <= FEW));
+  for (const [what, text] of Object.entries(shallow)) it(`is small: ${what}`, () => assert.ok(nestingOf(text) <= FEW));
 
-  it("is never taken for less than Handlebars finds", () => {
+  it("is never less than the depth that Handlebars finds", () => {
     const piece = fc.constantFrom(
       ..."{{ }} ( ) \" ' \\ [ ] ~ ! -- { }".split(" "),
       ..."{{#if a.b}} {{/if}} {{else}} {{^}} {{a.b}} \\{{ \\\\{{".split(" "),
@@ -59,7 +59,7 @@ describe("how deep a template nests", () => {
   });
 });
 
-/** How deep calls or blocks stand, as Handlebars has it; undefined where it does not take the text. */
+/** The depth of calls or blocks according to Handlebars; undefined if it refuses the text. */
 function depthIn(text: string): number | undefined {
   let program: unknown;
   try {

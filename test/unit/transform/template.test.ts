@@ -1,4 +1,4 @@
-/** What a template may hold, that values arrive to the letter, and that nothing else does. */
+/** What a template may contain, and that values are inserted exactly. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Problem } from "../../../src/apimachinery/problem.ts";
@@ -20,7 +20,7 @@ const sources = new Map([
 const make = (text: string, from = sources) => compileTemplate(text).render(from).reveal();
 const render = (text: string, from = sources) => String(make(text, from));
 
-/** That it throws a Problem of this reason whose message holds the advice, and never a value. */
+/** Asserts a Problem of this reason whose message contains the advice, and never a value. */
 function fails(act: () => unknown, reason: Problem["reason"], advice = ""): void {
   assert.throws(act, (problem: Problem) => {
     assert.equal(problem.reason, reason);
@@ -31,19 +31,19 @@ function fails(act: () => unknown, reason: Problem["reason"], advice = ""): void
 }
 
 describe("a template", () => {
-  it("puts values into text", () => {
+  it("inserts values into text", () => {
     assert.equal(render("https://{{bucket.host}}:{{svc.spec.ports.[0].port}}/"), "https://s3:80/");
     assert.equal(render("{{svc.spec.ratio}} {{svc.spec.on}} {{svc.spec.zero}}"), "0.5 true 0");
     assert.equal(render("{{svc.spec.big}}"), "1152921504606846976");
     assert.equal(render("no value"), "no value");
   });
 
-  it("takes a key or a source with dots in brackets", () => {
+  it("accepts a key or a source with dots in brackets", () => {
     assert.equal(render("{{bucket.[tls.crt]}}"), "PEM");
     assert.equal(render("{{[my.secret].a}}"), "dotted");
   });
 
-  it("puts in every value to the letter, in every form", () => {
+  it("inserts every value exactly, in every form", () => {
     const hostile = fc.constantFrom("&<>\"'`=", "{{x}}", "\n", "\\", "\\{{", "\ufeff", "$&", "__proto__", "\0");
     const value = fc
       .array(fc.oneof(hostile, fc.string({ unit: "grapheme" })), { minLength: 1 })
@@ -63,7 +63,7 @@ describe("a template", () => {
     );
   });
 
-  it("chooses by if, unless and else, where an absent or empty value is false", () => {
+  it("chooses by if, unless and else; a missing or empty value is false", () => {
     assert.equal(render("{{#if bucket.host}}a{{else}}b{{/if}}"), "a");
     assert.equal(render("{{#if bucket.nothing}}{{bucket.nothing}}{{else if bucket.empty}}b{{else}}c{{/if}}"), "c");
     assert.equal(
@@ -72,9 +72,9 @@ describe("a template", () => {
     );
   });
 
-  it("takes comments and escaped braces", () => assert.equal(render("{{! a }}{{!-- {{b}} --}}\\{{c}}"), "{{c}}"));
+  it("accepts comments and escaped braces", () => assert.equal(render("{{! a }}{{!-- {{b}} --}}\\{{c}}"), "{{c}}"));
 
-  it("names every value that it uses, those of branches not taken too", () => {
+  it("lists every value that it uses, including branches that are not taken", () => {
     assert.deepEqual(
       compileTemplate("{{#if a.b}}{{c.[d.e]}}{{else}}{{f.g.h}}{{/if}}").references.map(({ source, path }) => [
         source,
@@ -93,11 +93,11 @@ describe("a template", () => {
     ["{{#> partial}}{{/partial}}", "1:1: partials"],
     ['{{#*inline "a"}}{{/inline}}', "1:1: decorators"],
     ["{{* decorator}}", "1:1: decorators"],
-    ["{{bucket.key bucket.key}}", "1:1: bucket.key is no helper"],
-    ["{{lookup bucket key}}", "1:1: lookup is no helper"],
+    ["{{bucket.key bucket.key}}", "1:1: bucket.key is not a helper"],
+    ["{{lookup bucket key}}", "1:1: lookup is not a helper"],
     ["{{bucket.key a=1}}", "1:1: name=value"],
     ["{{#if bucket.key includeZero=true}}{{/if}}", "1:1: name=value"],
-    ["{{#if (lookup bucket.key)}}{{/if}}", "1:7: lookup is no helper"],
+    ["{{#if (lookup bucket.key)}}{{/if}}", "1:7: lookup is not a helper"],
     ["{{#if 1}}{{/if}}", "1:7: only the path"],
     ["{{#if}}{{/if}}", "1:1: this block"],
     ["{{#if a.b c.d}}{{/if}}", "1:1: this block"],
@@ -115,7 +115,7 @@ describe("a template", () => {
     ["{{this}}", "1:3: this"],
     ["{{'bucket'}}", "1:3: only the path"],
     ["{{12}}", "1:3: only the path"],
-    ["{{bucket}}", "1:3: {{bucket}} names no key; write {{bucket.key}}"],
+    ["{{bucket}}", "1:3: {{bucket}} has no key; write {{bucket.key}}"],
     ["{{bucket.this}}", "1:3: "],
     ["{{bucket.key", "template 1, near"],
     ["a\n{{bucket.0}}", "template 2, near"],
@@ -125,13 +125,13 @@ describe("a template", () => {
     ["{{#if a.b}}".repeat(900) + "{{/if}}".repeat(900), "deep"],
   ];
   for (const [text, what] of refused) {
-    it(`refuses ${text.slice(0, 50).replace("\n", "\\n")}, and says where and what is allowed`, () => {
+    it(`refuses ${text.slice(0, 50).replace("\n", "\\n")}, with the position and what is allowed`, () => {
       fails(() => compileTemplate(text), "InvalidTemplate", what);
       fails(() => compileTemplate(text), "InvalidTemplate", "{{#if source.key}}");
     });
   }
 
-  it("refuses a source named like a word of the language", () => {
+  it("refuses a source with the name of a reserved word", () => {
     for (const name of [
       "if",
       "unless",
@@ -144,7 +144,7 @@ describe("a template", () => {
       "[true]",
       "helperMissing",
     ]) {
-      fails(() => compileTemplate(`{{${name}.key}}`), "InvalidBinding", "give the source another name");
+      fails(() => compileTemplate(`{{${name}.key}}`), "InvalidBinding", "rename the source");
     }
   });
 
@@ -154,8 +154,8 @@ describe("a template", () => {
     fails(() => render("{{my.secret.a}}"), "InvalidBinding", "{{[my.secret].a}}");
   });
 
-  it("needs every source and key that it puts in", () => {
-    fails(() => render("{{other.key}}"), "InvalidBinding", "no source is called other");
+  it("needs every source and key that it inserts", () => {
+    fails(() => render("{{other.key}}"), "InvalidBinding", "no source other");
     fails(() => render("{{#if bucket.empty}}{{other.key}}{{/if}}"), "InvalidBinding", "other");
     fails(() => render("{{bucket.nothing}}"), "KeyNotFound", "Secret registry/bucket has no key nothing");
     for (const field of [
@@ -177,7 +177,7 @@ describe("a template", () => {
     fails(() => render("{{svc.spec.ports}}b"), "TypeMismatch", "a list");
   });
 
-  it("that is one expression alone keeps the type of its value", () => {
+  it("keeps the type of its value if it is only one expression", () => {
     assert.deepEqual(make("{{svc.spec.ports}}"), [{ port: 80 }]);
     assert.equal(make("{{svc.spec.on}}"), true);
     assert.equal(make("{{svc.spec.big}}"), 2n ** 60n);
@@ -191,7 +191,7 @@ describe("a template", () => {
     fails(() => make("{{parse s.k}}", from), "InvalidTemplate", "1 MiB");
   });
 
-  it("makes 1 MiB of text at most", () => {
+  it("has a result of at most 1 MiB", () => {
     const from = new Map([["s", secret({ k: SECRET.repeat(40_000) })]]);
     assert.equal(render("{{s.k}}", from).length, SECRET.length * 40_000);
     fails(() => render("{{s.k}}{{s.k}}", from), "InvalidTemplate", "1 MiB");
@@ -206,7 +206,7 @@ describe("a template", () => {
     assert.notEqual(compileTemplate("{{a.b}}"), first);
   });
 
-  it("throws nothing but a Problem without the value, whatever its text", () => {
+  it("throws only Problems without the value, for any text", () => {
     const piece = fc.constantFrom(
       "{{",
       "}}",

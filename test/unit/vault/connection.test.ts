@@ -1,4 +1,4 @@
-/** What a check of a connection tells, and how a connection ends. */
+/** The result of a check of a connection, and the end of a connection. */
 import assert from "node:assert/strict";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { Connection, type ConnectionSettings } from "../../../src/vault/connection.ts";
@@ -49,7 +49,7 @@ describe("a connection to Vault", () => {
   const timesOf = (request: string) =>
     server.received.filter(({ method, path }) => `${method} ${path}` === request).length;
 
-  it("is checked by health, and by a login where bindings don't log in themselves", async () => {
+  it("is checked by health, and by a login if bindings don't log in themselves", async () => {
     assert.deepEqual(await connect().check(), { version: "1.21.4" });
     assert.equal(timesOf(LOGIN), 0);
     const connection = connect({ auth: AS_CONNECTION });
@@ -57,7 +57,7 @@ describe("a connection to Vault", () => {
     assert.equal(timesOf(LOGIN), 1);
   });
 
-  it("is checked without a login where each namespace logs in with a role of its own", async () => {
+  it("is checked without a login if each namespace logs in with its own role", async () => {
     for (const [role, logins] of [
       ["inlay-{namespace}", 0],
       ["inlay", 1],
@@ -67,7 +67,7 @@ describe("a connection to Vault", () => {
     }
   });
 
-  it("tries a login that failed at once where that is asked for", async () => {
+  it("retries a failed login at once on request", async () => {
     const working = answers[LOGIN] as Answer;
     answers[LOGIN] = (_, response) => denied(response);
     const connection = connect();
@@ -80,7 +80,7 @@ describe("a connection to Vault", () => {
     assert.equal(timesOf(LOGIN), 2);
   });
 
-  it("reports a login that fails, each time it is checked, until it works", async () => {
+  it("reports a failing login at each check, until it succeeds", async () => {
     answers[LOGIN] = (_, response) => denied(response);
     const connection = connect({ auth: AS_CONNECTION });
     for (let turn = 0; turn < 2; turn++) {
@@ -120,14 +120,14 @@ describe("a connection to Vault", () => {
     });
   }
 
-  it("to a server that is away is unavailable", async () => {
+  it("to an unreachable server is unavailable", async () => {
     await server.stop();
     const { problem } = await connect().check();
     assert.equal(problem?.reason, "VaultUnavailable");
     assert.match(problem.message, /^health of 127\.0\.0\.1:\d+: 127\.0\.0\.1:\d+ refuses connections; /);
   });
 
-  it("without a login reads health alone", async () => {
+  it("without a login reads only health", async () => {
     const connection = connect({ auth: undefined });
     assert.deepEqual(await connection.check(), { version: "1.21.4" });
     assert.equal((await connection.health(undefined, undefined)).content?.data.size, 6);
@@ -157,7 +157,7 @@ describe("a connection to Vault", () => {
     assert.ok(took > 1_900 && took < 5_000, `${took} ms`);
   });
 
-  it("keeps what it holds to itself", async () => {
+  it("does not reveal its secrets when it is printed", async () => {
     const connection = connect({ auth: { kind: "token", token: new SecretValue(secretText("token")) } });
     answers["GET /v1/auth/token/lookup-self"] = (_, response) => json(response, { data: { ttl: 60, renewable: true } });
     await connection.data(READER, PLACE, undefined);

@@ -1,4 +1,4 @@
-/** What sources see of VaultConnections, and of which changes they hear. */
+/** The states of VaultConnections that sources see, and the changes that they are notified of. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { VaultConnections } from "../../../src/vault/connections.ts";
@@ -31,17 +31,17 @@ describe("the registry of VaultConnections", () => {
   });
   const phase = (name = "vault") => connections.get("registry", name)?.phase;
 
-  it("says that a connection is pending until all are listed, and then that there is none", () => {
+  it("reports an unknown connection as pending until all are listed, and then as missing", () => {
     assert.equal(phase("none"), "pending");
     connections.appeared("registry/vault");
     connections.listed();
     assert.equal(phase("none"), undefined);
     assert.equal(phase(), "pending");
-    // What was pending for those who asked is pending still.
+    // A requested connection that was pending is still pending.
     assert.deepEqual(heard, ["changed registry/none"]);
   });
 
-  it("tells of a connection that comes, is another, and goes", () => {
+  it("notifies of a connection that is created, changed and deleted", () => {
     connections.listed();
     connections.appeared("registry/vault");
     connections.set("registry/vault", ready("1"));
@@ -54,7 +54,7 @@ describe("the registry of VaultConnections", () => {
     assert.deepEqual(heard, Array(7).fill("changed registry/vault"));
   });
 
-  it("tells of nothing where nothing changed", () => {
+  it("notifies of nothing if nothing changed", () => {
     connections.set("registry/vault", ready("1", { team: "a" }));
     connections.set("registry/other", failed("a"));
     heard = [];
@@ -67,7 +67,7 @@ describe("the registry of VaultConnections", () => {
     assert.deepEqual(heard, []);
   });
 
-  it("passes a refresh on", () => {
+  it("passes on a refresh", () => {
     connections.refresh("registry/vault");
     assert.deepEqual(heard, ["refresh registry/vault"]);
   });

@@ -1,4 +1,4 @@
-/** How servers are said to be: by their own answer, and without one. */
+/** The reported health of servers: by their own answer, and without an answer. */
 import assert from "node:assert/strict";
 import { VaultAddresses } from "../../../src/api/vault-addresses.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
@@ -21,7 +21,7 @@ const SHUT_DOWN = {
 
 describe("the health of a Vault server", () => {
   const clock = fakeClock();
-  /** By address; the servers that are not here are active. */
+  /** By address; servers that are not listed are active. */
   let answers: Map<string, VaultReply | FailureKind>;
   let asked: string[];
   let health: ServerHealth;
@@ -46,7 +46,7 @@ describe("the health of a Vault server", () => {
     return new VaultReply(status, JSON.stringify({ ...active, ...fields }));
   }
   const read = async (address?: string) => textsIn((await health.read(address, undefined)).content?.data);
-  /** For a read that waits before it asks once more. */
+  /** For a read that waits before its second request. */
   const secondLater = async <T>(read: Promise<T>): Promise<T> => {
     read.catch(() => {});
     await clock.pass(1_000);
@@ -89,14 +89,14 @@ describe("the health of a Vault server", () => {
     });
   }
 
-  it("is the last answer itself while nothing changed", async () => {
+  it("is the same answer while nothing changed", async () => {
     const first = await health.read(undefined, undefined);
     assert.equal(await health.read(undefined, first), first);
     answers.set(OWN, reply({ sealed: true }, 503));
     assert.notEqual((await health.read(undefined, first)).version, first.version);
   });
 
-  it("is that of a server that is shut down once it refuses twice, a second apart", async () => {
+  it("is shut down once a server refuses twice, a second apart", async () => {
     answers.set(FIRST, "refused");
     const reading = read(FIRST);
     await settled();
@@ -108,7 +108,7 @@ describe("the health of a Vault server", () => {
     assert.equal((await read(FIRST))?.["active"], "true");
   });
 
-  it("is not reported where several servers are asked for and all refuse, and is that of each once one answers", async () => {
+  it("is not reported while all of several servers refuse, and is reported for each once one answers", async () => {
     const last = new Map<string, VaultAnswer>();
     for (const each of [FIRST, SECOND]) last.set(each, await health.read(each, undefined));
     for (const each of [OWN, FIRST, SECOND]) answers.set(each, "refused");
@@ -124,7 +124,7 @@ describe("the health of a Vault server", () => {
     assert.deepEqual(await read(FIRST), SHUT_DOWN, "the server of the connection answers");
   });
 
-  it("is that of a server by itself once no binding asks for another one, and its connection's address is none", async () => {
+  it("is reported for the only server that bindings read, if the connection's address is another", async () => {
     for (const each of [OWN, FIRST, SECOND]) answers.set(each, "refused");
     await failsAs(health.own(), "VaultUnavailable", /vault\.vault\.svc/);
     assert.deepEqual(await secondLater(read(FIRST)), SHUT_DOWN);
@@ -133,7 +133,7 @@ describe("the health of a Vault server", () => {
     assert.deepEqual(await read(FIRST), SHUT_DOWN);
   });
 
-  it("is as the server says if it refuses only once", async () => {
+  it("is the server's own answer if it refuses only once", async () => {
     answers.set(FIRST, "refused");
     const reading = read(FIRST);
     await settled();
@@ -142,7 +142,7 @@ describe("the health of a Vault server", () => {
   });
 
   for (const kind of ["timeout", "unreachable", "name", "broken"] as const) {
-    it(`is that of a server that is shut down after 15 seconds of silence (${kind}) if another one answers`, async () => {
+    it(`is shut down after 15 seconds of silence (${kind}) if another server answers`, async () => {
       const last = await health.read(FIRST, undefined);
       answers.set(FIRST, kind);
       const unclear = { ...last, refreshMs: 5_000 };
@@ -160,7 +160,7 @@ describe("the health of a Vault server", () => {
     });
   }
 
-  it("is not reported where all servers are silent", async () => {
+  it("is not reported if all servers are silent", async () => {
     const last = await health.read(FIRST, undefined);
     await health.read(SECOND, undefined);
     for (const each of [OWN, FIRST, SECOND]) answers.set(each, "timeout");
@@ -177,7 +177,7 @@ describe("the health of a Vault server", () => {
     assert.deepEqual(textsIn((await health.read(FIRST, last)).content?.data), SHUT_DOWN);
   });
 
-  it("is that of the server again after silence that was shorter, which is forgotten then", async () => {
+  it("is the server's own answer again after a shorter silence, which is then forgotten", async () => {
     const last = await health.read(FIRST, undefined);
     answers.set(FIRST, "timeout");
     const unclear = await health.read(FIRST, last);
@@ -188,13 +188,13 @@ describe("the health of a Vault server", () => {
     assert.deepEqual(await health.read(FIRST, last), { ...last, refreshMs: 5_000 });
   });
 
-  it("is not reported by what is only in between, nor by a server that is not trusted", async () => {
+  it("is not reported by a proxy, nor by a server that is not trusted", async () => {
     const last = await health.read(FIRST, undefined);
     for (const [answer, reason, says] of [
-      [new VaultReply(503, "<html>"), "VaultUnavailable", /not one of Vault/],
+      [new VaultReply(503, "<html>"), "VaultUnavailable", /not from Vault/],
       [new VaultReply(502, "<html>"), "VaultUnavailable", /^health of (\S+): \1 answered with status 502/],
       [new VaultReply(307, ""), "VaultUnavailable", /status 307/],
-      [new VaultReply(200, "{}"), "VaultUnavailable", /not one of Vault/],
+      [new VaultReply(200, "{}"), "VaultUnavailable", /not from Vault/],
       ["tls", "VaultUntrusted", /is not trusted/],
     ] as const) {
       answers.set(FIRST, answer);
@@ -203,7 +203,7 @@ describe("the health of a Vault server", () => {
     }
   });
 
-  it("is asked only of servers that are listed, by addresses that are some", async () => {
+  it("is requested only from allowed servers with valid addresses", async () => {
     await failsAs(read("https://vault.example.com"), "ForbiddenAddress", /: - vault\.example\.com:443$/);
     await failsAs(read("http://vault-0.vault.svc:8200"), "ForbiddenAddress", /: - http:\/\/vault-0/);
     for (const address of ["vault", "file:///etc/passwd", ""]) {

@@ -1,4 +1,4 @@
-/** How many logins there are, for how long one lasts, and what becomes of its token. */
+/** How many logins there are, how long they last, and what happens to their tokens. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
@@ -15,7 +15,7 @@ const [SECOND, MINUTE] = [1_000, 60_000];
 const READ = { operation: "data", method: "GET", path: "kv/data/x" } as const;
 const OTHER = { identity: "system:serviceaccount:other:inlay", namespace: "other" };
 
-/** Knows the tokens that it gave, and calls them by their number. */
+/** Records the tokens that it issued, and names them by number. */
 class FakeVault implements VaultSender {
   /** Such as `login`, or `data 1` with the first token. */
   readonly requests: string[] = [];
@@ -25,7 +25,7 @@ class FakeVault implements VaultSender {
   ttl = 3600;
   renewable = true;
   more: Record<string, unknown> = {};
-  /** What is answered instead, by operation; undefined for what comes by itself. */
+  /** Replaces the answer to an operation; undefined for the usual answer. */
   instead: (operation: string) => VaultReply | HttpFailure | Promise<VaultReply> | undefined = () => undefined;
 
   give(): string {
@@ -95,7 +95,7 @@ describe("logins to Vault", () => {
     }
   }
 
-  it("are one for all readers of an account, also if they ask at once", async () => {
+  it("are shared by all readers of an account, also at the same time", async () => {
     const logins = loginsOf();
     await Promise.all(Array.from({ length: 100 }, () => logins.send(READER, READ)));
     await logins.send({ ...READER }, READ);
@@ -105,7 +105,7 @@ describe("logins to Vault", () => {
     assert.deepEqual(counts.logins, ["success"]);
   });
 
-  it("are one for each account and each role, where bindings log in", async () => {
+  it("are separate for each account and role if bindings log in", async () => {
     const logins = loginsOf();
     const elsewhere = { ...READER, namespace: "claims" };
     for (const reader of [READER, OTHER, elsewhere]) await logins.send(reader, READ);
@@ -117,7 +117,7 @@ describe("logins to Vault", () => {
     );
   });
 
-  it("are one for all readers where the connection logs in, by an account, an AppRole or a token", async () => {
+  it("are shared by all readers if the connection logs in, by an account, an AppRole or a token", async () => {
     const as = "system:serviceaccount:vault:inlay";
     const secretID = secretText("secret-id");
     const auths: [auth: Auth, logins: number][] = [
@@ -144,7 +144,7 @@ describe("logins to Vault", () => {
     assert.deepEqual([count("renew"), count("login")], [2, 1]);
   });
 
-  it("are made once more where the token can't be renewed, or nears its end, and the former token is revoked", async () => {
+  it("are repeated if the token can't be renewed or nears its end, and the former token is revoked", async () => {
     vault.renewable = false;
     const logins = loginsOf();
     await readFor(logins, 41);
@@ -174,7 +174,7 @@ describe("logins to Vault", () => {
     assert.equal(count("login"), 1);
   });
 
-  it("are revoked and forgotten when they were not used for five minutes", async () => {
+  it("are revoked and removed when they were not used for five minutes", async () => {
     const logins = loginsOf();
     await readFor(logins, 3);
     await clock.pass(3 * MINUTE);
@@ -187,7 +187,7 @@ describe("logins to Vault", () => {
     assert.equal(vault.requests.at(-1), "data 2");
   });
 
-  it("by a token that was given stay, and are renewed, also while no reader uses them", async () => {
+  it("by a given token are kept and renewed even without readers", async () => {
     const logins = loginsOf({ kind: "token", token: new SecretValue(vault.give()) });
     await logins.logIn(READER);
     for (let minute = 0; minute < 130; minute++) await clock.pass(MINUTE);
@@ -196,7 +196,7 @@ describe("logins to Vault", () => {
     assert.equal(count("lookup"), 1);
   });
 
-  it("by a token that was given end when it expires, and are tried again with the next use", async () => {
+  it("by a given token end when it expires, and are retried at the next use", async () => {
     vault.renewable = false;
     const given = vault.give();
     const logins = loginsOf({ kind: "token", token: new SecretValue(given) });
@@ -213,7 +213,7 @@ describe("logins to Vault", () => {
     assert.equal(count("lookup"), before + 1);
   });
 
-  it("end with the connection, also those that are under way, but for a token that was given", async () => {
+  it("end with the connection, even running ones, except for a given token", async () => {
     const logins = loginsOf();
     await logins.send(READER, READ);
     const slow = Promise.withResolvers<undefined>();
@@ -233,13 +233,13 @@ describe("logins to Vault", () => {
     assert.equal(vault.valid.size, 1);
   });
 
-  it("are not made when the connection has ended, or ends", async () => {
+  it("are not started when the connection has ended, or is ending", async () => {
     const logins = loginsOf();
     const slow = Promise.withResolvers<undefined>();
     await logins.send(READER, READ);
     vault.instead = (operation) => (operation === "revoke" ? slow.promise.then(() => undefined as never) : undefined);
     const ended = logins.end();
-    const over = /^the connection was replaced; Inlay asks over the new one$/;
+    const over = /^the connection was replaced; /;
     for (const reader of [READER, OTHER]) await failsAs(logins.send(reader, READ), "ConnectionNotReady", over);
     await failsAs(logins.logIn(OTHER), "ConnectionNotReady", over);
     slow.resolve(undefined);
@@ -256,7 +256,7 @@ describe("logins to Vault", () => {
     ],
     ["of the token before a new login", 2, (logins: Logins) => readFor(logins, 41)],
   ] as const) {
-    it(`end when the revocation is done that is under way, ${what}`, async () => {
+    it(`end when the running revocation is done, ${what}`, async () => {
       vault.renewable = false;
       const logins = loginsOf();
       const slow = Promise.withResolvers<undefined>();
@@ -275,7 +275,7 @@ describe("logins to Vault", () => {
     });
   }
 
-  it("end with both tokens when the new login is under way", async () => {
+  it("end with both tokens while the new login is running", async () => {
     vault.renewable = false;
     const logins = loginsOf();
     await readFor(logins, 39);
@@ -289,7 +289,7 @@ describe("logins to Vault", () => {
     assert.deepEqual([count("revoke"), vault.valid.size], [2, 0]);
   });
 
-  it("let an answer through that has a word as short as their token, and none with a token of Vault's", async () => {
+  it("return an answer that contains a short token as a word, and none that contains a token of Vault's", async () => {
     const answer = { data: { data: { user: "root" } } };
     vault.valid.add("root");
     const root = loginsOf({ kind: "token", token: new SecretValue("root") });
@@ -298,7 +298,7 @@ describe("logins to Vault", () => {
     const given = vault.give();
     vault.instead = (operation) => (operation === "data" ? reply(200, { data: { id: `x${given}` } }) : undefined);
     const long = loginsOf({ kind: "token", token: new SecretValue(given) });
-    await failsAs(long.send(READER, READ), "ForbiddenPath", /has the token of the login itself/);
+    await failsAs(long.send(READER, READ), "ForbiddenPath", /token of the login itself/);
   });
 
   it("use a token that does not expire, and a batch token, without renewing or revoking it", async () => {
@@ -317,7 +317,7 @@ describe("logins to Vault", () => {
       vault.instead = (operation) => (operation === "data" ? reply(403, { errors }) : undefined);
     };
 
-    it("stay where Vault still knows the token, and ask that at most twice a minute", async () => {
+    it("are kept if Vault still knows the token, which is checked at most twice a minute", async () => {
       const logins = loginsOf();
       await logins.send(READER, READ);
       deny("permission denied");
@@ -329,7 +329,7 @@ describe("logins to Vault", () => {
       assert.ok(count("lookup") <= 2);
     });
 
-    it("are made once more where the token was revoked, and the read is repeated, for all that were denied", async () => {
+    it("are repeated if the token was revoked, and so are all denied reads", async () => {
       const logins = loginsOf();
       await logins.send(READER, READ);
       await clock.pass(MINUTE);
@@ -339,7 +339,7 @@ describe("logins to Vault", () => {
       assert.deepEqual([count("login"), count("lookup")], [2, 1]);
     });
 
-    it("are made once more without a question where Vault says that it does not know the token", async () => {
+    it("are repeated without a lookup if Vault reports an unknown token", async () => {
       const logins = loginsOf();
       await logins.send(READER, READ);
       await clock.pass(10 * SECOND);
@@ -355,7 +355,7 @@ describe("logins to Vault", () => {
       assert.deepEqual([count("login"), count("lookup")], [2, 0]);
     });
 
-    it("of a token that may not be looked up, are made at most twice a minute, and leave no token behind", async () => {
+    it("are repeated at most twice a minute for a token that may not be looked up, and the former one is revoked", async () => {
       const logins = loginsOf();
       await logins.send(READER, READ);
       vault.instead = (operation) =>
@@ -370,7 +370,7 @@ describe("logins to Vault", () => {
   });
 
   describe("that fail", () => {
-    it("are tried again with backoff, however many readers ask", async () => {
+    it("are retried with backoff, however many readers need them", async () => {
       const logins = loginsOf();
       vault.instead = (operation) => (operation === "login" ? reply(500, { errors: ["x"] }) : undefined);
       for (let second = 0; second < 120; second++) {
@@ -383,7 +383,7 @@ describe("logins to Vault", () => {
       assert.equal((await logins.send(READER, READ)).status, 200);
     });
 
-    it("are tried with each poll: the pauses of polls and of logins don't add up", async () => {
+    it("are retried at each poll: the pauses of polls and of logins don't add up", async () => {
       for (const [ofPolls, ofLogins] of [
         [0, 1],
         [1, 0],
@@ -408,7 +408,7 @@ describe("logins to Vault", () => {
       }
     });
 
-    it("are tried at once where that is asked for, also if one is under way, and then with the pauses that they had", async () => {
+    it("are retried at once on request, even while one is running, and then with the former pauses", async () => {
       const logins = loginsOf();
       const refused = reply(403, { errors: ["permission denied"] });
       vault.instead = (operation) => (operation === "login" ? refused : undefined);
@@ -439,7 +439,7 @@ describe("logins to Vault", () => {
       assert.equal((await logins.send(READER, READ)).status, 200);
     });
 
-    it("wait for as long as the server wants", async () => {
+    it("wait as long as the server demands", async () => {
       const logins = loginsOf();
       vault.instead = () => reply(429, {}, 100 * SECOND);
       await failsAs(logins.send(READER, READ), "VaultThrottled", /limits requests/);
@@ -462,20 +462,20 @@ describe("logins to Vault", () => {
         "with a wrapped answer",
         reply(200, { wrap_info: { token: secretText("wrapping") } }),
         "VaultUnavailable",
-        /has no token/,
+        /contains no token/,
       ],
-      ["with an answer that is none", new VaultReply(200, "<html>"), "VaultUnavailable", /is not one of Vault/],
+      ["with an answer that is none", new VaultReply(200, "<html>"), "VaultUnavailable", /is not from Vault/],
       ["without an answer", new HttpFailure("timeout"), "VaultUnavailable", /did not answer within 5s/],
     ];
     for (const [what, answer, reason, says] of answers) {
-      it(`${what} say so`, async () => {
+      it(`${what} report it`, async () => {
         vault.instead = () => answer;
         await failsAs(loginsOf().send(READER, READ), reason, says);
         assert.deepEqual(counts.logins, ["failure"]);
       });
     }
 
-    it("by an AppRole or a token say what to check", async () => {
+    it("by an AppRole or a token name what to check", async () => {
       const secretID = new SecretValue(secretText("secret-id"));
       vault.instead = () => reply(400, { errors: ["invalid role or secret ID"] });
       const appRole = loginsOf({ kind: "appRole", mount: "approle", roleID: "r", secretID });
@@ -489,7 +489,7 @@ describe("logins to Vault", () => {
       );
     });
 
-    it("because the account gets no token say what the API server said", async () => {
+    it("have the API server's error if the account gets no token", async () => {
       const requestToken = async () => {
         throw new Problem("Forbidden", "the account may not");
       };

@@ -1,4 +1,4 @@
-/** How many lookups of host names a connection has under way, and which of them connections share. */
+/** How many lookups of host names a connection runs at a time, and which of them connections share. */
 import assert from "node:assert/strict";
 import { fairLookups } from "../../../src/vault/lookups.ts";
 import { settled } from "../clock.ts";
@@ -26,7 +26,7 @@ describe("lookups of host names", () => {
     answers = new Map();
   });
 
-  it("are one at a time for a connection, however many hosts it names, and delay no other connection", async () => {
+  it("run one at a time for a connection, however many hosts it names, and delay no other connection", async () => {
     const resolve = lookUp();
     const all = ["slow", "b", "c"].map((host) => resolve(host, "team-a/vault"));
     assert.deepEqual(begun, ["slow"]);
@@ -45,7 +45,7 @@ describe("lookups of host names", () => {
     );
   });
 
-  it("are shared while they are under way, and made once more after that", async () => {
+  it("are shared while they run, and repeated after that", async () => {
     const resolve = lookUp();
     const all = ["team-a/vault", "team-a/vault", "team-b/vault"].map((key) => resolve("vault", key));
     assert.deepEqual(begun, ["vault"]);
@@ -61,14 +61,14 @@ describe("lookups of host names", () => {
     const waiting = [resolve("vault", "team-a/vault"), resolve("vault", "team-a/vault")];
     const other = resolve("vault", "team-b/vault");
     assert.deepEqual(begun, ["slow", "vault"]);
-    // The one that waited takes what another connection has begun.
+    // The waiting lookup shares the one that another connection has started.
     await answer("slow");
     assert.deepEqual(begun, ["slow", "vault"]);
     await answer("vault");
     assert.deepEqual(await Promise.all([...waiting, other]), [FOUND, FOUND, FOUND]);
   });
 
-  it("that fail do so for all that share them, and let the next one begin", async () => {
+  it("fail for all that share them, and the next one starts", async () => {
     const resolve = lookUp();
     const failing = [resolve("gone", "team-a/vault"), resolve("gone", "team-b/vault")];
     const next = resolve("vault", "team-a/vault");

@@ -1,4 +1,4 @@
-/** A server that answers as a test says, and keeps what it was sent. And the parts of a connection to it. */
+/** A server whose answers a test sets, and which records its requests. Also the parts of a connection to it. */
 import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
@@ -19,15 +19,15 @@ export type Answer = (request: Received, response: ServerResponse) => void;
 
 export interface TestServer {
   readonly url: URL;
-  /** Every request, in the order of their coming. */
+  /** Every request, in order of arrival. */
   readonly received: Received[];
-  /** How many connections there were. */
+  /** The number of connections. */
   connections: number;
-  /** What answers from now on. */
+  /** Sets the answers from now on. */
   answer: Answer;
-  /** `GET /v1/kv/data/x` of each request, but for logins. */
+  /** `GET /v1/kv/data/x` of each request, except logins. */
   paths(): string[];
-  /** Ends all connections, and listens no longer. */
+  /** Closes all connections and stops listening. */
   stop(): Promise<void>;
   /** Listens again at the same port. */
   restart(): Promise<void>;
@@ -77,7 +77,7 @@ export async function startServer(answer: Answer, certificate?: { cert: Buffer; 
   return test;
 }
 
-/** Answers with JSON; a text goes out as it is. */
+/** Answers with JSON; a string is sent as it is. */
 export function json(response: ServerResponse, content: unknown, status = 200, headers: Record<string, string> = {}) {
   response.writeHead(status, { "content-type": "application/json", ...headers });
   response.end(typeof content === "string" ? content : JSON.stringify(content));
@@ -87,7 +87,7 @@ export function json(response: ServerResponse, content: unknown, status = 200, h
 export const denied = (response: ServerResponse, ...more: string[]) =>
   json(response, { errors: ["permission denied", ...more] }, 403);
 
-/** By method and path, such as `GET /v1/kv/data/x`. Everything else is answered as Vault does where nothing is. */
+/** By method and path, such as `GET /v1/kv/data/x`. All other requests get Vault's answer for a missing path. */
 export const routes =
   (answers: Record<string, Answer>): Answer =>
   (request, response) => {
@@ -96,7 +96,7 @@ export const routes =
     answer(request, response);
   };
 
-/** A login with a token that lasts for an hour, unless `auth` says otherwise. */
+/** A login whose token lasts an hour, unless `auth` differs. */
 export function login(token: string, auth: Record<string, unknown> = {}): Answer {
   return (_, response) =>
     json(response, {
@@ -104,7 +104,7 @@ export function login(token: string, auth: Record<string, unknown> = {}): Answer
     });
 }
 
-/** What metrics counted, such as `login 200`. */
+/** The counted metrics, such as `login 200`. */
 export class Counts {
   readonly requests: string[] = [];
   readonly logins: string[] = [];
@@ -133,7 +133,7 @@ export function settingsFor(url: URL, settings: Partial<ConnectionSettings> = {}
   return { key: "registry/vault", address: url, timeoutMs: 2_000, auth: KUBERNETES, ...settings };
 }
 
-/** Admits 127.0.0.1, unless addresses are given. */
+/** Allows 127.0.0.1, unless addresses are given. */
 export function servicesFor(services: Partial<ConnectionServices> = {}): ConnectionServices & { metrics: Counts } {
   return {
     addresses: new VaultAddresses(["127.0.0.1", "http://127.0.0.1"]),

@@ -1,4 +1,4 @@
-/** What is kept of a Job while it is made anew, and what comes out of that. */
+/** The copy of a Job while it is recreated, and the Job that is created from it. */
 import assert from "node:assert/strict";
 import { fieldsAt } from "../../../src/apimachinery/fields.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
@@ -9,7 +9,7 @@ import {
   isCopyOf,
   isCreatedFrom,
   isPassing,
-  madeAnew,
+  jobToCreate,
   originalIn,
   whyNoCopy,
 } from "../../../src/workloads/job-copy.ts";
@@ -44,7 +44,7 @@ const job = (spec: object = {}, more: object = {}): KubeObject => ({
   status: { succeeded: 3 },
 });
 
-/** As the API server would have it. */
+/** As the API server would return it. */
 const stored = (below: object, name = copyName("1")): KubeObject => {
   const { metadata, ...rest } = below as { metadata: object };
   return {
@@ -61,7 +61,7 @@ const saying = (text: string) => ({ template: { metadata: { annotations: { "inla
 describe("the copy of a Job", () => {
   const copy = stored(copyOf(job()));
 
-  it("never runs, and is nobody's but ours", () => {
+  it("never runs, and belongs to no other object", () => {
     const spec = copy["spec"] as Record<string, unknown>;
     assert.deepEqual([spec["suspend"], spec["parallelism"], spec["selector"]], [true, 0, undefined]);
     assert.deepEqual(copy.metadata.labels, { "inlay.dev/copy": "true" });
@@ -69,7 +69,7 @@ describe("the copy of a Job", () => {
     assert.equal(isPassing(copy), true);
   });
 
-  it("has a name that follows from the Job's uid, and says which Job it is of", () => {
+  it("has a name that follows from the Job's uid, and identifies the Job", () => {
     assert.match(copyName("1"), /^inlay-copy-[0-9a-f]{20}$/);
     assert.notEqual(copyName("1"), copyName("2"));
     assert.equal(originalIn(copy, "1")?.name, "migrate");
@@ -78,7 +78,7 @@ describe("the copy of a Job", () => {
     for (const text of ["", "{", "null", "7", "[]"]) assert.equal(originalIn(job(saying(text)), "1"), undefined);
   });
 
-  it("tells for whom it stands, and nothing else does, whatever it says", () => {
+  it("names the Job that it represents, and no other object does, whatever it contains", () => {
     assert.deepEqual(copied(copy), { name: "migrate", uid: "1", annotations: { note: "kept" } });
     assert.equal(copied(job()), undefined);
     assert.equal(copied(stored(copyOf(job()), "migrate-2")), undefined);
@@ -87,7 +87,7 @@ describe("the copy of a Job", () => {
       assert.equal(copied(stored({ metadata: {}, spec: saying(text) })), undefined);
   });
 
-  it("gives back what may be changed of any Job, and nothing else that it says", () => {
+  it("gives back the fields of a Job that may change, and nothing else that it contains", () => {
     const original = { name: "migrate", uid: "1", resourceVersion: "7", metadata: {}, spec: {} };
     const forged = {
       ...original,
@@ -102,7 +102,7 @@ describe("the copy of a Job", () => {
     assert.equal(originalIn(job(saying(JSON.stringify({ ...original, name: 7 }))), "1"), undefined);
   });
 
-  it("is the one that was made as long as its spec was not changed", () => {
+  it("counts as the original copy as long as its spec has not changed", () => {
     assert.equal(isCopyOf(copy, job()), true);
     const changed = { ...copy, metadata: { ...copy.metadata, generation: 2 } };
     assert.equal(isCopyOf(changed, job()), false);
@@ -110,7 +110,7 @@ describe("the copy of a Job", () => {
 
   it("becomes the Job again, with its stamp and without what the Job controller added", () => {
     const original = originalIn(copy, "1") ?? assert.fail();
-    assert.deepEqual(madeAnew(copy, original, "inlay.dev/rollout", "1-abc"), {
+    assert.deepEqual(jobToCreate(copy, original, "inlay.dev/rollout", "1-abc"), {
       metadata: { labels: { app: "shop" }, annotations: { note: "kept" }, ownerReferences: [{ uid: "9" }] },
       spec: {
         completions: 3,
@@ -124,8 +124,8 @@ describe("the copy of a Job", () => {
     });
   });
 
-  it("tells what was created from it from what somebody else has created", () => {
-    const whole = madeAnew(copy, originalIn(copy, "1") ?? assert.fail(), "inlay.dev/rollout", "2-3fa9c1-09ab34de12");
+  it("distinguishes a Job that was created from it from Jobs of other clients", () => {
+    const whole = jobToCreate(copy, originalIn(copy, "1") ?? assert.fail(), "inlay.dev/rollout", "2-3fa9c1-09ab34de12");
     const template = (annotations: object) => ({
       ...fieldsAt(job(), "spec", "template"),
       metadata: { labels: { app: "shop", ...byController }, annotations: { sidecar: "no", ...annotations } },
@@ -149,15 +149,15 @@ describe("the copy of a Job", () => {
     for (const other of others) assert.equal(isCreatedFrom(other, whole), false, JSON.stringify(other));
   });
 
-  it("keeps what was not there from being there", () => {
+  it("records which fields were missing, so that they stay missing", () => {
     const { suspend: _, parallelism: __, ...spec } = job()["spec"] as Record<string, unknown>;
     const bare = { ...job(), spec };
     const held = stored(copyOf(bare));
-    const below = madeAnew(held, originalIn(held, "1") ?? assert.fail(), "a", "b");
+    const below = jobToCreate(held, originalIn(held, "1") ?? assert.fail(), "a", "b");
     assert.deepEqual(Object.keys(below["spec"] as object).sort(), ["completions", "template"]);
   });
 
-  it("is not made of a Job that another controller runs, or that chooses its pods", () => {
+  it("is not created for a Job that another controller runs, or that selects its pods", () => {
     assert.equal(whyNoCopy(job()), undefined);
     assert.match(whyNoCopy(job({ manualSelector: true })) ?? "", /manualSelector/);
     assert.match(whyNoCopy(job({ managedBy: "example.com/queue" })) ?? "", /managedBy/);

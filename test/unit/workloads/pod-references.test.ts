@@ -1,4 +1,4 @@
-/** What pods are said to read, wherever their spec names it, and that order and repetition change nothing. */
+/** What a pod spec refers to, wherever it names it. Order and repetition change nothing. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import {
@@ -28,15 +28,15 @@ describe("the references of a pod's spec", () => {
       inContainer({ env: [{ name: "A", valueFrom: { configMapKeyRef: { name: "bucket", key: "a" } } }] }),
       configMap("env", "a"),
     ],
-    "what is optional, as such": [
+    "an optional reference as optional": [
       inContainer({ env: [{ name: "A", valueFrom: { secretKeyRef: { name: "bucket", key: "a", optional: true } } }] }),
       secret("env", "a").map((each) => ({ ...each, optional: true })),
     ],
-    "what one reference of several needs, as not optional": [
+    "an object as required if one of several references requires it": [
       inContainer({ envFrom: [{ secretRef: { name: "bucket", optional: true } }, { secretRef: { name: "bucket" } }] }),
       secret("envFrom"),
     ],
-    "a variable that has a value of its own not": [inContainer({ env: [{ name: "A", value: "bucket" }] }), []],
+    "no object for a variable with a value of its own": [inContainer({ env: [{ name: "A", value: "bucket" }] }), []],
     "all keys as variables, with a prefix": [
       inContainer({ envFrom: [{ prefix: "S3_", secretRef: { name: "bucket" } }] }),
       secret("envFrom"),
@@ -78,7 +78,7 @@ describe("the references of a pod's spec", () => {
       }),
       [...configMap("projected"), ...secret("projected", "a")],
     ],
-    "the class of a CSI volume, and the Secret by which it is mounted": [
+    "the class of a CSI volume, and the Secret for mounting it": [
       inVolume({
         csi: {
           driver: "secrets-store.csi.k8s.io",
@@ -88,10 +88,7 @@ describe("the references of a pod's spec", () => {
       }),
       [...secret("csi"), { kind: "SecretProviderClass", name: "vault", by: "csi" }],
     ],
-    "the Secrets by which images are pulled": [
-      { imagePullSecrets: [{ name: "bucket" }, {}] },
-      secret("imagePullSecret"),
-    ],
+    "the Secrets for pulling images": [{ imagePullSecrets: [{ name: "bucket" }, {}] }, secret("imagePullSecret")],
     "the Secret of an Azure file": [
       inVolume({ azureFile: { secretName: "bucket", shareName: "x" } }),
       secret("volume"),
@@ -108,7 +105,7 @@ describe("the references of a pod's spec", () => {
   }
 
   for (const field of containers) {
-    it(`have what ${field} name`, () => {
+    it(`have the objects that ${field} name`, () => {
       const container = { name: "web", envFrom: [{ secretRef: { name: "bucket" } }] };
       assert.deepEqual(podReferences({ [field]: [container] }), secret("envFrom"));
     });
@@ -132,7 +129,7 @@ describe("the references of a pod's spec", () => {
 
   const name = fc.constantFrom("bucket", "other", "third");
   const key = fc.constantFrom("a", "b", "c");
-  /** One place in a pod's spec, and what is read there. */
+  /** One place in a pod spec, and what is read there. */
   const place: fc.Arbitrary<{
     field: string;
     part: object;
@@ -169,7 +166,7 @@ describe("the references of a pod's spec", () => {
     })),
   );
 
-  it("are what all places name together, in whatever order those stand", () => {
+  it("are those of all places together, in any order", () => {
     fc.assert(
       fc.property(fc.array(place, { maxLength: 12 }), (places) => {
         const podSpec: Record<string, object[]> = {};
@@ -186,7 +183,7 @@ describe("the references of a pod's spec", () => {
     );
   });
 
-  it("of a template that is anything at all are found without a failure, and none has an empty name", () => {
+  it("of a malformed template are found without a failure, and none has an empty name", () => {
     const field = fc.constantFrom("containers", "env", "valueFrom", "secretKeyRef", "name", "key", "volumes", "secret");
     const anything = fc.letrec((tie) => ({
       value: fc.oneof(

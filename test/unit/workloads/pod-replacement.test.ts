@@ -1,4 +1,4 @@
-/** Which pod is deleted next where no controller does it. */
+/** Which pod is deleted next if no controller does it. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
@@ -46,7 +46,7 @@ const next = (pods: readonly Pod[], replacing = of()) => {
 };
 
 describe("a workload whose pods are replaced when they are deleted", () => {
-  it("is a StatefulSet or DaemonSet with OnDelete, and says how many pods there should be, of which revision", () => {
+  it("is a StatefulSet or DaemonSet with OnDelete, and has the wanted number of pods and their revision", () => {
     assert.deepEqual(of(), {
       selector: "app=db",
       wanted: 3,
@@ -65,13 +65,13 @@ describe("a workload whose pods are replaced when they are deleted", () => {
     assert.equal(replacingOf(workload("Deployment", {}, {})), undefined);
   });
 
-  it("is left alone until its controller has seen its template of now", () => {
+  it("waits until its controller has observed its present template", () => {
     const late = of(set({}, { observedGeneration: 2 }));
     assert.deepEqual([late.revision, late.progress.state], [undefined, "Rolling"]);
     assert.equal(next([{ ordinal: 0 }, { ordinal: 1 }, { ordinal: 2 }], late), "wait");
   });
 
-  it("loses its old pods from the highest ordinal down, each when all others are there and ready", () => {
+  it("loses its old pods from the highest ordinal down, each when all others exist and are ready", () => {
     const all = [0, 10, 9].map((ordinal) => ({ ordinal }));
     assert.equal(next(all), "db-10");
     assert.equal(next([{ ordinal: 0 }, { ordinal: 9 }, { ordinal: 10, isNew: true }]), "db-9");
@@ -81,10 +81,10 @@ describe("a workload whose pods are replaced when they are deleted", () => {
     assert.equal(next(all.map((each) => ({ ...each, isNew: true }))), "nothing");
   });
 
-  it("loses old pods first that are not ready: they may be waiting for the value", () => {
+  it("loses old pods first that are not ready, because they may wait for the value", () => {
     assert.equal(next([{ ordinal: 0, isReady: false }, { ordinal: 1 }, { ordinal: 2 }]), "db-0");
     assert.equal(next([{ ordinal: 0, isReady: false }, { ordinal: 1, isReady: false }, { ordinal: 2 }]), "db-1");
-    // A StatefulSet makes the others when this one is ready.
+    // A StatefulSet creates the others when this one is ready.
     assert.equal(next([{ ordinal: 0, isReady: false }]), "db-0");
     assert.equal(next([{ ordinal: 0, isReady: false, isGoing: true }]), "wait");
   });
@@ -96,7 +96,7 @@ describe("a workload whose pods are replaced when they are deleted", () => {
     assert.equal(nextPod(replacing, pods(30), NOW).do, "evict");
   });
 
-  it("never loses a new pod, nor one that is ready while another is not, whatever there is", () => {
+  it("never loses a new pod, nor a ready one while another is not ready, in any state", () => {
     const pods = fc.uniqueArray(
       fc.record({ ordinal: fc.nat(5), isNew: fc.boolean(), isReady: fc.boolean(), isGoing: fc.boolean() }),
       { selector: ({ ordinal }) => ordinal },

@@ -56,7 +56,7 @@ const cases: Record<string, Record<string, Case>> = {
       "Failed",
       /progressDeadlineSeconds/,
     ],
-    "that made none before it was changed": [
+    "that made no progress before its last change": [
       { replicas: 3 },
       { observedGeneration: 1, ...stuck, replicas: 3 },
       "Rolling",
@@ -108,19 +108,19 @@ const cases: Record<string, Record<string, Case>> = {
       "Done",
       /^0 of 3 pods are updated/,
     ],
-    "without a partition that is between two revisions": [
+    "without a partition, between two revisions": [
       { replicas: 3, updateStrategy: { type: "RollingUpdate" } },
       { ...seen, readyReplicas: 3, updatedReplicas: 2, currentRevision: "a", updateRevision: "b" },
       "Rolling",
       /^2 of 3 pods are updated$/,
     ],
-    "without a partition that is done": [
+    "without a partition, that is done": [
       { replicas: 3, updateStrategy: { type: "RollingUpdate" } },
       { ...seen, readyReplicas: 3, currentRevision: "b", updateRevision: "b" },
       "Done",
       /^rolled out$/,
     ],
-    "whose pods are replaced by hand": [
+    "whose pods are replaced when they are deleted": [
       { replicas: 3, ...onDelete },
       { ...seen, readyReplicas: 3, currentRevision: "a", updateRevision: "b" },
       "Done",
@@ -147,7 +147,7 @@ const cases: Record<string, Record<string, Case>> = {
       "Rolling",
       /^3 of 4 updated pods are available$/,
     ],
-    "whose pods are replaced by hand": [onDelete, seen, "Done", /replaced when they are deleted/],
+    "whose pods are replaced when they are deleted": [onDelete, seen, "Done", /replaced when they are deleted/],
     "without nodes": [{}, seen, "Done", /^rolled out$/],
     "that is done": [
       {},
@@ -159,7 +159,7 @@ const cases: Record<string, Record<string, Case>> = {
   "argoproj.io/v1alpha1 Rollout": {
     "that its controller has never seen": [{ replicas: 3 }, {}, "Rolling", UNSEEN],
     "whose change its controller has not seen": [{}, { observedGeneration: "1", phase: "Healthy" }, "Rolling", UNSEEN],
-    "on its way": [
+    "that is rolling out": [
       { replicas: 3 },
       { observedGeneration: "2", phase: "Progressing", updatedReplicas: 1 },
       "Rolling",
@@ -176,16 +176,16 @@ const cases: Record<string, Record<string, Case>> = {
       "Rolling",
       /kubectl argo rollouts promote web/,
     ],
-    "that was promoted a moment ago": [
+    "that was just promoted": [
       {},
       { observedGeneration: "2", phase: "Paused", controllerPause: true },
       "Rolling",
       UNSEEN,
     ],
-    "that somebody paused": [{ paused: true }, { observedGeneration: "2", phase: "Paused" }, "Rolling", /spec\.paused/],
+    "that a user paused": [{ paused: true }, { observedGeneration: "2", phase: "Paused" }, "Rolling", /spec\.paused/],
     "that was aborted": [{}, { observedGeneration: "2", phase: "Degraded" }, "Failed", /Degraded/],
     "that is done": [{}, { observedGeneration: "2", phase: "Healthy" }, "Done", /^rolled out$/],
-    "that is done, as seen by a controller that counts no generations": [
+    "that is done, of a controller that counts no generations": [
       {},
       { observedGeneration: "6b79c4d8f5", phase: "Healthy" },
       "Done",
@@ -198,10 +198,10 @@ const cases: Record<string, Record<string, Case>> = {
     "that is complete": [{}, { conditions: [{ type: "Complete", status: "True" }] }, "Done", /complete/],
   },
   "batch/v1 CronJob": {
-    "that says nothing of generations": [{ schedule: "0 0 * * *" }, {}, "Done", /rolled out/],
+    "without an observed generation": [{ schedule: "0 0 * * *" }, {}, "Done", /rolled out/],
   },
   "example.com/v1 Database": {
-    "that says nothing": [{ replicas: 3 }, {}, "Done", /^rolled out$/],
+    "without a status": [{ replicas: 3 }, {}, "Done", /^rolled out$/],
     "whose change its controller has not seen": [{}, { observedGeneration: 1, ...ready("True") }, "Rolling", UNSEEN],
     "that was ready before its change": [
       {},
@@ -217,7 +217,7 @@ const cases: Record<string, Record<string, Case>> = {
       /Available is not True/,
     ],
     "that is ready": [{}, { ...seen, ...ready("True", { observedGeneration: 2 }) }, "Done", /^rolled out$/],
-    "whose pods are replaced by hand": [onDelete, seen, "Done", /replaced when they are deleted/],
+    "whose pods are replaced when they are deleted": [onDelete, seen, "Done", /replaced when they are deleted/],
   },
 };
 
@@ -232,9 +232,9 @@ describe("the progress of a workload", () => {
     }
   }
 
-  it("says nothing that stands in a status as free text", () => {
+  it("repeats no free text of a status", () => {
     const words = "only-a-controller-says-this";
-    const told = { phase: "Degraded", message: words, observedGeneration: "2" };
+    const degraded = { phase: "Degraded", message: words, observedGeneration: "2" };
     const conditions = ["Progressing", "Ready", "Available", "Failed"].map((type) => ({
       type,
       status: "False",
@@ -242,14 +242,14 @@ describe("the progress of a workload", () => {
       message: words,
     }));
     for (const type of Object.keys(cases)) {
-      for (const status of [told, { ...seen, conditions }, { ...told, phase: words }])
+      for (const status of [degraded, { ...seen, conditions }, { ...degraded, phase: words }])
         assert.ok(!progressOf(workload(type, {}, status)).message.includes(words), type);
     }
   });
 
   const count = fc.option(fc.nat(4), { nil: undefined });
   /** kubectl's rules for a Deployment, in the order of its source. */
-  it("of a Deployment is as kubectl says, whatever its counts are", () => {
+  it("of a Deployment is as kubectl reports it, whatever its counts are", () => {
     const fields = fc.record({
       replicas: fc.nat(4),
       generation: fc.nat(3),
@@ -276,7 +276,7 @@ describe("the progress of a workload", () => {
     );
   });
 
-  it("of anything at all is told without a failure", () => {
+  it("of a malformed object is judged without a failure", () => {
     const field = fc.constantFrom("replicas", "observedGeneration", "conditions", "updateStrategy", "type", "phase");
     const some = fc.jsonValue({ maxDepth: 2, depthSize: "xsmall" });
     const fields = fc.dictionary(field, fc.oneof(some, fc.array(fc.dictionary(field, some))));

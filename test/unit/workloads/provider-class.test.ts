@@ -21,7 +21,7 @@ describe("a SecretProviderClass", () => {
     ]);
   });
 
-  it("that is not as it should be names none", () => {
+  it("names none if it is malformed", () => {
     for (const spec of [
       undefined,
       null,

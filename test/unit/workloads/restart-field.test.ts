@@ -1,4 +1,4 @@
-/** What is written into a field that a workload restarts on, and when it has restarted for that. */
+/** What is written to a restart field, and when the workload has restarted for that. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
@@ -16,8 +16,8 @@ const rollout = (restartAt: unknown, restartedAt?: unknown, apiVersion = "argopr
   status: { restartedAt },
 });
 
-describe("a field that a workload restarts on", () => {
-  it("takes any text, unless it is a time or one of Strimzi's", () => {
+describe("a restart field", () => {
+  it("accepts any text, unless it is a time or one of Strimzi's annotations", () => {
     const of = (path: string, isRestartField = true) => givenText({ stampAt: FieldPath.parse(path), isRestartField });
     assert.equal(of("spec.restartAt"), "time");
     assert.equal(of(String(STRIMZI)), "true");
@@ -27,7 +27,7 @@ describe("a field that a workload restarts on", () => {
     assert.equal(of('spec.template.metadata.annotations["restartAt"]', false), undefined);
   });
 
-  it("is given a time after the change, by less than two seconds, without a fraction", () => {
+  it("gets a time after the change, by less than two seconds, without a fraction", () => {
     assert.equal(restartTime("2026-11-21T10:00:00.000Z"), "2026-11-21T10:00:01Z");
     assert.equal(restartTime("2026-12-31T23:59:59.999Z"), "2027-01-01T00:00:00Z");
     fc.assert(
@@ -40,7 +40,7 @@ describe("a field that a workload restarts on", () => {
     );
   });
 
-  it("has an Argo Rollout restarted when its controller says so of that very time, however it writes it", () => {
+  it("of an Argo Rollout is done when its controller reports that time, in whatever format", () => {
     const at = "2026-11-21T10:00:01Z";
     assert.equal(restarting(rollout(at), RESTART_AT)?.state, "Rolling");
     assert.equal(restarting(rollout(at, "2026-11-20T10:00:01Z"), RESTART_AT)?.state, "Rolling");
@@ -50,7 +50,7 @@ describe("a field that a workload restarts on", () => {
     assert.equal(restarting(rollout(at, undefined, "example.com/v1"), RESTART_AT), undefined);
   });
 
-  it("has one of Strimzi restarted when Strimzi has taken it away", () => {
+  it("of Strimzi is done when Strimzi has removed it", () => {
     const annotated = (annotations: Record<string, string>): KubeObject => ({
       apiVersion: "core.strimzi.io/v1beta2",
       kind: "StrimziPodSet",

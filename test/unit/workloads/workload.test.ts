@@ -1,4 +1,4 @@
-/** What is kept of a workload, by where its pod template stands. */
+/** What is cached of a workload, by the path of its pod template. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, KubeObject } from "../../../src/apimachinery/objects.ts";
@@ -27,7 +27,7 @@ const deployment = (spec: object, more: object = {}): KubeObject => ({
 });
 
 describe("a workload", () => {
-  it("is what rollouts have to know, and no more", () => {
+  it("has the fields that rollouts need, and no more", () => {
     const metadata = {
       ...deployment({}).metadata,
       ownerReferences: [{ uid: "owner", name: "harbor" }],
@@ -45,7 +45,7 @@ describe("a workload", () => {
     });
   });
 
-  it("has its pods described wherever the path says", () => {
+  it("has its pods described wherever the path leads", () => {
     const nested = { jobTemplate: { spec: { template } } };
     const { references, labels } = workloadOf(deployment(nested), FieldPath.parse("spec.jobTemplate.spec.template"));
     assert.deepEqual(references, [{ kind: "Secret", name: "bucket", by: "envFrom" }]);
@@ -54,7 +54,7 @@ describe("a workload", () => {
     assert.equal(workloadOf(deployment(sets), FieldPath.parse("spec.sets[name=b].template")).references.length, 1);
   });
 
-  it("that has no template there, or more than one, names nothing", () => {
+  it("without a template at the path, or with several, refers to nothing", () => {
     const several = { sets: [template, template].map((each) => ({ name: "a", template: each })) };
     const paths = ["spec.template", "spec.sets[name=a].template", "spec.replicas", "spec.sets[name=none].template"];
     for (const path of paths) {
@@ -66,7 +66,7 @@ describe("a workload", () => {
     }
   });
 
-  it("may be paused, and may leave its pods until they are deleted", () => {
+  it("may be paused, and may keep its pods until they are deleted", () => {
     const { paused, onDelete } = workloadOf(
       deployment({ template, paused: true, updateStrategy: { type: "OnDelete" } }),
       TEMPLATE,
@@ -75,7 +75,7 @@ describe("a workload", () => {
     assert.equal(workloadOf(deployment({ template, paused: "true" }), TEMPLATE).paused, false);
   });
 
-  it("needs no readiness probe where its pods run to their end", () => {
+  it("needs no readiness probe if its pods run to completion", () => {
     const run = { apiVersion: "batch/v1", kind: "Job" };
     assert.deepEqual(workloadOf(deployment({ template }, run), TEMPLATE).unprobed, []);
   });
@@ -89,7 +89,7 @@ describe("a workload", () => {
     assert.equal(of(referring, "Workflow").templateElsewhere, undefined);
   });
 
-  it("without a pod template has no references, and what stands in the field that it restarts on", () => {
+  it("without a pod template has no references, but the text of its restart field", () => {
     const path = FieldPath.parse("spec.restartAt");
     const stamp = "12-3fa9c1-09ab34de12";
     const { references, restart, stamps } = workloadOf(deployment({ restartAt: stamp }), undefined, path);
@@ -99,7 +99,7 @@ describe("a workload", () => {
     assert.equal(workloadOf(deployment({ restartAt: 7 }), undefined, path).restart, undefined);
   });
 
-  it("of each kind that is known has a path of its own to the template", () => {
+  it("of each known kind has the path of its template", () => {
     for (const [kind, { template: path }] of Object.entries(WORKLOAD_KINDS)) {
       const spec = kind === "CronJob" ? { jobTemplate: { spec: { template } } } : { template };
       assert.equal(workloadOf(deployment(spec, { kind }), FieldPath.parse(path)).references.length, 1, kind);

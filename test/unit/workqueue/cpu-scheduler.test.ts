@@ -1,4 +1,4 @@
-/** That work which takes long leaves turns to all else, and that who took little does not wait for who took much. */
+/** Long work leaves turns to everything else, and users of little time do not wait for users of much time. */
 import assert from "node:assert/strict";
 import { CpuScheduler } from "../../../src/workqueue/cpu-scheduler.ts";
 import { fakeClock } from "../clock.ts";
@@ -17,7 +17,7 @@ describe("turns", () => {
     log.push(name);
     return name;
   };
-  /** Notes each turn of the event loop in which something was done, until all of it is. */
+  /** Records each turn of the event loop in which work was done, until all of it is. */
   async function whileTurning(start: () => Promise<unknown>[]): Promise<void> {
     let isDone = false;
     const turn = () => {
@@ -29,7 +29,7 @@ describe("turns", () => {
     isDone = true;
   }
 
-  it("give what the work gives, and throw what it throws", async () => {
+  it("return what the work returns, and throw what it throws", async () => {
     assert.equal(await turns.run("one", () => 1), 1);
     await assert.rejects(
       turns.run("one", () => {
@@ -40,7 +40,7 @@ describe("turns", () => {
     assert.equal(await turns.run("one", () => 2), 2);
   });
 
-  it("let small things be done at once", async () => {
+  it("run small work at once", async () => {
     await whileTurning(() => Array.from({ length: 5 }, (_, n) => turns.run("one", work(`${n}`, 3))));
     assert.deepEqual(log.join(""), "01234");
   });
@@ -50,13 +50,13 @@ describe("turns", () => {
     assert.deepEqual(log.join("").replace(/\|$/, ""), "01|23|45");
   });
 
-  it("do one thing a turn where each takes long", async () => {
+  it("run one work per turn if each takes long", async () => {
     const all = () => Array.from({ length: 3 }, (_, n) => turns.run(`taker ${n}`, work(`${n}`, 500)));
     await whileTurning(all);
     assert.deepEqual(log.join("").replace(/\|$/, ""), "0|1|2");
   });
 
-  it("go to who took least", async () => {
+  it("go to the name that used the least time", async () => {
     const all = Array.from({ length: 10 }, (_, n) => turns.run("greedy", work(`g${n}`, 30)));
     await Promise.all(all.slice(0, 2));
     all.push(turns.run("modest", work("m", 1)));
@@ -72,7 +72,7 @@ describe("turns", () => {
       await clock.pass(ms);
     };
 
-    it("are for nobody more than a quarter of the time, and for others at once meanwhile", async () => {
+    it("give one name at most a quarter of the time, and others run at once meanwhile", async () => {
       let done = 0;
       const greedy = (async () => {
         for (let n = 0; n < 20; n++) {
@@ -93,7 +93,7 @@ describe("turns", () => {
     });
   });
 
-  it("come to everyone, also after work that failed", async () => {
+  it("come to every name, also after work that failed", async () => {
     const fails = Array.from({ length: 10 }, () =>
       turns.run("one", () => {
         now += 10;

@@ -1,4 +1,4 @@
-/** Which keys go first, what keeps a bad one from holding up the others, and what is told to those who count. */
+/** Which keys go first, how a bad key does not delay others, and what the metrics hooks get. */
 import assert from "node:assert/strict";
 import type { WorkResult } from "../../../src/workqueue/work-queue.ts";
 import { fakeClock, settled } from "../clock.ts";
@@ -7,7 +7,7 @@ import { BACKOFF, DONE, heldQueue, startedQueue } from "./held-queue.ts";
 describe("the work queue's order", () => {
   const clock = fakeClock();
 
-  it("runs what changed before what is only looked at again, and both before what failed", async () => {
+  it("runs changed keys before resynced ones, and both before failed ones", async () => {
     const { queue, started, finish } = heldQueue(1);
     queue.add("bad");
     await settled();
@@ -22,7 +22,7 @@ describe("the work queue's order", () => {
     assert.deepEqual(queue.depths, { change: 0, resync: 0, retry: 0 });
   });
 
-  it("lets no key wait for ever, however much changes", async () => {
+  it("delays no key forever, however much changes", async () => {
     const { queue, started, finish } = heldQueue(1);
     queue.add("bad");
     await finish("bad", BACKOFF);
@@ -37,7 +37,7 @@ describe("the work queue's order", () => {
     assert.ok(started.includes("looked-at") && started.lastIndexOf("bad") > 0, `${started}`);
   });
 
-  it("keeps places for the others while keys that failed are slow", async () => {
+  it("keeps runs for other keys while failed keys are slow", async () => {
     const { queue, underWay, finish } = heldQueue(4);
     const bad = ["b1", "b2", "b3", "b4", "b5"];
     for (const key of bad) {
@@ -73,8 +73,8 @@ describe("the work queue's order", () => {
       assert.equal(underWay.length, most);
     });
 
-  it("tells those who count how long keys waited and ran, and how each run ended", async () => {
-    const told: string[] = [];
+  it("reports to its hooks how long keys waited and ran, and how each run ended", async () => {
+    const calls: string[] = [];
     const results: WorkResult[] = [DONE, BACKOFF, { retry: "after", ms: 60_000 }];
     const began = performance.now();
     const isSeconds = (time: number) => assert.ok(time >= 0 && time <= (performance.now() - began) / 1_000, `${time}`);
@@ -87,12 +87,12 @@ describe("the work queue's order", () => {
         return results.shift() ?? DONE;
       },
       hooks: {
-        added: () => told.push("added"),
-        retried: () => told.push("retried"),
+        added: () => calls.push("added"),
+        retried: () => calls.push("retried"),
         started: isSeconds,
         ended: (seconds, result) => {
           isSeconds(seconds);
-          told.push(result);
+          calls.push(result);
         },
       },
     });
@@ -101,7 +101,7 @@ describe("the work queue's order", () => {
       await settled();
     }
     const retries = ["backoff", "after", "error"].flatMap((result) => ["added", result, "retried"]);
-    assert.deepEqual(told, ["added", "never", ...retries]);
+    assert.deepEqual(calls, ["added", "never", ...retries]);
     await queue.stop();
   });
 
@@ -138,7 +138,7 @@ describe("the work queue's order", () => {
       assert.ok(many > 90 * 300, `${many}`);
     });
 
-    it("does not count who is done, or runs for another reason", async () => {
+    it("does not count keys that are done, or run for another reason", async () => {
       const { queue, started, finish } = heldQueue(100);
       const retry = { retry: "after", ms: 10, rateLimitGroup: "a" } as const;
       const keys = Array.from({ length: 100 }, (_, n) => `${n}`);
@@ -166,7 +166,7 @@ describe("the work queue's order", () => {
       assert.deepEqual(started, ["a0", "a1", "b0", "c0", "a2", "b1", "a3", "a4"]);
     });
 
-    it("leaves places to others while one has more keys than there are places", async () => {
+    it("leaves runs to other groups while one has more keys than there are runs", async () => {
       const { queue, underWay, finish } = heldQueue(16, groupOf);
       for (let n = 0; n < 50; n++) queue.add(`a${n}`);
       await settled();

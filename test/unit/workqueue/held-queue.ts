@@ -1,4 +1,4 @@
-/** A work queue whose runs end when a test says so: how many run at once comes in, what became of its keys goes out. */
+/** A work queue whose runs end when a test says so. It reports how many run at once and what happened to its keys. */
 import assert from "node:assert/strict";
 import {
   type StartOptions,
@@ -28,7 +28,7 @@ export function startedQueue({ work, ...options }: Work): WorkQueue {
   return queue;
 }
 
-/** A queue whose worker does nothing until the test says how it ended. */
+/** A queue whose worker does nothing until the test ends its runs. */
 export function heldQueue(concurrency: number, groupOf?: (key: string) => string) {
   const started: string[] = [];
   const underWay: Run[] = [];

@@ -1,10 +1,10 @@
-/** That many things are worked on at once, but not too many. */
+/** Work on many items at once, with a limit. */
 import assert from "node:assert/strict";
 import { mapConcurrent } from "../../../src/workqueue/map-concurrent.ts";
 import { settled } from "../clock.ts";
 
-describe("work side by side", () => {
-  it("gives results in the order of the things, with 32 under way at most", async () => {
+describe("concurrent work", () => {
+  it("returns results in the order of the items, with at most 32 at once", async () => {
     let running = 0;
     let most = 0;
     const things = Array.from({ length: 100 }, (_, index) => index);
@@ -21,7 +21,7 @@ describe("work side by side", () => {
     assert.equal(most, 32);
   });
 
-  it("ends when all have ended, also when one failed", async () => {
+  it("ends when all items have ended, also if one failed", async () => {
     let ended = 0;
     const work = mapConcurrent([1, 2, 3], async (thing) => {
       if (thing === 1) throw new Error("one");
@@ -32,7 +32,7 @@ describe("work side by side", () => {
     assert.equal(ended, 2);
   });
 
-  it("is nothing where there is nothing to do", async () => {
+  it("does nothing without items", async () => {
     assert.deepEqual(await mapConcurrent([], () => assert.fail()), []);
   });
 });

@@ -1,9 +1,9 @@
-/** Whose turn it is. */
+/** Which group of a queue has its turn. */
 import assert from "node:assert/strict";
 import { RoundRobinQueue } from "../../../src/workqueue/round-robin-queue.ts";
 
-describe("what waits in turns", () => {
-  /** Items of these names, of the group that the first letter is. */
+describe("a queue of groups", () => {
+  /** Items of these names, of the group that the first letter names. */
   const waiting = (names: readonly string[], most?: number) => {
     const items = new RoundRobinQueue<string>(most);
     for (const name of names) items.set(name.slice(0, 1), name, name);
@@ -11,13 +11,13 @@ describe("what waits in turns", () => {
   };
   const all = (items: RoundRobinQueue<string>) => Array.from({ length: items.size }, () => items.next());
 
-  it("comes in turns, and in its order for each", () => {
+  it("takes turns between groups, and keeps the order in each", () => {
     const items = waiting(["a1", "a2", "a3", "b1", "c1", "b2"]);
     assert.deepEqual(all(items), ["a1", "b1", "c1", "a2", "b2", "a3"]);
     assert.deepEqual([items.size, items.next()], [0, undefined]);
   });
 
-  it("goes on with others while those of one may not come, which keep their turn", () => {
+  it("continues with other groups while those of one may not run, and keeps their turn", () => {
     const items = waiting(["a1", "a2", "b1", "b2"]);
     assert.equal(
       items.next((group) => group !== "a"),
@@ -30,7 +30,7 @@ describe("what waits in turns", () => {
     assert.deepEqual(all(items), ["a1", "b2", "a2"]);
   });
 
-  it("waits once, in the place where it came first and in the words that came last", () => {
+  it("keeps one item for a key, in its first position and with its last value", () => {
     const items = new RoundRobinQueue<string>();
     items.set("a", "key", "old");
     items.set("a", "other", "other");
@@ -38,7 +38,7 @@ describe("what waits in turns", () => {
     assert.deepEqual(all(items), ["new", "other"]);
   });
 
-  it("is taken out wherever it waits", () => {
+  it("deletes an item in any position", () => {
     const items = waiting(["a1", "a2", "b1"]);
     for (const [group, key] of [
       ["a", "a2"],
@@ -50,7 +50,7 @@ describe("what waits in turns", () => {
     assert.deepEqual([items.size, all(items)], [1, ["a1"]]);
   });
 
-  it("costs the group that has most what is too much", () => {
+  it("drops items of the largest group if there are too many", () => {
     const items = waiting(["a1", "a2", "a3", "a4", "b1", "c1", "d1"], 3);
     assert.deepEqual([items.size, all(items)], [3, ["b1", "c1", "d1"]]);
     items.set("a", "a1", "a1");

@@ -1,4 +1,4 @@
-/** Turns for work that may be for nothing. */
+/** Turns for work that may have to be repeated. */
 import assert from "node:assert/strict";
 import { SlowBucket } from "../../../src/workqueue/slow-bucket.ts";
 import { fakeClock, settled } from "../clock.ts";
@@ -14,7 +14,7 @@ describe("turns", () => {
   });
   const take = (group: string, signal = never) => void bucket.take(group, signal).then(() => done.push(group));
 
-  it("are so many a second for all, and one group's after another's", async () => {
+  it("are limited per second for all groups, which alternate", async () => {
     for (let n = 0; n < 5; n++) take("many");
     take("few");
     await settled();
@@ -28,7 +28,7 @@ describe("turns", () => {
     assert.ok(done.includes("few"));
   });
 
-  it("come at once after one that was not for nothing", async () => {
+  it("come at once after a turn with a result", async () => {
     take("a");
     take("b");
     bucket.refund();
@@ -36,7 +36,7 @@ describe("turns", () => {
     assert.deepEqual(done, ["a", "b"]);
   });
 
-  it("are not kept for who gives up", async () => {
+  it("are not kept for a caller that gives up", async () => {
     const end = new AbortController();
     take("a");
     take("b", end.signal);

@@ -1,4 +1,4 @@
-/** In what order and how often keys go to the worker. Time stands still but where a test moves it. */
+/** In what order and how often keys go to the worker. Time does not pass unless a test moves it. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { WorkQueue, WorkResult } from "../../../src/workqueue/work-queue.ts";
@@ -38,7 +38,7 @@ describe("the work queue", () => {
     assert.equal(depthOf(queue), 0);
   });
 
-  it("waits for longer than a timer can, and not for a moment", async () => {
+  it("waits for longer than the longest timer of Node", async () => {
     const { queue, started } = quickQueue(() => ({ retry: "after", ms: 1_000 * 3_600_000 }));
     queue.add("a");
     await clock.pass(24 * 3_600_000);
@@ -61,7 +61,7 @@ describe("the work queue", () => {
     assert.deepEqual(started, ["a", "a"]);
   });
 
-  it("takes a key that its own worker adds, before it waits for anything, for one added while it runs", async () => {
+  it("runs a key once more that its own worker adds before the first await", async () => {
     let running = 0;
     let most = 0;
     let runs = 0;
@@ -82,7 +82,7 @@ describe("the work queue", () => {
     assert.deepEqual({ runs, most }, { runs: 2, most: 1 });
   });
 
-  it("runs as many keys at once as it was told to, and no more", async () => {
+  it("runs as many keys at once as its concurrency, and no more", async () => {
     const { queue, underWay, finish } = heldQueue(3);
     for (let key = 0; key < 10; key++) queue.add(`k${key}`);
     await settled();
@@ -95,7 +95,7 @@ describe("the work queue", () => {
     );
   });
 
-  it("tries again with pauses that double up to a limit, each within a quarter of it", async () => {
+  it("retries with pauses that double up to a limit, each within a quarter of it", async () => {
     const { queue, started } = quickQueue(() => BACKOFF);
     queue.add("a");
     for (const [run, pause] of [100, 200, 400, 800, 1_000, 1_000].entries()) {
@@ -107,7 +107,7 @@ describe("the work queue", () => {
     await queue.stop();
   });
 
-  it("begins with the shortest pause again after a run that was well", async () => {
+  it("begins with the shortest pause again after a successful run", async () => {
     const results = [BACKOFF, BACKOFF, BACKOFF, DONE, BACKOFF];
     const { queue, started } = quickQueue(() => results.shift() ?? DONE);
     queue.add("a");
@@ -131,7 +131,7 @@ describe("the work queue", () => {
     assert.equal(started.length, 2);
   });
 
-  it("runs a key at once that changes while it waits to be tried again, and drops that other try", async () => {
+  it("runs a key at once that changes while it waits for a retry, and drops that retry", async () => {
     const results: WorkResult[] = [{ retry: "after", ms: 5_000 }];
     const { queue, started } = quickQueue(() => results.shift() ?? DONE);
     queue.add("a");
@@ -143,7 +143,7 @@ describe("the work queue", () => {
     assert.equal(started.length, 2);
   });
 
-  it("tells of what the worker throws, and tries the key again with backoff", async () => {
+  it("reports what the worker throws, and retries the key with backoff", async () => {
     const bug = new TypeError("a bug");
     const { queue, started, errors } = quickQueue(() => {
       if (started.length === 1) throw bug;
@@ -155,7 +155,7 @@ describe("the work queue", () => {
     assert.equal(started.length, 2);
   });
 
-  it("goes on when the worker throws before it returns a promise", async () => {
+  it("continues if the worker throws before it returns a promise", async () => {
     let runs = 0;
     const queue = startedQueue({
       concurrency: 1,
@@ -172,7 +172,7 @@ describe("the work queue", () => {
     await queue.stop();
   });
 
-  it("lets no key that always fails hold up the others", async () => {
+  it("lets no failing key delay the others", async () => {
     const { queue, started } = quickQueue((key) => (key === "bad" ? BACKOFF : DONE));
     queue.add("bad");
     for (let round = 0; round < 10; round++) {
@@ -185,7 +185,7 @@ describe("the work queue", () => {
     await queue.stop();
   });
 
-  it("waits, when it is stopped, for the runs under way, and begins no other", async () => {
+  it("waits for present runs when it is stopped, and begins no other", async () => {
     const { queue, started, finish } = heldQueue(1);
     queue.add("a");
     await settled();

@@ -1,6 +1,6 @@
-/** Changes the case of texts as Go does: character by character, each to one other. Bytes that are not UTF-8 are replaced. */
+/** Changes the case of strings like Go: each character to exactly one other. Replaces bytes that are not UTF-8. */
 
-/** Greek letters with an iota below, whose other form JavaScript writes as two letters. */
+/** Greek letters with an iota subscript, whose other case in JavaScript has two letters. */
 const WITH_IOTA = /[\u1f80-\u1f87\u1f90-\u1f97\u1fa0-\u1fa7\u1fb3\u1fc3\u1ff3]/;
 const DOTTED_I = "\u0130";
 

@@ -1,8 +1,8 @@
-/** Reads a Go format: what comes in is the text, what goes out are texts and directives that say which value each takes. */
+/** Parses a Go format to texts and directives. Each directive names the value that it prints. */
 import { Problem } from "../../../apimachinery/problem.ts";
 import { isVerb, VERBS } from "./verbs.ts";
 
-/** A number of the format, or the place of the value that has it, for `*`. */
+/** A number in the format, or for `*` the index of the value that contains it. */
 export type Count = number | { readonly from: number };
 
 export interface ParsedDirective {
@@ -10,7 +10,7 @@ export interface ParsedDirective {
   readonly flags: string;
   readonly width: Count | undefined;
   readonly precision: Count | undefined;
-  /** The place of the value, from 0. */
+  /** The index of the value, from 0. */
   readonly value: number;
 }
 
@@ -19,7 +19,7 @@ const FLAGS = /[#0+\- ]*/y;
 const DIGITS = /\d+/y;
 const INDEX = /\[(\d+)\]/y;
 
-/** Throws Problem("InvalidComposition") unless the directives take exactly so many values, by verbs that there are. */
+/** Throws Problem("InvalidComposition") unless the directives take exactly so many values, with existing verbs. */
 export function parseFormat(fmt: string, values: number, place: string): (string | ParsedDirective)[] {
   return new Parser(fmt, values, place).parse();
 }
@@ -47,7 +47,7 @@ class Parser {
       this.#at = percent + 1;
       parts.push(this.#directive());
     }
-    // Values that are named by their place may be used in any order, and left out.
+    // Values with an explicit index may be used in any order, and omitted.
     if (!this.#isReordered && this.#next < this.#values) throw this.#wrongNumber();
     return parts;
   }
@@ -91,13 +91,13 @@ class Parser {
     return Number(digits);
   }
 
-  /** The place of the next value, which is then taken. */
+  /** Returns the index of the next value, and moves on. */
   #value(): number {
     if (this.#next >= this.#values) throw this.#wrongNumber();
     return this.#next++;
   }
 
-  /** Whether there was one, such as [1]: the place of the value that is next. */
+  /** Reads an explicit index such as [1], if there is one, and moves to that value. */
   #index(): boolean {
     if (this.#fmt[this.#at] !== "[") return false;
     const index = Number(this.#take(INDEX)?.slice(1, -1));
@@ -119,7 +119,7 @@ class Parser {
   #wrongNumber(): Problem {
     const there = this.#values === 1 ? "there is one value" : `there are ${this.#values} values`;
     const advice = this.#values === 1 ? "write one verb, such as %s, or %[1]s to repeat it" : "write one verb for each";
-    return this.#wrong(`${there} to format, which is not what the verbs take; ${advice}`);
+    return this.#wrong(`${there} to format, which does not match the verbs; ${advice}`);
   }
 
   #wrong(what: string): Problem {

@@ -1,4 +1,4 @@
-/** Writes float64s as Go's strconv.FormatFloat does. */
+/** Formats float64s like Go's strconv.FormatFloat. */
 
 /** The digits of a number, without zeros at either end. The decimal point is before the digit at `point`. */
 interface Decimal {
@@ -12,7 +12,7 @@ interface Binary {
   readonly exponent: number;
 }
 
-/** The verbs are those of FormatFloat. A precision of -1 means as few digits as tell the number from all others. */
+/** The verbs are those of FormatFloat. A precision of -1 means the fewest digits that identify the number. */
 export function formatFloat(value: number, verb: string, precision: number): string {
   if (Number.isNaN(value)) return "NaN";
   const sign = value < 0 || Object.is(value, -0) ? "-" : "";
@@ -48,7 +48,7 @@ function withoutExponent(value: number, precision: number): string {
   return pointText(rounded(decimal, decimal.point + precision), precision);
 }
 
-/** %g: with an exponent where that is shorter. */
+/** %g: with an exponent if that is shorter. */
 function shorter(value: number, verb: string, precision: number): string {
   const isShortest = precision < 0;
   const decimal = isShortest ? shortest(value) : rounded(exact(value), precision || 1);
@@ -62,7 +62,7 @@ function shorter(value: number, verb: string, precision: number): string {
   return pointText(decimal, Math.max((wanted > point ? digits.length : wanted) - point, 0));
 }
 
-/** From so many digits before the point on, the shortest form has an exponent. */
+/** With more digits than these before the point, the shortest form has an exponent. */
 const SHORTEST_MOST = 6;
 
 function exponentText({ digits, point }: Decimal, letter: string, precision: number): string {
@@ -94,7 +94,7 @@ function exact(value: number): Decimal {
   return { digits: text.replace(/0+$/, ""), point: text.length + Math.min(exponent, 0) };
 }
 
-/** To so many digits; halfway to the even one. */
+/** Rounds to so many digits; half to even. */
 function rounded(decimal: Decimal, count: number): Decimal {
   const { digits, point } = decimal;
   if (count < 0 || count >= digits.length) return decimal;
@@ -125,7 +125,7 @@ function binaryOf(value: number): Binary {
 
 const binaryText = ({ mantissa, exponent }: Binary) => `${mantissa}p${exponent < 0 ? "" : "+"}${exponent}`;
 
-/** One bit before the point, and 15 digits at most behind it. */
+/** One bit before the point, and at most 15 digits after it. */
 function hexText({ mantissa, exponent }: Binary, verb: string, precision: number): string {
   let [bits, power] = [mantissa << 8n, mantissa === 0n ? 0 : exponent + Number(MANTISSA_BITS)];
   for (; bits !== 0n && bits >> 60n === 0n; bits <<= 1n) power -= 1;

@@ -1,10 +1,10 @@
-/** Writes JSON as Go's encoding/json does: keys sorted by their bytes, and characters escaped that mean something to HTML. */
+/** Writes JSON like Go's encoding/json: keys sorted by their bytes, and characters with a meaning in HTML escaped. */
 import { compareKeys, type GoValue, invalid } from "./value.ts";
 
 const ESCAPED = /[<>&\u2028\u2029]/g;
 const RAW_BYTE = /[\udc80-\udcff]/u;
 
-/** Throws Problem("InvalidValue") for infinity and what is not a number. */
+/** Throws Problem("InvalidValue") for infinity and NaN. */
 export function toJsonText(value: GoValue): string {
   if (typeof value === "string") return quoted(value);
   if (typeof value === "number") return numberText(value);

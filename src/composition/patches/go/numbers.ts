@@ -1,8 +1,8 @@
-/** Reads numbers and booleans from texts as Go's strconv does. What is none is undefined. */
+/** Parses numbers and booleans like Go's strconv. Returns undefined for invalid text. */
 import { isInt64 } from "../../../apimachinery/json.ts";
 
 const INTEGER = /^[+-]?\d+$/;
-/** With zeros before it; more digits are no int64. */
+/** Leading zeros are allowed; more digits never fit an int64. */
 const MAX_DIGITS = /^[+-]?0*\d{1,19}$/;
 const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 const HEX = /^([+-]?)0[xX]([\da-fA-F]*)(?:\.([\da-fA-F]*))?[pP]([+-]?\d+)$/;
@@ -19,7 +19,7 @@ export function parseInteger(text: string): bigint | undefined {
   return isInt64(value) ? value : undefined;
 }
 
-/** Also infinity, what is not a number, hexadecimal digits, and underscores between digits. */
+/** Also parses infinity, NaN, hexadecimal digits, and underscores between digits. */
 export function parseFloat64(text: string): number | undefined {
   if (/^[+-]?inf(?:inity)?$/i.test(text)) return text.startsWith("-") ? -Infinity : Infinity;
   if (/^nan$/i.test(text)) return Number.NaN;
@@ -45,7 +45,7 @@ function hexFloat(text: string): number | undefined {
   return sign === "-" ? -magnitude : magnitude;
 }
 
-/** The float64 that is nearest to mantissa times two to the power of exponent; halfway, the even one. */
+/** The float64 nearest to mantissa times two to the power of exponent; half to even. */
 function scaled(mantissa: bigint, exponent: number): number {
   const length = mantissa.toString(2).length;
   const target = Math.max(length + exponent - MANTISSA_BITS, LEAST_EXPONENT);

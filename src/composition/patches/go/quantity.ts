@@ -1,4 +1,4 @@
-/** Reads a quantity such as 1.5Gi as apimachinery does, and gives the float64 that its AsApproximateFloat64 gives. */
+/** Parses a quantity such as 1.5Gi like apimachinery, to the float64 of its AsApproximateFloat64. */
 
 const QUANTITY = /^([+-]?)0*(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[+-]?\d*)$/;
 type Unit = readonly [base: 2 | 10, exponent: number];
@@ -8,14 +8,14 @@ const decimalUnits = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"].map((each
 ]);
 const binaryUnits = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].map((each, n): [string, Unit] => [each, [2, 10 * n + 10]]);
 const UNITS: ReadonlyMap<string, Unit> = new Map([...decimalUnits, ...binaryUnits]);
-/** How many digits surely fit an int64. */
+/** So many digits always fit an int64. */
 const SAFE_DIGITS = 18;
 const NANO = 9;
-/** Beyond that, every number is infinite to a double. */
+/** Beyond this exponent, every number is infinite as a double. */
 const MAX_EXPONENT = 400;
 const MAX_INT64 = 2n ** 63n - 1n;
 
-/** Undefined for what is no quantity. */
+/** Undefined for an invalid quantity. */
 export function parseQuantity(text: string): number | undefined {
   const [, sign, whole, fraction = "", suffix] = QUANTITY.exec(text) ?? [];
   if (sign === undefined || whole === undefined || suffix === undefined || text === "") return undefined;
@@ -24,7 +24,7 @@ export function parseQuantity(text: string): number | undefined {
   const [base, exponent] = unit;
   const digits = (whole || "0") + fraction;
   const value = quick(digits, fraction.length, base, exponent) ?? slow(text, digits, fraction.length, base, exponent);
-  // There is no negative zero among quantities.
+  // Quantities have no negative zero.
   return sign === "-" && value ? -value : value;
 }
 
@@ -34,11 +34,11 @@ function unitOf(suffix: string): Unit | undefined {
   if (!/^[eE][+-]?\d{1,19}$/.test(suffix)) return undefined;
   const exponent = BigInt(suffix.slice(1).replace("+", ""));
   if (BigInt.asIntN(64, exponent) !== exponent) return undefined;
-  // As there, where an exponent has 32 bits.
+  // As in apimachinery, where an exponent has 32 bits.
   return [10, Number(BigInt.asIntN(32, exponent))];
 }
 
-/** For what fits an int64 with a decimal exponent. */
+/** For values that fit an int64 with a decimal exponent. */
 function quick(digits: string, places: number, base: 2 | 10, exponent: number): number | undefined {
   if (base === 2 && places > 0) return undefined;
   const spare = base === 2 ? 14 - digits.length - Math.trunc((exponent * 3) / 10) : SAFE_DIGITS - digits.length;
@@ -48,7 +48,7 @@ function quick(digits: string, places: number, base: 2 | 10, exponent: number): 
   return value > MAX_INT64 ? undefined : times10(Number(value), scale);
 }
 
-/** For everything else: rounded up to a billionth, and binary units end at an int64's end. */
+/** For all other values: rounded up to a billionth, and binary units are capped at an int64. */
 function slow(text: string, digits: string, places: number, base: 2 | 10, exponent: number): number | undefined {
   if (!/^[+-]?\.?\d/.test(text)) return undefined;
   const unscaled = BigInt(digits) << BigInt(base === 2 ? exponent : 0);
@@ -69,7 +69,7 @@ function toBillionths(unscaled: bigint, scale: number): bigint | undefined {
   return (unscaled + divisor - 1n) / divisor;
 }
 
-/** With the powers of ten that Go's math.Pow10 has, which are products of two. */
+/** Multiplies by the powers of ten of Go's math.Pow10, which are products of two. */
 function times10(value: number, exponent: number): number {
   if (exponent === 0) return value;
   if (exponent > 308) return value * Infinity;

@@ -1,7 +1,7 @@
-/** Quotes texts and characters as Go's strconv does. */
+/** Quotes strings and characters like Go's strconv. */
 import { isRawByte } from "./value.ts";
 
-/** A newer Unicode than Go's knows some characters more. */
+/** JavaScript's Unicode is newer than Go's, so it has some more characters. */
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
 const MAX_RUNE = 0x10ffffn;
 const REPLACEMENT = 0xfffd;
@@ -26,13 +26,13 @@ export function quoteCharacter(character: string, isAscii: boolean): string {
   return `'${escaped(character, "'", isAscii)}'`;
 }
 
-/** The character of a number; the replacement character where there is none. */
+/** The character of a number; the replacement character if there is none. */
 export function characterOf(value: bigint): string {
   const isSurrogate = value >= 0xd800n && value <= 0xdfffn;
   return String.fromCodePoint(value < 0n || value > MAX_RUNE || isSurrogate ? REPLACEMENT : Number(value));
 }
 
-/** Whether a text can stand in backquotes as it is. */
+/** Whether a string can be written in backquotes unchanged. */
 export function canBackquote(text: string): boolean {
   return text.isWellFormed() && !/[^\P{Cc}\t]|[`\u007f\ufeff]/u.test(text.replace(/[\u0080-\u009f]/g, ""));
 }

@@ -1,19 +1,19 @@
 /**
- * The values that transforms work on, as Go has them: whole numbers and fractions are different types. JSON comes in, and goes out
- * with whole numbers as int64 again.
+ * The values that transforms compute with, as in Go: whole numbers and fractions have different types. Converts them from and to JSON,
+ * where whole numbers are int64 again.
  */
 import { integerOf, isInt64 } from "../../../apimachinery/json.ts";
 import type { JsonValue } from "../../../apimachinery/objects.ts";
 import { Problem } from "../../../apimachinery/problem.ts";
 
 /**
- * A bigint is an int64, and a number is a float64. In a text, a lone surrogate from U+DC80 to U+DCFF is a byte that is not UTF-8,
- * since base64 may hold any bytes and Go keeps them until it writes JSON.
+ * A bigint is an int64, and a number is a float64. In a string, a lone surrogate from U+DC80 to U+DCFF is a byte that is not UTF-8, because
+ * base64 may contain any bytes and Go keeps them until it writes JSON.
  */
 export type GoValue = string | bigint | number | boolean | null | GoValue[] | GoObject;
 export type GoObject = { [key: string]: GoValue };
 
-/** The API server takes no object that is much larger. */
+/** The API server accepts no object that is much larger. */
 const MAX_BYTES = 1024 * 1024;
 const [FIRST_RAW, LAST_RAW, RAW] = [0xdc80, 0xdcff, 0xdc00];
 
@@ -26,7 +26,7 @@ export function fromJson(value: JsonValue): GoValue {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, fromJson(each)]));
 }
 
-/** Throws Problem("InvalidValue") for infinity and what is not a number, which JSON does not have. */
+/** Throws Problem("InvalidValue") for infinity and NaN, which JSON does not have. */
 export function toJson(value: GoValue): JsonValue {
   if (typeof value === "string") return value.toWellFormed();
   if (typeof value === "bigint") return integerOf(value);
@@ -43,12 +43,12 @@ function numberOf(value: number): JsonValue {
   return isInt64(whole) ? integerOf(whole) : value;
 }
 
-/** What a value is called in messages. */
+/** The type of a value in messages. */
 export function typeOf(value: GoValue): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
   const names = {
-    string: "a text",
+    string: "a string",
     bigint: "a whole number",
     number: "a number of the type float64",
     boolean: "a boolean",
@@ -71,7 +71,7 @@ export function bytesOf(text: string): Buffer {
 export function textOf(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const text = buffer.toString();
-  // A replacement character may be in the bytes themselves.
+  // The bytes themselves may contain a replacement character.
   if (!text.includes("\ufffd") || Buffer.from(text).equals(buffer)) return text;
   const parts: string[] = [];
   let from = 0;
@@ -86,7 +86,7 @@ export function textOf(bytes: Uint8Array): string {
   return parts.join("") + buffer.toString("utf8", from);
 }
 
-/** How many bytes the character at a place has; 0 where the byte begins none. */
+/** The number of bytes of the character at an index; 0 if no character begins there. */
 function lengthOfCharacter(bytes: Uint8Array, at: number): number {
   const first = bytes[at] as number;
   if (first < 0x80) return 1;
@@ -98,16 +98,16 @@ function lengthOfCharacter(bytes: Uint8Array, at: number): number {
   return length;
 }
 
-/** Whether a character is in truth a byte that is not UTF-8. */
+/** Whether a character represents a byte that is not UTF-8. */
 export const isRawByte = (codePoint: number): boolean => codePoint >= FIRST_RAW && codePoint <= LAST_RAW;
 
-/** Throws Problem("InvalidValue") for a text that is too long to go on with. */
+/** Throws Problem("InvalidValue") for a string that is too long. */
 export function bounded(text: string): string {
   if (text.length * 3 > MAX_BYTES && Buffer.byteLength(text) > MAX_BYTES) throw tooLong();
   return text;
 }
 
-/** Puts a text together from parts, and stops when it gets too long. */
+/** Builds a string from parts, up to the maximum length. */
 export class TextBuilder {
   readonly #parts: string[] = [];
   #length = 0;
@@ -123,11 +123,11 @@ export class TextBuilder {
   }
 }
 
-/** For a text of so many characters that is about to be made. */
+/** Checks the length of a string before it is built. */
 export function assertShort(characters: number): void {
   if (characters > MAX_BYTES) throw tooLong();
 }
 
-const tooLong = () => invalid("the text would be over 1 MiB");
+const tooLong = () => invalid("the string would be larger than 1 MiB");
 
 export const invalid = (rule: string): Problem => new Problem("InvalidValue", rule);

@@ -1,9 +1,9 @@
-/** Prints a value by one verb of a format, as Go's fmt does. Text goes to a builder that bounds its length. */
+/** Prints a value by one verb of a format, like Go's fmt. Writes to a builder that limits the length. */
 import { formatFloat } from "./floats.ts";
 import { canBackquote, characterOf, isPrintable, quote, quoteCharacter } from "./quote.ts";
 import { bytesOf, compareKeys, type GoValue, invalid, type TextBuilder, typeOf } from "./value.ts";
 
-/** A verb with all that a format may say of it. `goSyntax` is `%#v`. */
+/** A verb with its flags, width and precision. `goSyntax` is `%#v`. */
 export interface Directive {
   readonly verb: string;
   readonly minus: boolean;
@@ -16,7 +16,7 @@ export interface Directive {
   readonly precision: number | undefined;
 }
 
-/** What the verbs print. A list or an object is printed by what is in it. */
+/** The types that verbs print. Lists and objects are printed by their contents. */
 const TAKES: Readonly<Record<string, RegExp>> = {
   string: /^[vsqxX]$/,
   bigint: /^[vdboOxXcqU]$/,
@@ -30,7 +30,7 @@ export const isVerb = (verb: string): boolean => VERBS.split(" ").includes(verb)
 const TYPES = { string: "string", bigint: "int64", number: "float64", boolean: "bool" } as const;
 const [LIST_TYPE, OBJECT_TYPE] = ["[]interface {}", "map[string]interface {}"];
 
-/** Throws Problem("InvalidValue") where the verb does not take the value; Go prints the mistake into the text. */
+/** Throws Problem("InvalidValue") if the verb does not take the value, where Go prints an error into the text. */
 export function print(value: GoValue, directive: Directive, to: TextBuilder): void {
   if (value === null && !/^[vT]$/.test(directive.verb)) throw wrongType(value, directive);
   if (value === null) to.add(padded("<nil>", directive));
@@ -134,7 +134,7 @@ function basePrefix(verb: string, base: number, digits: string, sharp: boolean):
   return base === 2 ? "0b" : base === 16 ? `0${verb}` : octal;
 }
 
-/** The verb that FormatFloat takes, and how many digits it writes unless the format says so. */
+/** The verb for FormatFloat, and its default number of digits. */
 function floatVerb(verb: string): [string, number] {
   if (verb === "v") return ["g", -1];
   if (verb === "F") return ["f", 6];
@@ -158,12 +158,12 @@ function floatText(value: number, directive: Directive): string {
   return padded(isSigned ? sign + number : number, directive);
 }
 
-/** With a decimal point and, for some verbs, the zeros at the end, as the flag # asks for. */
+/** With a decimal point and, for some verbs, trailing zeros, as the flag # requests. */
 function withPoint(number: string, verb: string, precision: number): string {
   const tailAt = number.search(verb === "x" || verb === "X" ? /p/i : /[pe]/i);
   const [head, tail] = tailAt < 0 ? [number, ""] : [number.slice(0, tailAt), number.slice(tailAt)];
   const wanted = /^[gGx]$/.test(verb) ? (precision === -1 ? 6 : precision) : 0;
-  // As Go counts: from the first character that is neither zero nor the point, the x of 0x included.
+  // Counted like in Go: from the first character that is neither zero nor the point, including the x of 0x.
   const written = head.replace(".", "").replace(/^0+/, "").length;
   const isZero = head === "0";
   const zeros = Math.max(0, wanted - written - (isZero ? 1 : 0));
@@ -174,7 +174,7 @@ function truncated(text: string, { precision }: Directive): string {
   return precision === undefined || text.length <= precision ? text : Array.from(text).slice(0, precision).join("");
 }
 
-/** To the left, zeros are possible; to the right, only spaces. */
+/** Padded with zeros only on the left; with spaces on both sides. */
 function padded(text: string, { width = 0, minus, zero }: Directive): string {
   if (width === 0) return text;
   const missing = Math.max(0, width - Array.from(text).length);
@@ -183,7 +183,5 @@ function padded(text: string, { width = 0, minus, zero }: Directive): string {
 }
 
 function wrongType(value: GoValue, { verb }: Directive) {
-  return invalid(
-    `the verb %${verb} of the format takes no value that is ${typeOf(value)}; use %v or convert the value before`,
-  );
+  return invalid(`the verb %${verb} of the format can't print ${typeOf(value)}; use %v, or convert the value first`);
 }

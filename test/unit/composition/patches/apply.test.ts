@@ -1,4 +1,4 @@
-/** What a patch reads, what it writes, and what it says where it can't. */
+/** The fields that a patch reads and writes, and its errors. */
 import assert from "node:assert/strict";
 import type { Patch } from "../../../../src/api/composition.ts";
 import type { JsonObject, JsonValue } from "../../../../src/apimachinery/objects.ts";
@@ -12,7 +12,7 @@ function apply(patch: Patch, from: JsonObject, into: JsonObject): PatchOutcome {
   return applyPatch(compiled, from, into);
 }
 
-/** What `into` is after the patch, and the paths that it wrote. */
+/** The state of `into` after the patch, and the written paths. */
 function written(patch: Patch, from: JsonObject, into: JsonObject): [JsonObject, string[]] {
   const outcome = apply(patch, from, into);
   assert.equal(outcome.outcome, "written");
@@ -42,7 +42,7 @@ describe("a patch that is applied", () => {
     ]);
   });
 
-  it("shares nothing with the object that it reads, nor do the fields that a wildcard means", () => {
+  it("shares nothing between the objects, or between the fields that a wildcard matches", () => {
     const from = { a: { b: [{ c: 1 }] } };
     for (const toFieldPath of ["Replace", "MergeObjects", "ForceMergeObjectsAppendArrays"]) {
       const into: { x: Record<string, { b: { c: number }[] }> } = { x: { p: { b: [] }, q: { b: [] } } };
@@ -52,13 +52,13 @@ describe("a patch that is applied", () => {
     }
   });
 
-  it("touches only the field that it reads", () => {
+  it("needs only the field that it reads", () => {
     const read = () => assert.fail("a field that no patch reads was read");
     const spec = Object.defineProperty({ a: 1 }, "large", { get: read, enumerable: true });
     assert.deepEqual(written({ fromFieldPath: "spec.a", toFieldPath: "b" }, { spec }, {}), [{ b: 1 }, ["b"]]);
   });
 
-  it("writes to each field that a wildcard means, by its policy", () => {
+  it("writes to each field that a wildcard matches, by its policy", () => {
     const into = { list: [{ a: { x: 1 } }, { b: 1 }, { a: { y: 1 } }] };
     const patch = { fromFieldPath: "v", toFieldPath: "list[*].a", policy: { toFieldPath: "MergeObjects" } };
     assert.deepEqual(written(patch, { v: { x: 2, z: 2 } }, into), [
@@ -67,7 +67,7 @@ describe("a patch that is applied", () => {
     ]);
   });
 
-  it("refuses a wildcard that means nothing", () => {
+  it("refuses a wildcard that matches nothing", () => {
     for (const into of [{}, { list: [] }, { list: null }, { list: [{ b: 1 }] }, { list: "x" }] as JsonObject[])
       problemOf({ fromFieldPath: "v", toFieldPath: "list[*].a" }, { v: 1 }, into);
   });
@@ -79,7 +79,7 @@ describe("a patch that is applied", () => {
     assert.equal(written(patch, { v: "x".repeat(10_000) }, { list })[1].length, 100);
   });
 
-  it("takes out a field whose value becomes null", () => {
+  it("removes a field whose value becomes null", () => {
     const from = { v: "gone" };
     const cases: [toFieldPath: string, into: JsonObject, result: JsonObject, paths: string[]][] = [
       ["a.b", { a: { b: 1, c: 2 } }, { a: { c: 2 } }, ["a.b"]],
@@ -98,7 +98,7 @@ describe("a patch that is applied", () => {
     assert.deepEqual(written(patch, { a: "x", b: { c: "y" } }, {})[0], { spec: { text: "<x-y>" } });
   });
 
-  it("says which field is missing, and changes nothing", () => {
+  it("reports the missing field, and changes nothing", () => {
     const into = {};
     const missing = (path: string) => ({ outcome: "missing", path });
     assert.deepEqual(apply({ fromFieldPath: "a.b.c" }, { a: { b: null } }, into), missing("a.b.c"));
@@ -123,7 +123,7 @@ describe("a patch that can't be applied", () => {
     [combine("%d-%s", "a", "labels.secretkey"), {}, "a"],
   ];
   for (const [patch, into, path] of cases)
-    it(`says its place and the path ${path}, and no value`, () => {
+    it(`reports its place and the path ${path}, without a value`, () => {
       const { message } = problemOf(patch, secret as Record<string, JsonValue>, into);
       assert.ok(message.startsWith("bindings[s3].patches[0]"));
       assert.ok(message.includes(path));

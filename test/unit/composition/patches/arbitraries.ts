@@ -1,4 +1,4 @@
-/** Random objects and paths that often meet, for comparisons with the oracle. */
+/** Random objects and paths that often match each other, for comparisons with the oracle. */
 import fc from "fast-check";
 import type { JsonObject, JsonValue } from "../../../../src/apimachinery/objects.ts";
 
@@ -18,7 +18,7 @@ const wildcard = fc.constant("[*]");
 
 const joined = (steps: readonly string[]) => steps.join("").replace(/^\./, "");
 
-/** A path that Crossplane takes, of at least one step. */
+/** A path that Crossplane accepts, of at least one step. */
 export const path = fc.array(step, { minLength: 1, maxLength: 5 }).map(joined);
 
 /** The same with wildcards. */
@@ -26,5 +26,5 @@ export const pathWithWildcards = fc
   .tuple(fc.array(step, { maxLength: 2 }), wildcard, fc.array(fc.oneof(step, wildcard), { maxLength: 2 }))
   .map(([above, each, below]) => joined([...above, each, ...below]));
 
-/** Any text of the characters that mean something in a path, but `=`, which names an element in ours only. */
+/** Text of the special characters of paths, except `=`, which identifies elements only in our paths. */
 export const pathText = fc.string({ unit: fc.constantFrom(..."ab0.[]'\"*9 é"), minLength: 1, maxLength: 12 });

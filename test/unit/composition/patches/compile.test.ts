@@ -1,4 +1,4 @@
-/** Which patches are refused when a composition is made, where the mistake is, and what becomes of those that are right. */
+/** Which patches are refused when a composition is compiled, where the mistake is, and how valid patches are compiled. */
 import assert from "node:assert/strict";
 import type { Patch, PatchSet } from "../../../../src/api/composition.ts";
 import { attemptSync, Problem } from "../../../../src/apimachinery/problem.ts";
@@ -7,7 +7,7 @@ import { checkPatchSets, compilePatches } from "../../../../src/composition/patc
 
 const compile = (patches: Patch[], patchSets?: PatchSet[]) => compilePatches(patches, patchSets, "bindings[s3]");
 
-/** Where the message says that the mistake is. */
+/** The place of the mistake in the message. */
 function placeOf(work: () => unknown): string {
   const problem = attemptSync(work);
   assert.ok(problem instanceof Problem);
@@ -18,7 +18,7 @@ function placeOf(work: () => unknown): string {
 const combine = { strategy: "string", variables: [{ fromFieldPath: "spec.a" }], string: { fmt: "x-%s" } };
 
 describe("a patch", () => {
-  it("copies a field of the claim to the same path unless it says otherwise", () => {
+  it("copies a field of the claim to the same path by default", () => {
     const [patch] = compile([{ fromFieldPath: "spec.a" }]);
     assert.equal(patch?.place, "bindings[s3].patches[0]");
     assert.equal(patch?.direction, "FromComposite");
@@ -47,7 +47,7 @@ describe("a patch", () => {
     assert.deepEqual(policyOf("AppendArray")[0]?.merge, policyOf("ForceMergeObjectsAppendArrays")[0]?.merge);
   });
 
-  it("has the texts that the composition itself gives", () => {
+  it("lists the texts in the composition itself", () => {
     const [patch] = compile([
       {
         type: "CombineFromComposite",
@@ -133,7 +133,7 @@ describe("a PatchSet", () => {
   const common: PatchSet = { name: "common", patches: [{ fromFieldPath: "a" }, { fromFieldPath: "b" }] };
   const use = (patchSetName: string): Patch => ({ type: "PatchSet", patchSetName });
 
-  it("is put in the place of the patch that uses it", () => {
+  it("replaces the patch that uses it", () => {
     const places = compile([{ fromFieldPath: "x" }, use("common"), { fromFieldPath: "y" }], [common]);
     assert.deepEqual(
       places.map(({ place }) => place),
@@ -146,7 +146,7 @@ describe("a PatchSet", () => {
     );
   });
 
-  it("is refused where it is unknown, has no name, or gets what it would ignore", () => {
+  it("is refused if it is unknown, has no name, or gets fields that it would ignore", () => {
     assert.equal(
       placeOf(() => compile([use("comon")], [common])),
       "bindings[s3].patches[0].patchSetName",
@@ -162,7 +162,7 @@ describe("a PatchSet", () => {
       );
   });
 
-  it("can't use a PatchSet, has a name of its own, and is checked though no binding uses it", () => {
+  it("can't use a PatchSet, has a unique name, and is checked even if no binding uses it", () => {
     const nested = { name: "outer", patches: [use("common")] };
     assert.equal(
       placeOf(() => checkPatchSets([common, nested])),

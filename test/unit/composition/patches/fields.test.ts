@@ -1,4 +1,4 @@
-/** What patches find, write and remove at a path, compared with Crossplane; and the elements that ours can name. */
+/** Finding, writing and removing values at paths, compared with Crossplane; and the elements that our paths can identify. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Segment } from "../../../../src/apimachinery/field-path.ts";
@@ -46,14 +46,14 @@ describe("a field at a path", () => {
     await fc.assert(fc.asyncProperty(object, far, value, check), { numRuns: 1_500 });
   });
 
-  it("is taken out as in Crossplane", () =>
+  it("is removed as in Crossplane", () =>
     compare(async (from, text) => {
       const ours = changed(from, (into) => removeField(into, concrete(text)));
       const { result } = await ask("path.delete", { object: from, path: text });
       assertSame(ours instanceof Problem ? ours : { object: ours }, result);
     }));
 
-  it("is meant by a wildcard as in Crossplane, whose answer to a wildcard of null is that it is missing", async () => {
+  it("matches a wildcard as in Crossplane, which reports null at a wildcard as missing", async () => {
     const check = async (from: JsonObject, text: string) => {
       const ours = attemptSync(() => expandWildcards(from, parseCompositePath(text).segments));
       const { result } = await ask("path.expand", { object: from, path: text });
@@ -66,13 +66,13 @@ describe("a field at a path", () => {
     await fc.assert(fc.asyncProperty(object, pathWithWildcards, check), { numRuns: 1_500 });
   });
 
-  it("is not what an object inherits", () => {
+  it("is never an inherited property", () => {
     assert.equal(get({}, "toString"), undefined);
     const made = changed({}, (into) => setField(into, concrete("toString.length"), 1));
     assert.deepEqual(made, { toString: { length: 1 } });
   });
 
-  it("does not get a wildcard's key that paths can't have", () => {
+  it("is refused if a wildcard matches a key that paths can't contain", () => {
     const hostile = JSON.parse('{"a": {"__proto__": {"b": 1}}}') as JsonObject;
     assert.throws(() => expandWildcards(hostile, parseCompositePath("a[*].b").segments), { reason: "InvalidValue" });
   });
@@ -82,7 +82,7 @@ describe("an element that a path names by its fields", () => {
   const from = { list: [{ type: "A", on: 1 }, null, "x", { type: "B" }] };
   const [ready, other] = ["list[type=B].on", "list[type=C].on"];
 
-  it("is found, or missing, or a mistake where more than one fits", () => {
+  it("is found, missing, or a mistake if several match", () => {
     assert.equal(get(from, "list[type=A].on"), 1);
     assert.deepEqual([get(from, ready), get(from, other)], [undefined, undefined]);
     const twice = { list: [{ a: 1 }, { a: 1 }] };
@@ -90,7 +90,7 @@ describe("an element that a path names by its fields", () => {
     assert.throws(() => get({ list: {} }, "list[a=1]"), { reason: "InvalidValue" });
   });
 
-  it("is written and taken out, but not made", () => {
+  it("is written and removed, but not created", () => {
     assert.deepEqual(
       changed(from, (into) => setField(into, concrete(ready), 2)),
       { list: [...from.list.slice(0, 3), { type: "B", on: 2 }] },
@@ -123,8 +123,8 @@ describe("an element that a path names by its fields", () => {
   });
 });
 
-describe("what a message says of a field", () => {
-  it("is the path of the composition and the rule, and no key that a wildcard means", () => {
+describe("the message about a field", () => {
+  it("contains the path in the composition and the rule, and no key that a wildcard matches", () => {
     const from = { spec: { secretkey: { b: "secretvalue" } } };
     for (const text of ["spec[*].b.c", "spec[*].b[0]", "spec[*].b[*]", "spec[*][*][d=e]"]) {
       const { message } = attemptSync(() => expandWildcards(from, parseCompositePath(text).segments)) as Problem;

@@ -1,4 +1,4 @@
-/** Formats of compositions print what Go's fmt prints, and refuse what Go marks as a mistake in the text. */
+/** Formats of compositions print like Go's fmt, and refuse what Go marks as an error in the text. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { attemptSync, Problem } from "../../../../src/apimachinery/problem.ts";
@@ -7,7 +7,7 @@ import { compileFormat, compileGoFormat } from "../../../../src/composition/patc
 import { useOracle } from "../../../oracle/oracle.ts";
 import { askGo, int64, plainText, scalar, tag, value } from "./go-values.ts";
 
-/** How Go says in a text that a verb and its value do not fit. */
+/** Go's marks in a text if a verb and its value do not match. */
 const MISTAKE = /%!.?\(/su;
 
 const widths = fc.constantFrom("", "", "0", "1", "3", "8", "20", "*", "[2]*");
@@ -80,14 +80,14 @@ describe("a format", () => {
       fc.bigInt({ min: -9n, max: 20n }),
       scalar,
     );
-    // Go takes up to a million from a *.
+    // Go accepts up to a million from a *.
     const isLarge = (each: GoValue) => typeof each === "bigint" && (each > 1000n || each < -1000n);
     await check(fc.record({ fmt: several, values: arguments_ as fc.Arbitrary<GoValue[]> }), (each) =>
       assertSame(each, each.fmt.includes("*") && each.values.some(isLarge)),
     );
   });
 
-  it("is refused where Go prints a mistake, however it is written", async () => {
+  it("is refused if Go prints an error, however it is written", async () => {
     await check(
       fc.record({ fmt: soup, values: fc.array(fc.constantFrom<GoValue>(7n, "x", 1.5), { maxLength: 3 }) }),
       (each) =>
@@ -96,7 +96,7 @@ describe("a format", () => {
     );
   });
 
-  it("tells whole numbers of JSON from those with a fraction", () => {
+  it("distinguishes whole numbers in JSON from those with a fraction", () => {
     assert.equal(compileFormat("%d %v %v", 3, "fmt")([5, 0.5, 2n ** 60n]), "5 0.5 1152921504606846976");
     assert.equal(compileFormat("%v", 1, "fmt")([{ b: [1, null], a: "x" }]), "map[a:x b:[1 <nil>]]");
     assert.equal(
@@ -105,7 +105,7 @@ describe("a format", () => {
     );
   });
 
-  it("refuses a number of values that is not that of its verbs, and a verb that does not exist", () => {
+  it("refuses a number of values that does not match its verbs, and unknown verbs", () => {
     const refused: [string, number][] = [
       ["", 1],
       ["x", 1],
@@ -122,7 +122,7 @@ describe("a format", () => {
     assert.equal(compileFormat("%[1]s-%[1]s", 1, "here")(["a"]), "a-a");
   });
 
-  it("bounds widths, precisions and the text that it prints", () => {
+  it("limits widths, precisions and the printed text", () => {
     for (const fmt of ["%1001d", "%.1001d"])
       assertRefused(() => compileFormat(fmt, 1, "here"), "InvalidComposition", "here: ");
     assert.equal(compileFormat("%1000d", 1, "here")([1]).length, 1000);

@@ -1,4 +1,4 @@
-/** Conversions, hashes, base64, JSON and regular expressions of transforms give what Go's own packages give. */
+/** Conversions, hashes, base64, JSON and regular expressions of transforms give the results of Go's own packages. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { JsonObject } from "../../../../src/apimachinery/objects.ts";
@@ -13,13 +13,13 @@ import { askGo, jsonValue, plainText, scalar, tag, text, value } from "./go-valu
 
 interface Case {
   op: string;
-  /** What the oracle gets besides the value. */
+  /** The request to the oracle, besides the value. */
   asked: JsonObject;
   step: Step;
   value: GoValue;
 }
 
-/** Whether both make the same of a value, or both refuse it. */
+/** Whether both convert a value to the same, or both refuse it. */
 async function assertSame({ op, asked, step, value }: Case): Promise<void> {
   const [theirs, ours] = [await askGo(op, asked), attemptSync(() => step.apply(value))];
   const said = `${op} ${JSON.stringify(asked)} of ${JSON.stringify(tag(value))}`;
@@ -146,7 +146,7 @@ describe("a conversion", () => {
   before(useOracle);
 
   it("of a scalar to another type is Go's", async () => {
-    // What becomes of a number that an int64 can't hold depends on the processor there.
+    // In Go, the result for a number that an int64 can't hold depends on the processor.
     const fits = (each: GoValue) => typeof each !== "number" || Math.abs(each) < 2 ** 63;
     await check(
       converted(scalar.filter(fits), ["string", "int", "int64", "bool", "float64"], ["none", "quantity", "json"]),
@@ -161,8 +161,8 @@ describe("a conversion", () => {
     await check(converted(quantity, ["float64"], ["quantity"]));
   });
 
-  it("of JSON is Go's, but for whole numbers, which stay int64", async () => {
-    // Theirs makes float64 of every number.
+  it("of JSON is Go's, except for whole numbers, which stay int64", async () => {
+    // Crossplane converts every number to float64.
     const withoutNumbers = fc.letrec<{ any: unknown }>((tie) => ({
       any: fc.oneof(
         { depthSize: "small" },
@@ -184,7 +184,7 @@ describe("a conversion", () => {
 describe("a text of a value", () => {
   before(useOracle);
 
-  it("in capitals or small letters is Go's", async () => {
+  it("in upper or lower case is Go's", async () => {
     await check(fc.oneof(written(plainText, "ToUpper"), written(plainText, "ToLower"), written(jsonValue, "ToUpper")));
   });
 
@@ -192,12 +192,12 @@ describe("a text of a value", () => {
     await check(written(value, "ToJson"));
   });
 
-  it("as a hash is Go's, of a text or of the JSON of anything else", async () => {
+  it("as a hash is Go's, for strings and for the JSON of other values", async () => {
     const hashes = ["ToSha1", "ToSha256", "ToSha512", "ToAdler32"].map((each) => written(fc.oneof(text, value), each));
     await check(fc.oneof(...hashes));
   });
 
-  it("as base64 and from it is Go's, whatever the bytes", async () => {
+  it("as base64 and from base64 is Go's, for any bytes", async () => {
     const encoded = fc.uint8Array({ maxLength: 12 }).map((bytes) => Buffer.from(bytes).toString("base64"));
     const broken = fc.string({ unit: fc.constantFrom(..."AQgw=+/-_\n\r x"), maxLength: 9 });
     const inLines = fc

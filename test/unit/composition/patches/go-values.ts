@@ -1,10 +1,10 @@
-/** Asks the oracle about Go's values, which have a type that JSON does not tell; and makes such values at random. */
+/** Converts Go's values for the oracle, with the types that JSON does not have; and generates random values. */
 import fc from "fast-check";
 import type { JsonObject, JsonValue } from "../../../../src/apimachinery/objects.ts";
 import { bytesOf, type GoValue, textOf } from "../../../../src/composition/patches/go/value.ts";
 import { ask } from "../../../oracle/oracle.ts";
 
-/** What Go makes of it; undefined where it refuses. */
+/** Go's result; undefined if it refuses. */
 export async function askGo(op: string, input: JsonObject): Promise<GoValue | undefined> {
   const { result } = await ask(`value.${op}`, input);
   return result === undefined ? undefined : untag(result as JsonObject);
@@ -42,14 +42,14 @@ function untag(tagged: JsonObject): GoValue {
   }
 }
 
-/** Without `!` and parentheses, by which a mistake that Go prints is found. What newer Unicodes have is left out too. */
+/** Without `!` and parentheses, which mark errors in Go's output, and without characters of newer Unicode versions. */
 const character = fc.oneof(
   fc.constantFrom(..."abzAZ019 \"'`\\<>&%\t\n\r\0\u001f\u007f\u0085é\u00a0ßÅŉǰΣσᾳᾼİı€\u2028\ufeff\ufffd日😀\ue000"),
   fc.integer({ min: 0x20, max: 0x24f }).map((code) => String.fromCodePoint(code)),
 );
 export const plainText = fc.string({ unit: character, maxLength: 12 }).map((text) => text.replace(/[!()\u019b]/g, "x"));
 
-/** Bytes that may be no UTF-8. */
+/** Bytes that may not be UTF-8. */
 const rawText = fc.uint8Array({ maxLength: 8 }).map((bytes) => textOf(bytes).replace(/[!()]/g, "x"));
 export const text = fc.oneof({ weight: 3, arbitrary: plainText }, { weight: 1, arbitrary: rawText });
 
@@ -96,7 +96,7 @@ const { any } = fc.letrec<{ any: GoValue }>((tie) => ({
 }));
 export const value = any;
 
-/** A finite one, as JSON may hold it. */
+/** A finite number, as in JSON. */
 export const jsonValue = value.filter(isJson);
 
 function isJson(each: GoValue): boolean {

@@ -1,4 +1,4 @@
-/** What a value and what is there already become by each policy, compared with Crossplane. */
+/** Merges of a value with an existing one by each policy, compared with Crossplane. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Segment } from "../../../../src/apimachinery/field-path.ts";
@@ -33,8 +33,8 @@ describe("a merge", () => {
     else assert.deepEqual({ object: ours }, result);
   };
 
-  it("gives what Crossplane's gives, by each policy", async () => {
-    // Objects and lists of few different elements meet the most rules.
+  it("gives Crossplane's result, by each policy", async () => {
+    // Objects and lists of few different elements cover the most rules.
     const check = async (there: JsonValue, given: JsonValue, how: MergePolicy | undefined) => {
       fc.pre(!(how?.appends && isEmptyList(there) && isEmptyList(given)));
       await compare({ a: there }, "a", given, how);
@@ -47,7 +47,7 @@ describe("a merge", () => {
     );
   });
 
-  it("meets the same at any path", async () => {
+  it("gives the same result at any path", async () => {
     await fc.assert(
       fc.asyncProperty(object, path, value, policy, async (from, text, given, how) => {
         fc.pre(!(how?.appends && isEmptyList(given)));
@@ -57,7 +57,7 @@ describe("a merge", () => {
     );
   });
 
-  it("of two empty lists is an empty list, where Crossplane's gives null", async () => {
+  it("of two empty lists is an empty list, where Crossplane gives null", async () => {
     for (const how of [FORCE_APPEND, { ...KEEP, appends: true }]) {
       assert.deepEqual(merged({ a: [] }, "a", [], how), { a: [] });
       const options = { keepMapValues: !how.overwrites, appendSlice: true };
@@ -66,14 +66,14 @@ describe("a merge", () => {
     }
   });
 
-  it("appends long lists in no more time than they take", () => {
+  it("appends long lists in linear time", () => {
     const list = Array.from({ length: 100_000 }, (_, n) => ({ n }));
     const given = [...list, { n: -1 }];
     const { a } = merged({ a: list }, "a", given, FORCE_APPEND) as { a: JsonValue[] };
     assert.deepEqual([a.length, a.at(-1)], [100_001, { n: -1 }]);
   });
 
-  it("does not change what objects inherit", () => {
+  it("does not change inherited properties", () => {
     const given = JSON.parse('{"b": {"__proto__": {"polluted": 1}}}') as JsonObject;
     const result = merged({ a: { b: { __proto__: null, c: 1 } as unknown as JsonObject } }, "a", given, FORCE_APPEND);
     assert.equal(({} as { polluted?: number }).polluted, undefined);

@@ -1,4 +1,4 @@
-/** Which paths a patch takes, and what their parts are: those of Crossplane, with the elements of a SecretBinding. */
+/** Which paths patches accept, and how they are parsed: like Crossplane, with the elements of a SecretBinding. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { attemptSync, Problem } from "../../../../src/apimachinery/problem.ts";
@@ -19,7 +19,7 @@ const element = (conditions: Record<string, string>): CompositeSegment => ({
   conditions: Object.entries(conditions).map(([name, value]) => ({ key: name, value })),
 });
 
-/** As the oracle spells a segment. */
+/** The oracle's text of a segment. */
 function spelled(segment: CompositeSegment): { key: string } | { index: number } {
   if (segment.kind === "wildcard") return { key: "*" };
   assert.notEqual(segment.kind, "element");
@@ -29,7 +29,7 @@ function spelled(segment: CompositeSegment): { key: string } | { index: number }
 describe("a path of a patch", () => {
   before(useOracle);
 
-  it("is read or refused as in Crossplane", async () => {
+  it("is parsed or refused as in Crossplane", async () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(path, pathWithWildcards, pathText), async (text) => {
         const parsed = attemptSync(() => parseCompositePath(text));
@@ -42,7 +42,7 @@ describe("a path of a patch", () => {
     );
   });
 
-  it("says at which column it is wrong", () => {
+  it("reports the column of a mistake", () => {
     const refused: [text: string, column: number][] = [
       ["", 1],
       [".a", 1],
@@ -63,7 +63,7 @@ describe("a path of a patch", () => {
     }
   });
 
-  it("names an element by its fields, as a SecretBinding does", () => {
+  it("identifies an element by its fields, as in a SecretBinding", () => {
     assert.deepEqual(segmentsOf("a.b[type=Ready].status"), [
       key("a"),
       key("b"),
@@ -76,12 +76,12 @@ describe("a path of a patch", () => {
       assert.throws(() => segmentsOf(wrong), { reason: "InvalidPath" }, wrong);
   });
 
-  it("does not name what JavaScript has of its own", () => {
+  it("can't name JavaScript's own properties", () => {
     for (const text of ["a.__proto__", "a['constructor'].b", "prototype[0]", "a[__proto__=1]", "a[*].__proto__"])
       assert.throws(() => segmentsOf(text), { reason: "InvalidPath" }, text);
   });
 
-  it("has a wildcard in brackets only, and then every * is one", () => {
+  it("has wildcards only with brackets, and then every * is one", () => {
     const kinds = (text: string) => segmentsOf(text).map(({ kind }) => kind);
     assert.deepEqual(kinds("a.*['*']"), ["key", "key", "key"]);
     assert.deepEqual(kinds("a.*[*]"), ["key", "wildcard", "wildcard"]);
@@ -89,12 +89,12 @@ describe("a path of a patch", () => {
     assert.equal(isConcrete(parseCompositePath("a[*]")), false);
   });
 
-  it("ends at 64 segments", () => {
+  it("has at most 64 segments", () => {
     assert.equal(segmentsOf(`a${".a".repeat(63)}`).length, 64);
     assert.throws(() => segmentsOf(`a${".a".repeat(64)}`), { reason: "InvalidPath" });
   });
 
-  it("has a canonical text, and a beginning of keys alone", () => {
+  it("has a canonical text, and a prefix of keys alone", () => {
     const written = parseCompositePath("metadata.annotations['example.com/a'][0].b[*][c=d]");
     assert.equal(textOf(written.segments), 'metadata.annotations["example.com/a"][0].b[*][c=d]');
     assert.equal(plainPrefix(written).toString(), 'metadata.annotations["example.com/a"]');

@@ -1,4 +1,4 @@
-/** What transforms make of a value, one after the other, and where they differ from Crossplane's on purpose. */
+/** The results of chains of transforms, and the intended differences from Crossplane. */
 import assert from "node:assert/strict";
 import type { Transform } from "../../../../src/api/composition.ts";
 import { stringifyJson } from "../../../../src/apimachinery/json.ts";
@@ -17,7 +17,7 @@ const convert = (toType: string, format?: string) => ({
 const map = (pairs: object) => ({ type: "map", map: pairs });
 const match = (options: object) => ({ type: "match", match: options });
 
-/** Refused as the value's mistake, by the transform of that place. */
+/** Refused as a mistake of the value, by the transform at that place. */
 function fails(value: JsonValue, ...transforms: unknown[]): void {
   const problem = attemptSync(() => of(value, ...transforms));
   assert.ok(problem instanceof Problem, `made ${JSON.stringify(problem)}`);
@@ -26,7 +26,7 @@ function fails(value: JsonValue, ...transforms: unknown[]): void {
   if (typeof value === "string" && value.length > 4) assert.ok(!problem.message.includes(value), problem.message);
 }
 
-/** Refused as the author's mistake, at a place below `here.transforms[0]`. */
+/** Refused as a mistake of the author, at a place below `here.transforms[0]`. */
 function isMistake(transform: unknown, place: string): void {
   const problem = attemptSync(() => compileTransforms([transform as Transform], "here"));
   assert.ok(problem instanceof Problem, `no mistake: ${stringifyJson(transform)}`);
@@ -48,14 +48,14 @@ describe("math", () => {
     assert.equal(of(1e300, math({ type: "ClampMax", clampMax: 3 })), 3);
   });
 
-  it("refuses what is not a number, and a product of more than 64 bits", () => {
+  it("refuses other values than numbers, and a product of more than 64 bits", () => {
     for (const value of ["12345", true, null, [1], {}]) fails(value, math({ multiply: 1 }));
     fails(2n ** 62n, math({ multiply: 2 }));
   });
 });
 
 describe("map and match", () => {
-  it("give any JSON, whose whole numbers stay int64", () => {
+  it("return any JSON, whose whole numbers stay int64", () => {
     const pairs = { eu: { zones: [1, 2n ** 60n] }, us: 5, none: null };
     assert.deepEqual(of("eu", map(pairs)), pairs.eu);
     assert.equal(of("us", map(pairs), string({ fmt: "%d" })), "5");
@@ -64,12 +64,12 @@ describe("map and match", () => {
     assert.deepEqual(of('[1, "a"]', convert("array", "json"), string({ fmt: "%#v" })), '[]interface {}{1, "a"}');
   });
 
-  it("have no key but those that are written", () => {
+  it("have only the listed keys", () => {
     for (const key of ["constructor", "__proto__", "secret"]) fails(key, map({ eu: 1 }));
     assert.equal(of("__proto__", map(JSON.parse('{"__proto__": "x"}'))), "x");
   });
 
-  it("give the result of the first pattern that fits; literal is the default", () => {
+  it("return the result of the first matching pattern; literal is the default", () => {
     const patterns = [
       { literal: "prod", result: 1 },
       { type: "regexp", regexp: "^pr.d", result: 2 },
@@ -84,7 +84,7 @@ describe("map and match", () => {
     assert.equal(of("x", match({ patterns, fallbackTo: "Input", fallbackValue: null })), "x");
   });
 
-  it("take texts only, even if only the fallback is left", () => {
+  it("accept only strings, even if only the fallback is left", () => {
     for (const value of [5, null, ["a"]]) {
       fails(value, map({ 5: 1 }));
       fails(value, match({ fallbackValue: "x" }));
@@ -103,11 +103,11 @@ describe("string", () => {
     assert.equal(of("v1.22", string({ type: "Regexp", regexp: { match: "v(\\d+)", group: 1 } })), "1");
   });
 
-  it("takes off the whole last separator", () => {
+  it("removes the whole last separator", () => {
     assert.equal(of(["a", "b"], string({ type: "Join", join: { separator: ", " } })), "a, b");
   });
 
-  it("keeps bytes that are no UTF-8 between transforms, and replaces them at the end", () => {
+  it("keeps bytes that are not UTF-8 between transforms, and replaces them at the end", () => {
     const [decode, encode] = [
       string({ type: "Convert", convert: "FromBase64" }),
       string({ type: "Convert", convert: "ToBase64" }),
@@ -116,7 +116,7 @@ describe("string", () => {
     assert.equal(of("/wD+", decode), "\ufffd\0\ufffd");
   });
 
-  it("refuses what Go marks as a mistake, what is not base64, no match, and no list", () => {
+  it("refuses Go's format errors, invalid base64, strings without a match, and values that are not lists", () => {
     fails("hunter2", string({ fmt: "%d" }));
     for (const text of ["YQ", "YQ=", "Y Q=", "-_==", "YQ==YQ=="])
       fails(text, string({ type: "Convert", convert: "FromBase64" }));
@@ -126,7 +126,7 @@ describe("string", () => {
 });
 
 describe("a chain of transforms", () => {
-  it("tells float64 from int64 until it ends", () => {
+  it("distinguishes float64 from int64 until its end", () => {
     assert.equal(of("1e6", convert("float64"), string({ fmt: "%v" })), "1e+06");
     assert.equal(of(1_000_000, convert("float64"), string({ fmt: "%T" })), "float64");
     assert.equal(of(1_000_000, convert("float64"), convert("string")), "1000000");
@@ -136,21 +136,21 @@ describe("a chain of transforms", () => {
     assert.deepEqual(compileTransforms(undefined, "here").apply([1.5, "a"]), [1.5, "a"]);
   });
 
-  it("ends in no number that JSON does not have", () => {
+  it("never returns a number that JSON does not have", () => {
     for (const text of ["inf", "NaN"]) fails(text, convert("float64"), string({ type: "Convert", convert: "ToJson" }));
     assert.throws(() => of("inf", convert("float64")), { reason: "InvalidValue" });
     assert.equal(of("inf", convert("float64"), string({ fmt: "%v" })), "+Inf");
     fails(1e300, convert("int64"));
   });
 
-  it("takes no objects, lists and null to convert, nor JSON that is too deep", () => {
+  it("refuses to convert objects, lists and null, and JSON that is too deep", () => {
     for (const value of [null, [], {}]) fails(value, convert("string"));
     fails("[".repeat(300) + "]".repeat(300), convert("array", "json"));
     fails("hunter2", convert("object", "json"));
     assert.equal(of("null", convert("object", "json")), null);
   });
 
-  it("bounds the texts that it makes, and the time that patterns take", () => {
+  it("limits the size of its strings, and the time of patterns", () => {
     const long = "a".repeat(2 ** 20);
     const replace = (by: string) => string({ type: "Replace", replace: { search: "a", replace: by } });
     assert.equal((of(long, replace("b")) as string).length, 2 ** 20);
@@ -166,7 +166,7 @@ describe("a chain of transforms", () => {
     fails(long, match({ patterns: [{ type: "regexp", regexp: "(a?){50}b" }] }));
   });
 
-  it("names all texts that the composition gives", () => {
+  it("lists all texts in the composition", () => {
     const transforms = [
       map({ a: "one", b: { two: ["three", 4] } }),
       match({ patterns: [{ literal: "no", result: "five" }], fallbackValue: "six" }),
@@ -181,7 +181,7 @@ describe("a chain of transforms", () => {
 });
 
 describe("a mistake of the author", () => {
-  it("is found before there is a value, and named with its place", () => {
+  it("is found before there is a value, and reported with its place", () => {
     isMistake({ type: "maths" }, ".type");
     isMistake({ string: { fmt: "%s" } }, ".type");
     isMistake("string", "");
@@ -220,7 +220,7 @@ describe("forEach", () => {
   const forEach = (...fields: object[]) => ({ type: "forEach", forEach: { fields } });
   const kinds = map({ Deployment: "Deployment", "argo.Rollout": "Rollout" });
 
-  it("makes an object of each element, with the fields that the element has", () => {
+  it("converts each element to an object with the fields that the element has", () => {
     const workloads = [
       { kind: "argo.Rollout", name: "web", more: "hush" },
       { kind: "Deployment", name: "db", path: { to: "x" } },
@@ -233,12 +233,12 @@ describe("forEach", () => {
     assert.deepEqual(of([], forEach(...fields)), []);
   });
 
-  it("refuses what is no list of objects, and says which element has a wrong value", () => {
+  it("refuses other values than lists of objects, and reports the element with a wrong value", () => {
     for (const value of ["hush-hush", 1, {}, ["hush"], [null]]) fails(value, forEach({ fromFieldPath: "name" }));
     fails([{ kind: "Deployment" }, { kind: "hush-hush" }], forEach({ fromFieldPath: "kind", transforms: [kinds] }));
   });
 
-  it("has fields with one place each, and no forEach in it", () => {
+  it("has fields with one path each, and no inner forEach", () => {
     isMistake(forEach(), ".forEach.fields");
     isMistake(forEach({}), ".forEach.fields[0].fromFieldPath");
     isMistake(forEach({ fromFieldPath: "a[*]" }), ".forEach.fields[0].fromFieldPath");
@@ -252,7 +252,7 @@ describe("forEach", () => {
 describe("Split", () => {
   const split = (separator: string) => string({ type: "Split", split: { separator } });
 
-  it("makes a list of a text, without blanks around the elements and without empty ones", () => {
+  it("splits a string to a list, without surrounding blanks and empty elements", () => {
     assert.deepEqual(of(" a, b,,c ,", split(",")), ["a", "b", "c"]);
     assert.deepEqual(of("", split(",")), []);
     assert.equal(of("a,b", split(","), string({ type: "Join", join: { separator: "-" } })), "a-b");

@@ -1,4 +1,4 @@
-/** What status says of a binding, given what became of its targets. */
+/** The status of a binding, computed from the outcomes of its targets. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SecretBinding, Status, TargetStatus } from "../../../../src/api/binding.ts";
@@ -27,7 +27,7 @@ const failed = (name: string, reason: Reason = "TargetNotFound", message = `${na
 });
 
 describe("a binding", () => {
-  it("is ready when every target holds the current values", () => {
+  it("is ready if every target has the current values", () => {
     assert.deepEqual(judge([synced("a")]), {
       ready: "True",
       reason: "Synced",
@@ -36,7 +36,7 @@ describe("a binding", () => {
     assert.equal(judge([synced("a"), synced("b")]).message, "all 2 targets hold the current values");
   });
 
-  it("is not ready when one does not: the first says why, for which object, and how many others there are", () => {
+  it("is not ready if a target lacks them: the message names the first object, its problem, and how many more there are", () => {
     assert.deepEqual(judge([synced("a"), failed("b"), failed("c", "Conflict", "taken")]), {
       ready: "False",
       reason: "TargetNotFound",
@@ -44,7 +44,7 @@ describe("a binding", () => {
     });
   });
 
-  it("tells of a withdrawn grant first: what was copied has to be rotated, whatever else is wrong", () => {
+  it("reports a withdrawn grant before other problems, because the copied value must be rotated", () => {
     const outcomes = [failed("a"), failed("b", "GrantWithdrawn", "rotate")];
     assert.deepEqual(judge(outcomes), {
       ready: "False",
@@ -53,30 +53,30 @@ describe("a binding", () => {
     });
   });
 
-  it("is ready where nothing matches, and says so", () => {
+  it("is ready if no object matches, and says so", () => {
     const overview = { unresolved: [], notes: ["no object matches spec.targets[0]"] };
     assert.deepEqual(judge([], overview), {
       ready: "True",
       reason: "Synced",
-      message: "there is nothing to write to; no object matches spec.targets[0]",
+      message: "there are no targets to write; no object matches spec.targets[0]",
     });
   });
 
-  it("is not ready where it can't be told which objects match", () => {
+  it("is not ready if it is not known which objects match", () => {
     const target = { apiVersion: "v1", kind: "ConfigMap" };
     const unknown = [{ target, problem: new Problem("Forbidden", "may not list") }];
     const { ready, reason, message } = judge([synced("a")], { unresolved: unknown, notes: [] });
     assert.deepEqual([ready, reason, message], ["False", "Forbidden", "ConfigMap objects: may not list"]);
   });
 
-  it("says once what stands in the way of all its targets", () => {
+  it("reports a problem that all its targets share once", () => {
     const same = ["a", "b", "c"].map((name) => failed(name, "ServiceAccountNotFound", "no account"));
     assert.equal(judge(same).message, "HarborCluster registry/a: no account");
   });
 });
 
-describe("a status", () => {
-  it("counts the targets that are synced, and speaks of the generation that it saw", () => {
+describe("the status of a binding", () => {
+  it("counts the synced targets, and has the observed generation", () => {
     const status = statusOf(binding(), [synced("a"), failed("b"), synced("c")], [], NOW);
     assert.equal(status.synced, "2/3");
     assert.equal(status.observedGeneration, 3);
@@ -91,21 +91,21 @@ describe("a status", () => {
     );
   });
 
-  it("says which optional fields were left out, of the target and of all", () => {
+  it("names the optional fields that were omitted, for the target and for the binding", () => {
     const status = statusOf(binding(), [{ ...synced("a"), note: "left out: spec.b: no key" }], [], NOW);
     assert.equal(status.conditions?.[0]?.status, "True");
     assert.equal(status.conditions[0].message, "the target holds the current values; left out: spec.b: no key");
     assert.equal(status.targets?.[0]?.message, "left out: spec.b: no key");
   });
 
-  it("is neither ready nor not while the binding is suspended, and keeps its records", () => {
+  it("has the condition Unknown while the binding is suspended, and keeps its records", () => {
     const before = statusOf(binding(), [synced("a")], [], NOW);
     const { conditions, targets, synced: count } = heldStatus(binding(before), SUSPENDED, NOW);
     assert.deepEqual([conditions?.[0]?.status, conditions?.[0]?.reason], ["Unknown", "Suspended"]);
     assert.deepEqual({ targets, count }, { targets: before.targets, count: before.synced });
   });
 
-  it("tells of a binding that is not acted upon how far its rollout was", () => {
+  it("keeps the state of the rollout while the binding is not processed", () => {
     const before = statusOf(binding(), [synced("a")], [], NOW, undefined, {
       status: { digestKeyID: "one", revision: 1, digests: {} },
       verdict: { ready: "True", reason: "RolledOut", message: "" },
@@ -114,16 +114,16 @@ describe("a status", () => {
     assert.deepEqual([kept.rollout, kept.conditions?.[1]], [before.rollout, before.conditions?.[1]]);
     const rollout = { digestKeyID: "one", revision: 2, digests: {} };
     const verdict = { ready: "False", reason: "RollingOut", message: "" } as const;
-    const told = heldStatus(binding(before), SUSPENDED, NOW, { status: rollout, verdict });
-    assert.deepEqual(told.rollout, rollout);
-    const conditions = told.conditions?.map(({ type, status, reason }) => [type, status, reason]);
+    const held = heldStatus(binding(before), SUSPENDED, NOW, { status: rollout, verdict });
+    assert.deepEqual(held.rollout, rollout);
+    const conditions = held.conditions?.map(({ type, status, reason }) => [type, status, reason]);
     assert.deepEqual(conditions, [
       ["Ready", "Unknown", "Suspended"],
       ["RolledOut", "False", "RollingOut"],
     ]);
   });
 
-  it("keeps the record of objects that the spec names no more, and is not ready while they remain", () => {
+  it("keeps the records of objects that the spec no longer names, and is not ready while they remain", () => {
     const left = {
       ...failed("old", "Forbidden", "may not patch"),
       record: record("old", { paths: ["spec.a"], uid: "u1" }),
@@ -140,12 +140,12 @@ describe("a status", () => {
     });
   });
 
-  it("forgets the message of a target that is well again", () => {
+  it("removes the message of a target that is synced again", () => {
     const before = { record: record("a", { reason: "Conflict", message: "taken" }) };
     assert.deepEqual(statusOf(binding(), [before], [], NOW).targets, [record("a")]);
   });
 
-  it("has the time of the last change between ready and not, to the second, and no other", () => {
+  it("has the time of the last change of the condition, in seconds", () => {
     const first = statusOf(binding(), [failed("a")], [], NOW);
     assert.equal(first.conditions?.[0]?.lastTransitionTime, "2026-01-02T03:04:05Z");
     const second = statusOf(binding(first), [failed("a", "Conflict", "taken")], [], LATER);
@@ -155,7 +155,7 @@ describe("a status", () => {
     assert.equal(third.conditions?.[0]?.lastTransitionTime, "2026-01-02T04:00:00Z");
   });
 
-  it("is the same again when nothing changed, however late", () => {
+  it("is the same at a later time if nothing has changed", () => {
     const before = statusOf(binding(), [synced("a"), failed("b")], [], NOW);
     assert.ok(isSameStatus(before, statusOf(binding(before), [synced("a"), failed("b")], [], LATER)));
     assert.ok(!isSameStatus(before, statusOf(binding(before), [synced("a"), synced("b")], [], LATER)));
@@ -168,7 +168,7 @@ describe("a status", () => {
     assert.equal(status.targets?.[0]?.message?.length, 1024);
   });
 
-  it("is what it becomes as JSON, so that it equals what is read back", () => {
+  it("equals what is read back from JSON", () => {
     const outcome = fc.record(
       {
         record: fc.record(

@@ -1,4 +1,4 @@
-/** What is left to release of deleted bindings: each record until it is released, and never after. */
+/** Each record of a deleted binding is released exactly once. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { Deletions } from "../../../../src/controllers/binding/deletions.ts";
@@ -25,13 +25,13 @@ describe("deleted bindings", () => {
     });
   });
 
-  /** What is released by then. */
+  /** The names of the released objects. */
   async function released(work: () => Promise<boolean>): Promise<[boolean, ...string[]]> {
     asked = [];
     return [await work(), ...asked];
   }
 
-  it("that are gone are released once, and only what could not be is tried again", async () => {
+  it("that no longer exist are released once, and only failed releases are retried", async () => {
     refused.add("two");
     deletions.gone(bindingWith("A", "one", "two"));
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [false, "A one", "A two"]);
@@ -41,20 +41,20 @@ describe("deleted bindings", () => {
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [true]);
   });
 
-  it("that hold themselves are released likewise, and not again when they are gone", async () => {
+  it("that a finalizer keeps are released once, and not again when they are gone", async () => {
     refused.add("two");
     const binding = bindingWith("A", "one", "two");
     assert.deepEqual(await released(() => deletions.releaseHeld(binding)), [false, "A one", "A two"]);
     assert.deepEqual(await released(() => deletions.releaseHeld(binding)), [false, "A two"]);
     refused.clear();
     assert.deepEqual(await released(() => deletions.releaseHeld(binding)), [true, "A two"]);
-    // The write that lets it go may have to be tried again.
+    // The write that removes the finalizer may have to be retried.
     assert.deepEqual(await released(() => deletions.releaseHeld(binding)), [true]);
     deletions.gone(binding);
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [true]);
   });
 
-  it("whose finalizer somebody took off are released of what was left", async () => {
+  it("whose finalizer another client removed are released completely", async () => {
     refused.add("two");
     const binding = bindingWith("A", "one", "two");
     await deletions.releaseHeld(binding);
@@ -63,7 +63,7 @@ describe("deleted bindings", () => {
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [true, "A two"]);
   });
 
-  it("of one name are all released, the first too", async () => {
+  it("of the same name are all released, including the first", async () => {
     refused.add("one");
     deletions.gone(bindingWith("A", "one"));
     await deletions.releaseGone(KEY);
@@ -74,7 +74,7 @@ describe("deleted bindings", () => {
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [true, "A one"]);
   });
 
-  it("that go while another is released wait for their turn", async () => {
+  it("that are deleted during another release are released afterwards", async () => {
     const other = bindingWith("B", "two");
     const slow = new Deletions(async ({ metadata }) => {
       if (metadata.uid === "A") slow.gone(other);

@@ -1,4 +1,4 @@
-/** What a binding sees through its watch streams, and which changes make it reconcile again. */
+/** What a binding sees in its watches, and which changes requeue it. */
 import assert from "node:assert/strict";
 import type { ObjectRef, Version } from "../../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
@@ -39,7 +39,7 @@ describe("the observed state of a binding", () => {
     assert.deepEqual(informers.watchedBy(KEY), [...own, "registry/deployments/core"]);
   });
 
-  it("watches a source in another namespace only once a SecretGrant there allows it", () => {
+  it("watches a source in another namespace only once a SecretGrant there permits it", () => {
     look({ sources: [SHARED] });
     assert.ok(informers.watchedBy(KEY).includes(GRANTS));
     assert.ok(!informers.watchedBy(KEY).includes("storage/secrets/shared"));
@@ -48,7 +48,7 @@ describe("the observed state of a binding", () => {
     assert.ok(informers.watchedBy(KEY).includes("storage/secrets/shared"));
   });
 
-  it("watches a source that a SecretGrant opens to a composition only for the bindings that this makes", () => {
+  it("watches a source that a SecretGrant permits for a composition only for bindings of that composition", () => {
     const spec = { ...allows("shared"), from: [{ composition: "harbors" }] };
     informers.objects.set(`${GRANTS}/shared`, { ...version("1"), spec });
     const isWatched = (composition: NonNullable<Given["composition"]>) => {
@@ -63,7 +63,7 @@ describe("the observed state of a binding", () => {
     ]);
   });
 
-  it("is pending until every stream has brought its first list, except those of workloads", () => {
+  it("is pending until every watch except those of workloads is in sync", () => {
     const workloads = [{ identity: IDENTITY, ref: inRegistry(DEPLOYMENTS, "core") }];
     const sources = [BUCKET, SHARED];
     const needed = [...[ACCOUNT, BUCKET, HARBOR].map(placeOf), GRANTS];
@@ -126,7 +126,7 @@ describe("the observed state of a binding", () => {
   });
 
   describe("shows of an object", () => {
-    it("the newer of the version in the stream and the version that the controller knows", () => {
+    it("the newer of the version in the watch and the version that the controller knows", () => {
       const stream = version("9");
       show(HARBOR, stream);
       assert.equal(look().shown(HARBOR), stream);
@@ -135,7 +135,7 @@ describe("the observed state of a binding", () => {
       assert.equal(look().shown(HARBOR, ours), ours);
     });
 
-    it("what is in the stream if the object was re-created, deleted, or has versions that are not numbers", () => {
+    it("what the watch shows if the object was recreated or deleted, or has versions that are not numbers", () => {
       const recreated = version("9", 1, "uid-2");
       show(HARBOR, recreated);
       assert.equal(look().shown(HARBOR, version("10")), recreated);
@@ -177,7 +177,7 @@ describe("the observed state of a binding", () => {
       assert.equal(unchangedSince(same, copying(), config), same);
     });
 
-    it("never while its stream fails", () => {
+    it("never while its watch fails", () => {
       informers.refuse(placeOf(HARBOR));
       assert.equal(unchangedSince(version("3", 1)), undefined);
     });
@@ -208,7 +208,7 @@ describe("the observed state of a binding", () => {
       assert.notEqual(fingerprint({ binding: copying({ resourceVersion: "8" }) }), fingerprint());
     });
 
-    it("that changes with why a target can't be resolved, and with what older bindings claim of it", () => {
+    it("that changes with the reason why a target can't be resolved, and with the claims of older bindings", () => {
       const given = [{ at: new Problem("KindNotFound", "none") }, { at: new Problem("ForbiddenKind", "denied") }];
       const older = [{ key: "registry/first" }];
       assert.equal(new Set([{}, ...given, { older }].map((each) => fingerprint(each))).size, 4);
@@ -227,7 +227,7 @@ describe("the observed state of a binding", () => {
       assert.notEqual(fingerprint(given), before);
     });
 
-    it("that changes with the composition that makes the binding, where a SecretGrant asks for it", () => {
+    it("that changes with the composition of the binding, if a SecretGrant asks for it", () => {
       const spec = { ...allows("shared"), from: [{ composition: "harbors" }] };
       informers.objects.set(`${GRANTS}/shared`, { ...version("1"), spec });
       const answers = ["none", "unknown", { by: "harbors" }] as const;
@@ -259,7 +259,7 @@ describe("the observed state of a binding", () => {
       assert.equal(fingerprint(), before);
     });
 
-    it("that a write of the controller does not change again when the stream shows it", () => {
+    it("that a write of the controller does not change again when the watch shows it", () => {
       const written = version("4", 2);
       const afterWrite = fingerprint({}, "", new Map([[HARBOR, written]]));
       assert.notEqual(afterWrite, fingerprint());
@@ -287,7 +287,7 @@ describe("the observed state of a binding", () => {
       assert.equal(states.size, 7);
     });
 
-    it("that changes with what the record says is written, and not with its outcome or the order of its fields", () => {
+    it("that changes with what the record lists as written, and not with its outcome or the order of its fields", () => {
       const before = stateOf();
       assert.notEqual(stateOf({}, { ...record, paths: ["spec.other"] }), before);
       assert.equal(stateOf({}, { ...record, reason: "Conflict", message: "spec.key belongs to argocd" }), before);

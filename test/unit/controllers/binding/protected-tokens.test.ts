@@ -1,4 +1,4 @@
-/** Which protected Secrets status says to hold the token of a ServiceAccount. */
+/** The protected Secrets that the status lists as containing the token of a ServiceAccount. */
 import assert from "node:assert/strict";
 import { MissingValue, Problem } from "../../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../../src/apimachinery/secret-value.ts";
@@ -15,7 +15,7 @@ const read = (more: { tokenOf?: string } = {}): LiveSource => ({
 const absent: LiveSource = { ...common, kind: "absent", problem: new MissingValue("SourceNotFound", "none", policy) };
 const noted = [{ secret: "token", serviceAccountName: "robot" }];
 
-/** What status says of a binding of the Secret `token`, by what was read of it, after what it said before. */
+/** The new status of a binding that protects the Secret `token`, from what was read of the Secret and the former status. */
 const tokens = (live: LiveSource | Problem | undefined, before = noted) =>
   protectedTokens(
     bindingOf({
@@ -25,7 +25,7 @@ const tokens = (live: LiveSource | Problem | undefined, before = noted) =>
     new Map(live === undefined ? [] : [["t", live]]),
   ).protectedTokens;
 
-describe("the protected tokens in status", () => {
+describe("the protected tokens in the status", () => {
   it("are those of the protected Secrets that were read", () => {
     assert.deepEqual(tokens(read({ tokenOf: "robot" }), []), noted);
     assert.equal(tokens(read()), undefined);
@@ -34,7 +34,7 @@ describe("the protected tokens in status", () => {
     assert.deepEqual(protectedTokens(ofNobody, new Map([["t", read({ tokenOf: "robot" })]])), {});
   });
 
-  it("stay where a Secret was not read, or could not be", () => {
+  it("stay if a Secret was not read, or could not be", () => {
     assert.deepEqual(tokens(undefined), noted);
     assert.deepEqual(tokens(new Problem("Forbidden", "not allowed")), noted);
     assert.equal(tokens(undefined, []), undefined);

@@ -1,4 +1,4 @@
-/** That readable copies are told when they begin, and not again. */
+/** A warning about a readable copy is recorded when the copy begins, and not again. */
 import assert from "node:assert/strict";
 import type { TargetStatus } from "../../../../src/api/binding.ts";
 import { newlyReadable } from "../../../../src/controllers/binding/conditions.ts";
@@ -12,13 +12,13 @@ const said = (before: TargetStatus[], ...now: TargetStatus[]) => {
   return [...newlyReadable(binding, outcomes)];
 };
 
-describe("a readable copy", () => {
-  it("is told when it is written for the first time, once for all objects of a kind", () => {
+describe("the warning about a readable copy", () => {
+  it("is recorded when the copy is first written, once for all objects of a kind", () => {
     assert.deepEqual(said([], record(), record({ name: "other" })), ["said"]);
     assert.deepEqual(said([record()], record({ paths: ["spec.a", "spec.b"] })), ["said"]);
   });
 
-  it("is not told again: for a new value, another object, or one that was made anew, in whatever version", () => {
+  it("is not repeated for a new value, another object, a recreated object or another API version", () => {
     assert.deepEqual(said([record()], record()), []);
     assert.deepEqual(
       said([record()], record({ name: "other" }), record({ uid: "new", apiVersion: "goharbor.io/v2" })),
@@ -26,11 +26,11 @@ describe("a readable copy", () => {
     );
   });
 
-  it("is told where one in another namespace comes to one in the binding's own", () => {
+  it("is recorded if a copy in another namespace is added to one in the binding's own namespace", () => {
     assert.deepEqual(said([record()], record({ namespace: "other" })), ["said"]);
   });
 
-  it("is not told of what is not written, or not readable", () => {
+  it("is not recorded if nothing is written, or the copy is not readable", () => {
     assert.deepEqual(said([], record({ paths: [] }), record({ paths: ["spec.c"] })), []);
     const binding = bindingOf({ metadata: { namespace: "team" } });
     assert.deepEqual([...newlyReadable(binding, [{ record: record() }])], []);

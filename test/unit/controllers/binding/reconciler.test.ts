@@ -1,4 +1,4 @@
-/** The reconcile loop: which requests a reconcile makes and in which order, and what it leaves in the status. */
+/** The reconcile loop: its requests, their order, and the status that it leaves. */
 import assert from "node:assert/strict";
 import { Installation } from "../../../../src/api/installation.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
@@ -50,7 +50,7 @@ describe("a reconcile", () => {
       assert.deepEqual([cluster.statuses.length, loop.ready], [2, ["True", "Synced"]]);
     });
 
-    it("writes large targets some at a time, each announced before", async () => {
+    it("writes large targets in batches, and announces each batch first", async () => {
       const refs = Array.from({ length: 64 }, (_, at) => ({ ...HARBOR, name: `harbor-${at}` }));
       for (const ref of refs) cluster.put(ref, { spec: { large: "x".repeat(1024 ** 2) } });
       loop.edit({ targets: refs.map(({ name }) => targetOf({ name })) });
@@ -60,7 +60,7 @@ describe("a reconcile", () => {
       assert.deepEqual(announced, [32, 32, 0]);
     });
 
-    it("leaves a write on record whose answer was lost, and finds it done the next time", async () => {
+    it("keeps the record of a write whose answer was lost, and finds the write done in the next reconcile", async () => {
       cluster.lost.add(write());
       assert.deepEqual(await loop.reconcile(), BACKOFF);
       assert.deepEqual(loop.records[0]?.pendingPaths, ["spec.key"]);
@@ -70,7 +70,7 @@ describe("a reconcile", () => {
       assert.deepEqual([loop.records[0]?.pendingPaths, loop.records[0]?.paths], [undefined, ["spec.key"]]);
     });
 
-    it("adds its finalizer before it writes what a deletion has to release, to those of others", async () => {
+    it("adds its finalizer before it writes anything that a deletion must release, and keeps other finalizers", async () => {
       const { metadata, ...rest } = loop.binding;
       cluster.putBinding({ ...rest, metadata: { ...metadata, finalizers: ["example.com/audit"] } });
       await loop.reconcile();
@@ -78,7 +78,7 @@ describe("a reconcile", () => {
       assert.deepEqual(cluster.takeWrites(), [...before, write(), WRITE_STATUS]);
     });
 
-    it("says which paths of which objects it names, and leaves to an older binding what that one has", async () => {
+    it("records which paths of which objects it names, and leaves the paths of an older binding to that", async () => {
       const who = { key: "registry/first", account: "first", createdAt: "2026-01-01T00:00:00Z" };
       cluster.competing.push({
         ...who,
@@ -101,7 +101,7 @@ describe("a reconcile", () => {
       [unavailable, "Unavailable", BACKOFF],
       [invalid, "Rejected", { retry: "after", ms: 30_000, rateLimitGroup: "registry" }],
     ] as const)
-      it(`writes the other targets if one fails as ${reason}, and says when to try again`, async () => {
+      it(`writes the other targets if one fails as ${reason}, and returns when to retry`, async () => {
         loop.edit({ targets: [targetOf(), targetOf({ name: "second" })] });
         cluster.refused.set(write(), error);
         assert.deepEqual(await loop.reconcile(), result);
@@ -110,14 +110,14 @@ describe("a reconcile", () => {
         assert.deepEqual([loop.status.synced, loop.ready], ["1/2", ["False", reason]]);
       });
 
-    it("reports a failure in an event when it begins, and not each time it is tried", async () => {
+    it("reports a failure in an event when it begins, and not at each retry", async () => {
       cluster.refused.set(write(), invalid);
       await loop.reconcile();
       await loop.reconcile();
       assert.deepEqual(cluster.events, ["Rejected"]);
     });
 
-    it("reads and writes targets in several rounds if all of them together are large", async () => {
+    it("reads and writes targets in several rounds if they are large together", async () => {
       const names = Array.from({ length: 60 }, (_, index) => `large-${index}`);
       const megabyte = "x".repeat(1024 * 1024);
       for (const name of names) cluster.put({ ...HARBOR, name }, { spec: { megabyte } });
@@ -143,7 +143,7 @@ describe("a reconcile", () => {
       assert.deepEqual(cluster.takeRequests(), []);
     });
 
-    it("makes no request while its stream does not show the write yet, nor when it does", async () => {
+    it("makes no request while its watch does not show the write yet, nor when it does", async () => {
       cluster.lags = true;
       await loop.sync();
       await loop.reconcile();
@@ -160,7 +160,7 @@ describe("a reconcile", () => {
       assert.deepEqual(specOf(), { key: "new" });
     });
 
-    it("reverts a target that somebody changed, and reads no other", async () => {
+    it("reverts a target that another client changed, and reads no other target", async () => {
       loop.edit({ targets: [targetOf(), targetOf({ name: "second" })] });
       await loop.sync();
       cluster.put(SECOND, { spec: { key: "theirs" } });
@@ -169,7 +169,7 @@ describe("a reconcile", () => {
       assert.deepEqual(specOf(SECOND), { key: "old" });
     });
 
-    it("looks at its targets again, once, when what is known of them has expired, also during a reconcile", async () => {
+    it("checks its targets again, once, after its results have expired, also during a reconcile", async () => {
       let expires = false;
       const of = async () => {
         if (expires) loop.expire();
@@ -186,7 +186,7 @@ describe("a reconcile", () => {
       }
     });
 
-    it("makes no request while a target is missing, and writes to it once somebody creates it", async () => {
+    it("makes no request while a target is missing, and writes to it once it is created", async () => {
       cluster.delete(HARBOR);
       assert.deepEqual(await loop.reconcile(), NEVER);
       assert.deepEqual(loop.reasons, ["harbor TargetNotFound"]);
@@ -217,7 +217,7 @@ describe("a reconcile", () => {
     });
   });
 
-  describe("with a source that a SecretGrant opens to a composition", () => {
+  describe("with a source that a SecretGrant permits for a composition", () => {
     const grant = { resource: SECRET_GRANTS, namespace: "registry", name: "harbors" };
     const spec = { from: [{ composition: "harbors" }], to: [{ kind: "Secret", name: "bucket" }] };
     let answer: ProducedBy;
@@ -233,7 +233,7 @@ describe("a reconcile", () => {
       await loop.sync();
     });
 
-    it("reads and removes nothing until it is known what makes the binding, and then writes", async () => {
+    it("reads and removes nothing until the composition of the binding is known, and then writes", async () => {
       answer = "unknown";
       loop.rotate("new");
       assert.deepEqual(await loop.reconcile(), BACKOFF);
@@ -244,7 +244,7 @@ describe("a reconcile", () => {
       assert.deepEqual([specOf(), loop.ready], [{ key: "new" }, ["True", "Synced"]]);
     });
 
-    it("waits and reports nothing while it is being computed what makes the binding", async () => {
+    it("waits and reports nothing while the composition of the binding is being computed", async () => {
       answer = "pending";
       start();
       loop.rotate("new");
@@ -256,13 +256,13 @@ describe("a reconcile", () => {
       assert.deepEqual([specOf(), loop.ready], [{ key: "new" }, ["True", "Synced"]]);
     });
 
-    it("removes the value once no composition makes the binding, which says that the value must be rotated", async () => {
+    it("removes the value once no composition generates the binding, and says that the value must be rotated", async () => {
       answer = "none";
       await loop.reconcile();
       assert.deepEqual([specOf(), loop.ready], [{}, ["False", "GrantWithdrawn"]]);
     });
 
-    it("keeps the result of a controller that has just started and does not know yet", async () => {
+    it("keeps the result of a controller that has just started and does not know the composition yet", async () => {
       answer = "unknown";
       start();
       await loop.reconcile();
@@ -275,7 +275,7 @@ describe("a reconcile", () => {
   });
 
   describe("that does nothing", () => {
-    it("waits for a stream that has not brought its first list", async () => {
+    it("waits for a watch that is not in sync", async () => {
       cluster.informers.pend(placeOf(BUCKET));
       assert.deepEqual([await loop.reconcile(), cluster.takeRequests()], [NEVER, []]);
       assert.ok(cluster.informers.watchedBy(KEY).includes(placeOf(BUCKET)));
@@ -284,7 +284,7 @@ describe("a reconcile", () => {
       assert.deepEqual(specOf(), { key: "old" });
     });
 
-    it("waits until it is known which account a generated binding has", async () => {
+    it("waits until the account of a generated binding is known", async () => {
       loop.restart({ actorOf: () => undefined });
       assert.deepEqual([await loop.reconcile(), cluster.takeRequests()], [NEVER, []]);
       assert.deepEqual(cluster.informers.watchedBy(KEY), []);
@@ -312,7 +312,7 @@ describe("a reconcile", () => {
         assert.deepEqual(cluster.takeRequests(), []);
       });
 
-    it("writes what changed meanwhile once a binding is no longer suspended", async () => {
+    it("writes what changed in the meantime once a binding is no longer suspended", async () => {
       await loop.sync();
       loop.edit({ suspend: true });
       await loop.reconcile();
@@ -322,7 +322,7 @@ describe("a reconcile", () => {
       assert.deepEqual([specOf(), loop.ready], [{ key: "new" }, ["True", "Synced"]]);
     });
 
-    it("gives a suspended binding its finalizer back if it has something to release", async () => {
+    it("adds the finalizer to a suspended binding again if it has something to release", async () => {
       await loop.sync();
       loop.edit({ suspend: true });
       const { metadata, ...rest } = loop.binding;
@@ -356,7 +356,7 @@ describe("a reconcile", () => {
       assert.deepEqual(cluster.takeWrites(), [RELEASE, setFinalizers()]);
     });
 
-    it("makes no request if only finalizers of others keep it", async () => {
+    it("makes no request if only other finalizers keep it", async () => {
       loop.delete(FOREGROUND);
       assert.deepEqual([await loop.reconcile(), cluster.takeRequests()], [NEVER, []]);
     });
@@ -368,7 +368,7 @@ describe("a reconcile", () => {
     });
 
     describe("whose name a new binding has", () => {
-      it("releases what the former wrote before it writes for the new one", async () => {
+      it("releases what the former binding wrote before it writes for the new one", async () => {
         loop.recreate("second");
         assert.deepEqual(await loop.reconcile(), NEVER);
         const before = [RELEASE, setFinalizers(OURS), WRITE_STATUS];
@@ -376,7 +376,7 @@ describe("a reconcile", () => {
         assert.deepEqual([specOf(), specOf(SECOND)], [{}, { key: "old" }]);
       });
 
-      it("writes for the new one while the former can't be released, and writes again what is then released", async () => {
+      it("writes for the new binding while the former can't be released, and writes again what is then released", async () => {
         cluster.lags = true;
         loop.recreate("harbor");
         loop.rotate("new");

@@ -12,22 +12,22 @@ const again = (...all: (Reason | number)[]) =>
   );
 
 describe("a binding", () => {
-  it("is done when all is well, or only an edit or a change that is watched can help", () => {
+  it("is done if there is no problem, or only an edit or a watched change can help", () => {
     assert.deepEqual(again(), { retry: "never" });
     assert.deepEqual(again("InvalidTemplate", "KeyNotFound", "Conflict"), { retry: "never" });
   });
 
-  it("is tried again with all else of its namespace for a right or a kind, and every half minute for rules", () => {
+  it("is retried with the rate limit of its namespace for a permission or a kind, and every 30 s for rules", () => {
     assert.deepEqual(again("KindNotFound", "Rejected"), { retry: "backoff", rateLimitGroup: "team" });
     assert.deepEqual(again("Forbidden", 100), { retry: "backoff", rateLimitGroup: "team" });
     assert.deepEqual(again("Rejected", "InvalidTemplate"), { retry: "after", ms: 30_000, rateLimitGroup: "team" });
   });
 
-  it("waits for nobody when the API server failed", () => {
+  it("is retried without the rate limit if the API server failed", () => {
     assert.deepEqual(again("Forbidden", "Unavailable"), { retry: "backoff" });
   });
 
-  it("is looked at when it asked for, or earlier", () => {
+  it("is requeued after the requested time, or earlier", () => {
     assert.deepEqual(again(500, 100), { retry: "after", ms: 100 });
     assert.deepEqual(again("Rejected", 60_000), { retry: "after", ms: 30_000 });
   });

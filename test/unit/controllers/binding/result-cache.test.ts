@@ -1,4 +1,4 @@
-/** What is remembered of targets that came to an end, and when they have to be looked at again. */
+/** Which results of targets are remembered, and when the targets must be reconciled again. */
 import assert from "node:assert/strict";
 import type { Version } from "../../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
@@ -19,7 +19,7 @@ const version = (uid: string, resourceVersion: string): Version => ({ uid, resou
 
 const OBSERVED = new ObservedStateFixture().look();
 
-/** A view in which the stream shows that version, and nothing else matters. */
+/** A view in which the watch shows that version, and nothing else matters. */
 function showing(seen: Version | undefined): ObservedState {
   const shown: ObservedState["shown"] = (_ref, known) =>
     seen && known?.uid === seen.uid && Number(known.resourceVersion) > Number(seen.resourceVersion) ? known : seen;
@@ -27,7 +27,10 @@ function showing(seen: Version | undefined): ObservedState {
   return { ...OBSERVED, shown, stateOf, fingerprint: () => "" };
 }
 
-/** Whether a target that was left at `applied`, as the stream showed `before`, need not be looked at as it shows `now`. */
+/**
+ * Whether the result of a target is used again. `applied`: the version after the write; `before` and `now`: what the watch showed
+ * then and shows now.
+ */
 function isSettled(applied: Version, before: Version | undefined, now: Version | undefined): boolean {
   const settled = new ResultCache();
   const outcome = { record: each.record, applied: { ref: HERE, version: applied } };
@@ -38,22 +41,22 @@ function isSettled(applied: Version, before: Version | undefined, now: Version |
 describe("a target with a cached result", () => {
   const made = version("u", "5");
 
-  it("is not reconciled while the informer shows the version that we know, or has yet to", () => {
+  it("is not reconciled while the watch shows the known version, or an older one", () => {
     assert.ok(isSettled(made, version("u", "4"), made));
     assert.ok(isSettled(made, version("u", "4"), version("u", "4")));
   });
 
-  it("is reconciled when it changed", () => {
+  it("is reconciled after it changed", () => {
     assert.ok(!isSettled(made, version("u", "4"), version("u", "6")));
     assert.ok(!isSettled(made, version("u", "4"), version("v", "6")));
   });
 
-  it("is reconciled when it was deleted before the informer had shown that it was created", () => {
+  it("is reconciled if it was deleted before the watch showed its creation", () => {
     assert.ok(!isSettled(made, undefined, undefined));
     assert.ok(!isSettled(made, version("former", "3"), version("former", "3")));
   });
 
-  it("is reconciled again where a retry may help", () => {
+  it("is reconciled again if a retry may help", () => {
     const settled = new ResultCache();
     for (const [problem, remembered] of [
       [new Problem("Conflict", "taken"), true],

@@ -1,4 +1,4 @@
-/** When targets that are written after the rollout have to wait. */
+/** When targets with `when: AfterRollout` have to wait. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { rolloutPending } from "../../../../src/controllers/binding/target-sync.ts";
@@ -9,17 +9,17 @@ const source = (version: string): LiveSource => ({ ...secret({ key: "value" }), 
 const sources = (version: string) => new Map([["bucket", source(version)]]);
 
 describe("a target that is written after the rollout", () => {
-  it("waits until all has rolled out", () => {
+  it("waits until all workloads have rolled out", () => {
     assert.equal(rolloutPending(undefined, sources("u/1"))?.reason, "RolloutPending");
     assert.equal(rolloutPending({}, sources("u/1"))?.reason, "RolloutPending");
     assert.equal(rolloutPending({ rolledOutFor: new Map([["bucket", "u/1"]]) }, sources("u/1")), undefined);
   });
 
-  it("waits where the values that were read are not those for which all has rolled out", () => {
+  it("waits if the values that were read are not those that have rolled out", () => {
     const rolledOutFor = new Map([["bucket", "u/1"]]);
     assert.equal(rolloutPending({ rolledOutFor }, sources("u/2"))?.reason, "RolloutPending");
     assert.equal(rolloutPending({ rolledOutFor }, new Map([["new", source("u/1")]]))?.reason, "RolloutPending");
-    // Why a source can't be read, its fields say.
+    // The fields report why a source can't be read.
     const unread = new Map([["bucket", new Problem("Forbidden", "it may not read it")]]);
     assert.equal(rolloutPending({ rolledOutFor }, unread), undefined);
   });

@@ -1,4 +1,4 @@
-/** What a composition says while its claims are reconciled again, and while they can't be listed. */
+/** The status of a composition while its claims are reconciled again, and while they can't be listed. */
 import assert from "node:assert/strict";
 import type { BindingComposition } from "../../../../src/api/composition.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
@@ -24,7 +24,7 @@ function composition(accepted: "True" | "False", ready: string, observedGenerati
   } as unknown as BindingComposition;
 }
 
-/** Of a controller that has just started. */
+/** A controller that has just started. */
 function started(...pending: string[]): CompositionState {
   const state = new CompositionState();
   state.isListed = pending.length > 0;
@@ -33,7 +33,7 @@ function started(...pending: string[]): CompositionState {
 }
 
 describe("the status of a composition", () => {
-  it("stays as it is while claims are reconciled again, unless it said something else of them", () => {
+  it("stays while claims are reconciled again, unless it reported otherwise before", () => {
     const done = started("team/harbor");
     done.pending.clear();
     assert.ok(isCatchingUp(composition("True", "Ready"), started()));
@@ -44,7 +44,7 @@ describe("the status of a composition", () => {
     assert.ok(!isCatchingUp(composition("True", "Ready", 1), started()));
   });
 
-  it("keeps what was known of claims that can't be listed", () => {
+  it("keeps the counts of claims that can't be listed", () => {
     const counts = { bindings: 3, ready: 3 };
     const said = (refusal?: Problem) =>
       activeStatus(composition("True", "Ready"), started(), counts, refusal, new Date(0));

@@ -1,4 +1,4 @@
-/** Which composition makes a binding that has its marks, and when the binding controller asks again. */
+/** Which composition generates a labelled binding, and when the binding controller is called back. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
@@ -18,7 +18,7 @@ const binding = {
   },
 } as unknown as SecretBinding;
 
-describe("what makes a binding", () => {
+describe("the composition of a binding", () => {
   let exists: boolean | undefined;
   let state: CompositionState | undefined;
   let changed: string[];
@@ -35,7 +35,7 @@ describe("what makes a binding", () => {
     producers.onChange((key) => changed.push(key));
   });
 
-  it("is pending until the compositions are listed, and none where there is no such composition", () => {
+  it("is pending until the compositions are listed, and none if the composition does not exist", () => {
     exists = undefined;
     assert.equal(producers.of(binding), "pending");
     producers.listed();
@@ -46,7 +46,7 @@ describe("what makes a binding", () => {
     assert.equal(producers.of(binding), "none");
   });
 
-  it("is pending until the composition was reconciled, and unknown from then on while it is not accepted", () => {
+  it("is pending until the composition was reconciled, and unknown afterwards while it is not accepted", () => {
     assert.equal(producers.of(binding), "pending");
     state = new CompositionState();
     assert.equal(producers.of(binding), "pending");
@@ -57,7 +57,7 @@ describe("what makes a binding", () => {
     assert.equal(producers.of(binding), "unknown");
   });
 
-  it("is pending until the claim was looked at, and unknown where it can't be seen", () => {
+  it("is pending until the claim was reconciled, and unknown if the claim can't be seen", () => {
     state = new CompositionState();
     state.accepted = {} as CompositionState["accepted"];
     state.isConsidered = true;
@@ -71,7 +71,7 @@ describe("what makes a binding", () => {
     assert.equal(producers.of(binding), "unknown");
   });
 
-  it("is the composition that wants it as it is, with the namespace of the claim, which may be another one", () => {
+  it("is the one that wants the binding as it is, with the namespace of the claim, which may be another one", () => {
     const ofKind = (kind: ClaimKind, owner: ClaimOwner) => {
       state = new CompositionState();
       const compiled = { kind } as CompiledComposition;
@@ -109,7 +109,7 @@ describe("what makes a binding", () => {
     assert.equal(producers.of(binding), "unknown");
   });
 
-  it("is asked for again when the composition is gone, whether it was known or not", () => {
+  it("is asked for again when the composition is deleted, whether it was known or not", () => {
     producers.gone("harbors");
     assert.deepEqual(changed, ["shop/harbor-s3"]);
   });

@@ -1,4 +1,4 @@
-/** Which labels the leader writes on which pods, in which order, and when it writes none. */
+/** Which labels the leader writes to which pods, in which order, and when it writes none. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../../../src/apimachinery/objects.ts";
 import { RegistrationController } from "../../../../src/controllers/registration/controller.ts";
@@ -91,7 +91,7 @@ describe("the registration of replicas", () => {
     return { result, labels: patches.map(({ name, metadata }) => [name, metadata.labels]) };
   };
 
-  it("labels itself as active, and the others of its Deployment before that, whichever ReplicaSet they are of", async () => {
+  it("labels the other pods of its Deployment first, whatever their ReplicaSet, and then itself as active", async () => {
     pods.push(
       podOf({ name: "former", labels: { "inlay-active": "true", "inlay-version": "0.9.0" }, hash: "def" }),
       podOf({ name: "stranger", deployment: "other" }),
@@ -100,14 +100,14 @@ describe("the registration of replicas", () => {
     assert.deepEqual(labels, [
       ["former", { "inlay-active": "false" }],
       ["own", { "inlay-active": "true", "inlay-version": "1.0.0" }],
-      // The watch of this test is late with its own writes.
+      // The watch of this test lags behind its own writes.
       ["former", { "inlay-active": "false" }],
     ]);
     assert.deepEqual(result, { retry: "after", ms: 10_000 });
     assert.ok(patches.every(({ metadata }) => "resourceVersion" in metadata && "uid" in metadata));
   });
 
-  it("takes the label from a pod that is no replica, and labels itself also where that fails", async () => {
+  it("sets the label of a pod that is no replica to false, and labels itself even if that fails", async () => {
     const active = { "inlay-active": "true" };
     const bare = ({ metadata, ...pod }: KubeObject) => ({ ...pod, metadata: { ...metadata, ownerReferences: [] } });
     pods.push(
@@ -123,12 +123,12 @@ describe("the registration of replicas", () => {
     fixed = "bare";
     assert.deepEqual(await labelled(), {
       result: { retry: "after", ms: 10_000 },
-      // The pods that this watch shows are still those of before: each of two looks writes.
+      // This watch still shows the former pods, so each of two reconciles writes.
       labels: [own, ["stranger", labels], own, ["stranger", labels]],
     });
   });
 
-  it("asks the others for their version, and leaves that of one that does not answer", async () => {
+  it("asks the other replicas for their version, and keeps the label of one that does not answer", async () => {
     const labels = { "inlay-active": "false" };
     pods = [
       podOf(OWN),
@@ -140,12 +140,12 @@ describe("the registration of replicas", () => {
     assert.deepEqual((await labelled()).labels, [["new", { "inlay-version": "1.1.0-build" }]]);
   });
 
-  it("writes nothing where all labels are right", async () => {
+  it("writes nothing if all labels are right", async () => {
     pods = [podOf(OWN), podOf({ name: "other", labels: { "inlay-active": "false", "inlay-version": "1.0.0" } })];
     assert.deepEqual((await labelled()).labels, []);
   });
 
-  it("takes the label from itself when it resigns, if it has it", async () => {
+  it("sets its own label to false when it resigns, if it is true", async () => {
     await controller.resign();
     assert.deepEqual(patches, []);
     pods = [podOf(OWN)];
@@ -154,29 +154,29 @@ describe("the registration of replicas", () => {
     assert.deepEqual(patches, [{ name: "own", metadata: { uid: "uid-own", labels: { "inlay-active": "false" } } }]);
   });
 
-  it("takes it also where the watch does not show yet that it wrote it", async () => {
+  it("does so even if the watch does not show yet that the label is true", async () => {
     await labelled();
     patches = [];
     await controller.resign();
     assert.deepEqual(patches, [{ name: "own", metadata: { uid: "uid-own", labels: { "inlay-active": "false" } } }]);
   });
 
-  it("does nothing where it has no pod, and says so once", async () => {
+  it("labels nothing if it finds no pod of its own, and logs that once", async () => {
     pods = [podOf({ name: "other" })];
     assert.deepEqual(await controller.reconcile(), { retry: "never" });
-    assert.deepEqual([patches, logged], [[], ["has no pod here, so it labels none"]]);
+    assert.deepEqual([patches, logged], [[], ["found no pod of this process, so no replica is labelled"]]);
   });
 
-  it("says once that it may not, and looks again later", async () => {
+  it("logs once that it is not permitted, and retries later", async () => {
     refused = true;
     for (let tries = 0; tries < 2; tries++)
       assert.deepEqual(await controller.reconcile(), { retry: "after", ms: 60_000 });
-    assert.deepEqual(logged, ["may not label the pods of its replicas; the Role inlay-controller lets it"]);
+    assert.match(logged.join("\n"), /^not allowed to label the pods .* Role inlay-controller$/);
     refused = false;
     assert.equal((await labelled()).labels.length, 1);
   });
 
-  it("takes a pod of no Deployment for the only one", () => {
+  it("treats a pod without a Deployment as the only replica", () => {
     const { metadata, ...pod } = podOf({ name: "bare" });
     const bare = { ...pod, metadata: { ...metadata, ownerReferences: [] } };
     assert.equal(replicaOf(bare).group, "Pod uid-bare");

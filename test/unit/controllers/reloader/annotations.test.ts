@@ -1,4 +1,4 @@
-/** What the annotations of Reloader come to: for which Secrets and ConfigMaps a workload restarts, and what is wrong with them. */
+/** Which Secrets and ConfigMaps a workload restarts for by Reloader's annotations, and which mistakes in them are reported. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type ReloaderMark, ReloaderView, STANDARD_VIEW, type Texts } from "../../../../src/api/reloader.ts";
@@ -19,7 +19,7 @@ const refers = (kind: PodReference["kind"], name: string, place: PodPlace = "env
   name,
   by: place,
 });
-/** What the pods refer to, and what there is beside. */
+/** What the pods refer to, and what exists besides. */
 const references = [
   refers("ConfigMap", "app"),
   refers("Secret", "app"),
@@ -33,7 +33,7 @@ const writes = (name: string, secrets: string[], mark?: ReloaderMark): Present =
 });
 const CLASS_AUTO = "secretproviderclass.reloader.stakater.com/auto";
 const CLASSES = "secretproviderclass.reloader.stakater.com/reload";
-/** Its pods mount the class `vault`, and there is another. */
+/** Its pods mount the class `vault`, and another class exists. */
 const mounting: Pick<Situation, "references" | "present"> = {
   references: [refers("SecretProviderClass", "vault", "csi"), refers("Secret", "app")],
   present: [writes("vault", ["db", "api"]), writes("azure", ["api", "login"])],
@@ -77,58 +77,61 @@ const SECRETS_REFERRED = REFERRED.slice(0, 3);
 
 describe("a workload with annotations of Reloader restarts for", () => {
   const cases: Record<string, [Situation, string[]]> = {
-    "nothing, where it says nothing": [{}, []],
-    "nothing, where it says what is not Reloader's": [{ own: { "stakater.com/auto": "true" } }, []],
+    "nothing, without annotations": [{}, []],
+    "nothing, by annotations that are not Reloader's": [{ own: { "stakater.com/auto": "true" } }, []],
     "all that its pods refer to, by auto": [{ own: { [AUTO]: "true" } }, REFERRED],
-    "the same, as Go writes truths": [{ own: { [AUTO]: "T" } }, REFERRED],
+    "all that its pods refer to, by another spelling of true in Go": [{ own: { [AUTO]: "T" } }, REFERRED],
     "its Secrets, by secret's auto": [{ own: { "secret.reloader.stakater.com/auto": "true" } }, SECRETS_REFERRED],
     "its ConfigMaps, by configmap's auto": [
       { own: { "configmap.reloader.stakater.com/auto": "true" } },
       ["ConfigMap app"],
     ],
-    "both, by both": [
+    "both, by both annotations": [
       { own: { "secret.reloader.stakater.com/auto": "true", "configmap.reloader.stakater.com/auto": "true" } },
       REFERRED,
     ],
-    "what one of two is true for": [
+    "the kind for which auto is true": [
       { own: { [AUTO]: "false", "secret.reloader.stakater.com/auto": "true" } },
       SECRETS_REFERRED,
     ],
-    "nothing, by auto that is false": [{ own: { [AUTO]: "false" } }, []],
-    "nothing that only logs in": [
+    "nothing, if auto is false": [{ own: { [AUTO]: "false" } }, []],
+    "nothing that is only used for logins": [
       {
         own: { [AUTO]: "true" },
         references: [refers("Secret", "registry", "imagePullSecret"), refers("Secret", "login", "csi")],
       },
       [],
     ],
-    "a Secret that logs in and is read too": [
+    "a Secret that is used for logins and is also read": [
       {
         own: { [AUTO]: "true" },
         references: [refers("Secret", "both", "imagePullSecret"), refers("Secret", "both", "volume")],
       },
       ["Secret both"],
     ],
-    "what it lists, referred to or not, there or not": [
+    "the names that it lists, whether referred to or not, whether existing or not": [
       { own: { [SECRETS]: "other, nowhere,," } },
       ["Secret nowhere", "Secret other"],
     ],
     "ConfigMaps that it lists": [{ own: { [CONFIG_MAPS]: "other" } }, ["ConfigMap other"]],
-    "what there is of a pattern": [{ own: { [SECRETS]: "o.*r" } }, ["Secret other"]],
-    "a name with dots, as itself and as a pattern": [
+    "the existing names that a pattern matches": [{ own: { [SECRETS]: "o.*r" } }, ["Secret other"]],
+    "a name with dots, as a name and as a pattern": [
       { own: { [SECRETS]: "other.tls" }, present: [there("Secret", "other-tls")] },
       ["Secret other-tls", "Secret other.tls"],
     ],
-    "no part of a name": [{ own: { [SECRETS]: "[o]ther" } }, ["Secret other"]],
-    "what Reloader's anchors leave open": [{ own: { [SECRETS]: "d.|tls" } }, ["Secret db", "Secret other.tls"]],
-    "what it lists and all that it refers to, by auto too": [
+    "names that match a pattern as a whole": [{ own: { [SECRETS]: "[o]ther" } }, ["Secret other"]],
+    "names that Reloader's anchoring of alternatives permits": [
+      { own: { [SECRETS]: "d.|tls" } },
+      ["Secret db", "Secret other.tls"],
+    ],
+    "what it lists and, with auto, all that it refers to": [
       { own: { [AUTO]: "true", [SECRETS]: "other" } },
       ["Secret app", "Secret db", "Secret gone", "Secret other", "ConfigMap app"],
     ],
-    "what it lists, though auto is false": [{ own: { [AUTO]: "false", [SECRETS]: "other" } }, ["Secret other"]],
+    "what it lists, although auto is false": [{ own: { [AUTO]: "false", [SECRETS]: "other" } }, ["Secret other"]],
     "what it searches: referred to and marked": [{ own: { [SEARCH]: "true" } }, ["Secret db"]],
-    "all, by auto beside search": [{ own: { [SEARCH]: "true", [AUTO]: "true" } }, REFERRED],
-    "all but what it excludes": [
+    "everything, by auto besides search": [{ own: { [SEARCH]: "true", [AUTO]: "true" } }, REFERRED],
+    "everything except what it excludes": [
       {
         own: {
           [AUTO]: "true",
@@ -138,51 +141,57 @@ describe("a workload with annotations of Reloader restarts for", () => {
       },
       ["Secret app"],
     ],
-    "nothing that is excluded by its name, by a pattern or list": [
+    "nothing that is excluded by name, although a pattern or list has it": [
       { own: { [SECRETS]: "o.*,db", "secrets.exclude.reloader.stakater.com/reload": "other,d." } },
       ["Secret db", "Secret other.tls"],
     ],
-    "nothing that is to be ignored": [
+    "nothing that is marked as ignored": [
       {
         own: { [AUTO]: "true", [SECRETS]: "d." },
         present: [there("Secret", "db", "ignore"), there("ConfigMap", "app", "ignore")],
       },
       ["Secret app", "Secret gone"],
     ],
-    "what its pod template says": [{ pods: { [AUTO]: "true" } }, REFERRED],
-    "what itself says, not its pod template": [
+    "what the annotations of its pod template ask for": [{ pods: { [AUTO]: "true" } }, REFERRED],
+    "what its own annotations ask for, not those of its pod template": [
       { own: { [SECRETS]: "other" }, pods: { [AUTO]: "true" } },
       ["Secret other", "ConfigMap app"],
     ],
-    "nothing by its pod template where itself says auto": [{ own: { [AUTO]: "false" }, pods: { [AUTO]: "true" } }, []],
-    "what its pod template leaves": [
+    "nothing by its pod template if its own annotation says auto": [
+      { own: { [AUTO]: "false" }, pods: { [AUTO]: "true" } },
+      [],
+    ],
+    "kinds that only its pod template names": [
       { pods: { [AUTO]: "true", "secrets.exclude.reloader.stakater.com/reload": "db,gone" } },
       ["Secret app", "ConfigMap app"],
     ],
-    "what the classes write that its pods mount": [
+    "the Secrets of the classes that its pods mount": [
       { own: { [CLASS_AUTO]: "true" }, ...mounting },
       ["Secret api", "Secret db"],
     ],
-    "that too, by auto": [{ own: { [AUTO]: "true" }, ...mounting }, ["Secret api", "Secret app", "Secret db"]],
-    "what the classes write that it lists, mounted or not, there or not": [
+    "the Secrets of classes too, by auto": [
+      { own: { [AUTO]: "true" }, ...mounting },
+      ["Secret api", "Secret app", "Secret db"],
+    ],
+    "the Secrets of listed classes, whether mounted or not, whether existing or not": [
       { own: { [CLASSES]: "gone, az.*" }, ...mounting },
       ["Secret api", "Secret login"],
     ],
-    "nothing of a class that it excludes, or that is to be ignored": [
+    "nothing of a class that it excludes, or that is ignored": [
       {
         own: { [CLASSES]: "vault,azure,old", "secretproviderclasses.exclude.reloader.stakater.com/reload": "vault" },
         present: [...(mounting.present ?? []), writes("old", ["old"], "ignore")],
       },
       ["Secret api", "Secret login"],
     ],
-    "no Secret that is excluded or to be ignored, whatever writes it": [
+    "no Secret that is excluded or ignored, whatever writes it": [
       {
         own: { [CLASSES]: "vault,azure", "secrets.exclude.reloader.stakater.com/reload": "api" },
         present: [...(mounting.present ?? []), there("Secret", "db", "ignore")],
       },
       ["Secret login"],
     ],
-    "what a class writes that it searches": [
+    "the Secrets of a class that it searches": [
       {
         own: { [SEARCH]: "true" },
         references: [...(mounting.references ?? []), refers("SecretProviderClass", "azure", "csi")],
@@ -190,23 +199,23 @@ describe("a workload with annotations of Reloader restarts for", () => {
       },
       ["Secret db"],
     ],
-    "nothing of a class that writes nothing, which only happens to be mounted": [
+    "nothing of a class that writes nothing and is only mounted": [
       { own: { [AUTO]: "true" }, ...mounting, present: [writes("vault", [])] },
       ["Secret app"],
     ],
-    "a class that writes nothing, where the configuration has its versions count": [
+    "a class that writes nothing, if the configuration enables its versions": [
       { own: { [AUTO]: "true" }, ...mounting, present: [{ ...writes("vault", []), hasVersions: true }] },
       ["Secret app", "SecretProviderClass vault"],
     ],
-    "such a class that it lists": [
+    "a listed class that writes nothing, if the configuration enables its versions": [
       { own: { [CLASSES]: "vault" }, references: [], present: [{ ...writes("vault", []), hasVersions: true }] },
       ["SecretProviderClass vault"],
     ],
-    "all, where everybody does": [{ all: true }, REFERRED],
-    "nothing, where everybody does and it is a Job, which has to say so": [{ all: true, kind: "Job" }, []],
-    "all, where it is a Job and says so": [{ kind: "Job", own: { [AUTO]: "true" } }, REFERRED],
-    "nothing, where everybody does and it says no": [{ all: true, own: { [AUTO]: "false" } }, []],
-    "ConfigMaps, where everybody does and it says no to Secrets": [
+    "everything, by autoReloadAll": [{ all: true }, REFERRED],
+    "nothing, by autoReloadAll for a Job without annotations": [{ all: true, kind: "Job" }, []],
+    "everything, if it is a Job with auto": [{ kind: "Job", own: { [AUTO]: "true" } }, REFERRED],
+    "nothing, by autoReloadAll if its auto is false": [{ all: true, own: { [AUTO]: "false" } }, []],
+    "ConfigMaps, by autoReloadAll if auto is false for Secrets": [
       { all: true, own: { "secret.reloader.stakater.com/auto": "false" } },
       ["ConfigMap app"],
     ],
@@ -215,7 +224,7 @@ describe("a workload with annotations of Reloader restarts for", () => {
     it(what, () => assert.deepEqual(chosen(situation), { sources, mistakes: [], minInterval: undefined }));
   }
 
-  it("at most every pause-period", () => {
+  it("at most once per pause-period", () => {
     for (const [text, minInterval] of Object.entries({ "5m": "5m", "1h30m": "1h30m", "1.5m": "90000ms", "0": "0ms" })) {
       const { mistakes, ...rest } = chosen({ own: { [SECRETS]: "db", [PAUSE]: text } });
       assert.deepEqual([rest.minInterval, mistakes], [minInterval, []]);
@@ -223,11 +232,11 @@ describe("a workload with annotations of Reloader restarts for", () => {
   });
 });
 
-describe("an Argo Rollout restarts by a field of its own", () => {
+describe("an Argo Rollout restarts by its own restart field", () => {
   const STRATEGY = "reloader.stakater.com/rollout-strategy";
   const restartAt = (kind: string, own: Texts) =>
     choiceOf({ kind, namespace: "shop" }, STANDARD_VIEW.annotationsOf({ [AUTO]: "true", ...own }, {}))?.restartAt;
-  it("where it says so, and no other workload does", () => {
+  it("if its annotation asks for that, and no other workload does", () => {
     assert.equal(restartAt("Rollout", { [STRATEGY]: "restart" }), true);
     assert.equal(restartAt("Rollout", { [STRATEGY]: "rollout" }), false);
     assert.equal(restartAt("Rollout", {}), false);
@@ -235,27 +244,27 @@ describe("an Argo Rollout restarts by a field of its own", () => {
   });
 });
 
-describe("by the configuration,", () => {
+describe("with other settings in the configuration,", () => {
   const WAVE = "wave.pusher.com/update-on-config-change";
   const EXTRA = "wave.pusher.com/extra-secrets";
   const wave = { annotations: { auto: WAVE, secretReload: EXTRA } };
   const cases: Record<string, [Situation, string[]]> = {
-    "a key of one's own counts": [{ rules: wave, own: { [WAVE]: "true" } }, REFERRED],
-    "a list under such a key may have the namespace in it": [
+    "a custom key counts": [{ rules: wave, own: { [WAVE]: "true" } }, REFERRED],
+    "a list under such a key may contain the namespace": [
       { rules: wave, own: { [EXTRA]: "shop/other, db" } },
       ["Secret db", "Secret other"],
     ],
-    "Reloader's own key does not count beside it": [{ rules: wave, own: { [AUTO]: "true", [SECRETS]: "db" } }, []],
-    "its other keys do": [{ rules: wave, own: { [CONFIG_MAPS]: "o.*" } }, ["ConfigMap other"]],
-    "nothing restarts for a kind that is ignored": [
+    "Reloader's own key does not count besides": [{ rules: wave, own: { [AUTO]: "true", [SECRETS]: "db" } }, []],
+    "Reloader's other keys count": [{ rules: wave, own: { [CONFIG_MAPS]: "o.*" } }, ["ConfigMap other"]],
+    "no workload restarts for an ignored kind": [
       { rules: { ignoreKinds: ["Secret"] }, own: { [AUTO]: "true", [SECRETS]: "db" } },
       ["ConfigMap app"],
     ],
-    "nor for one that a class writes": [
+    "no workload restarts for an ignored kind that a class writes": [
       { rules: { ignoreKinds: ["Secret"] }, own: { [CLASS_AUTO]: "true" }, ...mounting },
       [],
     ],
-    "nothing restarts for classes, if they are ignored": [
+    "no workload restarts for classes if they are ignored": [
       { rules: { ignoreKinds: ["SecretProviderClass"] }, own: { [AUTO]: "true" }, ...mounting },
       ["Secret app"],
     ],
@@ -263,7 +272,7 @@ describe("by the configuration,", () => {
   for (const [what, [situation, sources]] of Object.entries(cases))
     it(what, () => assert.deepEqual([chosen(situation).sources, chosen(situation).mistakes], [sources, []]));
 
-  it("a source that has not its labels is as one that says that nothing restarts for it", () => {
+  it("a source without the required labels counts as ignored", () => {
     const view = new ReloaderView({ sourceSelector: { matchLabels: { tier: "app" } } });
     const match = { "reloader.stakater.com/match": "true" };
     assert.equal(view.markOfSource(match, { tier: "app" }), "match");
@@ -272,7 +281,7 @@ describe("by the configuration,", () => {
     assert.equal(view.markOfSource(undefined, { tier: "app" }), undefined);
   });
 
-  it("what Reloader notes of a pause is kept where Inlay notes it too, and is no mistake", () => {
+  it("Reloader's record of a pause is kept if Inlay records pauses too, and is no mistake", () => {
     const noted = { "deployment.reloader.stakater.com/paused-at": "2026-11-21T10:00:00Z" };
     const rules = { recordOnWorkloads: true };
     assert.deepEqual(new ReloaderView(rules).annotationsOf(noted, {})?.own, noted);
@@ -282,42 +291,48 @@ describe("by the configuration,", () => {
   });
 });
 
-describe("of annotations of Reloader it is told", () => {
+describe("the mistakes in Reloader's annotations include", () => {
   const mistakes: Record<string, [Situation, RegExp]> = {
-    "that a truth is none": [
+    "a boolean that is none": [
       { own: { [AUTO]: "yes" } },
       /^reloader\.stakater\.com\/auto: "yes" is neither .* write "true"$/,
     ],
-    "that a search is none": [{ own: { [SEARCH]: "T" } }, /search: "T" is neither/],
-    "that a pattern is none": [
+    "a search that is none": [{ own: { [SEARCH]: "T" } }, /search: "T" is neither/],
+    "an invalid pattern": [
       { own: { [SECRETS]: "db,a[" } },
-      /secret\..*\/reload: "a\[" is no regular expression; mend/,
+      /secret\..*\/reload: "a\[" is not a regular expression; correct/,
     ],
-    "that a pattern is too long": [{ own: { [SECRETS]: "a?".repeat(600) } }, /is too large a regular expression/],
+    "a pattern that is too long": [{ own: { [SECRETS]: "a?".repeat(600) } }, /is too large a regular expression/],
 
-    "that a short pattern is a large program": [
+    "a short pattern that is a large program": [
       { own: { [SECRETS]: ".{1000}.{1000}.{1000}" } },
       /is too large a regular expression/,
     ],
-    "that a list is too long": [{ own: { [SECRETS]: "db,".repeat(100) } }, /100 entries, of which the first 64 count/],
-    "that a pause is none": [{ own: { [PAUSE]: "soon" } }, /pause-period: "soon" is no duration; write one like/],
-    "that a pause is for a Deployment": [
+    "a list that is too long": [{ own: { [SECRETS]: "db,".repeat(100) } }, /100 entries, and only the first 64 count/],
+    "a pause-period that is no duration": [
+      { own: { [PAUSE]: "soon" } },
+      /pause-period: "soon" is not a duration; write one like/,
+    ],
+    "a pause-period on a kind other than Deployment": [
       { kind: "StatefulSet", own: { [PAUSE]: "5m" } },
-      /is for Deployments; take it out/,
+      /is for Deployments; remove it/,
     ],
-    "that a strategy is none": [{ own: { "reloader.stakater.com/rollout-strategy": "now" } }, /"now" is no strategy/],
-    "that a key is mistyped": [{ own: { "reloader.stakater.com/atuo": "true" } }, /atuo is not known/],
-    "that a class which it means writes nothing": [
+    "an unknown strategy": [{ own: { "reloader.stakater.com/rollout-strategy": "now" } }, /"now" is not a strategy/],
+    "an unknown key": [{ own: { "reloader.stakater.com/atuo": "true" } }, /atuo is not a known annotation/],
+    "a named class that writes nothing": [
       { own: { [CLASS_AUTO]: "true" }, ...mounting, present: [writes("vault", [])] },
-      /^the SecretProviderClass vault writes no Secret, .*; give it spec\.secretObjects, or set reloader\.providerClasses /,
+      /^the SecretProviderClass vault writes no Secret, .*; add spec\.secretObjects to it, or set reloader\.providerClasses /,
     ],
-    "the same of one that it lists": [{ own: { [CLASSES]: "v.*" }, present: [writes("vault", [])] }, /vault writes no/],
-    "that a pattern of classes is none": [{ own: { [CLASSES]: "a[" } }, /secretproviderclass\..*\/reload: "a\[" is no/],
-    "that a source is in another namespace": [
+    "a class that a pattern lists and that writes nothing": [
+      { own: { [CLASSES]: "v.*" }, present: [writes("vault", [])] },
+      /vault writes no/,
+    ],
+    "an invalid pattern of classes": [{ own: { [CLASSES]: "a[" } }, /secretproviderclass\..*\/reload: "a\[" is no/],
+    "a source in another namespace": [
       { own: { [SECRETS]: "db,bank/db", "secrets.exclude.reloader.stakater.com/reload": "shop/db" } },
-      /^secret\..*\/reload: "bank\/db" is not in the namespace shop; name both in a SecretBinding$/,
+      /^secret\..*\/reload: "bank\/db" is not in the namespace shop; create a SecretBinding /,
     ],
-    "what is wrong on the pod template": [{ pods: { [AUTO]: "yes" } }, /"yes" is neither/],
+    "mistakes on the pod template": [{ pods: { [AUTO]: "yes" } }, /"yes" is neither/],
   };
   for (const [what, [situation, message]] of Object.entries(mistakes)) {
     it(what, () => {
@@ -327,7 +342,7 @@ describe("of annotations of Reloader it is told", () => {
     });
   }
 
-  it("nothing, of what Reloader notes for itself", () => {
+  it("no record that Reloader writes for itself", () => {
     const notes = {
       "reloader.stakater.com/last-reloaded-from": "{}",
       "deployment.reloader.stakater.com/paused-at": "now",
@@ -336,29 +351,29 @@ describe("of annotations of Reloader it is told", () => {
     assert.equal(STANDARD_VIEW.annotationsOf(notes, notes), undefined);
   });
 
-  it("that the others hold beside one that is wrong", () => {
+  it("the wrong one only: the others still count", () => {
     assert.deepEqual(chosen({ own: { [SECRETS]: "a[,db" } }).sources, ["Secret db"]);
   });
 
-  it("that it restarts for nothing where that would be for more than can be meant", () => {
+  it("too many sources, for which the workload does not restart", () => {
     const many = Array.from({ length: 257 }, (_, n) => there("Secret", `many-${n}`));
     const { sources, mistakes } = chosen({ own: { [SECRETS]: ".*" }, present: many });
     assert.deepEqual(sources, []);
-    assert.match(mistakes[0] ?? "", /restarts for nothing.* 257 sources; list 256 at most/);
+    assert.match(mistakes[0] ?? "", /does not restart.* 257 sources match; list at most 256/);
   });
 
-  it("the same where the patterns take too long, and soon", () => {
+  it("patterns that take too long, which is found out soon", () => {
     const long = "a".repeat(250);
     const many = Array.from({ length: 6_000 }, (_, n) => there("Secret", `${long}${n}`.slice(-253)));
     const list = Array.from({ length: 64 }, (_, n) => `(${"a?".repeat(200)}){1,${n + 2}}b`).join();
     const began = performance.now();
     const { sources, mistakes } = chosen({ own: { [SECRETS]: list }, present: many });
     assert.deepEqual(sources, []);
-    assert.match(mistakes.at(-1) ?? "", /restarts for nothing, as patterns take too long/);
+    assert.match(mistakes.at(-1) ?? "", /does not restart.* takes too long/);
     assert.ok(performance.now() - began < 10_000);
   });
 
-  it("that they do where all of the namespace take too long together, and what was looked up for one is there for all", () => {
+  it("patterns that take too long for all workloads of a namespace together, which share their results", () => {
     const choiceFor = (entry: string) =>
       choiceOf(DEPLOYMENT, STANDARD_VIEW.annotationsOf({ [SECRETS]: entry }, {})) as ReloadRules;
     const names = ["aa", "ab", "ba"].map((each) => there("Secret", each));
@@ -366,35 +381,35 @@ describe("of annotations of Reloader it is told", () => {
     const found = (entry: string) => all.chosen(choiceFor(entry), []).sources.map(({ name }) => name);
     assert.deepEqual(found("a.*"), ["aa", "ab"]);
     assert.deepEqual(found("b.*"), ["ba"]);
-    assert.match(all.chosen(choiceFor("[ab]+c?"), []).mistakes.join(), /take too long/);
+    assert.match(all.chosen(choiceFor("[ab]+c?"), []).mistakes.join(), /takes too long/);
     assert.deepEqual(found("aa"), ["aa"]);
   });
 });
 
-describe("which classes there are matters to a workload", () => {
+describe("the SecretProviderClasses must be known for a workload", () => {
   const concerns = ({ own = {}, all = false, references = [] }: Situation) => {
     const choice = choiceOf(DEPLOYMENT, STANDARD_VIEW.annotationsOf(own, {}), { ...STANDARD_RULES, reloadAll: all });
     return choice !== undefined && concernsClasses(choice, references);
   };
 
-  it("that lists some, or whose pods mount one and that restarts for such", () => {
+  it("that lists some, or whose pods mount one and that restarts for them", () => {
     assert.ok(concerns({ own: { [CLASSES]: "vault" } }));
     for (const own of [{ [CLASS_AUTO]: "true" }, { [AUTO]: "true" }, { [SEARCH]: "true" }])
       assert.deepEqual([concerns({ own, ...mounting }), concerns({ own, references })], [true, false]);
     assert.ok(concerns({ all: true, ...mounting }));
   });
 
-  it("and to no other", () => {
+  it("and for no other workload", () => {
     assert.ok(!concerns({ own: { [SECRETS]: "db" }, ...mounting }));
     assert.ok(!concerns({ own: { "secret.reloader.stakater.com/auto": "true" }, ...mounting }));
     assert.ok(!concerns(mounting));
   });
 });
 
-describe("a list of Reloader's", () => {
+describe("a list in Reloader's annotations", () => {
   const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,10}[a-z0-9])?$/);
 
-  it("chooses its names, and besides what JavaScript's own expressions find", () => {
+  it("selects its names, and those that the same regular expressions of JavaScript find", () => {
     const piece = fc.constantFrom("a", "b", ".", ".*", "[ab]", "a+", "-", "b?", "(a|b)", "\\.");
     const pattern = fc.array(piece, { minLength: 1, maxLength: 5 }).map((pieces) => pieces.join(""));
     fc.assert(
@@ -417,7 +432,7 @@ describe("a list of Reloader's", () => {
     );
   });
 
-  it("says the same in every order", () => {
+  it("has the same result in every order", () => {
     fc.assert(
       fc.property(fc.array(name, { maxLength: 10 }), fc.array(name, { maxLength: 5 }), (listed, excluded) => {
         const own = (lists: string[][]) => ({
@@ -431,8 +446,8 @@ describe("a list of Reloader's", () => {
   });
 });
 
-describe("what is kept of annotations", () => {
-  it("is Reloader's, on a workload", () => {
+describe("the cached part of annotations", () => {
+  it("has Reloader's annotations of a workload", () => {
     const own = { [AUTO]: "true", "example.com/x": "y", "notreloader.stakater.com/auto": "true", plain: "z" };
     assert.deepEqual(STANDARD_VIEW.annotationsOf(own, { [SECRETS]: "a", n: 7 }), {
       own: { [AUTO]: "true" },
@@ -441,7 +456,7 @@ describe("what is kept of annotations", () => {
     assert.equal(STANDARD_VIEW.annotationsOf({ "example.com/x": "y" }, undefined), undefined);
   });
 
-  it("is whether it is marked, on a source; to be ignored goes first", () => {
+  it("has the mark of a source, of which ignore comes first", () => {
     const [match, ignore] = ["reloader.stakater.com/match", "reloader.stakater.com/ignore"];
     assert.equal(STANDARD_VIEW.markOf({ [match]: "true" }), "match");
     assert.equal(STANDARD_VIEW.markOf({ [ignore]: "true", [match]: "true" }), "ignore");
@@ -449,7 +464,7 @@ describe("what is kept of annotations", () => {
     assert.equal(STANDARD_VIEW.markOf(undefined), undefined);
   });
 
-  it("finds the references of a real pod", () => {
+  it("is enough to find the references of a real pod", () => {
     const spec = {
       containers: [{ name: "app", envFrom: [{ secretRef: { name: "a" } }] }],
       imagePullSecrets: [{ name: "b" }],

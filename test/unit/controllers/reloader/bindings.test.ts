@@ -1,4 +1,4 @@
-/** The bindings that are made of annotations: one for up to sixteen sources, by names that nothing else comes to. */
+/** The bindings that are generated from annotations: one for up to sixteen sources, with unique names. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SecretBinding } from "../../../../src/api/binding.ts";
@@ -25,7 +25,7 @@ const namesOf = ({ spec }: ReloaderBinding) =>
   spec.sources.map(({ secret, configMap }) => `${secret ? "Secret" : "ConfigMap"} ${(secret ?? configMap)?.name}`);
 
 describe("the bindings of an annotated workload", () => {
-  it("restart that workload for all of its sources, as the account for that", () => {
+  it("restart that workload for all of its sources, with the account for generated bindings", () => {
     const [made, ...others] = bindingsOf(owner, [secret("a"), { kind: "ConfigMap", name: "a" }], {
       ...plain,
       minInterval: "5m",
@@ -44,7 +44,7 @@ describe("the bindings of an annotated workload", () => {
     assert.deepEqual(rollout?.spec.rollout?.targets, [{ kind: "Rollout", name: "web", restartPath: "spec.restartAt" }]);
   });
 
-  it("count sources that come or go, and run CronJobs at once, where the configuration says so", () => {
+  it("count created and deleted sources, and run CronJobs at once, if the configuration says so", () => {
     const all = { ...plain, reloadOnCreate: true, reloadOnDelete: true, runCronJobs: true };
     const rolloutOf = (kind: string, way: typeof plain) => {
       const [made] = bindingsOf({ ...owner, kind }, [secret("a")], way);
@@ -64,7 +64,7 @@ describe("the bindings of an annotated workload", () => {
     assert.match(source?.name ?? "", /^secretproviderclass-vault-db-X/);
   });
 
-  it("have every source once, sixteen at most each, whatever there are", () => {
+  it("contain every source once, at most sixteen each", () => {
     fc.assert(
       fc.property(fc.uniqueArray(name, { maxLength: 200 }), (names) => {
         const made = bindingsOf(owner, names.map(secret), plain);
@@ -75,7 +75,7 @@ describe("the bindings of an annotated workload", () => {
     );
   });
 
-  it("leave every other source where it is when one comes, but where there are twice as many", () => {
+  it("keep every other source in its binding when one is added, except when their number doubles", () => {
     const places = (count: number) =>
       new Map(bindingsOf(owner, many(count), plain).flatMap((made) => namesOf(made).map((each) => [each, made.name])));
     let moves = 0;
@@ -86,7 +86,7 @@ describe("the bindings of an annotated workload", () => {
     assert.ok(moves <= 4, `${moves}`);
   });
 
-  it("call sources by names that the schema takes, each by another", () => {
+  it("give sources unique names that the schema permits", () => {
     const sources = fc.uniqueArray(
       fc.record({
         kind: fc.constantFrom("Secret" as const, "ConfigMap" as const),
@@ -107,7 +107,7 @@ describe("the bindings of an annotated workload", () => {
     assert.equal(new Set(made?.spec.sources.map((each) => each.name)).size, 2);
   });
 
-  it("have names of their own, however long the workloads' are", () => {
+  it("have unique names, however long the workloads' names are", () => {
     const workloads = [
       "web",
       "web-2",
@@ -128,7 +128,7 @@ describe("the bindings of an annotated workload", () => {
   });
 });
 
-describe("a binding is as it was made", () => {
+describe("a binding counts as generated", () => {
   const [made] = bindingsOf(owner, [secret("a")], plain) as [ReloaderBinding];
   const binding = (change: Parameters<typeof bindingOf>[0] = {}): SecretBinding =>
     bindingOf({
@@ -153,10 +153,10 @@ describe("a binding is as it was made", () => {
     "one more field": { spec: { suspend: false } },
     "no label": { metadata: { labels: {} } },
     "another owner": { metadata: { ownerReferences: [{ uid: "2" }] } },
-    "something that it wrote before": { status: { targets: [recordOf()] } },
+    "recorded targets": { status: { targets: [recordOf()] } },
   };
   for (const [what, change] of Object.entries(edits)) {
-    it(`and not with ${what}`, () => assert.equal(isAsGenerated(binding(change), made), false));
+    it(`but not with ${what}`, () => assert.equal(isAsGenerated(binding(change), made), false));
   }
 });
 
@@ -167,7 +167,7 @@ describe("the binding of a Job", () => {
   const binding = (metadata: Partial<ObjectMeta> = metadataOf(madeFor("1"))) =>
     bindingOf({ metadata: { name: "reloader-job-migrate", uid: "b", ...metadata }, spec: madeFor("1").spec });
 
-  it("has no owner, with whom it would go, and time", () => {
+  it("has no owner, which would delete it with the Job, and a long timeout", () => {
     assert.deepEqual(metadataOf(madeFor("1")), {
       labels: { "inlay.dev/generated-for": "reloader" },
       annotations: { "inlay.dev/generated-for-uid": "1" },
@@ -175,7 +175,7 @@ describe("the binding of a Job", () => {
     assert.equal(madeFor("1").spec.rollout?.timeout, "24h");
   });
 
-  it("is that of the Job that was made anew, which says so, and of no other that has its name by now", () => {
+  it("belongs to the recreated Job, which has a stamp, and to no other Job of that name", () => {
     const cases: [ReloaderBinding, asMade: boolean, former: boolean][] = [
       [madeFor("1"), true, false],
       [madeFor("2", true), true, false],
@@ -185,14 +185,14 @@ describe("the binding of a Job", () => {
       assert.deepEqual([isAsGenerated(binding(), made), isFormer(binding(), made)], [asMade, former]);
   });
 
-  it("is put right where somebody took out for which it is, and keeps what others say", () => {
+  it("is corrected if its annotation is removed, and keeps the annotations of others", () => {
     const robbed = binding({ labels: { mine: "x" }, annotations: { note: "y" } });
     const made = madeFor("1");
     assert.deepEqual([isAsGenerated(robbed, made), isFormer(robbed, made)], [false, false]);
     const { labels, annotations } = metadataOf(made, robbed.metadata);
     assert.deepEqual(labels, { mine: "x", "inlay.dev/generated-for": "reloader" });
     assert.deepEqual(annotations as object, { note: "y", "inlay.dev/generated-for-uid": "1" });
-    const anew = metadataOf(madeFor("2", true), binding().metadata) as { annotations: object };
-    assert.deepEqual(anew.annotations, { "inlay.dev/generated-for-uid": "1" });
+    const corrected = metadataOf(madeFor("2", true), binding().metadata) as { annotations: object };
+    assert.deepEqual(corrected.annotations, { "inlay.dev/generated-for-uid": "1" });
   });
 });

@@ -1,4 +1,4 @@
-/** When a Deployment says that a pause-period holds further restarts back, and who takes that away again. */
+/** When Inlay writes and removes the annotation that shows a pause-period. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../../src/api/binding.ts";
 import type { JsonObject } from "../../../../src/apimachinery/objects.ts";
@@ -24,7 +24,7 @@ function binding(minInterval: string | undefined, lastStartTime?: string): Secre
 }
 
 describe("a pause-period", () => {
-  it("is told of from the beginning of a rollout to its end, by the binding whose ends last", () => {
+  it("is shown from the start of a rollout to its end, for the binding whose period ends last", () => {
     assert.deepEqual(pauseOf([binding("60s", BEGAN)], at(59)), { since: SINCE, endsAt: at(60) });
     assert.equal(pauseOf([binding("60s", BEGAN)], at(60)), undefined);
     assert.equal(pauseOf([binding("60s"), binding(undefined, BEGAN)], at(1)), undefined);
@@ -60,25 +60,25 @@ describe("the annotation of a pause", () => {
   });
   const written = { metadata: { annotations: { [KEY]: SINCE } } };
 
-  it("is written once, and taken away when the pause ends", async () => {
+  it("is written once, and removed when the pause ends", async () => {
     assert.deepEqual(await pauses.sync([core(undefined)], at(10)), { retry: "after", ms: 50_005 });
     assert.deepEqual(await pauses.sync([core(SINCE)], at(20)), { retry: "after", ms: 40_005 });
     assert.deepEqual(applied, [written]);
     assert.deepEqual(await pauses.sync([core(SINCE)], at(60)), { retry: "never" });
     assert.deepEqual(applied, [written, {}]);
-    // The watch has not shown it yet.
+    // The watch does not show it yet.
     await pauses.sync([core(SINCE)], at(60));
     await pauses.sync([core(undefined)], at(61));
     assert.equal(applied.length, 2);
   });
 
-  it("of another client is released once, and then stays as long as it is the same", async () => {
+  it("by another client is released once, and then stays while it is the same", async () => {
     for (const noted of ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"])
       await pauses.sync([core(noted, [])], at(0));
     assert.deepEqual(applied, [{}, {}]);
   });
 
-  it("is not missed on a Deployment that has gone, and is tried again where it is refused", async () => {
+  it("is not needed on a deleted Deployment, and is retried if it is refused", async () => {
     answer = new ApiError("PATCH", 404, "NotFound");
     await pauses.sync([core(undefined)], at(1));
     answer = new ApiError("PATCH", 403, "Forbidden");
@@ -88,7 +88,7 @@ describe("the annotation of a pause", () => {
     assert.deepEqual(applied, [written]);
   });
 
-  it("is looked at when a binding with a pause-period has begun another rollout, and for no other", () => {
+  it("is reconciled when a binding with a pause-period has begun another rollout, and for no other binding", () => {
     assert.equal(pauses.hasBegun(binding("60s", BEGAN)), true);
     assert.equal(pauses.hasBegun(binding("60s", BEGAN)), false);
     assert.equal(pauses.hasBegun(binding("60s", "2026-11-21T11:00:00Z")), true);

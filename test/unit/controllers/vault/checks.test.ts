@@ -1,4 +1,4 @@
-/** When the server of a VaultConnection is checked, and when its controller hears of the result. */
+/** When the server of a VaultConnection is checked, and when its controller is notified of the result. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { Checks } from "../../../../src/controllers/vault/checks.ts";
@@ -39,7 +39,7 @@ describe("checks of VaultConnections", () => {
     checks = new Checks(hooks, () => Date.now());
   });
 
-  it("are made at once, and every minute while the server is ready, which is reported once", async () => {
+  it("run at once, and every minute while the server is ready, which is reported once", async () => {
     checks.start(KEY, server);
     assert.equal(checks.resultOf(KEY), undefined);
     await settled();
@@ -51,7 +51,7 @@ describe("checks of VaultConnections", () => {
     assert.equal(changes, 1);
   });
 
-  it("come sooner while the server is not ready, each with a longer pause, half a minute or so at most", async () => {
+  it("run sooner while the server is not ready, with pauses that grow to about 30 s", async () => {
     server.answer = async () => sealed;
     checks.start(KEY, server);
     await settled();
@@ -74,7 +74,7 @@ describe("checks of VaultConnections", () => {
     assert.deepEqual([changes, recovered], [2, 1]);
   });
 
-  it("are made when reads fail, and seldom while they find nothing wrong", async () => {
+  it("run when reads fail, and rarely while they find no problem", async () => {
     checks.start(KEY, server);
     await settled();
     await clock.pass(10_000);
@@ -91,7 +91,7 @@ describe("checks of VaultConnections", () => {
     assert.equal(server.checks, 3, "the backoff goes on");
   });
 
-  it("come no sooner than a server that limits requests says", async () => {
+  it("run no sooner than a server that limits requests permits", async () => {
     const throttled = Object.assign(new Problem("VaultThrottled", "too many requests"), { retryAfterMs: 120_000 });
     server.answer = async () => ({ problem: throttled });
     checks.start(KEY, server);
@@ -101,7 +101,7 @@ describe("checks of VaultConnections", () => {
     assert.equal(server.checks, 2);
   });
 
-  it("that throw are results too, and an unexpected error is handed on", async () => {
+  it("that throw have a result too, and an unexpected error is passed on", async () => {
     server.answer = () => Promise.reject(sealed.problem);
     checks.start(KEY, server);
     await settled();
@@ -114,7 +114,7 @@ describe("checks of VaultConnections", () => {
     assert.deepEqual(errors, [bug]);
   });
 
-  it("are made at once when asked for, and once more where one ran already", async () => {
+  it("run at once when requested, and once more if one was running", async () => {
     checks.start(KEY, server);
     await settled();
     const { promise, resolve } = Promise.withResolvers<ConnectionCheck>();
@@ -130,7 +130,7 @@ describe("checks of VaultConnections", () => {
     checks.now("registry/none");
   });
 
-  it("of a connection that was replaced or is gone say nothing", async () => {
+  it("of a replaced or deleted connection report nothing", async () => {
     const { promise, resolve } = Promise.withResolvers<ConnectionCheck>();
     server.answer = () => promise;
     checks.start(KEY, server);

@@ -1,4 +1,4 @@
-/** What the status of a VaultConnection says of its last check, and of a token that people can read. */
+/** The status of a VaultConnection after a check, with the warning about a readable token. */
 import assert from "node:assert/strict";
 import type { ConnectionSpec, ConnectionStatus, VaultConnection } from "../../../../src/api/connection.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
@@ -24,7 +24,7 @@ const connectionOf = (spec: Partial<ConnectionSpec> = {}, status?: ConnectionSta
 const conditionIn = ({ conditions: [condition] = [] }: ConnectionStatus) => condition ?? assert.fail("no condition");
 
 describe("the status of a VaultConnection", () => {
-  it("says that the server is ready, since when, and its version", () => {
+  it("shows that the server is ready, since when, and its version", () => {
     assert.deepEqual(statusOf(connectionOf(), READY, NOW), {
       conditions: [
         {
@@ -40,7 +40,7 @@ describe("the status of a VaultConnection", () => {
     });
   });
 
-  it("says whose login succeeds", () => {
+  it("shows whose login succeeds", () => {
     const messageWith = (auth: NonNullable<ConnectionSpec["auth"]>) =>
       conditionIn(statusOf(connectionOf({ auth, paths: ["kv/*"] }), READY, NOW)).message;
     const kubernetes = { mount: "kubernetes", role: "r", audiences: ["vault"] };
@@ -51,12 +51,12 @@ describe("the status of a VaultConnection", () => {
     assert.match(messageWith({ kubernetes: { ...kubernetes, as: "Connection" } }), /and the login succeeds$/);
     assert.match(
       messageWith({ kubernetes: { ...kubernetes, role: "inlay-{namespace}", as: "Connection" } }),
-      /is unsealed; each namespace logs in with a role of its own$/,
+      /is unsealed; each namespace logs in with its own role$/,
     );
     assert.match(messageWith({ token: { secret: key } }), /and the login succeeds$/);
   });
 
-  it("is the same for the same result, also at another time, so that nothing is written", () => {
+  it("is the same for the same result at another time, so that nothing is written", () => {
     for (const result of [READY, SEALED]) {
       const before = statusOf(connectionOf(), result, NOW);
       assert.ok(isSameStatus(before, statusOf(connectionOf({}, before), result, LATER)));
@@ -64,7 +64,7 @@ describe("the status of a VaultConnection", () => {
     assert.ok(!isSameStatus(undefined, statusOf(connectionOf(), READY, NOW)));
   });
 
-  it("says what is wrong, and keeps the version that the server had, but not of another spec", () => {
+  it("shows the problem, and keeps the version of the server, but not one of another spec", () => {
     const before = statusOf(connectionOf(), READY, NOW);
     const status = statusOf(connectionOf({}, before), SEALED, LATER);
     const { reason, message, lastTransitionTime } = conditionIn(status);
@@ -77,7 +77,7 @@ describe("the status of a VaultConnection", () => {
     assert.equal(statusOf(connectionOf({}, before), {}, LATER).version, undefined);
   });
 
-  it("warns of a token in a ConfigMap, whether the server is ready or not, and says once that this is new", () => {
+  it("warns of a token in a ConfigMap, whether the server is ready or not, and reports once that this is new", () => {
     const ready = statusOf(connectionOf(readable), READY, NOW);
     const sealed = statusOf(connectionOf(readable, ready), SEALED, LATER);
     assert.deepEqual([conditionIn(ready).status, conditionIn(ready).reason], ["True", "TokenReadable"]);

@@ -1,4 +1,4 @@
-/** What is decided about one VaultConnection: when it is connected, replaced, ended, and what its status and bindings hear. */
+/** When a VaultConnection is opened, replaced and closed, and what its status and its bindings get. */
 import assert from "node:assert/strict";
 import { REFRESH_ANNOTATION } from "../../../../src/api/binding.ts";
 import type { VaultConnection } from "../../../../src/api/connection.ts";
@@ -19,7 +19,7 @@ const KEY = "registry/vault";
 const TOKEN = { secret: { name: "login", key: "token" } };
 const READY: ConnectionCheck = { version: "1.21.4" };
 
-/** A connection that was made, and whether it was ended. */
+/** A connection, and whether it was closed. */
 interface Made extends OpenConnection {
   readonly settings: ConnectionSettings;
 }
@@ -134,7 +134,7 @@ describe("the reconciler of VaultConnections", () => {
     return auth?.kind === "token" ? auth.token.reveal() : undefined;
   };
 
-  it("reads as the account what is named, connects, checks, and reports what the check found", async () => {
+  it("reads the named objects as the account, connects, checks, and reports the result", async () => {
     const token = secretText("token");
     put({}, { labels: { team: "a" } });
     putSecret({ token });
@@ -153,7 +153,7 @@ describe("the reconciler of VaultConnections", () => {
     assert.deepEqual(reconciler.health, ["ready"]);
   });
 
-  it("makes another connection for another value, and ends the former connection after that", async () => {
+  it("opens another connection for another value, and then closes the former connection", async () => {
     put();
     putSecret({ token: secretText("token") });
     await reconcile();
@@ -166,7 +166,7 @@ describe("the reconciler of VaultConnections", () => {
     assert.equal(checked.length, 2);
   });
 
-  it("logs in as an account that was created once more by another login", async () => {
+  it("uses a new login for an account that was recreated", async () => {
     put();
     putSecret({ token: secretText("token") });
     await reconcile();
@@ -175,7 +175,7 @@ describe("the reconciler of VaultConnections", () => {
     assert.deepEqual([made.length, ended], [2, [made[0]]]);
   });
 
-  it("keeps the connection where another key, another path or a label changed; bindings hear of the last two", async () => {
+  it("keeps the connection if another key, another path or a label changes; bindings are requeued for the last two", async () => {
     const token = secretText("token");
     put();
     putSecret({ token });
@@ -191,7 +191,7 @@ describe("the reconciler of VaultConnections", () => {
     assert.deepEqual(heard, ["ready 1", "ready 2", "ready 2"]);
   });
 
-  it("ends the connection when a Secret, a key or the account is missing, and connects when it is there", async () => {
+  it("closes the connection if a Secret, a key or the account is missing, and connects again when it exists", async () => {
     const token = secretText("token");
     const account = version("1");
     put();
@@ -215,7 +215,7 @@ describe("the reconciler of VaultConnections", () => {
     }
   });
 
-  it("keeps the connection while the API server does not answer, and tries again", async () => {
+  it("keeps the connection while the API server does not answer, and retries", async () => {
     put();
     putSecret({ token: secretText("token") });
     await reconcile();
@@ -228,7 +228,7 @@ describe("the reconciler of VaultConnections", () => {
     assert.equal(stateText(), "ready 2");
   });
 
-  it("says so when the API server does not answer the first time", async () => {
+  it("reports that the API server did not answer the first time", async () => {
     put();
     putSecret({ token: secretText("token") });
     refusedRead = new ApiError("GET /x", 0, "ECONNRESET");
@@ -245,7 +245,7 @@ describe("the reconciler of VaultConnections", () => {
     assert.deepEqual(reconciler.health, ["pending"]);
   });
 
-  it("connects to no address that the configuration does not list, and says which line to add", async () => {
+  it("connects to no address that the configuration does not list, and names the line to add", async () => {
     put({ address: "https://vault.other.svc:8200" }, {}, {});
     await reconcile();
     const state = stateOf();
@@ -255,7 +255,7 @@ describe("the reconciler of VaultConnections", () => {
     assert.deepEqual([made, reported], [[], ["ForbiddenAddress"]]);
   });
 
-  it("needs no account where it reads nothing and each binding logs in as its own", async () => {
+  it("needs no account if it reads nothing and each binding logs in as its own account", async () => {
     watcher.objects.clear();
     const kubernetes = { mount: "kubernetes", role: "r", audiences: ["vault"], as: "Binding" as const };
     put({ auth: { kubernetes } });
@@ -266,14 +266,14 @@ describe("the reconciler of VaultConnections", () => {
     assert.equal(stateText(), "ServiceAccountNotFound");
   });
 
-  it("acts in no closed namespace, and as no account of the installation", async () => {
+  it("does nothing in a closed namespace, and uses no account of the installation", async () => {
     put({}, { namespace: "kube-system" });
     await reconcile();
     assert.equal(stateText(), "ForbiddenNamespace");
     assert.deepEqual([watcher.watchedBy(KEY), reads, made], [[], [], []]);
   });
 
-  it("asks at once for each new text of the annotation, but not for the one that it finds first", async () => {
+  it("reads at once for each new value of the annotation, but not for the first one that it sees", async () => {
     put({}, { annotations: { [REFRESH_ANNOTATION]: "1" } });
     putSecret({ token: secretText("token") });
     await reconcile();
@@ -295,7 +295,7 @@ describe("the reconciler of VaultConnections", () => {
     assert.deepEqual(heard.slice(3), ["logins", "refresh"]);
   });
 
-  it("ends the connection when it is deleted, or replaced by another of its name", async () => {
+  it("closes the connection when it is deleted, or replaced by another one of the same name", async () => {
     put();
     putSecret({ token: secretText("token") });
     await reconcile();

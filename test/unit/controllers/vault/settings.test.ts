@@ -1,4 +1,4 @@
-/** What a VaultConnection and the Secrets and ConfigMaps that it names come to, and what is said of a mistake in them. */
+/** The settings that a VaultConnection and its Secrets and ConfigMaps give, and the messages about mistakes. */
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import type { ConnectionSpec, VaultConnection } from "../../../../src/api/connection.ts";
@@ -49,7 +49,7 @@ const messageOf = (spec: Partial<ConnectionSpec>, ...objects: ReturnType<typeof 
 };
 
 describe("the settings of a VaultConnection", () => {
-  it("without a login are its address and its time limit, and need no account", () => {
+  it("consist of the address and the timeout if there is no login, and need no account", () => {
     const connection = connectionOf({});
     assert.deepEqual(settings({}), {
       key: "registry/vault",
@@ -69,7 +69,7 @@ describe("the settings of a VaultConnection", () => {
     assert.equal(needsAccount(connectionOf({ auth })), true);
   });
 
-  it("have values from Secrets and ConfigMaps, of which each is read once", async () => {
+  it("have values from Secrets and ConfigMaps, each of which is read once", async () => {
     const { cert } = await makeCertificate();
     const secretID = secretText("secret-id");
     const ca = { secret: { name: "login", key: "ca.crt" } };
@@ -84,7 +84,7 @@ describe("the settings of a VaultConnection", () => {
     assert.deepEqual(foundIn(inspect(made, { depth: null }) + JSON.stringify(made)), []);
   });
 
-  it("take a token from a ConfigMap too, which people who read ConfigMaps can read", () => {
+  it("take a token from a ConfigMap too, which everyone who may read ConfigMaps can read", () => {
     const token = secretText("token");
     const configMap = { name: "login", key: "token" };
     const { auth } = settings({ auth: { token: { configMap } } }, found(CONFIG_MAPS, "login", { token }));
@@ -93,7 +93,7 @@ describe("the settings of a VaultConnection", () => {
     assert.equal(isTokenReadable(connectionOf({ auth: { token: { secret: configMap } } })), false);
   });
 
-  it("are the same where nothing changed that decides about the login", () => {
+  it("are the same if nothing that matters for the login has changed", () => {
     const [one, other] = [secretText("secret-id"), secretText("secret-id")];
     const of = (value: string, more: Record<string, string> = {}, spec: Partial<ConnectionSpec> = {}) =>
       settings({ auth: { appRole }, ...spec }, found(SECRETS, "login", { secretID: base64(value), ...more }));
@@ -106,13 +106,13 @@ describe("the settings of a VaultConnection", () => {
     assert.ok(!isSameSettings(of(one), settings({})));
   });
 
-  it("say what is missing or wrong, and where, and nothing of the value", () => {
+  it("name what is missing or wrong, and where, and never the value", () => {
     const login = (value: string | Uint8Array) => found(SECRETS, "login", { secretID: base64(value) });
     const spec = { auth: { appRole } };
     const value = secretText("secret-id");
     assert.equal(
       messageOf(spec),
-      "spec.auth.appRole.secretID: there is no Secret registry/login; create it, or correct the name",
+      "spec.auth.appRole.secretID: Secret registry/login does not exist; create it, or correct the name",
     );
     for (const data of [undefined, {}, { other: base64(value) }])
       assert.equal(
@@ -121,12 +121,14 @@ describe("the settings of a VaultConnection", () => {
       );
     const where = "spec.auth.appRole.secretID, key secretID of Secret registry/login: the value";
     assert.ok(messageOf(spec, login("\n")).startsWith(`${where} is empty; `));
-    assert.ok(messageOf(spec, login(`${value}\r\nX-Other: ${value}`)).startsWith(`${where} has spaces, line breaks `));
-    assert.ok(messageOf(spec, login(Buffer.of(0xff, 0xfe))).startsWith(`${where} is no text in UTF-8; `));
+    assert.ok(
+      messageOf(spec, login(`${value}\r\nX-Other: ${value}`)).startsWith(`${where} contains spaces, line breaks `),
+    );
+    assert.ok(messageOf(spec, login(Buffer.of(0xff, 0xfe))).startsWith(`${where} is not UTF-8 text; `));
     const ca = { configMap: { name: "ca", key: "ca.crt" } };
     const at = "spec.tls.ca, key ca.crt of ConfigMap registry/ca: ";
     for (const text of ["", value, `-----BEGIN PRIVATE KEY-----\n${base64(value)}\n-----END PRIVATE KEY-----\n`])
       assert.ok(messageOf({ tls: { ca } }, found(CONFIG_MAPS, "ca", { "ca.crt": text })).startsWith(at));
-    assert.match(messageOf({ address: "https://vault:99999" }), /^spec\.address: https:\/\/vault:99999 is no URL; /);
+    assert.match(messageOf({ address: "https://vault:99999" }), /^spec\.address: https:\/\/vault:99999 is not a URL; /);
   });
 });

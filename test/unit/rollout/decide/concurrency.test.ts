@@ -1,13 +1,13 @@
-/** How many workloads roll at once in the installation, and who is next. */
+/** How many workloads roll out at once in the installation, and which one is next. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ConcurrencyLimiter, type Limits } from "../../../../src/rollout/decide/concurrency.ts";
 import { fakeClock } from "../../clock.ts";
 
-/** A little longer than a place is kept. */
+/** A little longer than a slot is kept. */
 const LONG_MS = 10_001;
 
-/** Slots, and who was woken since this was last asked for. */
+/** The slots, and which bindings were woken since the last call. */
 function slotsOf(limits: () => Limits) {
   let woken: string[] = [];
   const slots = new ConcurrencyLimiter(limits, (bindingKey) => woken.push(bindingKey));
@@ -17,7 +17,7 @@ function slotsOf(limits: () => Limits) {
     if (isTaken) held.set(bindingKey, [...(held.get(bindingKey) ?? []), { id, namespace }]);
     return isTaken;
   };
-  /** The workload is rolled out. */
+  /** The workload has rolled out. */
   const free = (bindingKey: string, id: string) => {
     const others = (held.get(bindingKey) ?? []).filter((each) => each.id !== id);
     held.set(bindingKey, others);
@@ -34,12 +34,12 @@ function slotsOf(limits: () => Limits) {
 describe("the concurrency slots of rollouts", () => {
   const clock = fakeClock();
 
-  it("are without end where there is no limit", () => {
+  it("are unlimited if there is no limit", () => {
     const { take } = slotsOf(() => ({}));
     for (let n = 0; n < 1_000; n++) assert.ok(take("a", `${n}`));
   });
 
-  it("are as many as the installation and a namespace may have", () => {
+  it("are limited for the installation and for each namespace", () => {
     const { take } = slotsOf(() => ({ maxConcurrent: 3, maxConcurrentPerNamespace: 2 }));
     assert.deepEqual(
       [take("a", "1", "x"), take("a", "2", "x"), take("a", "3", "x"), take("a", "4", "y"), take("a", "5", "z")],
@@ -47,7 +47,7 @@ describe("the concurrency slots of rollouts", () => {
     );
   });
 
-  it("go to those who wait in the order of their asking, and to nobody who comes later", () => {
+  it("go to waiting workloads in the order of their requests, and to no later one", () => {
     const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("first", "1"));
     for (const binding of ["b", "c", "d"]) assert.equal(take(binding, binding), false);
@@ -60,7 +60,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["c"]);
   });
 
-  it("let nobody wait for a namespace that is not his", () => {
+  it("keep no workload waiting for the limit of another namespace", () => {
     const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 2, maxConcurrentPerNamespace: 1 }));
     assert.ok(take("a", "1", "x") && take("a", "2", "y"));
     assert.equal(take("b", "3", "x"), false);
@@ -71,7 +71,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["b"]);
   });
 
-  it("count a workload once that two bindings roll, until it is free of both", () => {
+  it("count a workload of two bindings once, until both have released it", () => {
     const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1") && take("b", "1") && take("a", "1"));
     assert.equal(take("c", "2"), false);
@@ -81,7 +81,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["c"]);
   });
 
-  it("wake who waits for a workload when another binding rolls that one", () => {
+  it("wake a binding that waits for a workload when another binding rolls that workload out", () => {
     const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1"));
     assert.deepEqual([take("b", "2"), take("c", "2")], [false, false]);
@@ -90,7 +90,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual([take("c", "2"), take("b", "2")], [true, true]);
   });
 
-  it("hold what was restored, even beyond the limits, and give it free again", () => {
+  it("include restored ones, even beyond the limits, until they are released", () => {
     const { slots, take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     slots.restore(
       "a",
@@ -103,7 +103,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["b"]);
   });
 
-  it("don't wake who was forgotten, whatever they asked for", () => {
+  it("wake no binding that was forgotten, whatever it requested", () => {
     const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1"));
     for (const binding of ["b", "c", "d"]) take(binding, binding);
@@ -113,7 +113,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["d"]);
   });
 
-  it("are kept a while for who was woken, and then are the next one's", async () => {
+  it("are kept for a woken binding for a while, and then go to the next one", async () => {
     const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1"));
     for (const binding of ["b", "c"]) take(binding, binding);
@@ -122,7 +122,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["b"]);
     await clock.pass(2);
     assert.deepEqual(wokenSince(), ["c"]);
-    assert.equal(take("b", "b"), false, "it was late, and asks anew");
+    assert.equal(take("b", "b"), false, "it was late, and requests a slot again");
     assert.ok(take("c", "c"));
     free("c", "c");
     assert.deepEqual(wokenSince(), ["b"]);
@@ -142,7 +142,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["b"]);
   });
 
-  it("that limits take away while they roll stay, but no more begin; more wake at once", () => {
+  it("stay with rolling workloads when limits are lowered, but no more begin; higher limits wake more at once", () => {
     let maxConcurrent = 2;
     const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent, maxConcurrentPerNamespace: 3 }));
     assert.ok(take("a", "1") && take("a", "2"));
@@ -156,7 +156,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["b", "c"]);
   });
 
-  it("refuse who was woken when limits were lowered since, and he keeps his turn", () => {
+  it("are refused to a binding that was woken before limits were lowered, which keeps its position", () => {
     let maxConcurrent = 2;
     const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent, maxConcurrentPerNamespace: 3 }));
     assert.ok(take("a", "1") && take("a", "2"));
@@ -170,7 +170,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["b"]);
   });
 
-  it("that lowered limits took from who was woken go to those whom they suit", () => {
+  it("that lowered limits took from a woken binding go to those for which they suffice", () => {
     let limits: Limits = { maxConcurrent: 2, maxConcurrentPerNamespace: 2 };
     const { slots, take, free, wokenSince } = slotsOf(() => limits);
     assert.ok(take("a", "1", "x") && take("a", "2", "y"));
@@ -183,7 +183,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["b", "c"]);
   });
 
-  it("are not all for one namespace, unless there is but one or the limits say so", () => {
+  it("are not all for one namespace, unless there is only one or the limits say so", () => {
     let limits: Limits = { maxConcurrent: 3 };
     const { slots, take, wokenSince } = slotsOf(() => limits);
     assert.deepEqual([take("a", "1"), take("a", "2"), take("a", "3"), take("b", "4", "x")], [true, true, false, true]);
@@ -193,7 +193,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.ok(slotsOf(() => ({ maxConcurrent: 1 })).take("a", "1"));
   });
 
-  it("go to the namespace that has the fewest, whoever asked first", () => {
+  it("go to the namespace that has the fewest, whatever the order of requests", () => {
     const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 4 }));
     for (const id of ["1", "2", "3"]) assert.ok(take("a", id, "x"));
     for (const binding of ["b", "c"]) assert.equal(take(binding, binding, "x"), false);
@@ -206,12 +206,12 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["b"]);
   });
 
-  it("don't come back to who had one while others wait, of another namespace first and then of the same", () => {
+  it("do not return to their last owner while others wait, first of other namespaces and then of the same one", () => {
     const { take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1", "x"));
     for (const binding of ["a", "b"]) assert.equal(take(binding, `${binding}2`, "x"), false);
     assert.equal(take("c", "3", "y"), false);
-    // Also what its hour took from it, while it rolls on.
+    // This includes a slot that was released after an hour while the workload still rolls out.
     free("a", "1");
     assert.deepEqual(wokenSince(), ["c"]);
     assert.ok(take("c", "3", "y"));
@@ -219,7 +219,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual(wokenSince(), ["b"]);
   });
 
-  it("are given on after an hour, also if the workload restarts again and again", async () => {
+  it("are released after an hour, also if the workload restarts again and again", async () => {
     const { take, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1", "x") && take("b", "1", "x"));
     assert.equal(take("c", "2", "y"), false);
@@ -230,7 +230,7 @@ describe("the concurrency slots of rollouts", () => {
     assert.deepEqual([take("a", "1", "x"), wokenSince()], [false, ["c"]]);
   });
 
-  it("are nobody's who did not take one while others wait, though they roll", () => {
+  it("are not given to workloads that roll out without a request while others wait", () => {
     const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: 1 }));
     assert.ok(take("a", "1", "x"));
     assert.equal(take("b", "2", "y"), false);
@@ -243,16 +243,16 @@ describe("the concurrency slots of rollouts", () => {
     assert.equal(take("b", "4", "y"), false, "now it has one");
   });
 
-  it("come to a namespace that has none after each other one has had one at most, whatever others do", async () => {
+  it("come to a namespace without one after every other namespace has had at most one", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),
         fc.array(move, { minLength: 30, maxLength: 60 }),
         async (most, moves) => {
           const { slots, take, free, wokenSince } = slotsOf(() => ({ maxConcurrent: most }));
-          /** By the id of the workload, the binding that rolls it. */
+          /** By the id of the workload, the binding that rolls it out. */
           const rolls = new Map<string, string>();
-          /** Of each namespace, how many had a place or had one kept since the victim asked. */
+          /** Of each namespace, how many had a slot or had one kept since the victim's request. */
           const before = new Map<string, number>();
           let isWaiting = false;
           for (const { what, namespace, n } of moves) {
@@ -282,7 +282,7 @@ describe("the concurrency slots of rollouts", () => {
     );
   });
 
-  it("are never more than limits, never empty while somebody waits, and nobody waits for ever, whatever happens", async () => {
+  it("never exceed the limits, are never free while a binding waits, and come to every waiting binding, whatever happens", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(event, { minLength: 1, maxLength: 60 }), async (events) => {
         const world = new World();
@@ -326,7 +326,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   fc.record({ what: fc.constant("limits" as const), most: limit, mostThere: limit }),
 );
 
-/** Bindings that ask for what they want when something happens to them, and when they are woken. */
+/** Bindings that request what they want when something happens to them, and when they are woken. */
 class World {
   #limits: Limits = { maxConcurrent: 2 };
   readonly #slots = new ConcurrencyLimiter(
@@ -342,7 +342,7 @@ class World {
       this.#of(this.#wants, event.binding).add(event.workload);
       this.#reconcile(event.binding);
     }
-    // It tells nobody that it wants it no more.
+    // The limiter does not learn that the slot is not wanted any more.
     if (event.what === "mindless") this.#of(this.#wants, event.binding).delete(event.workload);
     if (event.what === "done") this.#done(event.workload);
     if (event.what === "restore") {
@@ -367,7 +367,7 @@ class World {
     if (event.what === "work") this.#work();
   }
 
-  /** Until nobody is woken any more. */
+  /** Until no binding is woken any more. */
   async settle(clock: { pass(ms: number): Promise<void> }): Promise<void> {
     for (let round = 0; round < 50; round++) {
       this.#work();
@@ -377,7 +377,7 @@ class World {
     assert.fail("there is no end to the waking");
   }
 
-  /** That nobody waits for a place that there is. */
+  /** Asserts that no binding waits for a free slot. */
   assertFull(): void {
     const rolling = this.#rolling();
     for (const [each, wants] of this.#wants) {
@@ -389,7 +389,7 @@ class World {
     }
   }
 
-  /** That all that is wanted rolls in the end, when all that rolls is done some time. */
+  /** Asserts that every wanted workload rolls out in the end, if every rollout ends at some time. */
   async rollAll(clock: { pass(ms: number): Promise<void> }): Promise<void> {
     for (let round = 0; this.#rolling().size > 0; round++) {
       assert.ok(round < 50, "there is no end to the rolling");

@@ -12,7 +12,7 @@ const ACCOUNT = serviceAccountIdentity("shop", "inlay");
 const workload = (name: string, labels: Record<string, string>, { isMany = true, namespace = "shop" } = {}) =>
   dependentOf({ ref: { name, namespace }, workload: { labels, ...(isMany && { isMany }) } });
 
-/** The names of those without, and the namespaces that were asked. */
+/** The names of the workloads without a budget, and the namespaces whose budgets were read. */
 async function without(budgets: Record<string, unknown[]>, ...dependents: Dependent[]) {
   const asked: string[] = [];
   const client = fakeClient({
@@ -39,7 +39,7 @@ describe("a workload of more than one replica", () => {
     assert.deepEqual(await names(undefined), ["web", "db"]);
   });
 
-  it("counts as without one, where the selectors of a namespace take too long to compare", async () => {
+  it("counts as having none if the selectors of a namespace take too long to compare", async () => {
     const values = Array.from({ length: 100_000 }, (_, n) => `v${n}`);
     const long = { matchExpressions: [{ key: "app", operator: "In", values: [...values, "last"] }] };
     const many = Array.from({ length: 300 }, (_, n) => workload(`w-${n}`, { app: "last" }));
@@ -47,14 +47,14 @@ describe("a workload of more than one replica", () => {
     assert.ok(length > 50 && length < 250, `${length}`);
   });
 
-  it("is asked about once for each namespace, and one of a single replica not at all", async () => {
+  it("causes one request for each namespace, and one of a single replica causes none", async () => {
     const other = workload("other", { app: "web" }, { namespace: "other" });
     const many = await without({ other: [{ matchLabels: { app: "web" } }] }, web, db, other);
     assert.deepEqual(many, { names: ["web", "db"], asked: ["shop", "other"] });
     assert.deepEqual(await without({}, workload("one", { app: "one" }, { isMany: false })), { names: [], asked: [] });
   });
 
-  it("is not taken to be without where that can't be known", async () => {
+  it("does not count as having none if the budgets can't be read", async () => {
     const refused = new ApiError("LIST /apis/policy/v1", 403, "Forbidden");
     const client = fakeClient({
       // biome-ignore lint/correctness/useYield: it fails before the first page
@@ -65,7 +65,7 @@ describe("a workload of more than one replica", () => {
     await assert.rejects(withoutDisruptionBudget(client, ACCOUNT, [web]), { name: "Problem", reason: "Forbidden" });
   });
 
-  it("holds back only its own namespace where that can't be known", async () => {
+  it("waits only in its own namespace if the budgets there can't be read", async () => {
     const client = fakeClient({
       async *list(_: unknown, __: unknown, namespace: string) {
         if (namespace === "closed") throw new ApiError("LIST /apis/policy/v1", 403, "Forbidden");

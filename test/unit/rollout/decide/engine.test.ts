@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Digests, Pending, RolloutStatus } from "../../../../src/api/rollout.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { decideRollout, type RolloutDecision, type RolloutInput } from "../../../../src/rollout/decide/engine.ts";
-import { recordedPlaces, withoutUnwritten } from "../../../../src/rollout/decide/intent-status.ts";
+import { recordedSlots, withoutUnwritten } from "../../../../src/rollout/decide/intent-status.ts";
 import type { Dependent, RolloutBlock, Step } from "../../../../src/rollout/types.ts";
 import type { Progress } from "../../../../src/workloads/progress.ts";
 import { dependentOf } from "../../objects.ts";
@@ -72,14 +72,14 @@ const stamped = ({ stamps }: RolloutDecision) => stamps.map(({ dependent }) => d
 const states = ({ status }: RolloutDecision) => status.pending?.workloads?.map(({ name, state }) => `${name} ${state}`);
 
 describe("a rollout", () => {
-  it("takes what it sees first as it is, and restarts nothing", () => {
+  it("records the first values as the baseline, and restarts nothing", () => {
     const decided = turn([workload("core")], { "bucket/key": "a" });
     assert.deepEqual(decided.stamps, []);
     assert.deepEqual(decided.status, { digestKeyID: "one", revision: 0, digests: { "bucket/key": "a" } });
     assert.deepEqual(turn([workload("core")], { "bucket/key": "a" }, decided.status).status, decided.status);
   });
 
-  it("restarts what uses a value when that differs, and ends when it has rolled out", () => {
+  it("restarts the workloads that use a changed value, and ends when they have rolled out", () => {
     const first = turn([workload("core")], { "bucket/key": "a", "bucket/other": "x" });
     const all = [workload("core"), workload("other", { uses: ["bucket/other"] })];
     const base = turn(all, { "bucket/key": "a", "bucket/other": "x" }, first.status);
@@ -98,7 +98,7 @@ describe("a rollout", () => {
     assert.deepEqual(ended.status.digests, { "bucket/key": "b", "bucket/other": "x" });
   });
 
-  it("writes the same stamp again after a crash, and another one for every other change", () => {
+  it("writes the same stamp again after a crash, and another stamp for every other change", () => {
     const before = turn([workload("core")], { "bucket/key": "a" }).status;
     const [one] = turn([workload("core")], { "bucket/key": "b" }, before).stamps;
     const [again] = turn([workload("core")], { "bucket/key": "b" }, before, { now: START + 60_000 }).stamps;
@@ -118,7 +118,7 @@ describe("a rollout", () => {
     assert.equal(new Set(all).size, 3, String(all));
   });
 
-  it("asks for the pace before every restart, also of what has begun, with when the last one was", () => {
+  it("checks the pace before every restart, also when it has begun, with the time of the last restart", () => {
     const before = turn([workload("core")], { "bucket/key": "a" }).status;
     const began = turn([workload("core")], { "bucket/key": "b" }, before);
     assert.equal(began.status.pending?.lastRestartTime, "2026-11-21T10:00:00.000Z");
@@ -137,7 +137,7 @@ describe("a rollout", () => {
     assert.equal(later.status.pending?.lastRestartTime, "2026-11-21T10:00:02.000Z");
   });
 
-  it("restarts again what was restarted for a value that is gone, and not what waits", () => {
+  it("restarts a workload again that restarted for a value that no longer holds, and not one that waits", () => {
     const all = [workload("core", { progress: ROLLING }), workload("jobs", { progress: ROLLING })];
     const before = turn(all, { "bucket/key": "a" }).status;
     const began = turn(all, { "bucket/key": "b" }, before, { maxConcurrent: 1 });
@@ -147,7 +147,7 @@ describe("a rollout", () => {
     assert.deepEqual(states(reverted), ["core Rolling"]);
   });
 
-  it("ends too where an older stamp stands under another key", () => {
+  it("ends too if an older stamp is in another annotation", () => {
     const before = turn([workload("core")], { "bucket/key": "a" }).status;
     const former = turn([workload("core")], { "bucket/key": "b" }, before).stamps[0]?.stamp ?? "";
     const began = turn([workload("core", { stamps: [former] })], { "bucket/key": "c" }, before);
@@ -156,7 +156,7 @@ describe("a rollout", () => {
     assert.deepEqual([ended.stamps, ended.status.pending], [[], undefined]);
   });
 
-  it("leaves alone what came after the change", () => {
+  it("does not restart a workload that was created after the change", () => {
     const block = (): RolloutBlock => ({ reason: "OutsideWindow", message: "closed" });
     const before = turn([workload("core")], { "bucket/key": "a" }).status;
     const waits = turn([workload("core")], { "bucket/key": "b" }, before, { block });
@@ -167,7 +167,7 @@ describe("a rollout", () => {
     assert.deepEqual(stamped(changed), ["core", "new"]);
   });
 
-  it("restarts nothing for a value that is not there, or comes back as it was", () => {
+  it("restarts nothing for a value that is missing, or returns unchanged", () => {
     const before = turn([workload("core")], { "bucket/key": "a" }).status;
     const gone = turn([workload("core")], {}, before);
     assert.deepEqual(gone.status, before);
@@ -175,14 +175,14 @@ describe("a rollout", () => {
     assert.deepEqual(stamped(turn([workload("core")], { "bucket/key": "b" }, gone.status)), ["core"]);
   });
 
-  it("restarts nothing again when the value that it restarts for goes, and begins with nothing before it is back", () => {
+  it("causes no second restart when its value is removed, and starts no workload before the value exists again", () => {
     const all = [workload("core"), workload("jobs", { progress: ROLLING })];
     const before = turn(all, { "bucket/key": "a" }).status;
     const began = turn(all, { "bucket/key": "b" }, before, { maxConcurrent: 1 });
     assert.deepEqual(stamped(began), ["core"]);
     const gone = turn(all, {}, began.status, { maxConcurrent: 1 });
     assert.deepEqual([stamped(gone), states(gone)], [[], ["core Done", "jobs Waiting"]]);
-    assert.match(gone.status.pending?.message ?? "", /bucket\/key is not there/);
+    assert.match(gone.status.pending?.message ?? "", /bucket\/key is missing/);
     const still = turn(all, {}, gone.status, { maxConcurrent: 1, now: START + 60_000 });
     assert.deepEqual(still.status, gone.status);
     const back = turn(all, { "bucket/key": "b" }, still.status, { maxConcurrent: 1 });
@@ -193,7 +193,7 @@ describe("a rollout", () => {
     assert.deepEqual([stamped(as), states(as)], [["core"], ["core Rolling"]]);
   });
 
-  it("ends with what it restarted for, be that gone by then", () => {
+  it("ends after the restarts for a value, even if the value is removed by then", () => {
     const before = turn([workload("core")], { "bucket/key": "a" }).status;
     const began = turn([workload("core")], { "bucket/key": "b" }, before);
     const ended = turn([workload("core")], {}, began.status);
@@ -202,7 +202,7 @@ describe("a rollout", () => {
     assert.deepEqual(turn([workload("core")], { "bucket/key": "b" }, ended.status).stamps, []);
   });
 
-  it("restarts at first sight where that is asked for, once", () => {
+  it("restarts once at the first reconcile if onFirstSync asks for it", () => {
     const first = turn([workload("core")], { "bucket/key": "a" }, undefined, { rollFirst: true });
     assert.deepEqual(stamped(first), ["core"]);
     const ended = turn([workload("core")], { "bucket/key": "a" }, first.status, { rollFirst: true });
@@ -210,7 +210,7 @@ describe("a rollout", () => {
     assert.deepEqual(turn([workload("core")], { "bucket/key": "a" }, ended.status, { rollFirst: true }).stamps, []);
   });
 
-  it("restarts nothing for another key of digests, and sees by the former one what has changed meanwhile", () => {
+  it("restarts nothing for another digest key, and finds changes with the former key", () => {
     const all = [workload("core"), workload("jobs", { uses: ["bucket/other"] })];
     const before = turn(all, { "bucket/key": "a1", "bucket/other": "x1" }).status;
     const now = { "bucket/key": "a2", "bucket/other": "y2" };
@@ -226,7 +226,7 @@ describe("a rollout", () => {
     assert.deepEqual(lost.happened, [{ what: "renewed" }]);
   });
 
-  it("takes the steps in order, and halts at one that fails until it has rolled out after all", () => {
+  it("follows the order of the steps, and halts at a failed one until that has rolled out", () => {
     const steps: Step[] = ["server", "client"].map((name) => ({ name, timeoutMs: 60_000, onFailure: "Halt" }));
     const of = (progress: Progress) => [workload("server", { progress }), workload("client", { step: 1 })];
     const more = { steps };
@@ -245,7 +245,7 @@ describe("a rollout", () => {
     assert.deepEqual(stamped(healed), ["client"]);
   });
 
-  it("goes on without what fails where that is asked for, and says so until it has rolled out", () => {
+  it("continues after a failure if onFailure says so, and reports the failure until the workload has rolled out", () => {
     const steps: Step[] = ["server", "client"].map((name) => ({ name, timeoutMs: 60_000, onFailure: "Continue" }));
     const of = (progress: Progress) => [workload("server", { progress }), workload("client", { step: 1 })];
     const before = turn(of(DONE), { "bucket/key": "a" }, undefined, { steps }).status;
@@ -257,7 +257,7 @@ describe("a rollout", () => {
     assert.equal(turn(of(DONE), { "bucket/key": "b" }, left.status, { steps }).status.pending, undefined);
   });
 
-  it("is another one for a value that changes when nothing is left but what failed and holds nothing back", () => {
+  it("is a new one for a value that changes when only failed workloads that hold nothing back are left", () => {
     const steps = (onFailure: Step["onFailure"]): Step[] => [{ name: undefined, timeoutMs: 60_000, onFailure }];
     const begins = (onFailure: Step["onFailure"], progress: Progress) => {
       const more = { steps: steps(onFailure) };
@@ -283,7 +283,7 @@ describe("a rollout", () => {
     assert.deepEqual(begins("Halt", FAILED), [0, 0, 0]);
   });
 
-  it("has not begun by restarts that could not be written, and has by one that a crash kept from status", () => {
+  it("has not begun if its restarts could not be written, and has begun by a restart that a crash kept from the status", () => {
     const all = [workload("core"), workload("jobs")];
     const before = turn(all, { "bucket/key": "a" }).status;
     const decided = turn(all, { "bucket/key": "b" }, before);
@@ -311,7 +311,7 @@ describe("a rollout", () => {
     assert.deepEqual([over.pending, over.lastStartTime], [undefined, decided.status.lastStartTime]);
   });
 
-  it("goes on in other namespaces where one has no place left in the installation, and asks once for each", () => {
+  it("continues in other namespaces if one has no free slot, and requests a slot once for each namespace", () => {
     const all = ["registry", "registry", "storage", "storage"].map((namespace, at) => {
       const each = workload(`w${at}`);
       return { ...each, ref: { ...each.ref, namespace } };
@@ -330,20 +330,20 @@ describe("a rollout", () => {
     assert.equal(began.status.pending?.reason, "MaxConcurrent");
   });
 
-  it("gives a workload a place among those of the installation for an hour at most, whatever its timeout", () => {
+  it("releases the slot of a workload after an hour, whatever its timeout", () => {
     const steps: Step[] = [{ name: undefined, timeoutMs: 86_400_000, onFailure: "Continue" }];
     const all = [workload("core", { progress: ROLLING })];
     const before = turn(all, { "bucket/key": "a" }, undefined, { steps }).status;
     const began = turn(all, { "bucket/key": "b" }, before, { steps });
     assert.deepEqual([began.rolling.length, began.requeueAfterMs], [1, 3_600_000]);
     const now = START + 3_600_000;
-    assert.equal(recordedPlaces(began.status, now - 1).length, 1);
-    assert.deepEqual(recordedPlaces(began.status, now), []);
+    assert.equal(recordedSlots(began.status, now - 1).length, 1);
+    assert.deepEqual(recordedSlots(began.status, now), []);
     const later = turn(all, { "bucket/key": "b" }, began.status, { steps, now });
     assert.deepEqual([later.rolling, states(later)], [[], ["core Rolling"]]);
   });
 
-  it("calls the steps as they are called now", () => {
+  it("shows the present names of the steps", () => {
     const steps = (name: string | undefined): Step[] => [{ name, timeoutMs: 60_000, onFailure: "Halt" }];
     const all = [workload("core", { progress: ROLLING })];
     const before = turn(all, { "bucket/key": "a" }).status;
@@ -356,7 +356,7 @@ describe("a rollout", () => {
     }
   });
 
-  it("stamps what is paused, gives it no place, and waits for it without an end", () => {
+  it("restarts a paused workload, which takes no slot and has no timeout", () => {
     const all = [workload("core", { paused: true, progress: ROLLING }), workload("jobs", { progress: ROLLING })];
     const before = turn(all, { "bucket/key": "a" }).status;
     const began = turn(all, { "bucket/key": "b" }, before, { maxConcurrent: 1 });
@@ -369,7 +369,7 @@ describe("a rollout", () => {
 });
 
 describe("a long rollout", () => {
-  it("gives one that is resumed its time from then on", () => {
+  it("counts the timeout of a resumed workload from then on", () => {
     const of = (paused: boolean) => [workload("core", { paused, progress: ROLLING })];
     const before = turn(of(true), { "bucket/key": "a" }).status;
     const began = turn(of(true), { "bucket/key": "b" }, before);
@@ -380,7 +380,7 @@ describe("a long rollout", () => {
     assert.deepEqual(states(late), ["core Failed"]);
   });
 
-  it("tells of a few that failed, and how many there are more", () => {
+  it("names a few failed workloads, and how many more there are", () => {
     const all = Array.from({ length: 1_000 }, (_, at) => workload(`w${at}`, { progress: FAILED }));
     const before = turn(all, { "bucket/key": "a" }).status;
     const began = turn(all, { "bucket/key": "b" }, before);
@@ -398,15 +398,15 @@ describe("rollouts, whatever happens,", () => {
     fc.record({ do: fc.constant("change" as const), id: fc.constantFrom(...ids), to: fc.constantFrom("1", "2", "3") }),
     fc.record({ do: fc.constant("finish" as const), name: fc.constantFrom(...names) }),
     fc.record({ do: fc.constant("undo" as const), name: fc.constantFrom(...names) }),
-    // From the first sight on, too.
+    // At the first reconcile too.
     fc.record({ do: fc.constantFrom("hide" as const, "show" as const), name: fc.constantFrom(...names) }),
     fc.record({ do: fc.constantFrom("reconcile" as const, "crash" as const) }),
   );
   const uses = fc.array(fc.subarray(ids, { minLength: 1 }), { minLength: names.length, maxLength: names.length });
 
   /**
-   * Workloads, each in its own namespace, that read their values when they are stamped; namespaces that the controller may not look
-   * into for a while; and a controller whose status is written, or is not.
+   * Workloads, each in its own namespace, that read their values when they are restarted; namespaces that the controller can't
+   * see for a while; and a controller whose status is written, or is not.
    */
   function simulate(
     actions: (typeof action extends fc.Arbitrary<infer A> ? A : never)[],
@@ -462,7 +462,7 @@ describe("rollouts, whatever happens,", () => {
       for (const { dependent, stamp } of decided.stamps) {
         const found = cluster.find(({ name }) => name === dependent.ref.name);
         assert.ok(found);
-        // The API server changes nothing, and restarts nothing, where the annotation is the same.
+        // The API server changes nothing, and restarts nothing, if the annotation is the same.
         if (found.annotation === stamp) continue;
         Object.assign(found, { annotation: stamp, rolling: true, has: { ...values }, restarts: found.restarts + 1 });
         found.history.push(stamp);
@@ -477,7 +477,7 @@ describe("rollouts, whatever happens,", () => {
         }
       }
       const rolling = cluster.filter((each) => each.rolling && !each.hidden);
-      // One that could not be seen while it began to roll may come back beside others.
+      // A workload that could not be seen while it began to roll out may appear beside others.
       if (!cluster.some(({ wasHidden }) => wasHidden)) assert.ok(rolling.length <= most, "more roll than may");
       isNoted = isWritten;
       if (isWritten) status = decided.status;
@@ -490,13 +490,14 @@ describe("rollouts, whatever happens,", () => {
         changes++;
       }
       if (act.do === "finish" && found) found.rolling = false;
-      // A rollout to the revision before: its pods read the values of now, and its annotation is the old one. Of one that is
-      // undone within the second before a crash nobody knows any more; it is made again (docs/decisions/0031-rollouts.md). A value that
-      // comes and goes before the controller sees it leaves no trace either, so nothing is undone while there is such a value.
+      // A rollback to the former revision: its pods read the present values, and its annotation is the old one. If the rollback
+      // happens within the second before a crash, no record of it is left, and it is rolled out again
+      // (docs/decisions/0031-rollouts.md). A value that exists only briefly leaves no record either, so there is no rollback
+      // while there is such a value.
       const isSeen = ids.every((id) => values[id] === seen[id]);
       if (act.do === "undo" && found && isNoted && isSeen && !found.rolling && found.history.length > 1) {
         found.annotation = found.history.at(-2) as string;
-        // Of two stamps of one rollout, the older one is taken for what a crash left.
+        // Of two stamps of one rollout, the older one counts as left by a crash.
         if (found.annotation.split("-")[0] === found.history.at(-1)?.split("-")[0]) changes++;
         found.has = { ...values };
       }
@@ -513,7 +514,7 @@ describe("rollouts, whatever happens,", () => {
     return { cluster, values, status: status as RolloutStatus | undefined, changes };
   }
 
-  it("every workload ends with the values of now, nothing is under way, and none restarted without a change", () => {
+  it("every workload ends with the present values, nothing stays in progress, and none restarts without a change", () => {
     fc.assert(
       fc.property(
         fc.array(action, { maxLength: 40 }),
@@ -546,7 +547,7 @@ describe("a rollout in many namespaces", () => {
   const unknown = [{ namespace: "closed", step: 0, problem: new Problem("Forbidden", "it may not list them") }];
   const placesOf = ({ stamps }: RolloutDecision) => stamps.map(({ dependent }) => dependent.ref.namespace);
 
-  it("goes on in the others where one can't be seen, does not end, and restarts there once it can", () => {
+  it("continues in the others if one can't be seen, does not end, and restarts workloads there once it can be seen", () => {
     const first = turn([at("open")], { "bucket/key": "a" }, undefined, { unknown });
     assert.equal(first.status.pending, undefined);
     const began = turn([at("open")], { "bucket/key": "b" }, first.status, { unknown });
@@ -567,12 +568,12 @@ describe("a rollout in many namespaces", () => {
     assert.deepEqual([ended.status.revision, ended.status.digests], [1, { "bucket/key": "b" }]);
   });
 
-  it("restarts what used a value that was never seen to be used, if its source has changed meanwhile, and else nothing", () => {
+  it("restarts users of a value that was not known to be used only if its source has changed in the meantime", () => {
     const value = (text: string) => ({ "bucket/key": text, "bucket/*": text });
     const first = turn([], value("a"), undefined, { unknown });
     assert.deepEqual([first.status.digests, first.status.unknownNamespaces], [{ "bucket/*": "a" }, ["closed"]]);
     assert.deepEqual(placesOf(turn([at("closed")], value("a"), first.status)), []);
-    // Also where the change and the permission come at the same time.
+    // Also if the change and the permission come at the same time.
     assert.deepEqual(placesOf(turn([at("closed")], value("b"), first.status)), ["closed"]);
     const changed = turn([], value("b"), first.status, { unknown });
     assert.equal(changed.status.pending?.reason, "Forbidden");
@@ -582,13 +583,13 @@ describe("a rollout in many namespaces", () => {
     assert.deepEqual([ended.status.pending, ended.status.digests], [undefined, { "bucket/key": "b" }]);
   });
 
-  it("restarts nothing for the first sight of one that can't be seen, unless all restart then", () => {
+  it("restarts nothing when a namespace is seen for the first time, unless onFirstSync restarts all", () => {
     const value = { "bucket/key": "a", "bucket/*": "a" };
     const first = turn([], value, undefined, { unknown, rollFirst: true });
     assert.deepEqual(placesOf(turn([at("closed")], value, first.status)), ["closed"]);
   });
 
-  it("ends without the one that can't be seen when the value goes back", () => {
+  it("ends without the namespace that can't be seen when the value changes back", () => {
     const first = turn([at("open")], { "bucket/key": "a" }, undefined, { unknown });
     const began = turn([at("open")], { "bucket/key": "b" }, first.status, { unknown });
     const back = turn([at("open")], { "bucket/key": "a" }, began.status, { unknown });
@@ -596,7 +597,7 @@ describe("a rollout in many namespaces", () => {
     assert.equal(turn([at("open")], { "bucket/key": "a" }, back.status, { unknown }).status.pending, undefined);
   });
 
-  it("keeps what it knows of the workloads of one that can't be seen any more", () => {
+  it("keeps the record of the workloads of a namespace that can't be seen any more", () => {
     const both = [at("closed"), at("open")];
     const before = turn(both, { "bucket/key": "a" }).status;
     const began = turn(both, { "bucket/key": "b" }, before);
@@ -609,7 +610,7 @@ describe("a rollout in many namespaces", () => {
     assert.deepEqual([placesOf(seen), seen.status.pending], [[], undefined]);
   });
 
-  it("has the steps behind wait for one that can't be seen", () => {
+  it("makes later steps wait for a namespace that can't be seen", () => {
     const steps = ["one", "two"].map((name) => ({ name, timeoutMs: 60_000, onFailure: "Halt" as const }));
     const behind = { ...at("open"), step: 1 };
     const before = turn([behind], { "bucket/key": "a" }, undefined, { steps, unknown }).status;
@@ -619,7 +620,7 @@ describe("a rollout in many namespaces", () => {
     assert.deepEqual(placesOf(turn([behind], { "bucket/key": "b" }, held.status, { steps })), ["open"]);
   });
 
-  it("gives its places first to workloads whose last restart was not refused", () => {
+  it("gives its slots first to workloads whose last restart was not refused", () => {
     const both = [at("denied"), at("open")];
     const before = turn(both, { "bucket/key": "a" }).status;
     const wasRefused = ({ ref }: Dependent) => ref.namespace === "denied";

@@ -1,4 +1,4 @@
-/** How long a rollout is held back: by its binding, by values that do not rest, and by the one before. */
+/** How long a rollout waits: for its binding's settings, for values that keep changing, and for the rollout before. */
 import assert from "node:assert/strict";
 import type { Pending, RolloutSpec } from "../../../../src/api/rollout.ts";
 import { blockOf } from "../../../../src/rollout/decide/pace.ts";
@@ -14,7 +14,7 @@ const noted = (times: Partial<Pending> = {}): Pending => ({
   ...times,
 });
 
-/** The reason for which it is held back after so many seconds, and until when, in seconds. */
+/** The reason why it waits after so many seconds, and until when, in seconds. */
 function held(
   pace: Partial<RolloutSpec>,
   pending: Pending,
@@ -26,9 +26,9 @@ function held(
 }
 
 describe("the pace of a rollout", () => {
-  it("is at once, unless something else is said", () => assert.equal(held({}, noted(), 0), undefined));
+  it("does not wait by default", () => assert.equal(held({}, noted(), 0), undefined));
 
-  it("waits until the values have rested, and no longer than maxDebounce, ten times debounce unless given", () => {
+  it("waits until the values stop changing, and no longer than maxDebounce, which defaults to ten times debounce", () => {
     assert.deepEqual(held({ debounce: "10s" }, noted(), 0), ["Debounce", 10]);
     assert.deepEqual(held({ debounce: "10s" }, noted({ lastChangeTime: at(95) }), 95), ["Debounce", 100]);
     assert.equal(held({ debounce: "10s" }, noted({ lastChangeTime: at(95) }), 100), undefined);
@@ -36,7 +36,7 @@ describe("the pace of a rollout", () => {
     assert.deepEqual(held(pace, noted({ lastChangeTime: at(25) }), 25), ["Debounce", 30]);
   });
 
-  it("restarts no oftener for a value that goes on changing while it rolls out", () => {
+  it("restarts no more often for a value that keeps changing while it rolls out", () => {
     const pace = { debounce: "10s", maxDebounce: "30s" };
     const underWay = (changed: number) =>
       noted({ startTime: at(30), lastRestartTime: at(30), lastChangeTime: at(changed) });
@@ -46,22 +46,22 @@ describe("the pace of a rollout", () => {
     assert.equal(held({}, underWay(31), 31), undefined);
   });
 
-  it("keeps minInterval between the beginnings of two rollouts, and holds none back that has begun", () => {
+  it("keeps minInterval between the starts of two rollouts, and does not delay one that has begun", () => {
     const last = at(-60);
     assert.deepEqual(held({ minInterval: "5m" }, noted(), 0, last), ["MinInterval", 240]);
     assert.equal(held({ minInterval: "5m" }, noted({ startTime: at(0), lastRestartTime: at(0) }), 1, at(0)), undefined);
     assert.equal(held({ minInterval: "5m" }, noted(), 240, last), undefined);
   });
 
-  it("is none while it is suspended, whatever else holds", () => {
+  it("waits while it is suspended, whatever else is set", () => {
     const hold = blockOf(rolloutSpecOf({ suspend: true, debounce: "1s" }), noted(), undefined, START);
     assert.equal(hold?.reason, "Suspended");
     assert.equal(hold?.requeueAfterMs, undefined);
   });
 
-  it("has a mistake in a duration told with its field", () => {
+  it("reports a mistake in a duration with its field", () => {
     assert.throws(() => held({ debounce: "5" }, noted(), 0), {
-      message: /spec\.rollout\.debounce: "5" is no duration/,
+      message: /spec\.rollout\.debounce: "5" is not a duration/,
     });
   });
 });

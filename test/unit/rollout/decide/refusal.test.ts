@@ -23,7 +23,7 @@ function why(
 }
 
 describe("a workload is not restarted", () => {
-  it("without a readiness probe or a PodDisruptionBudget, where that is required", () => {
+  it("without a readiness probe or a PodDisruptionBudget, if that is required", () => {
     assert.equal(why({ unprobed: ["app"] }), undefined);
     assert.match(why({ unprobed: ["app"] }, { requireReadinessProbe: true }) ?? "", /no readiness probe in app$/);
     assert.equal(why({}, { requireReadinessProbe: true }), undefined);
@@ -33,21 +33,21 @@ describe("a workload is not restarted", () => {
     assert.equal(why({}, { requireDisruptionBudget: true }), undefined);
   });
 
-  it("whose template is another's, unless it restarts on a field", () => {
+  it("whose template is in another object, unless it has a restart field", () => {
     assert.match(why({ templateElsewhere: true }) ?? "", /with restartPath: spec\.restartAt$/);
     assert.equal(why({ templateElsewhere: true }, {}, "spec.restartAt"), undefined);
   });
 
-  it("that is a Job, while it runs", () => {
+  it("that is a Job, while it is running", () => {
     const progress = (state: Progress["state"]) => ({ progress: { state, message: "" } });
     const job = (state: Progress["state"]) => why(progress(state), {}, undefined, false, JOBS);
-    assert.match(job("Rolling") ?? "", /^core runs; it is made anew when it has ended$/);
+    assert.match(job("Rolling") ?? "", /^core is running; /);
     for (const state of ["Done", "Failed"] as const) assert.equal(job(state), undefined);
     assert.equal(why(progress("Rolling")), undefined);
   });
 
-  it("that has been told so before by true, until that is taken away", () => {
-    assert.match(why({ restart: "true" }, {}, STRIMZI) ?? "", /it is told again when it has$/);
+  it("whose restart field still has the value true of its last restart", () => {
+    assert.match(why({ restart: "true" }, {}, STRIMZI) ?? "", /restarting by .* removed that$/);
     for (const workload of [{}, { restart: "false" }]) assert.equal(why(workload, {}, STRIMZI), undefined);
     assert.equal(why({ restart: "true" }, {}, "spec.restartedAt"), undefined);
   });

@@ -1,4 +1,4 @@
-/** A field to restart by is held against the kind's schema, with a text such as will be written. */
+/** A restart field is checked against the kind's schema, with an example of the text that will be written. */
 import assert from "node:assert/strict";
 import type { RolloutSpec } from "../../../../src/api/rollout.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
@@ -58,8 +58,8 @@ async function wrong(
   return problem?.reason;
 }
 
-describe("a field to restart by", () => {
-  it("is one that the kind has, and takes what is written there", async () => {
+describe("a restart field", () => {
+  it("exists in the kind and accepts the written text", async () => {
     assert.equal(await wrong("spec.restartAt"), undefined);
     assert.equal(await wrong('metadata.annotations["restartedAt"]'), undefined);
     assert.equal(await wrong("spec.restart"), "UnknownField");
@@ -68,7 +68,7 @@ describe("a field to restart by", () => {
     assert.equal(await wrong("spec.trigger", "ResourceVersion"), undefined);
   });
 
-  it("is an annotation or a label, wherever it is, and whatever the schema says of it", async () => {
+  it("is an annotation or a label, wherever it is, and whatever the schema says", async () => {
     for (const path of ["spec.podAnnotations", "spec.serviceLabels", "spec.pods.podLabels", "spec.open.annotations"])
       assert.equal(await wrong(`${path}["example.com/restart"]`), undefined, path);
     const [own, pods] = ['metadata.labels["a"]', 'spec.template.metadata.annotations["a"]'];
@@ -78,7 +78,7 @@ describe("a field to restart by", () => {
     }
   });
 
-  it("is a field that is declared to be any text or a time", async () => {
+  it("is a field that is declared as free text or a time", async () => {
     assert.equal(await wrong("spec.after", "Time"), undefined);
     assert.equal(await wrong("spec.since", "Time"), undefined);
     for (const path of ["spec.mode", "spec.className", "spec.open.restart", "spec.any"])
@@ -89,7 +89,7 @@ describe("a field to restart by", () => {
     assert.equal(await wrong("spec.restartAt", "Revision", { isPublished: false }), undefined);
   });
 
-  it("is in no pod spec, and of no kind of Kubernetes itself", async () => {
+  it("is not in a pod spec, and not in a built-in kind", async () => {
     for (const path of ["spec.pods.serviceAccountName", "spec.pods.restartAt", "spec.template.spec.serviceAccountName"])
       assert.equal(await wrong(path), "ForbiddenPath", path);
     for (const name of ["podTemplateSpec", "podSpec", "workerPodSpec", "templateSpec"])
@@ -99,7 +99,7 @@ describe("a field to restart by", () => {
     assert.equal(await wrong("spec.trigger", "ResourceVersion", { resource: DEPLOYMENTS }), "ForbiddenPath");
   });
 
-  it("names no account and no image of pods, outside pod specs too", async () => {
+  it("names no account and no image of pods, outside of pod specs too", async () => {
     for (const path of ["spec.serviceAccount", "spec.serviceAccountName", "spec.initImage"])
       assert.equal(await wrong(path), "ForbiddenPath", path);
     for (const path of [
@@ -115,7 +115,7 @@ describe("a field to restart by", () => {
     assert.equal(await wrong('spec.account.serviceAccount.annotations["a"]'), undefined);
   });
 
-  it("is asked about only where there is one", async () => {
+  it("is checked only if there is one", async () => {
     const schemas = { of: () => Promise.reject(new Error("it is asked")) };
     assert.equal(await wrongRestartField(schemas, [lookupOf()], rolloutSpecOf()), undefined);
   });

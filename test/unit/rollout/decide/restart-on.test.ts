@@ -1,4 +1,4 @@
-/** What counts as a change beside another value: that a source comes or goes, and a version that no pod had before. */
+/** What counts as a change besides another value: a created or deleted source, and a version that no pod had before. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Digests, RolloutSpec, RolloutStatus } from "../../../../src/api/rollout.ts";
@@ -18,7 +18,7 @@ interface Seen {
   rekeyed?: { former: Digests | undefined };
 }
 
-/** One decision for the workload `core`, for a value that is there by that digest, or is not. */
+/** One decision for the workload `core`, for a value with that digest, or a missing one. */
 function decide(digest: string | undefined, before?: RolloutStatus, seen: Seen = {}): RolloutDecision {
   const { restartOn, required = false, isRolling = false, rollFirst = false, rekeyed } = seen;
   const progress = { state: isRolling ? ("Rolling" as const) : ("Done" as const), message: "" };
@@ -54,7 +54,7 @@ function decide(digest: string | undefined, before?: RolloutStatus, seen: Seen =
   });
 }
 
-/** How often it restarts where these digests are seen one after the other, each rollout to its end. */
+/** How often it restarts for these digests one after the other, each rollout to its end. */
 function restarts(digests: readonly (string | undefined)[], seen: Seen = {}): number {
   let before: RolloutStatus | undefined;
   let count = 0;
@@ -67,7 +67,7 @@ function restarts(digests: readonly (string | undefined)[], seen: Seen = {}): nu
   return count;
 }
 
-describe("a source that comes or goes", () => {
+describe("a created or deleted source", () => {
   const created: Seen = { restartOn: ["SourceCreated"] };
   const deleted: Seen = { restartOn: ["SourceDeleted"] };
   const cases: [string, Seen, (string | undefined)[], number][] = [
@@ -90,7 +90,7 @@ describe("a source that comes or goes", () => {
   ];
   for (const [title, seen, digests, count] of cases) it(title, () => assert.equal(restarts(digests, seen), count));
 
-  it("is no change any more once restartOn is gone, and what status says of it restarts nothing", () => {
+  it("is no change any more once restartOn is removed, and its record in the status restarts nothing", () => {
     const { status } = decide(ABSENT, undefined, { restartOn: BOTH });
     assert.equal(status.digests?.[ID], ABSENT);
     const without = decide(undefined, status);
@@ -98,7 +98,7 @@ describe("a source that comes or goes", () => {
     assert.equal(decide("a", status).status.digests?.[ID], "a");
   });
 
-  it("keeps back what can't start without it, says so, and ends when it is back as it was", () => {
+  it("keeps back a workload that can't start without it, with a message, and ends that when it exists again unchanged", () => {
     const first = decide("a", undefined, { restartOn: BOTH });
     const gone = decide(ABSENT, first.status, { restartOn: BOTH, required: true });
     assert.deepEqual(gone.stamps, []);
@@ -111,7 +111,7 @@ describe("a source that comes or goes", () => {
     assert.deepEqual([back.stamps, back.status.pending], [[], undefined]);
   });
 
-  it("is waited for where it goes while a rollout is under way and only what comes counts", () => {
+  it("is waited for if it is deleted during a rollout and only creation counts", () => {
     const first = decide("a", undefined, created);
     const began = decide("b", first.status, created);
     assert.equal(began.stamps.length, 1);
@@ -121,7 +121,7 @@ describe("a source that comes or goes", () => {
     assert.deepEqual(decide("b", gone.status, created).stamps, []);
   });
 
-  it("counts although the key of digests has changed meanwhile", () => {
+  it("counts although the digest key has changed in the meantime", () => {
     const { status } = decide(ABSENT, undefined, created);
     const came = decide("a by two", status, { ...created, rekeyed: { former: { [ID]: "a" } } });
     assert.equal(came.stamps.length, 1);
@@ -130,7 +130,7 @@ describe("a source that comes or goes", () => {
   });
 });
 
-describe("versions that pods have", () => {
+describe("versions of mounted objects", () => {
   const cases: [string, (string | undefined)[], number][] = [
     ["a version that no pod had before restarts once", ["1", "1,2", "2"], 1],
     ["so does one that all pods have at once", ["1", "2"], 1],
@@ -142,7 +142,7 @@ describe("versions that pods have", () => {
   ];
   for (const [title, digests, count] of cases) it(title, () => assert.equal(restarts(digests), count));
 
-  it("go on with the rollout that is under way while the last pods of before go, in whichever order", () => {
+  it("continue the present rollout while the last former pods are deleted, in any order", () => {
     const { status } = decide("1", undefined);
     let { status: now, stamps } = decide("1,2", status);
     assert.equal(stamps.length, 1);
@@ -154,7 +154,7 @@ describe("versions that pods have", () => {
     assert.equal(next.stamps.length, 1, "another version is another change");
   });
 
-  it("restart at most once for each version that is new, however pods come and go", () => {
+  it("restart at most once for each new version, however pods are created and deleted", () => {
     const set = fc.subarray(["1", "2", "3", "4"], { minLength: 1 }).map((each) => each.join());
     fc.assert(
       fc.property(fc.array(set, { maxLength: 8 }), (seen) => {
@@ -168,7 +168,7 @@ describe("versions that pods have", () => {
     );
   });
 
-  it("are compared by the key that is in status", () => {
+  it("are compared with the key in the status", () => {
     const { status } = decide("1,2", undefined);
     const fewer = decide("one", status, { rekeyed: { former: { [ID]: "1" } } });
     assert.deepEqual([fewer.stamps, fewer.status.digests?.[ID]], [[], "one"]);

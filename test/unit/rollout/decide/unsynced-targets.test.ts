@@ -1,4 +1,4 @@
-/** Which workloads wait for a target that does not hold the new values yet. */
+/** Which workloads wait for a target that does not have the new values yet. */
 import assert from "node:assert/strict";
 import type { Target } from "../../../../src/api/binding.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
@@ -18,7 +18,7 @@ describe("a target without the new values", () => {
     assert.match(unsyncedTargets(BINDING, problem, []).everywhere?.message ?? "", /it may not patch it/);
   });
 
-  it("holds back those of its namespace if it is one of many", () => {
+  it("holds back the workloads of its namespace if it is one of many", () => {
     const { everywhere, namespaces } = unsyncedTargets(BINDING, undefined, [
       one("other", SELECTED),
       { target: SELECTED, namespace: "third", problem },

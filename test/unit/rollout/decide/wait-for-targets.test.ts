@@ -1,4 +1,4 @@
-/** When restarts wait for the controllers of targets, and what a binding says of that. */
+/** When restarts wait for the controllers of targets, and the message about that. */
 import assert from "node:assert/strict";
 import type { JsonObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
@@ -50,8 +50,7 @@ describe("a rollout that waits for its targets", () => {
   });
 
   it("asks for a condition if a controller does not report what it has seen", async () => {
-    const untold =
-      "does not tell by status.observedGeneration what its controller has seen; name one of its conditions";
+    const untold = "has no status.observedGeneration; set waitForTargets.condition to one of its conditions";
     for (const status of [undefined, {}, { observedGeneration: VALUE }]) assert.equal(await whyNot(status), untold);
   });
 
@@ -60,7 +59,7 @@ describe("a rollout that waits for its targets", () => {
     assert.equal(await seen({ type: "Synced", status: "True" }), "has no condition Ready yet");
     for (const status of ["False", "Unknown", VALUE])
       assert.equal(await seen(ready({ status })), "has the condition Ready, and it is not True");
-    assert.equal(await seen(ready({ observedGeneration: 2 })), "has the condition Ready of an earlier generation");
+    assert.equal(await seen(ready({ observedGeneration: 2 })), "has the condition Ready for an earlier generation");
     assert.equal(await seen(ready({ observedGeneration: 3 })), undefined);
     assert.equal(await seen(null, VALUE, ready()), undefined);
   });
@@ -75,7 +74,7 @@ describe("a rollout that waits for its targets", () => {
     const hold = await holdOf([refOf("gone")]);
     assert.deepEqual(hold, {
       reason: "TargetsNotReady",
-      message: "spec.rollout.waitForTargets: HarborCluster registry/gone is not there",
+      message: "spec.rollout.waitForTargets: HarborCluster registry/gone does not exist",
     });
   });
 
@@ -112,7 +111,7 @@ describe("a rollout that waits for its targets", () => {
     }
   });
 
-  it("waits in its own namespace alone for one of many namespaces", async () => {
+  it("waits only in that namespace for a target in one of many namespaces", async () => {
     const apart = { ref: put({ observedGeneration: 2 }), isApart: true };
     const seen = { ref: put({ observedGeneration: 3 }, "seen"), isApart: false };
     const { everywhere, namespaces } = await lookAt([apart, seen]);

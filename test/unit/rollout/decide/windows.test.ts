@@ -1,4 +1,4 @@
-/** When maintenance windows are open, beside clocks that are put forward and back. */
+/** When maintenance windows are open, also when clocks are put forward or back. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
@@ -9,7 +9,7 @@ const DAY = 24 * 60 * MINUTE;
 const berlin = (schedule: string, duration: string): Window => ({ schedule, duration, timeZone: "Europe/Berlin" });
 const newYork = (schedule: string, duration: string): Window => ({ schedule, duration, timeZone: "America/New_York" });
 
-/** Open from one instant to another, to the millisecond, and said beforehand. */
+/** Asserts that it is open from one instant to another, to the millisecond, and announces the opening before. */
 function assertOpen(window: Window, from: string, to: string): void {
   const [opens, closes] = [Date.parse(from), Date.parse(to)];
   assert.deepEqual(windowAt([window], opens - 1), { open: false, opensAt: opens }, "before");
@@ -20,9 +20,9 @@ function assertOpen(window: Window, from: string, to: string): void {
 }
 
 describe("a maintenance window", () => {
-  it("is always open where there is none", () => assert.deepEqual(windowAt([], Date.now()), { open: true }));
+  it("is always open if there is none", () => assert.deepEqual(windowAt([], Date.now()), { open: true }));
 
-  it("opens by its schedule in its time zone, and closes when its duration is over", () => {
+  it("opens by its schedule in its time zone, and closes after its duration", () => {
     assertOpen(berlin("0 2 * * 1-5", "2h"), "2026-07-01T00:00:00Z", "2026-07-01T02:00:00Z");
     assertOpen(berlin("0 2 * * 1-5", "2h"), "2026-01-07T01:00:00Z", "2026-01-07T03:00:00Z");
     assertOpen(newYork("0 22 * * SUN", "90m"), "2026-07-06T02:00:00Z", "2026-07-06T03:30:00Z");
@@ -35,20 +35,20 @@ describe("a maintenance window", () => {
     assertOpen({ schedule: "@daily", duration: "1h" }, "2026-07-01T00:00:00Z", "2026-07-01T01:00:00Z");
   });
 
-  it("opens right after the hour that is left out, when its time is in that", () => {
+  it("opens right after the skipped hour if its time is in that hour", () => {
     assertOpen(berlin("30 2 * * *", "1h"), "2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z");
     assertOpen(berlin("15,45 2 * * *", "10m"), "2026-03-29T01:00:00Z", "2026-03-29T01:10:00Z");
     assertOpen(newYork("0 2 * * *", "2h"), "2026-03-08T07:00:00Z", "2026-03-08T09:00:00Z");
   });
 
-  it("is as long as ever where clocks are put forward or back while it is open", () => {
+  it("has the same length if clocks are put forward or back while it is open", () => {
     assertOpen(berlin("0 1 * * *", "3h"), "2026-03-29T00:00:00Z", "2026-03-29T03:00:00Z");
     assertOpen(berlin("0 1 * * *", "3h"), "2026-10-24T23:00:00Z", "2026-10-25T02:00:00Z");
     assertOpen(newYork("0 23 * * 6", "4h"), "2026-03-08T04:00:00Z", "2026-03-08T08:00:00Z");
     assertOpen(newYork("0 23 * * 6", "4h"), "2026-11-01T03:00:00Z", "2026-11-01T07:00:00Z");
   });
 
-  it("opens once in the hour that is there twice, the first time", () => {
+  it("opens once in a repeated hour, the first time", () => {
     assertOpen(berlin("30 2 * * *", "45m"), "2026-10-25T00:30:00Z", "2026-10-25T01:15:00Z");
     assert.deepEqual(windowAt([berlin("30 2 * * *", "45m")], Date.parse("2026-10-25T01:30:00Z")), {
       open: false,
@@ -57,7 +57,7 @@ describe("a maintenance window", () => {
     assertOpen(newYork("0 1 * * *", "30m"), "2026-11-01T05:00:00Z", "2026-11-01T05:30:00Z");
   });
 
-  it("opens every so many minutes of real time, also of an hour that is there twice", () => {
+  it("opens at intervals of real time, also in a repeated hour", () => {
     const window = berlin("*/30 2 * * *", "10m");
     for (const opens of ["00:00", "00:30", "01:00", "01:30"]) {
       const from = Date.parse(`2026-10-25T${opens}:00Z`);
@@ -69,7 +69,7 @@ describe("a maintenance window", () => {
     });
   });
 
-  it("stays open where the next one begins before it is over", () => {
+  it("stays open if the next one begins before it ends", () => {
     const window = berlin("0 */6 * * *", "8h");
     for (let at = Date.parse("2026-03-27T00:00:00Z"); at < Date.parse("2026-04-01T00:00:00Z"); at += 7 * MINUTE) {
       assert.deepEqual(windowAt([window], at), { open: true });
@@ -77,7 +77,7 @@ describe("a maintenance window", () => {
     assert.deepEqual(windowAt([berlin("0 0 * * 1", "168h")], Date.parse("2026-06-03T12:00:00Z")), { open: true });
   });
 
-  it("is any of several, and the one that opens first is told", () => {
+  it("is any of several, and the one that opens first is reported", () => {
     const several = [berlin("0 2 * * *", "1h"), newYork("0 2 * * *", "1h"), { schedule: "0 12 * * *", duration: "1h" }];
     const state = (time: string) => windowAt(several, Date.parse(`2026-07-01T${time}Z`));
     for (const time of ["00:30:00", "06:30:00", "12:30:00"]) assert.deepEqual(state(time), { open: true }, time);
@@ -111,19 +111,19 @@ describe("a maintenance window", () => {
       "@reboot",
     ].map((schedule): [Partial<Window>, string] => [
       { schedule },
-      `schedule: "${schedule}" is no cron schedule${cron}`,
+      `schedule: "${schedule}" is not a cron schedule${cron}`,
     ]),
-    [{ schedule: "2026-01-01T02:00:00" }, `schedule: "2026-01-01T02:00:00" is no cron schedule${cron}`],
-    [{ schedule: "0 0 30 2 *" }, 'schedule: "0 0 30 2 *" is on a day that never comes; write one that does'],
-    [{ duration: "2 hours" }, 'duration: "2 hours" is no duration; write one like 45s, 10m or 1h30m'],
-    [{ duration: "0s" }, "duration: a window of no time never opens; write how long it is, like 2h"],
+    [{ schedule: "2026-01-01T02:00:00" }, `schedule: "2026-01-01T02:00:00" is not a cron schedule${cron}`],
+    [{ schedule: "0 0 30 2 *" }, 'schedule: "0 0 30 2 *" names a day that does not exist; write another schedule'],
+    [{ duration: "2 hours" }, 'duration: "2 hours" is not a duration; write one like 45s, 10m or 1h30m'],
+    [{ duration: "0s" }, "duration: a window of length 0 never opens; set its length, such as 2h"],
     ...["Europe/Berln", "", "Local", "CEST", "+02:00"].map((timeZone): [Partial<Window>, string] => [
       { timeZone },
-      `timeZone: "${timeZone}" is no time zone; write a name such as Europe/Berlin or UTC`,
+      `timeZone: "${timeZone}" is not a time zone; write a name such as Europe/Berlin or UTC`,
     ]),
   ];
   for (const [mistake, says] of mistakes) {
-    it(`may not be ${JSON.stringify(mistake)}, which is told although another is open`, () => {
+    it(`may not be ${JSON.stringify(mistake)}, which is reported although another is open`, () => {
       assert.throws(
         () =>
           windowAt(
@@ -142,7 +142,7 @@ describe("a maintenance window", () => {
     });
   }
 
-  it("is open exactly from each start to the end of its duration, as told by looking at every minute's clock", () => {
+  it("is open exactly from each start to the end of its duration, as a comparison with every minute's clock shows", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...CHANGES),
@@ -164,7 +164,7 @@ describe("a maintenance window", () => {
   });
 });
 
-/** When clocks change: by an hour in the night, by half an hour, at midnight, and never. */
+/** When clocks change: by an hour at night, by half an hour, at midnight, and never. */
 const CHANGES: [timeZone: string, at: string][] = [
   ["Europe/Berlin", "2026-03-29T01:00:00Z"],
   ["Europe/Berlin", "2026-10-25T01:00:00Z"],
@@ -193,7 +193,7 @@ const SCHEDULES = [
 ];
 
 const known = new Map<string, number[]>();
-/** When a schedule's windows open around a change, by what the clocks there show in every minute: none of the library's ways. */
+/** When a schedule's windows open around a change, computed from what the clocks show in every minute, without the library. */
 function startsByClock(schedule: string, timeZone: string, change: number): number[] {
   const key = `${schedule} ${timeZone} ${change}`;
   const before = known.get(key);
@@ -206,11 +206,11 @@ function startsByClock(schedule: string, timeZone: string, change: number): numb
     weekdays.has((Math.floor(shown / 1440) + 4) % 7);
   const isFixed = !/[*/]/.test(minute + hour);
   const starts: number[] = [];
-  /** The latest that clocks have shown, in minutes. What they show again they have shown before. */
+  /** The latest time that clocks have shown, in minutes. A time that they show again was shown before. */
   let latest: number | undefined;
   for (const [at, shown] of clockAround(timeZone, change)) {
     const isNew = latest !== undefined && shown > latest;
-    // Of fixed times, also those that were left out just before.
+    // For fixed times, also those that were skipped just before.
     const isStart = isFixed ? isNew && range((latest ?? 0) + 1, shown + 1).some(isMeant) : isMeant(shown);
     if (isStart) starts.push(at);
     latest = Math.max(latest ?? shown, shown);
@@ -220,7 +220,7 @@ function startsByClock(schedule: string, timeZone: string, change: number): numb
 }
 
 const clocks = new Map<string, [at: number, shown: number][]>();
-/** Each minute, and what the clocks show then, in minutes since 1970. They are changed at quarters of an hour. */
+/** Each minute, with the clock's time in minutes since 1970. Clocks change at quarters of an hour. */
 function clockAround(timeZone: string, change: number): [at: number, shown: number][] {
   const before = clocks.get(`${timeZone} ${change}`);
   if (before !== undefined) return before;

@@ -35,7 +35,7 @@ const digest = (source: LiveSource, more: Partial<DigestScope> = {}, by = key) =
 const all = { key: ALL_KEYS };
 
 describe("a digest", () => {
-  it("is the same in every release: another one would restart everything", () => {
+  it("is the same in every release: a changed one would restart everything", () => {
     const source = data({ accessKeyID: "AKIA", secretAccessKey: "hush" });
     assert.deepEqual(
       [
@@ -50,7 +50,7 @@ describe("a digest", () => {
 
   it("is 128 bits in base64url", () => assert.match(digest(data({ accessKeyID: "AKIA" })) ?? "", /^[\w-]{22}$/));
 
-  it("of two values is the same just if they are, in one key and in all", () => {
+  it("of two values is the same only if they are equal, for one key and for all keys", () => {
     const entries = fc.dictionary(fc.constantFrom("a", "b", "ab", "accessKeyID"), fc.uint8Array({ maxLength: 3 }));
     const same = (a: object, b: object) => {
       const sorted = (each: object) => JSON.stringify(Object.entries(each).sort());
@@ -66,7 +66,7 @@ describe("a digest", () => {
     );
   });
 
-  it("of the keys that pass a filter is changed by these alone", () => {
+  it("of the keys that pass a filter changes with these keys alone", () => {
     const filtered = { key: '*{"include":["^tls"],"exclude":["key$"]}' };
     const before = data({ "tls.crt": "A", "tls.key": "B", other: "C" });
     const same = (changed: Record<string, string>) => digest(data(changed), filtered) === digest(before, filtered);
@@ -80,7 +80,7 @@ describe("a digest", () => {
     assert.throws(() => digest(before, { key: '*{"include":["("]}' }), { reason: "InvalidBinding" });
   });
 
-  it("is not changed by other keys, the order of keys, labels, annotations or versions", () => {
+  it("does not change with other keys, the order of keys, labels, annotations or versions", () => {
     const before = data({ accessKeyID: "AKIA", region: "eu" });
     const labels = new SecretValue({ app: "harbor" });
     const after = { ...data({ region: "us", accessKeyID: "AKIA" }), version: "2", labels, annotations: labels };
@@ -90,12 +90,12 @@ describe("a digest", () => {
     assert.notEqual(digest(before, all), digest(after, all));
   });
 
-  it("of a Secret and of a ConfigMap with the same bytes goes by where they stand, and by nothing else", () => {
+  it("of equal bytes in a Secret and a ConfigMap depends on the place alone", () => {
     const source = data({ accessKeyID: "AKIA" });
     assert.equal(digest(source), digest({ ...source, isSecret: false } as LiveSource));
   });
 
-  it("tells nothing of an equal value in another binding, source or key, or by another key of the installation", () => {
+  it("is unrelated to that of an equal value in another binding, source or key, or with another digest key", () => {
     const source = data({ accessKeyID: "same", other: "same" });
     const digests = [
       digest(source),
@@ -110,7 +110,7 @@ describe("a digest", () => {
     assert.equal(new Set(digests).size, digests.length);
   });
 
-  it("does not run parts into each other", () => {
+  it("does not depend on how parts are joined", () => {
     const source = data({ c: "x" });
     assert.notEqual(
       digest(source, { binding: "a/b", source: ["", "Secret", "registry", "c"], key: "c" }),
@@ -119,14 +119,14 @@ describe("a digest", () => {
     assert.notEqual(digest(data({ a: "b", c: "d" }), all), digest(data({ a: "bc", d: "" }), all));
   });
 
-  it("is there of an empty value, and of none when the key is missing or the source", () => {
+  it("exists for an empty value, and not for a missing key or source", () => {
     for (const each of [absent, data({ other: "x" })]) assert.equal(digest(each), undefined);
     assert.notEqual(digest(data({ accessKeyID: "" })), undefined);
     assert.equal(digest(absent, all), undefined);
     assert.notEqual(digest(data({}), all), undefined);
   });
 
-  it("of an object's field goes by that field, in whatever order its fields come", () => {
+  it("of an object's field depends on that field, in whatever order its fields come", () => {
     const at = { key: "spec.hosts[name=web].port" };
     const hosts = (port: number | bigint, more: JsonObject = {}) =>
       object({ spec: { hosts: [{ name: "web", port }], ...more }, status: { ready: true } });
@@ -144,7 +144,7 @@ describe("a digest", () => {
     assert.equal(digest(object({ spec: { host: null } }), { key: "spec.host" }), undefined);
   });
 
-  it("of versions is one for each, up to as many as status has room for", () => {
+  it("of versions is one for each, up to the number that the status has room for", () => {
     const versions = (length: number): LiveSource => ({
       ...(data({ one: Array.from({ length: length - 1 }, (_, at) => `v${at}`).join("\n"), two: "v0" }) as Data),
       description: "SecretProviderClass shop/database",
@@ -157,7 +157,7 @@ describe("a digest", () => {
     assert.throws(() => digest(versions(257), all), { reason: "InvalidBinding", retryPolicy: "OnChange", message });
   });
 
-  it("of all of an object does not go by its metadata and status", () => {
+  it("of a whole object does not depend on its metadata and status", () => {
     const whole = (version: string, host: string): JsonObject => ({
       metadata: { name: "harbor", resourceVersion: version },
       spec: { host },

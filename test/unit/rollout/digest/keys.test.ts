@@ -1,4 +1,4 @@
-/** The key of the installation where the API server can't be made to answer so: what it does answer, test/integration tries. */
+/** The digest key, with answers that a real API server can't be made to give. test/integration tests the real answers. */
 import assert from "node:assert/strict";
 import { Problem, type Reason } from "../../../../src/apimachinery/problem.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
@@ -11,15 +11,15 @@ interface Patch {
   data: Record<string, string>;
 }
 
-/** The one Secret, as an API server keeps it. */
+/** The one Secret, as an API server stores it. */
 class SecretServer {
   data: Record<string, string> = {};
   asked: string[] = [];
-  /** Stands before every answer. */
+  /** Runs before every answer. */
   before: (verb: "get" | "patch") => void = () => {};
   #version = 1;
 
-  /** Somebody else writes. */
+  /** Another client writes. */
   write(data: Record<string, string>): void {
     this.data = { ...this.data, ...data };
     this.#version++;
@@ -49,7 +49,7 @@ const encoded = (data: Record<string, string>) =>
   Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString("base64")]));
 const KEY = "0123456789abcdef0123456789abcdef";
 
-describe("the key of the installation", () => {
+describe("the digest key", () => {
   let server: SecretServer;
   const clock = fakeClock();
   beforeEach(() => {
@@ -64,7 +64,7 @@ describe("the key of the installation", () => {
     return true;
   };
 
-  it("is made of 32 random bytes, under an id that tells its day, and is read once", async () => {
+  it("consists of 32 random bytes, has an id with its date, and is read once", async () => {
     const made = keys();
     const [{ id, bytes }, again] = await Promise.all([made.primary(), made.primary()]);
     assert.match(id, /^2026-01-01-[0-9a-f]{8}$/);
@@ -79,7 +79,7 @@ describe("the key of the installation", () => {
     assert.deepEqual(server.asked, ["get", "patch"]);
   });
 
-  it("is somebody else's, who was quicker", async () => {
+  it("is that of another client that wrote first", async () => {
     server.before = (verb) => {
       if (verb === "patch") server.write(encoded({ primary: "theirs", theirs: KEY }));
     };
@@ -88,13 +88,13 @@ describe("the key of the installation", () => {
     assert.deepEqual(server.asked, ["get", "patch", "get"]);
   });
 
-  it("is waited for when others write all the time, a few requests long", async () => {
+  it("is retried with a few requests while other clients write all the time", async () => {
     server.before = () => server.write({});
-    await assert.rejects(keys().primary(), fails("Unavailable", /is changed by others all the time/));
+    await assert.rejects(keys().primary(), fails("Unavailable", /is changed by other clients all the time/));
     assert.equal(server.asked.length, 10);
   });
 
-  it("is asked for once a second, however many want it while it can't be had", async () => {
+  it("is requested once a second while it is unavailable, however many bindings want it", async () => {
     server.before = () => {
       throw new ApiError("GET", 404, "NotFound");
     };
@@ -109,7 +109,7 @@ describe("the key of the installation", () => {
     assert.deepEqual(server.asked, ["get", "get", "patch"]);
   });
 
-  it("that was written, though no answer came, is the one that is used", async () => {
+  it("that was written without an answer is the one in use", async () => {
     server.before = (verb) => {
       if (verb !== "patch") return;
       server.before = () => {};
@@ -122,7 +122,7 @@ describe("the key of the installation", () => {
     assert.equal((await wanted.primary()).id, "mine");
   });
 
-  it("that is gone or too short while it is said to be in use is not made anew in silence", async () => {
+  it("that is missing or too short although it is named as primary is not silently replaced", async () => {
     for (const data of [
       { primary: "lost", old: KEY },
       { primary: "short", short: KEY.slice(1) },
@@ -136,7 +136,7 @@ describe("the key of the installation", () => {
     assert.ok(!server.asked.includes("patch"));
   });
 
-  it("that is made anew leaves the old ones, which have no primary", async () => {
+  it("that is created again leaves the old keys in the Secret", async () => {
     server.data = encoded({ old: KEY, short: "x" });
     const made = keys();
     const { id } = await made.primary();
@@ -146,7 +146,7 @@ describe("the key of the installation", () => {
     assert.deepEqual(Object.keys(server.data).sort(), [id, "old", "primary", "short"].sort());
   });
 
-  it("that admission or the Secret itself keeps from being written says so", async () => {
+  it("that admission or the Secret itself keeps from being written has a message about that", async () => {
     for (const [status, reason] of [
       [403, "Forbidden"],
       [422, "Invalid"],
@@ -154,7 +154,7 @@ describe("the key of the installation", () => {
       server.before = (verb) => {
         if (verb === "patch") throw new ApiError("PATCH", status, reason, { message: "no" });
       };
-      await assert.rejects(keys().primary(), fails("NoDigestKey", /an admission policy, or immutable/));
+      await assert.rejects(keys().primary(), fails("NoDigestKey", /admission policy, .*immutable/));
     }
   });
 });

@@ -1,4 +1,4 @@
-/** Of which values there are digests, and by which key. */
+/** Which values have digests, and with which key. */
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../../src/api/rollout.ts";
 import type { JsonObject } from "../../../../src/apimachinery/objects.ts";
@@ -25,7 +25,7 @@ const ofObject = (object: JsonObject): LiveSource => ({
 });
 
 describe("the values of a rollout", () => {
-  it("have digests where they are there, be that a key or a field", () => {
+  it("have digests if they exist, for a key as well as a field", () => {
     const idsOf = (source: LiveSource, ...used: string[]) =>
       Object.keys(digestsOf(keyOf("one"), "team/b", used, new Map([["s", source]]), PLACES));
     assert.deepEqual(idsOf(ofKeys({ a: "1" }), "s/a", "s/b", "s/*"), ["s/a", "s/*"]);
@@ -36,15 +36,15 @@ describe("the values of a rollout", () => {
     ]);
   });
 
-  it("of filters have one effort together", () => {
+  it("with filters share one effort", () => {
     const many = ofKeys(Object.fromEntries(Array.from({ length: 700 }, (_, n) => [`key-${n}`, ""])));
     const uses = Array.from({ length: 64 }, (_, n) => `s/*{"include":["^key-([0-9]+|other${n})$"]}`);
     const digests = (used: string[]) => digestsOf(keyOf("one"), "team/b", used, new Map([["s", many]]), PLACES);
     assert.equal(Object.keys(digests(uses.slice(0, 4))).length, 4);
-    assert.throws(() => digests(uses), { reason: "InvalidBinding", message: /take too long/ });
+    assert.throws(() => digests(uses), { reason: "InvalidBinding", message: /takes too long/ });
   });
 
-  it("go on by the former key while one that was known is not there, which another could not be compared with", async () => {
+  it("keep the former key while a known value is missing, which could not be compared with another key", async () => {
     const keys = { primary: async () => keyOf("two"), byId: async (id: string) => keyOf(id) };
     const used = new Set(["s/a", "s/b"]);
     const all = digestsOf(keyOf("one"), "team/b", used, new Map([["s", ofKeys({ a: "1", b: "2" })]]), PLACES);

@@ -1,4 +1,4 @@
-/** Which workloads restart for a binding, by what streams show. */
+/** Which workloads restart for a binding, by what the watches show. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import type { Owners } from "../../../../src/rollout/discover/dependents.ts";
@@ -8,7 +8,7 @@ import { bindingOf, lookupOf, targetOf, workloadDataOf } from "../../objects.ts"
 
 const AS = { identity: "system:serviceaccount:registry:inlay" };
 
-/** Streams that show workloads of these names, which belong to the object of uid `harbor`. */
+/** Watches that show workloads of these names, which the object with the uid `harbor` owns. */
 function found(find: WorkloadLookup["find"], owners: Owners, names = ["core"]): Dependents {
   const workload = workloadDataOf({ owners: ["harbor"] });
   const members = names.map((name) => ({
@@ -30,7 +30,7 @@ function found(find: WorkloadLookup["find"], owners: Owners, names = ["core"]): 
 const namesOf = ({ all }: Dependents) => all.map(({ ref }) => ref.name);
 
 describe("the workloads of a binding", () => {
-  it("are those that belong to a target; where one can't be known, it is not taken for gone", () => {
+  it("are those that a target owns; a target that can't be known does not count as deleted", () => {
     const known = { uids: new Set(["harbor"]), problem: undefined };
     assert.deepEqual(namesOf(found({ by: "owner" }, known)), ["core"]);
     assert.deepEqual(namesOf(found({ by: "owner" }, { ...known, uids: new Set() })), []);
@@ -42,16 +42,16 @@ describe("the workloads of a binding", () => {
     );
   });
 
-  it("are so many as status has room for, else it is told", () => {
+  it("are reported if they are more than the status has room for", () => {
     const all = { uids: new Set<string>(), problem: undefined };
     const names = (count: number, length: number) =>
       Array.from({ length: count }, (_, at) => `${at}`.padEnd(length, "x"));
     const problemOf = (given: string[]) => found({ by: "choice", names: undefined, labels: "" }, all, given).problem;
     assert.equal(problemOf(names(3_000, 20)), undefined);
-    assert.match(problemOf(names(3_000, 200))?.message ?? "", /concerns 3000 workloads.*split it/);
+    assert.match(problemOf(names(3_000, 200))?.message ?? "", /selects 3000 workloads.*split it/);
   });
 
-  it("restart for the fields that templates name, and for all of a list of which they name a place", () => {
+  it("restart for the fields that templates name, and for a whole list if they name an element of it", () => {
     const object = { apiVersion: "v1", resource: "services", name: "web", scope: "Namespaced" } as const;
     const used = (template: string) => {
       const targets = [targetOf({ fields: [{ path: "spec.x", template }] })];
@@ -61,7 +61,7 @@ describe("the workloads of a binding", () => {
     assert.deepEqual(used("{{web.spec.ports.[0].port}}"), ["web/spec.ports"]);
   });
 
-  it("without fields are all keys of a source, but of the metadata of a path in Vault the time of its last version", () => {
+  it("restart for all keys of a source without fields, but for metadata from Vault only for the time of the last version", () => {
     const at = { connection: { name: "vault" }, refresh: "1m" };
     const path = { mount: "kv", path: "shop/db" };
     const sources = [

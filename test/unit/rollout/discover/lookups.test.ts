@@ -1,4 +1,4 @@
-/** Where the workloads of a binding are looked for, and what an installation has to say of that. */
+/** Where the workloads of a binding are looked for, and what the rules of an installation permit. */
 import assert from "node:assert/strict";
 import { Installation, type WriteRule } from "../../../../src/api/installation.ts";
 import type { RolloutSpec } from "../../../../src/api/rollout.ts";
@@ -36,7 +36,7 @@ async function problemWith(rules: { deny?: WriteRule[]; allow?: WriteRule[] }, r
   return (problem ?? closed[0]?.problem)?.reason;
 }
 
-/** Where the consumers of a source are looked for, if its reference is resolved so. */
+/** Where the consumers of a source are looked for, if its reference resolves to this. */
 async function consumersOf(source: string, resolved?: Problem) {
   const rollout: RolloutSpec = { ...ROLLOUT, targets: [], consumersOf: [source], kinds: ["Deployment"] };
   const sources = new Map(resolved && [[source, resolved]]);
@@ -47,13 +47,13 @@ async function consumersOf(source: string, resolved?: Problem) {
   });
   return problem?.message ?? lookups.map(({ namespace, find }) => ({ namespace, ...find, ...usesIn(find) }));
 }
-/** The values behind two keys, and behind all. */
+/** The values behind two keys, and behind all keys. */
 const usesIn = (find: WorkloadLookup["find"]) =>
   find.by === "reference" && { uses: [find.uses(["a", "b"]), find.uses(undefined)] };
 const rule = (path: string) => [{ kinds: ["Deployment"], paths: [FieldPath.parse(path)] }];
 
-describe("where workloads are looked for", () => {
-  it("is held against the installation by the one annotation that is written", async () => {
+describe("the place of workloads", () => {
+  it("is checked against the rules of the installation with the one annotation that is written", async () => {
     assert.equal(await problemWith({}), undefined);
     assert.equal(await problemWith({ deny: rule("spec.template") }), "ForbiddenPath");
     assert.equal(
@@ -65,7 +65,7 @@ describe("where workloads are looked for", () => {
     assert.equal(await problemWith({ allow: rule("spec.replicas") }), "ForbiddenPath");
   });
 
-  it("is held against the installation by the Job too, where a CronJob runs one", async () => {
+  it("is checked against the rules of the installation with the Job too, if a CronJob runs one", async () => {
     const nightly: RolloutSpec = { ...ROLLOUT, targets: [{ kind: "CronJob", name: "nightly" }] };
     const running = { ...nightly, runCronJobs: true };
     const cronJobs = { kinds: ["CronJob"] };
@@ -90,16 +90,16 @@ describe("where workloads are looked for", () => {
     assert.equal(await consumersOf("bucket", new Problem("OutOfScope", "it is elsewhere")), "it is elsewhere");
   });
 
-  it("is nowhere for what pods can't refer to, and for what is no source", async () => {
+  it("does not exist for an object that pods can't refer to, or that is not a source", async () => {
     const names = "write one of bucket, region";
     assert.equal(
       await consumersOf("web"),
-      `spec.rollout.consumersOf: web is no Secret, no ConfigMap and no SecretProviderClass; ${names}`,
+      `spec.rollout.consumersOf: web is not a Secret, ConfigMap or SecretProviderClass; ${names}`,
     );
-    assert.equal(await consumersOf("lost"), `spec.rollout.consumersOf: lost is no source of this binding; ${names}`);
+    assert.equal(await consumersOf("lost"), `spec.rollout.consumersOf: lost is not a source of this binding; ${names}`);
   });
 
-  it("may be a kind without a pod template, which restarts on a field that a binding may write", async () => {
+  it("may be a kind without a pod template that has a restart field which a binding may write", async () => {
     const deny = [{ kinds: ["Cluster"], paths: [FieldPath.parse("spec")] }];
     assert.equal(await problemWith({}, restarting("spec.restartAt")), undefined);
     assert.equal(await problemWith({ deny }, restarting("spec.restartAt")), "ForbiddenPath");

@@ -51,7 +51,7 @@ const found = ({ lookups }: RolloutReferences) =>
   );
 
 describe("the consumers of a Secret", () => {
-  it("are those too that mount a class which writes it, in the same step, for its keys", async () => {
+  it("include those that mount a class which writes the Secret, in the same step, for its keys", async () => {
     const members = [written("store"), written("elsewhere", "another"), written("more", "bucket", "id")];
     const from = references(lookup(0, "Secret"), lookup(1, "ConfigMap"), lookup(1, "Secret", "another"));
     const { lookups, classes } = await followed(from, { phase: "synced", members }).follow();
@@ -69,7 +69,7 @@ describe("the consumers of a Secret", () => {
     );
   });
 
-  it("are found without classes where the account may not list them; any other failure is no answer", async () => {
+  it("are found without classes if the account may not list them; any other failure is a problem", async () => {
     const failed = (status: number): Seen => ({ phase: "failed", error: new ApiError("LIST /apis", status, "Failed") });
     const refused = await followed(references(lookup(0, "Secret")), failed(403)).follow();
     assert.deepEqual([found(refused), refused.closed, refused.classes.length], [["0 Secret bucket "], [], 1]);
@@ -77,17 +77,17 @@ describe("the consumers of a Secret", () => {
     assert.deepEqual([broken.closed[0]?.problem.reason, broken.classes.length], ["Unavailable", 1]);
   });
 
-  it("are not followed beyond a number of classes, which is told", async () => {
+  it("are not followed beyond a number of classes, which is reported", async () => {
     const members = Array.from({ length: 65 }, (_, n) => written(`store-${n}`));
     const { closed, lookups } = await followed(references(lookup(0, "Secret")), { phase: "synced", members }).follow();
     assert.match(
       closed[0]?.problem.message ?? "",
-      /65 SecretProviderClasses write the Secret bucket, and Inlay follows 64/,
+      /65 SecretProviderClasses write the Secret bucket, and Inlay follows at most 64/,
     );
     assert.equal(lookups.length, 65);
   });
 
-  it("cost no request where there is no such kind, but now and then, nor where no Secret is consumed", async () => {
+  it("cost only rare requests if the kind does not exist, and none if no Secret is consumed", async () => {
     const missing = followed(references(lookup(0, "Secret")), { phase: "pending" }, false);
     const none = followed(references(lookup(0, "ConfigMap")), { phase: "pending" });
     for (let n = 0; n < 3; n++) await missing.follow().then(none.follow);

@@ -1,4 +1,4 @@
-/** One pod is evicted at a time, and what keeps it from that is told. */
+/** One pod is evicted at a time, and the reason is reported if none can be. */
 import assert from "node:assert/strict";
 import type { Resource } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
@@ -18,7 +18,7 @@ const STATEFUL_SETS = {
   hasStatus: true,
 };
 const ACCOUNT = serviceAccountIdentity("shop", "inlay");
-/** A StatefulSet as its controller has seen it. */
+/** A StatefulSet as its controller has observed it. */
 const shown = (revision: string, type = "OnDelete", uid = "db") => ({
   apiVersion: "apps/v1",
   kind: "StatefulSet",
@@ -44,7 +44,7 @@ const pod = (name: string, owner = "db") =>
     status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: "2026-11-21T10:00:00Z" }] },
   });
 
-/** What was evicted, and what came of it. */
+/** The evicted pods, and the result. */
 async function replaced(failures: { list?: number; evict?: number; get?: number } = {}, latest = shown("new")) {
   const evicted: string[] = [];
   const fail = (status: number | undefined, reason: string) => {
@@ -72,34 +72,34 @@ async function replaced(failures: { list?: number; evict?: number; get?: number 
   return { evicted, result };
 }
 
-describe("pods that nobody else replaces", () => {
+describe("pods that Inlay replaces", () => {
   it("are evicted one at a time, by their uid, and only those of the workload", async () => {
     const { evicted, result } = await replaced();
     assert.deepEqual(evicted, ["db-1 uid-db-1"]);
     assert.deepEqual(result, { requeueAfterMs: 10_000 });
   });
 
-  it("stay if they are not old by what the workload is now", async () => {
+  it("stay if they are not old by the present workload", async () => {
     for (const latest of [shown("old"), shown("new", "RollingUpdate"), shown("new", "OnDelete", "another")])
       assert.deepEqual(await replaced({}, latest), { evicted: [], result: { requeueAfterMs: 10_000 } });
     assert.deepEqual(await replaced({ get: 404 }), { evicted: [], result: { requeueAfterMs: 10_000 } });
     assert.match((await replaced({ get: 403 })).result.message, /--verb=get/);
   });
 
-  it("wait for a budget that lets none go, which is told", async () => {
+  it("wait for a PodDisruptionBudget that permits no eviction, which is reported", async () => {
     const { result } = await replaced({ evict: 429 });
     assert.deepEqual(result, {
       requeueAfterMs: 10_000,
-      message: "a PodDisruptionBudget lets none of its pods go at the moment",
+      message: "a PodDisruptionBudget permits no eviction of its pods at the moment; retrying",
     });
   });
 
-  it("may have gone by themselves", async () => {
+  it("may have been deleted already", async () => {
     for (const status of [404, 409])
       assert.deepEqual((await replaced({ evict: status })).result, { requeueAfterMs: 10_000 });
   });
 
-  it("stay where the account may not, and the command that lets it is told", async () => {
+  it("stay if the account may not evict, and the message has the command that permits it", async () => {
     const list = (await replaced({ list: 403 })).result;
     assert.match(list.message, /kubectl create role shop-inlay-reads-pods -n shop --verb=list --resource=pods /);
     const evict = (await replaced({ evict: 403 })).result;

@@ -1,4 +1,4 @@
-/** The copies of Jobs that status has. */
+/** The record of the copies of Jobs in the status. */
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../../src/api/rollout.ts";
 import { JobCopies } from "../../../../src/rollout/restart/job-copies.ts";
@@ -14,7 +14,7 @@ function statusOf(...workloads: Partial<Entry>[]): RolloutStatus {
 const copiesIn = (status: RolloutStatus | undefined) => status?.pending?.workloads?.map(({ copyUID }) => copyUID);
 
 describe("the copies of Jobs", () => {
-  it("are written before a Job may be deleted: those that come while a write is under way, in one more", async () => {
+  it("are recorded before a Job may be deleted: those that come during a write share the next one", async () => {
     const written: unknown[] = [];
     const answers: (() => void)[] = [];
     const copies = new JobCopies(statusOf({ uid: "a" }, { uid: "b" }, { uid: "c" }), (status) => {
@@ -35,14 +35,14 @@ describe("the copies of Jobs", () => {
     assert.deepEqual(copiesIn(copies.status), ["1", "2", "3"]);
   });
 
-  it("are those of status, which are not written again", async () => {
+  it("in the status are not written again", async () => {
     const copies = new JobCopies(statusOf({ uid: "a", copyUID: "1" }), () => assert.fail("written"));
     assert.equal(copies.of("a").uid, "1");
     assert.equal(copies.of("b").uid, undefined);
     await copies.of("a").write("1");
   });
 
-  it("fail as their write fails, and are tried again by the next", async () => {
+  it("are not recorded if their write fails, and the next write includes them", async () => {
     let isDown = true;
     const copies = new JobCopies(statusOf({ uid: "a" }, { uid: "b" }), async () => {
       if (isDown) throw new Error("503");

@@ -1,11 +1,11 @@
-/** A Job that is made anew is never lost, whoever is killed at whatever step. */
+/** A recreated Job is never lost, at whatever step a process is killed. */
 import assert from "node:assert/strict";
 import type { JsonObject, KubeObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
 import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
 import { finishRecreation, recreateJob } from "../../../../src/rollout/restart/recreate-job.ts";
-import { copyName, copyOf, madeAnew, originalOf } from "../../../../src/workloads/job-copy.ts";
+import { copyName, copyOf, jobToCreate, originalOf } from "../../../../src/workloads/job-copy.ts";
 import { fakeClient } from "../../fakes.ts";
 
 const ACCOUNT = serviceAccountIdentity("shop", "inlay");
@@ -14,20 +14,20 @@ const MARK = { annotation: "inlay.dev/rollout", stamp: "1-3fa9c1-09ab34de12" };
 
 class Killed extends Error {}
 
-/** The Jobs of a namespace. The process is killed at the so-manieth request: before it arrives, or before its answer does. */
+/** The Jobs of a namespace. The process is killed at a chosen request: before the request arrives, or before its answer does. */
 class Jobs {
   readonly all = new Map<string, KubeObject>();
   killAt = Number.POSITIVE_INFINITY;
   arrives = false;
-  /** The old one is kept by a finalizer. */
+  /** A finalizer keeps the former Job. */
   isHeld = false;
-  /** What is kept in the same way. */
+  /** The names of other objects that a finalizer keeps. */
   isKept = "";
   requests = 0;
   mayDelete = true;
-  /** Of what is made and is no copy. */
+  /** Of created objects that are no copies. */
   refusal: ApiError | undefined;
-  /** What somebody else does right before the so-manieth request arrives. */
+  /** What another client does right before a chosen request arrives. */
   meanwhile: Record<number, () => unknown> = {};
   #uids = 0;
 
@@ -52,9 +52,9 @@ class Jobs {
     try {
       return act();
     } finally {
-      // At every moment there is the Job, or its copy.
+      // At every moment the Job or its copy exists.
       assert.ok(this.all.has("migrate") || this.all.has(copyName("uid-1")), "the Job is lost");
-      // biome-ignore lint/correctness/noUnsafeFinally: nobody sees the answer.
+      // biome-ignore lint/correctness/noUnsafeFinally: the answer is not used.
       if (isKilled) throw new Killed();
     }
   }
@@ -92,22 +92,22 @@ class Jobs {
     });
   }
 
-  /** Somebody creates it. */
+  /** Another client creates it. */
   store(name: string, below: JsonObject): void {
     this.all.set(name, this.#stored(name, below));
   }
 
-  /** Somebody writes it. */
+  /** Another client writes it. */
   change(name: string, labels: Record<string, string> = {}): void {
     const { metadata, ...job } = this.all.get(name) as KubeObject;
     const resourceVersion = String(Number(metadata.resourceVersion) + 1);
     this.all.set(name, { ...job, metadata: { ...metadata, resourceVersion, labels } });
   }
 
-  /** The uid of the copy that status has. */
+  /** The uid of the copy in the status. */
   recorded: string | undefined;
 
-  /** Recreates the Job as a controller does that reads status first. */
+  /** Recreates the Job as a controller that reads the status first. */
   recreate = () =>
     recreateJob(this.client, ACCOUNT, MIGRATE, "uid-1", MARK, {
       uid: this.recorded,
@@ -119,7 +119,7 @@ class Jobs {
 
   finish = () => finishRecreation(this.client, ACCOUNT, MIGRATE, "uid-1", MARK, this.recorded);
 
-  /** There is one Job, another than before, as it was. */
+  /** Asserts that there is exactly one Job, a new one with the same spec. */
   assertDone(): void {
     assert.deepEqual([...this.all.keys()], ["migrate"]);
     const job = this.all.get("migrate");
@@ -129,8 +129,8 @@ class Jobs {
   }
 }
 
-describe("a Job that is made anew", () => {
-  it("is another, and nothing else is left", async () => {
+describe("a recreated Job", () => {
+  it("is a new object, and nothing else is left", async () => {
     const jobs = new Jobs();
     const { metadata } = await jobs.recreate();
     jobs.assertDone();
@@ -139,7 +139,7 @@ describe("a Job that is made anew", () => {
     jobs.assertDone();
   });
 
-  it("is never lost when the process is killed, and is made once by whoever goes on", async () => {
+  it("is never lost when the process is killed, and is created once by the next process", async () => {
     const whole = new Jobs();
     await whole.recreate();
     for (const arrives of [false, true]) {
@@ -154,9 +154,9 @@ describe("a Job that is made anew", () => {
     }
   });
 
-  it("waits while somebody keeps the former one by a finalizer", async () => {
+  it("waits while a finalizer keeps the former one", async () => {
     const jobs = Object.assign(new Jobs(), { isHeld: true });
-    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /the former one is not gone yet/ });
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /the former Job is not deleted yet/ });
     await assert.rejects(jobs.recreate(), { reason: "Unavailable" });
     jobs.all.delete("migrate");
     await jobs.finish();
@@ -165,7 +165,7 @@ describe("a Job that is made anew", () => {
 
   it("is that of another binding that was faster, whatever stamp it has", async () => {
     const jobs = new Jobs();
-    const { spec } = madeAnew(
+    const { spec } = jobToCreate(
       copyOf(jobs.all.get("migrate") as KubeObject),
       originalOf(jobs.all.get("migrate") as KubeObject),
       "example.com/rollout",
@@ -178,12 +178,12 @@ describe("a Job that is made anew", () => {
     assert.deepEqual(jobs.all.get("migrate")?.["spec"], spec);
   });
 
-  describe("where somebody else was faster, by another Job of its name", () => {
+  describe("if another client has created another Job of its name first", () => {
     const COPY = copyName("uid-1");
     const rejected = {
       reason: "Rejected",
       message: new RegExp(
-        `Job shop/migrate is not recreated: somebody else has created another Job of that name meanwhile.* kept in Job shop/${COPY}`,
+        `Job shop/migrate is not recreated: another user has created a different Job of that name.* kept in Job shop/${COPY}`,
       ),
     };
     const taken = async () => {
@@ -193,7 +193,7 @@ describe("a Job that is made anew", () => {
       return { jobs, foreign: jobs.all.get("migrate") as KubeObject };
     };
 
-    it("is kept in its copy, and created when the other is deleted", async () => {
+    it("is kept in its copy, and created when the other Job is deleted", async () => {
       const { jobs, foreign } = await taken();
       for (const again of [jobs.recreate, jobs.finish]) {
         await assert.rejects(again(), rejected);
@@ -203,14 +203,14 @@ describe("a Job that is made anew", () => {
       foreign.metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
       await assert.rejects(jobs.finish(), {
         reason: "Unavailable",
-        message: /another one of its name is not gone yet/,
+        message: /another Job of that name is not deleted yet/,
       });
       jobs.all.delete("migrate");
       await jobs.finish();
       jobs.assertDone();
     });
 
-    it("is given up when its copy is deleted: the other stays", async () => {
+    it("is given up when its copy is deleted: the other Job stays", async () => {
       const { jobs, foreign } = await taken();
       jobs.all.delete(COPY);
       assert.equal(await jobs.finish(), undefined);
@@ -218,24 +218,24 @@ describe("a Job that is made anew", () => {
     });
   });
 
-  it("is looked at again where it has changed meanwhile, and nothing is lost", async () => {
+  it("is retried if it has changed in the meantime, and nothing is lost", async () => {
     const jobs = new Jobs();
     jobs.meanwhile = { 4: () => jobs.change("migrate", { team: "shop" }) };
-    const changed = { reason: "Unavailable", message: /it has changed meanwhile; it is tried again/ };
+    const changed = { reason: "Unavailable", message: /it has changed in the meantime; retrying/ };
     await assert.rejects(jobs.recreate(), changed);
     await jobs.recreate();
     jobs.assertDone();
     assert.deepEqual(jobs.all.get("migrate")?.metadata.labels, { team: "shop" });
   });
 
-  it("is made also where somebody takes its copy away at the worst moment", async () => {
+  it("is created even if another client deletes its copy at the worst moment", async () => {
     const jobs = new Jobs();
     jobs.meanwhile = { 7: () => jobs.all.delete(copyName("uid-1")) };
     await jobs.recreate();
     jobs.assertDone();
   });
 
-  it("stays where it was not deleted yet and nobody goes on: its copy goes, and it is not brought back", async () => {
+  it("stays if it was not deleted before a crash: its copy is deleted, and it is not created again", async () => {
     const jobs = Object.assign(new Jobs(), { killAt: 6 });
     await assert.rejects(jobs.recreate(), Killed);
     assert.equal(jobs.all.size, 2);
@@ -244,7 +244,7 @@ describe("a Job that is made anew", () => {
     assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
   });
 
-  it("stays, without a copy, where the account may not delete, or nobody may delete it", async () => {
+  it("stays, without a copy, if the account or all clients may not delete it", async () => {
     const jobs = Object.assign(new Jobs(), { mayDelete: false });
     await assert.rejects(jobs.recreate(), {
       reason: "Forbidden",
@@ -262,10 +262,10 @@ describe("a Job that is made anew", () => {
     assert.deepEqual([...kept.all.keys()], ["migrate"]);
   });
 
-  it("stays, without a copy, where it could not be made anew, and is made when it can", async () => {
+  it("stays, without a copy, if it could not be created again, and is recreated when it can be", async () => {
     const jobs = new Jobs();
     jobs.refusal = new ApiError("it", 422, "Invalid");
-    const message = /Job .*migrate stays as it is, it could not be made anew: .*422 Invalid/;
+    const message = /Job .*migrate is unchanged, because it could not be recreated: .*422 Invalid/;
     await assert.rejects(jobs.recreate(), { reason: "Rejected", message });
     assert.deepEqual([...jobs.all.keys()], ["migrate"]);
     assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
@@ -274,7 +274,7 @@ describe("a Job that is made anew", () => {
     jobs.assertDone();
   });
 
-  it("loses its copy whatever is written to that by the Job controller", async () => {
+  it("loses its copy whatever the Job controller writes to that", async () => {
     for (let request = 3; request <= 9; request++) {
       const jobs = new Jobs();
       const copy = copyName("uid-1");
@@ -284,15 +284,15 @@ describe("a Job that is made anew", () => {
     }
   });
 
-  it("is not brought back where somebody deletes it while a finalizer holds it", async () => {
+  it("is not created again if another client deletes it while a finalizer keeps it", async () => {
     const jobs = new Jobs();
     const { metadata } = jobs.all.get("migrate") as KubeObject;
     metadata.deletionTimestamp = "2026-11-21T10:00:00Z";
-    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /somebody deletes it/ });
+    await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: /another client deletes it/ });
     assert.equal(jobs.all.size, 1);
   });
 
-  describe("where an object has the name of its copy", () => {
+  describe("if an object has the name of its copy", () => {
     const COPY = { ...MIGRATE, name: copyName("uid-1") };
     const OWNED = { ownerReferences: [{ uid: "9" }] };
     const forgedOf = (jobs: Jobs, change: (copy: JsonObject) => object) =>
@@ -305,33 +305,33 @@ describe("a Job that is made anew", () => {
         JSON.parse(JSON.stringify(copy).replace('\\"ownerReferences\\":', '\\"finalizers\\":[\\"a/b\\"],$&')),
     };
     for (const [what, change] of Object.entries(forgeries))
-      it(`${what}, that object goes, and nothing is made of it`, async () => {
+      it(`${what}, that object is deleted, and no Job is created from it`, async () => {
         const jobs = new Jobs();
-        await jobs.client.make(ACCOUNT, COPY, forgedOf(jobs, change), "somebody");
+        await jobs.client.make(ACCOUNT, COPY, forgedOf(jobs, change), "another");
         await jobs.recreate();
         jobs.assertDone();
         assert.equal(jobs.all.get("migrate")?.metadata.finalizers, undefined);
       });
 
-    it("is not deleted while that object stays by a finalizer, and the message names it", async () => {
+    it("is not deleted while a finalizer keeps that object, and the message names it", async () => {
       const jobs = new Jobs();
-      await jobs.client.make(ACCOUNT, COPY, { spec: {} }, "somebody");
+      await jobs.client.make(ACCOUNT, COPY, { spec: {} }, "another");
       jobs.isKept = COPY.name;
       await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: new RegExp(`Job shop/${COPY.name} `) });
       assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
     });
 
-    it("is not made of that object once it is gone, whatever status says but for the uid of the copy", async () => {
+    it("is not created from that object after its deletion, unless the status has the uid of the copy", async () => {
       const jobs = new Jobs();
       const forged = forgedOf(jobs, (copy) => copy);
-      await jobs.client.make(ACCOUNT, COPY, forged, "somebody");
+      await jobs.client.make(ACCOUNT, COPY, forged, "another");
       jobs.all.delete("migrate");
       for (const recorded of [undefined, "of-the-copy"])
         assert.equal(await Object.assign(jobs, { recorded }).finish(), undefined);
       assert.deepEqual([...jobs.all.keys()], [COPY.name]);
     });
 
-    it("it uses the copy that another binding has made", async () => {
+    it("uses the copy that another binding has created", async () => {
       const jobs = new Jobs();
       const { metadata } = await jobs.client.make(
         ACCOUNT,

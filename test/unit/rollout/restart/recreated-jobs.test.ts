@@ -1,4 +1,4 @@
-/** Jobs that were made anew, until streams show them, and what a crash cut off. */
+/** Recreated Jobs until watches show them, and recreations that a crash interrupted. */
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../../src/api/rollout.ts";
 import type { KubeObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
@@ -55,12 +55,12 @@ const rollingOut = (uid: string): RolloutStatus => {
 };
 const uids = (all: readonly Dependent[]) => all.map(({ version }) => version.uid);
 
-describe("a Job that was made anew", () => {
+describe("a recreated Job", () => {
   const other = dependent("other", 1);
   const madeOf = (at = performance.now()) =>
     new Map<string, RecreatedJob>([["old", { ...recreated(dependent("old"), job("new"), "1-abc"), at }]]);
 
-  it("takes the place of the former one until streams show it, and is on its way", () => {
+  it("replaces the former one until watches show it, and is rolling out", () => {
     const made = madeOf();
     for (const shown of [[dependent("old"), other], [other]]) {
       const { all, used } = withRecreated(of(shown), made, undefined);
@@ -74,7 +74,7 @@ describe("a Job that was made anew", () => {
     assert.equal(withRecreated(shown, made, undefined), shown);
   });
 
-  it("has our stamp, also where somebody else has made it, until status has it", () => {
+  it("has our stamp, also if another client has created it, until the status has it", () => {
     const made = madeOf();
     const theirs = dependent("new");
     const shown = of([{ ...theirs, workload: { ...theirs.workload, stamps: ["2-def"] } }, other]);
@@ -87,13 +87,13 @@ describe("a Job that was made anew", () => {
     assert.equal(made.size, 0);
   });
 
-  it("is not waited for where it has come and gone", () => {
+  it("is not waited for if it was created and deleted", () => {
     const made = madeOf(performance.now() - 31_000);
     assert.deepEqual(uids(withRecreated(of([other]), made, undefined).all), ["other"]);
     assert.equal(made.size, 0);
   });
 
-  it("is looked for again when it is given up, if not before: nobody tells that it has gone", () => {
+  it("is looked for again when it is given up, because no watch shows its deletion", () => {
     const rolled = { status: undefined, workloads: 1, isDone: false };
     const made = madeOf();
     const { requeueAfterMs = 0 } = untilShown({ ...rolled, requeueAfterMs: 600_000 }, made);
@@ -104,7 +104,7 @@ describe("a Job that was made anew", () => {
   });
 });
 
-describe("a Job that a crash cut off", () => {
+describe("a Job whose recreation a crash interrupted", () => {
   type Entry = NonNullable<NonNullable<RolloutStatus["pending"]>["workloads"]>[number];
   const entry = { apiVersion: "batch/v1", kind: "Job", namespace: "shop", name: "migrate", uid: "old" };
   interface Cluster {
@@ -115,10 +115,10 @@ describe("a Job that a crash cut off", () => {
   }
   const waiting: Entry = { ...entry, state: "Waiting", stamp: "1-abc", copyUID: "copy" };
 
-  /** The names that were asked for, and what was recorded. `there` has what the API server has. */
+  /** The requested names, and what was recorded. `there` has what the API server has. */
   async function lookFor(workloads: Entry[], { all = [], isPending = false, there = {}, settled }: Cluster = {}) {
     const asked: string[] = [];
-    const told: string[] = [];
+    const notes: string[] = [];
     const notified: string[] = [];
     const client = fakeClient({
       get: async (_: unknown, { name }: ObjectRef) => {
@@ -129,14 +129,14 @@ describe("a Job that a crash cut off", () => {
         there[name] === undefined ? job("new") : assert.fail(new ApiError("it", 409, "AlreadyExists")),
       delete: async () => undefined,
     });
-    const events = { record: (_: unknown, { note }: { note: string }) => void told.push(note) };
+    const events = { record: (_: unknown, { note }: { note: string }) => void notes.push(note) };
     const notifier = { notify: ({ event, workload }: Notification) => void notified.push(`${event} ${workload.name}`) };
     const dependents = { ...of(all), pending: isPending };
     const run = { binding: bindingOf({}), identity: "", dependents, spec: rolloutSpecOf() };
     const pending = { firstChangeTime: "", lastChangeTime: "", reason: "", message: "", workloads };
     const before = { digestKeyID: "one", revision: 0, pending };
     const isOne = await attempt(finishCutOff({ client, events, notifier }, run, before, settled ?? new Set()));
-    return { asked, told, notified, isOne };
+    return { asked, notes, notified, isOne };
   }
 
   const askedFor = async (workloads: Entry[], all: Dependent[] = [], isPending = false) => {
@@ -145,22 +145,24 @@ describe("a Job that a crash cut off", () => {
     return asked;
   };
 
-  it("is looked for by its copy where status says that it was about to be made, and it is not shown where all are", async () => {
+  it("is looked for by its copy if the status announces it, and no watch shows it although all are in sync", async () => {
     assert.deepEqual(await askedFor([waiting]), [copyName("old"), "migrate"]);
   });
 
-  it("is reported once where neither it nor its copy is there, and not where this process has recreated it", async () => {
+  it("is reported once if neither it nor its copy exists, and not if this process has recreated it", async () => {
     const settled = new Set<string>();
     const lost = await lookFor([waiting], { settled });
     const copy = `Job shop/${copyName("old")}`;
-    assert.deepEqual(lost.told, [`Job shop/migrate and its copy, ${copy}, are gone; create Job shop/migrate again`]);
+    assert.deepEqual(lost.notes, [
+      `Job shop/migrate and its copy, ${copy}, no longer exist; create Job shop/migrate again`,
+    ]);
     assert.deepEqual(lost.notified, ["RestartFailed migrate"]);
     assert.equal(lost.isOne, false);
-    assert.deepEqual(await lookFor([waiting], { settled }), { asked: [], told: [], notified: [], isOne: false });
-    assert.deepEqual((await lookFor([waiting], { there: { migrate: job("other") } })).told, []);
+    assert.deepEqual(await lookFor([waiting], { settled }), { asked: [], notes: [], notified: [], isOne: false });
+    assert.deepEqual((await lookFor([waiting], { there: { migrate: job("other") } })).notes, []);
   });
 
-  it("keeps no other one from being created by a Job that has its name", async () => {
+  it("does not keep another one from being created if a different Job has its name", async () => {
     const second = { ...waiting, name: "second", uid: "second" };
     const copies = [waiting, second].map(({ name, uid }) => {
       const former = kubeObjectOf({ ...job(uid), spec: { template: {} }, metadata: { ...job(uid).metadata, name } });
@@ -169,12 +171,12 @@ describe("a Job that a crash cut off", () => {
     });
     const there = { migrate: job("other"), ...Object.fromEntries(copies) };
     const settled = new Set<string>();
-    const { isOne, told } = await lookFor([waiting, second], { there, settled });
+    const { isOne, notes } = await lookFor([waiting, second], { there, settled });
     assert.ok(isOne instanceof Problem && isOne.reason === "Rejected", String(isOne));
-    assert.deepEqual([[...settled], told], [["second"], []]);
+    assert.deepEqual([[...settled], notes], [["second"], []]);
   });
 
-  it("is not looked for where nothing was cut off: no other request is made", async () => {
+  it("is not looked for if nothing was interrupted: no other request is made", async () => {
     assert.deepEqual(await askedFor([waiting], [dependent("old")]), []);
     assert.deepEqual(await askedFor([waiting], [], true), []);
     assert.deepEqual(await askedFor([{ ...waiting, state: "Done" }]), []);

@@ -1,4 +1,4 @@
-/** What is noted of a restart by Reloader's annotations, and that a second try notes the same. */
+/** The record of a restart by Reloader's annotations. A second try writes the same record. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { LAST_RELOADED_FROM } from "../../../../src/api/reloader.ts";
@@ -42,8 +42,8 @@ function recorded(causes: string[], now = workload()) {
   return reloadRecord({ binding, planned, text: STAMP, pending }, now);
 }
 
-describe("what is noted of a restart by Reloader's annotations", () => {
-  it("is what Reloader notes, with the stamp in place of its hash", () => {
+describe("the record of a restart by Reloader's annotations", () => {
+  it("has what Reloader records, with the stamp in place of its hash", () => {
     assert.deepEqual(JSON.parse(recorded(["secret-login/*"]) ?? ""), {
       type: "SECRET",
       name: "login",
@@ -54,29 +54,29 @@ describe("what is noted of a restart by Reloader's annotations", () => {
     });
   });
 
-  it("is the first source that changed, and the container that mounts it", () => {
+  it("has the first source that changed, and the container that mounts it", () => {
     const { type, name, containerRefs } = JSON.parse(recorded(["configmap-app/*"]) ?? "");
     assert.deepEqual([type, name, containerRefs], ["CONFIGMAP", "app", ["app"]]);
     assert.equal(JSON.parse(recorded(["configmap-app/*", "secret-login/*"]) ?? "").name, "login");
   });
 
-  it("names the first container for what only an init container or none reads", () => {
+  it("names the first container if only an init container or none reads the source", () => {
     const initContainers = [{ name: "migrate", envFrom: [{ secretRef: { name: "login" } }] }];
     const only = workload({}, { containers: containers.slice(0, 2), initContainers });
     assert.deepEqual(JSON.parse(recorded(["secret-login/*"], only) ?? "").containerRefs, ["proxy"]);
   });
 
-  it("is nothing for a source that the binding has no more", () => {
+  it("is omitted for a source that the binding no longer has", () => {
     assert.equal(recorded(["secret-gone/*"]), undefined);
   });
 
-  it("stays as it is where the workload has that stamp already, be there a note or none", () => {
+  it("stays if the workload has that stamp already, with or without a record", () => {
     assert.equal(recorded(["secret-login/*"], workload({ [KEY]: STAMP, [LAST_RELOADED_FROM]: "{}" })), "{}");
     assert.equal(recorded(["secret-login/*"], workload({ [KEY]: STAMP })), undefined);
   });
 });
 
-describe("a stamp with a note", () => {
+describe("a restart with a record", () => {
   async function written(now: KubeObject | undefined) {
     const applied: JsonObject[] = [];
     const client = fakeClient({

@@ -1,4 +1,4 @@
-/** Of which workloads pods are replaced, and what is said of those that can't be. */
+/** Which workloads have their pods replaced, and the messages for those whose pods can't be. */
 import assert from "node:assert/strict";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
@@ -31,7 +31,7 @@ const workload = (name: string, state: Entry["state"], progress: Progress["state
   entry: { uid: name, name, state, message: "0 of 1 pods are updated" } as Entry,
 });
 
-/** The workloads of which a pod was evicted, and what is said then. */
+/** The workloads of which a pod was evicted, and the messages. */
 async function replaced(all: ReturnType<typeof workload>[], { isSeen = true, status = 0 } = {}) {
   const evicted: string[] = [];
   const client = fakeClient({
@@ -80,8 +80,8 @@ async function replaced(all: ReturnType<typeof workload>[], { isSeen = true, sta
   };
 }
 
-describe("old pods that nobody else replaces", () => {
-  it("go of workloads that were restarted and are not through, failed ones too", async () => {
+describe("old pods that Inlay replaces", () => {
+  it("are evicted for workloads that were restarted and are not done, including failed ones", async () => {
     const states = ["Rolling", "Failed", "Waiting", "Done"] as const;
     const { evicted, again } = await replaced(states.map((state) => workload(state.toLowerCase(), state)));
     assert.deepEqual([evicted.sort(), again], [["failed-0", "rolling-0"], 10_000]);
@@ -89,13 +89,13 @@ describe("old pods that nobody else replaces", () => {
     assert.deepEqual(await replaced([]), { evicted: [], problem: undefined, again: undefined, said: [] });
   });
 
-  it("stay until the workload is shown as its stamp left it: which are old is not known before", async () => {
+  it("stay until the watch shows the restart: before, it is not known which are old", async () => {
     assert.deepEqual((await replaced([workload("db", "Rolling")], { isSeen: false })).evicted, []);
   });
 
-  it("that may not go are told of, by their workload or by the binding", async () => {
+  it("that may not be evicted are reported, for their workload or for the binding", async () => {
     const held = await replaced([workload("db", "Rolling")], { status: 429 });
-    assert.deepEqual(held.said, ["a PodDisruptionBudget lets none of its pods go at the moment"]);
+    assert.deepEqual(held.said, ["a PodDisruptionBudget permits no eviction of its pods at the moment; retrying"]);
     assert.equal(held.problem, undefined);
     const refused = await replaced([workload("db", "Rolling")], { status: 403 });
     assert.equal(refused.problem?.reason, "Forbidden");

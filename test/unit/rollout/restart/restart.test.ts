@@ -1,4 +1,4 @@
-/** Whether a workload is shown as our stamp left it. */
+/** Whether the watch shows a workload at least as new as its restart. */
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import type { Version } from "../../../../src/apimachinery/objects.ts";
@@ -16,24 +16,24 @@ function isSeen(path: string, version: Partial<Version>, restart?: string): bool
   return memory.isSeen(dependent);
 }
 
-describe("a workload that was stamped is seen as it is since then", () => {
+describe("a restarted workload is seen in its new state", () => {
   it("by its generation, which its spec changes", () => {
     assert.equal(isSeen("spec.restartAt", { generation: 2, resourceVersion: "101" }), false);
     assert.equal(isSeen("spec.restartAt", { generation: 3, resourceVersion: "99" }), true);
     assert.equal(isSeen("spec.restartAt", { generation: undefined, resourceVersion: "99" }), true);
   });
 
-  it("by what stands there or its version, where the field is none of its spec and no generation tells", () => {
+  it("by the text in the field or its version, if the field is not in its spec and no generation shows the change", () => {
     assert.equal(isSeen(METADATA, { generation: 3, resourceVersion: "99" }), false);
     assert.equal(isSeen(METADATA, { generation: 3, resourceVersion: "99" }, "before"), false);
-    // It stood there already, and what was written changed nothing.
+    // The text was there already, and the write changed nothing.
     assert.equal(isSeen(METADATA, { generation: 3, resourceVersion: "99" }, "now"), true);
-    // Its operator has taken it away since.
+    // Its operator has removed it since.
     assert.equal(isSeen(METADATA, { generation: 3, resourceVersion: "101" }), true);
     assert.equal(isSeen(METADATA, { generation: 3, resourceVersion: "100" }, "now"), true);
   });
 
-  it("where nobody of this process stamped it, as it is", () => {
+  it("at once if this process did not restart it", () => {
     assert.equal(new RolloutMemory("uid").isSeen(dependentOf({ stampAt: FieldPath.parse(METADATA) })), true);
   });
 });

@@ -1,4 +1,4 @@
-/** A CronJob that restarts runs a Job at once: which, and that it is one for each restart. */
+/** Restarting a CronJob runs one Job at once for each restart. */
 import assert from "node:assert/strict";
 import type { JsonObject, KubeObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
@@ -29,7 +29,7 @@ const cronJob = (spec: object = {}): KubeObject => ({
   },
 });
 
-/** Runs it, so often; returns what was made, by name, and what came of the last try. */
+/** Runs it that often. Returns the created Jobs, by name, and the result of the last try. */
 async function run(stored: KubeObject, stamps = [MARK.stamp], refusal?: ApiError) {
   const made = new Map<string, JsonObject>();
   const client = fakeClient({
@@ -47,8 +47,8 @@ async function run(stored: KubeObject, stamps = [MARK.stamp], refusal?: ApiError
   return { made, result };
 }
 
-describe("a CronJob that restarts runs a Job at once", () => {
-  it("as kubectl makes it, with the stamp of the restart on its pods", async () => {
+describe("restarting a CronJob runs a Job at once", () => {
+  it("as kubectl creates it, with the restart annotation on its pods", async () => {
     const { made, result } = await run(cronJob());
     assert.equal(result, undefined);
     const [[name, job] = ["", {}]] = made;
@@ -78,7 +78,7 @@ describe("a CronJob that restarts runs a Job at once", () => {
     assert.deepEqual([made.size, result], [2, undefined]);
   });
 
-  it("under a name that is short enough for the longest name of a CronJob", async () => {
+  it("with a name that is short enough even for the longest name of a CronJob", async () => {
     const long = cronJob();
     long.metadata.name = "n".repeat(52);
     const { made } = await run(long);
@@ -88,7 +88,7 @@ describe("a CronJob that restarts runs a Job at once", () => {
     );
   });
 
-  it("not where it is suspended, nor where another one has its name", async () => {
+  it("but not if it is suspended, or if another object has its name", async () => {
     const suspended = await run(cronJob({ suspend: true }));
     assert.deepEqual([suspended.made.size, suspended.result], [0, undefined]);
     const other = cronJob();
@@ -97,7 +97,7 @@ describe("a CronJob that restarts runs a Job at once", () => {
     assert.deepEqual([replaced.made.size, replaced.result], [0, "stale"]);
   });
 
-  it("and says what allows it where the account may not", async () => {
+  it("or reports the command that permits it if the account may not", async () => {
     const { result } = await run(cronJob(), undefined, new ApiError("POST", 403, "Forbidden"));
     assert.ok(result instanceof Problem);
     assert.match(result.message, /may not create jobs.*--verb=create --resource=jobs/);

@@ -1,0 +1,4 @@
+/** The first third of the pages of docs with commands. */
+import { testDocs } from "./docs.ts";
+
+testDocs(1, 3);

@@ -1,0 +1,4 @@
+/** The second third of the pages of docs with commands. */
+import { testDocs } from "./docs.ts";
+
+testDocs(2, 3);

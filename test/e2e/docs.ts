@@ -1,0 +1,71 @@
+/** Runs the commands of the pages in docs/ word for word. */
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
+import { ControllerProcess } from "../controller/controller.ts";
+import { stopSharedController } from "../controller/shared.ts";
+import { pages, textOf } from "./doc-blocks.ts";
+import { runPage, type Step, shell, stepsOf } from "./pages.ts";
+
+/** A control plane without Inlay runs these: docs-install.test.ts. */
+const INSTALLATION = ["install", "upgrade", "uninstall"].map((name) => `docs/tasks/${name}.md`);
+const withCommands = pages.filter(
+  (page) => page.startsWith("docs/") && !INSTALLATION.includes(page) && stepsOf(textOf(page)).length > 0,
+);
+
+const RESTART = "kubectl rollout restart deployment/inlay-controller -n inlay-system";
+const CONFIG = "kubectl get configmap inlay-controller -n inlay-system -o jsonpath='{.data.config\\.yaml}'";
+const KINDS =
+  "namespaces,clusterroles,clusterrolebindings,bindingcompositions,secretbindings,secretgrants,vaultconnections";
+
+/** A controller with the configuration that is in the cluster, as the pods of the installation have it. */
+export class InstalledController {
+  readonly #file = join(controlPlane().folder, "docs.yaml");
+  readonly #process = new ControllerProcess(controlPlane(), "--config", this.#file);
+
+  async start(): Promise<void> {
+    await stopSharedController();
+    await writeFile(this.#file, await shell(CONFIG));
+    await this.#process.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#process.stop();
+  }
+
+  /** Does what the kubelet does when a page restarts the pods. */
+  readonly restarted = async ({ commands }: Step): Promise<void> => {
+    if (!commands.includes(RESTART)) return;
+    await this.stop();
+    await this.start();
+  };
+}
+
+/** Tests one of so many equal shares of the pages, so that the shares run side by side. */
+export function testDocs(share: number, shares: number): void {
+  describe(`the pages of docs with commands, share ${share} of ${shares}:`, () => {
+    let controller: InstalledController;
+    before(async () => {
+      controller = new InstalledController();
+      await controller.start();
+    });
+    after(() => controller?.stop());
+
+    for (const page of withCommands.filter((_, index) => index % shares === share - 1))
+      it(`${page} does what it says, and leaves nothing`, async () => {
+        await testPage(page, controller.restarted);
+      }).timeout("2m");
+  });
+}
+
+async function testPage(page: string, taken: (step: Step) => Promise<void>): Promise<void> {
+  const before = await objects();
+  await runPage(page, {}, taken);
+  assert.deepEqual(
+    (await objects()).filter((each) => !before.includes(each)),
+    [],
+  );
+}
+
+const objects = async () => (await shell(`kubectl get ${KINDS} -A -o name`)).split("\n");
