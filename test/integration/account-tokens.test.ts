@@ -3,7 +3,7 @@
  * request do not change.
  */
 import assert from "node:assert/strict";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { untilMay } from "../controller/access.ts";
@@ -173,28 +173,24 @@ describe("the policy on tokens of accounts", () => {
     await request("rotator", FOR_VAULT);
   });
 
-  it("applies to accounts of an installation in another namespace, with the patch of the documentation", async () => {
+  it("applies to accounts of an installation in another namespace, with the command of the documentation", async () => {
     const elsewhere = `${team.namespace}-inlay`;
     await newAccount("rotator", tokensOf("rotator"));
     await opens("rotator", elsewhere);
     await request("rotator", { expirationSeconds: 3600 });
     const policy = `${elsewhere}-tokens`;
-    const folder = join(controlPlane().folder, policy);
-    const renamed = (text: string) =>
-      text.replaceAll("inlay-account-tokens", policy).replace("my-namespace", elsewhere);
-    await mkdir(folder);
-    await writeFile(join(folder, "tokens.yaml"), renamed(await read("deploy/policies/tokens.yaml")));
-    const patch =
-      /^```yaml in=kustomization\n(patches:\n[^`]*?ValidatingAdmissionPolicy.*?)^```/ms.exec(
-        await read("docs/tasks/install.md"),
-      )?.[1] ?? assert.fail();
-    await writeFile(join(folder, "kustomization.yaml"), `resources: [tokens.yaml]\n${renamed(patch)}`);
-    await controlPlane().kubectl("apply", `--kustomize=${folder}`);
+    const [, name = assert.fail(), other = assert.fail()] =
+      /\| sed 's\/([\w-]+)\/([\w-]+)\/g'/.exec(await read("docs/tasks/install.md")) ?? [];
+    assert.equal(other, "my-namespace");
+    const file = join(controlPlane().folder, `${policy}.yaml`);
+    const text = await read("deploy/policies/tokens.yaml");
+    await writeFile(file, text.replaceAll("inlay-account-tokens", policy).replaceAll(name, elsewhere));
+    await controlPlane().kubectl("apply", `--filename=${file}`);
     try {
       await eventually(() => assert.rejects(request("rotator", { expirationSeconds: 3600 }), OTHER_AUDIENCE));
       await request("rotator", FOR_VAULT);
     } finally {
-      await controlPlane().kubectl("delete", `--kustomize=${folder}`);
+      await controlPlane().kubectl("delete", `--filename=${file}`);
     }
   });
 
