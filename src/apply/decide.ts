@@ -62,8 +62,8 @@ export function recordedPaths(record: TargetStatus | undefined, live: KubeObject
 }
 
 /** The binding's fields that are not written now, and keep their values. */
-export function waitingIn({ plan: { leftOut, kept = [] } }: Desired): FieldPath[] {
-  return [...leftOut.flatMap(({ path, why }) => (why.policy.onMissing === "Wait" ? [path] : [])), ...kept];
+export function waitingIn({ plan: { omitted, kept = [] } }: Desired): FieldPath[] {
+  return [...omitted.flatMap(({ path, why }) => (why.policy.onMissing === "Wait" ? [path] : [])), ...kept];
 }
 
 /**

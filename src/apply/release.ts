@@ -97,7 +97,7 @@ async function tryRelease(
     // The manager that removes a value owns the default that replaces it, and gives it up next.
     const manager = released.removed.length > 0 ? request.fieldManager : CONTROLLER_MANAGER;
     const after = await client.jsonPatch(identity, ref, operations, manager, dryRun);
-    return { released, again: giveUp(after, request.fieldManager, kept).length > 0 };
+    return { released, again: dropOwnership(after, request.fieldManager, kept).length > 0 };
   };
   const isRefused = async (error: unknown) =>
     isStatus(error, 422) &&
@@ -156,7 +156,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   });
   const operations: JsonPatchOperation[] = [
     // Includes the removed paths: without a schema, the API server keeps the ownership of their parent.
-    ...giveUp(live, request.fieldManager, kept),
+    ...dropOwnership(live, request.fieldManager, kept),
     ...removal,
   ];
   return {
@@ -232,7 +232,7 @@ function fatesOf(
 const isNumbered = (path: FieldPath) => path.segments.some(({ kind }) => kind === "index");
 
 /** Removes all but some paths from the binding's entries in managedFields. The values stay. */
-function giveUp(live: KubeObject, manager: string, kept: readonly FieldPath[]): JsonPatchOperation[] {
+function dropOwnership(live: KubeObject, manager: string, kept: readonly FieldPath[]): JsonPatchOperation[] {
   const entries = live.metadata.managedFields ?? [];
   const operations = entries.flatMap((entry, index): JsonPatchOperation[] => {
     if (!isEntryOf(entry, manager)) return [];

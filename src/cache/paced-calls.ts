@@ -13,7 +13,7 @@ export class PacedCalls {
   readonly #calls = new Map<string, NodeJS.Timeout>();
 
   /** Calls `notify`: at once, or once for all calls during the delay. */
-  make(dependent: string, subscriptions: number, notify: () => void): void {
+  call(dependent: string, subscriptions: number, notify: () => void): void {
     if (subscriptions <= FEW) notify();
     if (subscriptions <= FEW || this.#calls.has(dependent)) return;
     const ms = Math.min(subscriptions * PACE_MS, MOST_PACE_MS);

@@ -21,7 +21,7 @@ export interface WriteBack {
  */
 export function writeBack(
   { bindings, writes }: CompiledComposition,
-  made: ReadonlyMap<string, object>,
+  present: ReadonlyMap<string, object>,
   failed: ReadonlyMap<string, Problem>,
   claim: Claim,
 ): WriteBack {
@@ -31,7 +31,7 @@ export function writeBack(
   for (const entry of bindings) {
     const { name, patches } = entry;
     const problem = failed.get(name);
-    const there = made.get(name);
+    const there = present.get(name);
     const binding =
       problem === undefined ? there : failedBinding(entry, there as JsonObject | undefined, problem, claim);
     if (binding === undefined) continue;

@@ -28,9 +28,9 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
   const { metadata, spec, status } = binding;
   const readTemplate = await readerOfTemplates([binding]);
   const account = { resource: SERVICE_ACCOUNTS, namespace, name: spec.serviceAccountName };
-  const isMade = claimsToBeGenerated(binding);
+  const isGenerated = claimsToBeGenerated(binding);
   const [accountSeen, sources, targets, events] = await Promise.all([
-    isMade ? OF_INSTALLATION : tools.reader.get(account, () => undefined),
+    isGenerated ? OF_INSTALLATION : tools.reader.get(account, () => undefined),
     lookAtSources(tools, binding, readTemplate),
     lookAtTargets(tools, binding, readTemplate),
     lastEvents(tools, binding),
@@ -47,7 +47,7 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
       deleting: metadata.deletionTimestamp !== undefined,
       ...(madeBy && { madeBy: { composition: madeBy.composition, claim: madeBy.claim } }),
     },
-    account: { name: isMade ? `ServiceAccount ${account.name}` : accountName, ...seenOf(accountSeen) },
+    account: { name: isGenerated ? `ServiceAccount ${account.name}` : accountName, ...seenOf(accountSeen) },
     sources,
     targets,
     ...(spec.rollout && { rollout: explainRollout(binding) }),

@@ -18,15 +18,15 @@ export const OPEN_ACCOUNT = "inlay";
 
 export const READ_VERBS = ["get", "list", "watch"];
 export const WRITE_VERBS = [...READ_VERBS, "patch"];
-const MAKE_VERBS = [...WRITE_VERBS, "create"];
-const OWN_VERBS = [...MAKE_VERBS, "delete"];
+const CREATE_VERBS = [...WRITE_VERBS, "create"];
+const OWN_VERBS = [...CREATE_VERBS, "delete"];
 
 /**
  * The verbs that an account needs on a target. More are needed if the binding creates the target, or deletes it on
  * release.
  */
-export function verbsFor(isMade: boolean, onRelease: "Retain" | "Remove"): readonly string[] {
-  return !isMade ? WRITE_VERBS : onRelease === "Remove" ? OWN_VERBS : MAKE_VERBS;
+export function verbsFor(creates: boolean, onRelease: "Retain" | "Remove"): readonly string[] {
+  return !creates ? WRITE_VERBS : onRelease === "Remove" ? OWN_VERBS : CREATE_VERBS;
 }
 
 /**

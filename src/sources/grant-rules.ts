@@ -61,7 +61,7 @@ export function admits(
   unknown: Assumed = "none",
 ): boolean {
   const hasUID = (uid: string) => uid === home?.uid;
-  return isFrom(spec, asker, asked, { holds: by(home?.labels), hasUID, isMadeBy: madeBy(asker, unknown) });
+  return isFrom(spec, asker, asked, { holds: by(home?.labels), hasUID, isComposedBy: composedBy(asker, unknown) });
 }
 
 /** Whether the grant permits any binding to read the object. */
@@ -75,7 +75,7 @@ const by = (known: Labels | undefined) => (selector: LabelSelector) =>
 /** Whether the names match, so that the grant may apply. */
 export function mayAllow(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
   const isTrue = () => true;
-  const matches = { holds: isTrue, hasUID: isTrue, isMadeBy: madeBy(asker, "any") };
+  const matches = { holds: isTrue, hasUID: isTrue, isComposedBy: composedBy(asker, "any") };
   return isFrom(spec, asker, asked, matches) && isTo(spec, asked, isTrue);
 }
 
@@ -83,7 +83,7 @@ export function mayAllow(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
 export const looksAtComposition = ({ from }: Spec): boolean =>
   from.some(({ composition }) => composition !== undefined);
 
-const madeBy =
+const composedBy =
   ({ composition }: Asker, unknown: Assumed) =>
   (name: string): boolean =>
     typeof composition === "object" ? composition.by === name : composition !== "none" && unknown === "any";
@@ -103,14 +103,14 @@ const looksAtLabels = ({ matchLabels, matchExpressions }: LabelSelector) =>
 interface Matches {
   holds(selector: LabelSelector): boolean;
   hasUID(uid: string): boolean;
-  isMadeBy(composition: string): boolean;
+  isComposedBy(composition: string): boolean;
 }
 
 function isFrom({ from }: Spec, { namespace, account }: Asker, asked: ObjectRef, matches: Matches): boolean {
   return from.some((each) => {
     if (each.serviceAccountName !== undefined && each.serviceAccountName !== account) return false;
     if (each.namespaceUID !== undefined && !matches.hasUID(each.namespaceUID)) return false;
-    if (each.composition !== undefined) return matches.isMadeBy(each.composition);
+    if (each.composition !== undefined) return matches.isComposedBy(each.composition);
     if (each.namespaceSelector === undefined) return each.namespace === namespace;
     // Selectors are for other namespaces only. The grant's own namespace must be listed by name.
     return namespace !== asked.namespace && selects(each.namespaceSelector, namespace, matches.holds);

@@ -11,7 +11,7 @@ import {
   isOfSecret,
   isTrue,
   isTruthy,
-  mayStandIn,
+  mayUseDefault,
   readSlot,
   type Slot,
   type Sources,
@@ -111,7 +111,7 @@ export class Expressions {
     return {
       evaluate: (frame) => {
         frame.budget.step();
-        if (name === "default") return standIn(frame, args as Evaluate[]);
+        if (name === "default") return withDefault(frame, args as Evaluate[]);
         const missing = (what: string) => missingIn(slot, frame.sources, what, subject);
         return helper.make(
           args.map((evaluate) => evaluate(frame)),
@@ -201,12 +201,12 @@ function parsed(value: JsonValue, { budget }: Frame, at: string): JsonValue {
 }
 
 /** Evaluates `default`: the second argument if the first is missing or an empty text. */
-function standIn(frame: Frame, [first, second]: Evaluate[]): JsonValue {
+function withDefault(frame: Frame, [first, second]: Evaluate[]): JsonValue {
   try {
     const value = (first as Evaluate)(frame);
     if (value !== "") return value;
   } catch (error) {
-    if (!mayStandIn(error)) throw error;
+    if (!mayUseDefault(error)) throw error;
   }
   return (second as Evaluate)(frame);
 }

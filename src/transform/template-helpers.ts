@@ -65,7 +65,7 @@ export const helpers: ReadonlyMap<string, Helper> = new Map(
     urlencode: ofText("urlencode source.key", (text, { subject }) => {
       if (!text.isWellFormed()) throw invalidText(subject, "contains half a character");
       return [..."!'()*"].reduce(
-        (made, each) => swap(made, each, `%${each.charCodeAt(0).toString(16).toUpperCase()}`),
+        (escaped, each) => swap(escaped, each, `%${each.charCodeAt(0).toString(16).toUpperCase()}`),
         encodeURIComponent(text),
       );
     }),

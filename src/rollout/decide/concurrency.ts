@@ -134,7 +134,7 @@ export class ConcurrencyLimiter {
     if (rolling?.bindings.size !== 0) return;
     clearTimeout(rolling.lapse);
     this.#rolling.delete(id);
-    this.#goBehind(rolling.namespace, bindingKey);
+    this.#moveToEnd(rolling.namespace, bindingKey);
   }
 
   #lapse(id: string): void {
@@ -147,11 +147,11 @@ export class ConcurrencyLimiter {
     this.#asked.delete(keyOf(bindingKey, id));
     if (asked?.lapse === undefined) return;
     this.#uncall(asked);
-    this.#goBehind(asked.namespace, bindingKey);
+    this.#moveToEnd(asked.namespace, bindingKey);
   }
 
   /** Moves a namespace that had a slot, or had one kept, behind all others, and in the namespace the binding that had it. */
-  #goBehind(namespace: string, bindingKey: string): void {
+  #moveToEnd(namespace: string, bindingKey: string): void {
     const isOwn = (asked: Asked) => Number(asked.bindingKey === bindingKey);
     const there = [...this.#asked].filter(([, asked]) => asked.namespace === namespace);
     for (const [key, asked] of there.sort(([, a], [, b]) => isOwn(a) - isOwn(b))) {
