@@ -45,7 +45,7 @@ export interface Decision {
    */
   carried: Located[];
   /**
-   * All paths that the binding names, as in managedFields. The binding's other fields are given up before the apply.
+   * All paths that the binding names, as in managedFields. The binding's other fields are released before the apply.
    */
   keeps: FieldPath[];
   /** The managers that now own a path of the binding whose value differs. */
@@ -93,7 +93,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       ? otherHolders(live, manager, place.held)
       : otherHoldersOf(live, manager, place.held, value.reveal(), shape);
   const contested = differing.flatMap((field) =>
-    // The manager that created such a list owns all of it. To name an element in a binding is the consent.
+    // The manager that created such a list owns all of it, so an element that a binding names is no conflict.
     recorded.has(String(field.path)) || field.place.within
       ? []
       : holdersOf(field).map((other) => ({ path: String(field.path), manager: other })),

@@ -16,7 +16,7 @@ export interface WriteBack {
 }
 
 /**
- * `made` are the existing bindings. `failed` contains the reasons why others could not be created or updated, by the names of their
+ * `present` are the existing bindings. `failed` contains the reasons why others could not be created or updated, by the names of their
  * entries.
  */
 export function writeBack(

@@ -87,8 +87,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
   }
 
   /**
-   * The defaults of another version's CRD, or a webhook, may change what was written: the stored form of an own write counts as
-   * generated.
+   * The defaults of another version's CRD, or a webhook, may change what was written: the stored form of Inlay's own write counts as generated.
    */
   isAsGenerated(binding: SecretBinding, desired: G): boolean {
     const { written, kept = [] } = this.#kept.get(binding.metadata.uid) ?? {};

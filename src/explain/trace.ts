@@ -53,7 +53,8 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
     kind === "Secret" ? certificatesOf(tools, traced) : [],
     connectionsOf(tools, traced),
   ]);
-  if (object.state === "NotFound") throw new Error(`there is no ${kind} ${namespace}/${name}`);
+  if (object.state === "NotFound")
+    throw new Error(`there is no ${kind} ${namespace}/${name}; list all with: kubectl get ${kind.toLowerCase()}s -A`);
   const found = bindings.flatMap(seen);
   const readTemplate = await readerOfTemplates(found);
   const objectLabels = object.state === "Found" ? object.it.labels : undefined;

@@ -42,7 +42,7 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
     return isImpersonation(error, use) ? mayNotImpersonate(use.identity) : forbidden(use, verb);
   if (error.status === 404 && !isNotFound(error)) return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
   if (error.reason === "TooDeep") {
-    const message = `${describe(ref)} has more than ${MAX_LEVELS} levels, including its managedFields, and Inlay can't read it; make it flatter`;
+    const message = `${describe(ref)} has more than ${MAX_LEVELS} levels, including its managedFields, and Inlay can't read it; nest fewer objects and lists`;
     return new Problem("TooDeep", message);
   }
   if (error.isMisread) {

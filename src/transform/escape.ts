@@ -21,7 +21,8 @@ const PLAIN = /^[^\s#;'"`\\](?:[^#;'"`\\]*[^\s#;'"`\\])?$/;
 
 export const INI_QUOTES = ["'", '"', "`", '"""'];
 
-export const invalidText = (subject: string, why: string) => new Problem("InvalidValue", `${subject}: the text ${why}`);
+export const invalidText = (subject: string, why: string) =>
+  new Problem("InvalidValue", `${subject}: the string ${why}`);
 
 /** For text and attributes. Whitespace that an XML reader would normalize becomes character references. */
 export function toXml(text: string, subject: string): string {

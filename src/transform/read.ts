@@ -43,7 +43,7 @@ export function readField(source: ObjectSource, path: FieldPath): SecretValue<Js
     if (!nestsDeeper(value, MAX_VALUE_LEVELS)) return value;
     throw new Problem(
       "InvalidValue",
-      `field ${path} of ${source.description} is nested more than ${MAX_VALUE_LEVELS} levels deep`,
+      `field ${path} of ${source.description} has more than ${MAX_VALUE_LEVELS} levels; read a field below it`,
     );
   });
 }
@@ -59,7 +59,7 @@ export function textOf(bytes: Uint8Array, subject: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    const message = `${subject} is not UTF-8 text; write it to a field of bytes, or to a text field with {{base64 source.key}}`;
+    const message = `${subject} is not UTF-8 text; write it to a field of bytes, or to a string field with {{base64 source.key}}`;
     throw new Problem("NotUtf8", message);
   }
 }

@@ -253,7 +253,7 @@ function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | s
     typeof value === "string" || (isScalar && takesText)
       ? `; set as: ${conversions[wanted as OpenApiType]}`
       : value !== null && takesText
-        ? "; name a text in it, or convert it with json, yaml or join in a template"
+        ? "; name a string in it, or convert it with json, yaml or join in a template"
         : "";
   const message = `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${isField ? hint : ""}`;
   throw new Problem("TypeMismatch", message);

@@ -189,7 +189,7 @@ export function asText(evaluate: Evaluate, at: string): Evaluate<string> {
     const value = evaluate(frame);
     if (value !== null && typeof value !== "object") return String(value);
     const what = value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
-    const message = `template ${at}: the value is ${what}; name a text or number in it, or convert it with json, yaml or join`;
+    const message = `template ${at}: the value is ${what}; name a string or number in it, or convert it with json, yaml or join`;
     throw new Problem("TypeMismatch", message);
   };
 }
@@ -197,7 +197,7 @@ export function asText(evaluate: Evaluate, at: string): Evaluate<string> {
 function parsed(value: JsonValue, { budget }: Frame, at: string): JsonValue {
   if (typeof value !== "string") return value;
   budget.work(costOf(value));
-  return parseText(value, "either", `template ${at}: the text`);
+  return parseText(value, "either", `template ${at}: the string`);
 }
 
 /** Evaluates `default`: the second argument if the first is missing or an empty text. */

@@ -198,7 +198,7 @@ describe("where Reloader's annotations are understood", function () {
     await eventually(async () =>
       assert.deepEqual((await warningsOn(team, "core")).sort(), [
         'reloader.stakater.com/auto: "yes" is neither true nor false; write "true"',
-        'secret.reloader.stakater.com/reload: "a[" is not a regular expression; correct it',
+        'secret.reloader.stakater.com/reload: "a[" is not a regular expression of RE2; see https://golang.org/s/re2syntax',
       ]),
     );
     await shop.restartedBy(() => shop.rotate("one"), ["core"], named("core"));

@@ -75,7 +75,7 @@ describe("a workload that restarts on a field", function () {
     await shop.rolledOut("main", 0);
     await rotate();
     const { pending } = (await shop.until("main", "RollingOut")).status.rollout;
-    assert.match(JSON.stringify(pending), /its controller has not seen the change yet/);
+    assert.match(JSON.stringify(pending), /its controller has not observed the change yet/);
     assert.match((await workload()).spec.podAnnotations["inlay.dev/rollout"], STAMP);
     await say(site, { observedGeneration: 2 });
     await shop.rolledOut("main", 1);

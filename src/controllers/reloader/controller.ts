@@ -42,7 +42,7 @@ const MAX_REST_MS = 5_000;
 const SHORT_MS = 20;
 const DONE: WorkResult = { retry: "never" };
 const BLIND =
-  "Inlay is not allowed to list SecretProviderClasses here; ask an admin to apply optional/reloader.yaml of this release";
+  "Inlay may not list SecretProviderClasses in this namespace; ask the administrator of Inlay in this cluster to apply optional/reloader.yaml of this release";
 
 /** A workload, and the rules of its annotations. */
 type Chooser = InventoryResult["workloads"][number] & { choice: ReloadRules };

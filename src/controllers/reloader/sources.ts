@@ -124,8 +124,8 @@ export class There {
 }
 
 const WRONG = {
-  Invalid: "is not a regular expression; correct it",
-  TooLarge: "is too large a regular expression; write a shorter one, or list plain names",
+  Invalid: "is not a regular expression of RE2; see https://golang.org/s/re2syntax",
+  TooLarge: "is too large a regular expression; shorten it, or list plain names",
 };
 
 function chosenOf(

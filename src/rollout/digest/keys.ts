@@ -82,7 +82,7 @@ export class DigestKeys {
       const keys = found.primary === undefined ? await this.#create(found) : this.#inUse(found.primary, found.byId);
       if (keys !== undefined) return keys;
     }
-    throw new Problem("Unavailable", `${this.#what} is changed by other clients all the time; retrying`);
+    throw new Problem("Unavailable", `${this.#what} changes faster than Inlay can write it; Inlay retries`);
   }
 
   async #find(): Promise<Found> {
@@ -119,7 +119,7 @@ export class DigestKeys {
     throw new Problem(
       "NoDigestKey",
       `${this.#what} names in ${PRIMARY} a key that it lacks, or that has fewer than ${KEY_BYTES} bytes; ` +
-        `restore that key, or let Inlay create a new one, which restarts no workload: kubectl patch secret ${DIGEST_KEY_NAME} -n ${this.#ref.namespace} ` +
+        `restore that key, or let Inlay create a new one, which restarts no workload, with: kubectl patch secret ${DIGEST_KEY_NAME} -n ${this.#ref.namespace} ` +
         `--type=json -p '[{"op":"remove","path":"/data/${PRIMARY}"}]'`,
     );
   }

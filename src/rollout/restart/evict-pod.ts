@@ -17,7 +17,7 @@ interface Replaced {
 
 /** The status of the workload may be late, and no watch shows the state of a PodDisruptionBudget. */
 const LOOK_AGAIN_MS = 10_000;
-const HELD = "a PodDisruptionBudget permits no eviction of its pods at the moment; retrying";
+const HELD = "a PodDisruptionBudget permits no eviction of its pods at the moment; Inlay retries";
 
 /**
  * Reads the pods first, so that a deleted one does not count as present. Then reads the workload, so that no pod is evicted that

@@ -233,4 +233,4 @@ function nameTaken({ ref }: Pick<ObjectAccess, "ref">, uid: string): Problem {
 }
 
 const tryAgain = (ref: ObjectRef, why: string) =>
-  new Problem("Unavailable", `${describe(ref)} is being recreated: ${why}; retrying`);
+  new Problem("Unavailable", `${describe(ref)} is being recreated: ${why}; Inlay retries`);

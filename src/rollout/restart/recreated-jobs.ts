@@ -31,7 +31,7 @@ export function recreated({ ...former }: Dependent, { metadata }: KubeObject, st
 }
 
 /**
- * `made` is by the uids of the former Jobs. A recreated Job is forgotten once watches show it and the status records it. A Job
+ * `recreated` is by the uids of the former Jobs. A recreated Job is forgotten once watches show it and the status records it. A Job
  * that another client created does not have our stamp.
  */
 export function withRecreated(

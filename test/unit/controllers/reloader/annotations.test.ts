@@ -300,7 +300,7 @@ describe("the mistakes in Reloader's annotations include", () => {
     "a search that is none": [{ own: { [SEARCH]: "T" } }, /search: "T" is neither/],
     "an invalid pattern": [
       { own: { [SECRETS]: "db,a[" } },
-      /secret\..*\/reload: "a\[" is not a regular expression; correct/,
+      /secret\..*\/reload: "a\[" is not a regular expression of RE2/,
     ],
     "a pattern that is too long": [{ own: { [SECRETS]: "a?".repeat(600) } }, /is too large a regular expression/],
 
@@ -311,7 +311,7 @@ describe("the mistakes in Reloader's annotations include", () => {
     "a list that is too long": [{ own: { [SECRETS]: "db,".repeat(100) } }, /100 entries, and only the first 64 count/],
     "a pause-period that is no duration": [
       { own: { [PAUSE]: "soon" } },
-      /pause-period: "soon" is not a duration; write one like/,
+      /pause-period: "soon" is not a duration; write, for example/,
     ],
     "a pause-period on a kind other than Deployment": [
       { kind: "StatefulSet", own: { [PAUSE]: "5m" } },

@@ -221,7 +221,7 @@ describe("a recreated Job", () => {
   it("is retried if it has changed in the meantime, and nothing is lost", async () => {
     const jobs = new Jobs();
     jobs.meanwhile = { 4: () => jobs.change("migrate", { team: "shop" }) };
-    const changed = { reason: "Unavailable", message: /it has changed in the meantime; retrying/ };
+    const changed = { reason: "Unavailable", message: /it has changed in the meantime; Inlay retries/ };
     await assert.rejects(jobs.recreate(), changed);
     await jobs.recreate();
     jobs.assertDone();
