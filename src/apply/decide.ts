@@ -10,7 +10,7 @@ import type { TargetShape } from "../transform/target-shape.ts";
 import { otherHoldersOf } from "./leaves.ts";
 import { conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { mergedAt } from "./merge.ts";
-import { heldPart, holds, isOfOtherVersion, otherAppliers, otherHolders, strays } from "./ownership.ts";
+import { appliesBeyond, heldPart, holds, isOfOtherVersion, otherAppliers, otherHolders } from "./ownership.ts";
 
 export interface Desired {
   plan: Plan;
@@ -106,7 +106,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     );
   const isOwned = wanted.every(({ place }) => holds(live, manager, place.held)) && !isOfOtherVersion(live, manager);
   return {
-    write: differing.length > 0 || (way === "apply" && (!isOwned || strays(live, manager, keeps))),
+    write: differing.length > 0 || (way === "apply" && (!isOwned || appliesBeyond(live, manager, keeps))),
     way,
     fields: wanted.map(put),
     force: desired.onConflict === "Force" || acquired.length < wanted.length,

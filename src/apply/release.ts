@@ -61,7 +61,7 @@ export async function release(
   let done: Released | undefined;
   try {
     for (let attempt = 1; attempt <= TRIES; attempt++) {
-      // The patch that removes a value owns its list, or the default in its place. So ownership is given up last.
+      // The patch that removes a value owns its list, or the default in its place. So ownership is released last.
       const outcome = await tryRelease(client, identity, ref, done ? { ...request, paths: [] } : request);
       if (outcome === "stale") continue;
       done ??= outcome.released;
@@ -142,7 +142,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
     const place = locateNow(path, request.shape, live);
     if (place === "ambiguous") return request.mode === "Remove" ? [{ path, at: path, fate: "shifted" }] : [];
     if (place === undefined || path.get(live) === undefined) return [];
-    return fatesOf(owned, request, path, place).map(([fate, at]) => ({ path, at, fate }));
+    return outcomesOf(owned, request, path, place).map(([fate, at]) => ({ path, at, fate }));
   });
   const removal = removeWhatMay(owned, parts, request);
   const released = nothing();
@@ -206,7 +206,7 @@ function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): Field
 }
 
 /** The outcome for a value or its parts; none if the binding no longer owns it. */
-function fatesOf(
+function outcomesOf(
   live: KubeObject,
   { mode, fieldManager, written }: Release,
   path: FieldPath,

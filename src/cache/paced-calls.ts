@@ -6,7 +6,7 @@
 /** A dependent with more subscriptions is called later, by this delay for each. Checking one takes some microseconds. */
 const FEW = 64;
 const PACE_MS = 5;
-const MOST_PACE_MS = 5_000;
+const MAX_PACE_MS = 5_000;
 
 export class PacedCalls {
   /** The scheduled calls, by dependent. */
@@ -16,7 +16,7 @@ export class PacedCalls {
   call(dependent: string, subscriptions: number, notify: () => void): void {
     if (subscriptions <= FEW) notify();
     if (subscriptions <= FEW || this.#calls.has(dependent)) return;
-    const ms = Math.min(subscriptions * PACE_MS, MOST_PACE_MS);
+    const ms = Math.min(subscriptions * PACE_MS, MAX_PACE_MS);
     const call = setTimeout(() => {
       this.#calls.delete(dependent);
       notify();

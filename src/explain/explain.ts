@@ -11,8 +11,8 @@ import { adviceFor } from "./advice.ts";
 import type { ExplainedEvent, Explanation } from "./explanation.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
 import { explainRollout } from "./rollout.ts";
-import { lookAtSources } from "./sources.ts";
-import { lookAtTargets } from "./targets.ts";
+import { explainSources } from "./sources.ts";
+import { explainTargets } from "./targets.ts";
 import { readerOfTemplates, type Tools } from "./tools.ts";
 
 const MAX_EVENTS = 5;
@@ -31,8 +31,8 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
   const isGenerated = claimsToBeGenerated(binding);
   const [accountSeen, sources, targets, events] = await Promise.all([
     isGenerated ? OF_INSTALLATION : tools.reader.get(account, () => undefined),
-    lookAtSources(tools, binding, readTemplate),
-    lookAtTargets(tools, binding, readTemplate),
+    explainSources(tools, binding, readTemplate),
+    explainTargets(tools, binding, readTemplate),
     lastEvents(tools, binding),
   ]);
   const accountName = describeIdentity(serviceAccountIdentity(namespace, account.name));

@@ -70,7 +70,7 @@ export function coversObject(spec: Spec, asked: ObjectRef, object: Labels | unde
 }
 
 const by = (known: Labels | undefined) => (selector: LabelSelector) =>
-  known === undefined ? !looksAtLabels(selector) : matchesLabels(selector, known);
+  known === undefined ? !dependsOnLabels(selector) : matchesLabels(selector, known);
 
 /** Whether the names match, so that the grant may apply. */
 export function mayAllow(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
@@ -80,7 +80,7 @@ export function mayAllow(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
 }
 
 /** Whether a composition in `from` decides. */
-export const looksAtComposition = ({ from }: Spec): boolean =>
+export const dependsOnComposition = ({ from }: Spec): boolean =>
   from.some(({ composition }) => composition !== undefined);
 
 const composedBy =
@@ -89,14 +89,14 @@ const composedBy =
     typeof composition === "object" ? composition.by === name : composition !== "none" && unknown === "any";
 
 /** Whether labels or uid of the binding's namespace decide, besides its name. */
-export function looksAtNamespace({ from }: Spec): boolean {
+export function dependsOnNamespace({ from }: Spec): boolean {
   return from.some(
     ({ namespaceSelector, namespaceUID }) =>
-      namespaceUID !== undefined || (namespaceSelector !== undefined && looksAtLabels(namespaceSelector)),
+      namespaceUID !== undefined || (namespaceSelector !== undefined && dependsOnLabels(namespaceSelector)),
   );
 }
 
-const looksAtLabels = ({ matchLabels, matchExpressions }: LabelSelector) =>
+const dependsOnLabels = ({ matchLabels, matchExpressions }: LabelSelector) =>
   (matchLabels ?? matchExpressions) !== undefined;
 
 /** How an entry of `from` is compared, besides names. */
@@ -165,7 +165,7 @@ export function compositionUnknown({ resource, namespace = "", name }: ObjectRef
 }
 
 /** The grants of a deleted namespace no longer apply. */
-export function goneWith({ namespace = "" }: ObjectRef, policy: MissingPolicy): MissingValue {
+export function namespaceDeleted({ namespace = "" }: ObjectRef, policy: MissingPolicy): MissingValue {
   const message = `namespace ${namespace} is deleted or being deleted, with its SecretGrants; remove its sources from the binding`;
   return new MissingValue("NotGranted", message, policy);
 }

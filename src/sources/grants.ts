@@ -21,11 +21,11 @@ import {
   allows,
   compositionUnknown,
   coversObject,
-  goneWith,
+  dependsOnComposition,
+  dependsOnNamespace,
   homeOf,
-  looksAtComposition,
-  looksAtNamespace,
   mayAllow,
+  namespaceDeleted,
   notGranted,
   type ProducedBy,
 } from "./grant-rules.ts";
@@ -92,7 +92,7 @@ export function observeGrants(
     standings.set(ref, members instanceof Problem ? members : members.map(grantOf).filter(isRelevant));
   }
   const byNamespace = [...standings].flatMap(([ref, grants]) =>
-    !(grants instanceof Problem) && grants.some(({ spec }) => looksAtNamespace(spec)) ? [ref] : [],
+    !(grants instanceof Problem) && grants.some(({ spec }) => dependsOnNamespace(spec)) ? [ref] : [],
   );
   const home = byNamespace.length > 0 ? shown(collection({ resource: NAMESPACES, names: [own] })) : [];
   let isPending = false;
@@ -109,7 +109,7 @@ export function observeGrants(
   const { composition } = asker;
   const composedBy = typeof composition === "object" ? `by ${composition.by}` : composition;
   const composerOf = (each: readonly Grant[]) =>
-    each.length === 0 || each.some(({ spec }) => looksAtComposition(spec)) ? composedBy : "";
+    each.length === 0 || each.some(({ spec }) => dependsOnComposition(spec)) ? composedBy : "";
   const state = [...standings.values()].map((each) =>
     each instanceof Problem
       ? each.message
@@ -139,7 +139,7 @@ export async function readGranted(
   const now = await attempt(Promise.all([place, permitted]));
   if (now instanceof Problem) return now;
   const [there, by] = now;
-  if (there === undefined || isBeingDeleted(there)) return refused(description, goneWith(ref, policy));
+  if (there === undefined || isBeingDeleted(there)) return refused(description, namespaceDeleted(ref, policy));
   if (by === undefined) return refused(description, notGranted(asking, ref, policy));
   // The version includes the grants, because a new grant is a change even for an unchanged source.
   return { ...source, version: `${source.version} ${by}`, isGranted: true };
@@ -156,7 +156,7 @@ async function permitsNow(
   object: Readonly<Record<string, string>>,
   grants: readonly Grant[],
 ): Promise<string | undefined> {
-  const isByNamespace = grants.some(({ spec }) => looksAtNamespace(spec));
+  const isByNamespace = grants.some(({ spec }) => dependsOnNamespace(spec));
   const home = isByNamespace
     ? await getAsController(client, { resource: NAMESPACES, name: asker.namespace })
     : undefined;

@@ -62,7 +62,7 @@ export async function decideAdoption(
  * Throws Problem unless the binding exists as it was read: the garbage collector deletes dependents of a deleted
  * binding.
  */
-export async function assertLives({ deps, binding }: SyncContext): Promise<void> {
+export async function assertBindingExists({ deps, binding }: SyncContext): Promise<void> {
   const { uid, namespace, name } = binding.metadata;
   const ref = { resource: SECRET_BINDINGS, name, ...(namespace !== undefined && { namespace }) };
   const now = await listedAsController(deps.client, ref);

@@ -23,7 +23,7 @@ import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import { adoptMode, assertLives, decideAdoption, noteOnOthers } from "./adopt.ts";
+import { adoptMode, assertBindingExists, decideAdoption, noteOnOthers } from "./adopt.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import type { SyncContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
@@ -82,7 +82,7 @@ export async function prepareObject(
   const wanted = { target, ref, plan, shape, missing: missingOf(plan) ?? context.sourceMismatch };
   const unread = attemptSync(() => {
     assertNoSource(context, ref);
-    return decideUnread(context, wanted, record);
+    return decideWithoutRead(context, wanted, record);
   });
   if (unread instanceof Problem) return { record, problem: unread };
   return unread ?? decideObject(context, wanted, record, context.seenVersion(ref));
@@ -97,7 +97,7 @@ function assertNoSource({ parsedSources }: SyncContext, ref: ObjectRef): void {
 }
 
 /** The decision for an object that is as this binding last applied it; undefined if it must be read. Throws Problem. */
-function decideUnread(context: SyncContext, wanted: Wanted, record: TargetStatus): PreparedObject | undefined {
+function decideWithoutRead(context: SyncContext, wanted: Wanted, record: TargetStatus): PreparedObject | undefined {
   const { target, ref, plan, missing } = wanted;
   const isPlain = missing === undefined && plan.omitted.length === 0;
   const last = isPlain ? context.lastApplied(target, ref) : undefined;
@@ -235,7 +235,7 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   const contender = contenderFor(binding, ref);
   const access = accessOf(context, wanted);
   const adopt = async (live: KubeObject, adoption: Adoption) => {
-    await assertLives(context);
+    await assertBindingExists(context);
     return adoptObject(access, live, adoption, whole.creator.fieldManager);
   };
   const { reason, note, send } =
@@ -272,12 +272,12 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
 }
 
 /** When to retry for objects that Inlay does not watch, such as a listed namespace. */
-const AGAIN_MS = 30_000;
+const RETRY_MS = 30_000;
 
 /** The outcome of a failed target. For a selected object that the selection can't have meant, only a note. */
 export function failed(record: TargetStatus, problem: Problem): TargetOutcome {
   if (!record.selected || !(problem instanceof UnintendedTarget)) return { record, problem };
-  return { record, note: problem.message, ...(problem.retryPolicy === "Slow" && { requeueAfterMs: AGAIN_MS }) };
+  return { record, note: problem.message, ...(problem.retryPolicy === "Slow" && { requeueAfterMs: RETRY_MS }) };
 }
 
 function accessOf(

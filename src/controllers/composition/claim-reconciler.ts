@@ -192,7 +192,7 @@ export class ClaimReconciler {
       failed,
     }: {
       desired: ReadonlyMap<string, DesiredBinding>;
-      /** Existing bindings of which it is no longer known how they were composed. */
+      /** Existing bindings whose last composed form is no longer known. */
       left: readonly SecretBinding[];
       failed: ReadonlyMap<string, Problem>;
     },

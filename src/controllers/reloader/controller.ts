@@ -32,16 +32,16 @@ import {
 } from "./bindings.ts";
 import { ALL, Inventory, type InventoryResult } from "./inventory.ts";
 import { type Pausable, Pauses } from "./pauses.ts";
-import { concernsClasses, There } from "./sources.ts";
+import { concernsClasses, NamespaceSources } from "./sources.ts";
 
 /** A kind may be served later. */
-const LOOK_AGAIN_MS = 20_000;
+const RETRY_MS = 20_000;
 /** A namespace that took long rests for this many times as long, so that others are reconciled first. */
 const REST = 10;
 const MAX_REST_MS = 5_000;
 const SHORT_MS = 20;
 const DONE: WorkResult = { retry: "never" };
-const BLIND =
+const CLASSES_FORBIDDEN =
   "Inlay may not list SecretProviderClasses in this namespace; ask the administrator of Inlay in this cluster to apply optional/reloader.yaml of this release";
 
 /** A workload, and the rules of its annotations. */
@@ -110,7 +110,7 @@ export class ReloaderController {
   /** `key` is a namespace, or ALL. */
   async reconcile(key: string): Promise<WorkResult> {
     if (key !== ALL) return this.#work(key);
-    return (await this.#inventory.look()) ? { retry: "after", ms: LOOK_AGAIN_MS } : DONE;
+    return (await this.#inventory.look()) ? { retry: "after", ms: RETRY_MS } : DONE;
   }
 
   onActorChanged(changed: (key: string) => void): void {
@@ -160,7 +160,7 @@ export class ReloaderController {
     // Nothing is created twice: all existing bindings must be known.
     if (bindings.state.phase !== "synced") return { retry: "backoff" };
     const there = bindings.in(namespace);
-    const all = new There([...found.present, ...classes.present]);
+    const all = new NamespaceSources([...found.present, ...classes.present]);
     const desired = await this.#choose(namespace, choosers, all, classes.isRefused, there);
     const took = performance.now() - began;
     if (took > SHORT_MS) this.#rests.set(namespace, performance.now() + Math.min(REST * took, MAX_REST_MS));
@@ -234,7 +234,7 @@ export class ReloaderController {
   async #choose(
     namespace: string,
     choosers: readonly Chooser[],
-    all: There,
+    all: NamespaceSources,
     isBlind: boolean,
     there: ReadonlyMap<string, SecretBinding>,
   ): Promise<Map<string, ReloaderBinding>> {
@@ -246,7 +246,7 @@ export class ReloaderController {
       const { workload, uid, resourceVersion } = version;
       const found = all.chosen(choice, workload?.references ?? []);
       const mistakes = [...choice.mistakes, ...found.mistakes];
-      if (isBlind && choice.rules.SecretProviderClass.isOwn) mistakes.push(BLIND);
+      if (isBlind && choice.rules.SecretProviderClass.isOwn) mistakes.push(CLASSES_FORBIDDEN);
       const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name, uid };
       for (const each of bindingsOf(
         owner,

@@ -57,7 +57,7 @@ interface Names {
 }
 
 /** The sources of a namespace. Workloads share the results of patterns. */
-export class There {
+export class NamespaceSources {
   readonly #names: Readonly<Record<ChosenKind, Names>>;
   readonly #writes = new Map<string, readonly string[]>();
   readonly #versioned = new Set<string>();

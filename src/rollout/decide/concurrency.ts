@@ -89,13 +89,13 @@ export class ConcurrencyLimiter {
     if (!isRolling && this.#isLimited && !this.#room({ bindingKey, id }).has(id, namespace)) {
       if (asked === undefined) this.#asked.set(keyOf(bindingKey, id), { bindingKey, id, namespace });
       // It was woken, and the limits were lowered since: it keeps its position, and its slot may suit another request.
-      this.#uncall(asked);
+      this.#withdrawCall(asked);
       if (asked !== undefined) this.#callNext();
       return false;
     }
     // A binding may use the slot that was kept for it for another of its workloads.
     const isOwn = (each: Asked) => each.bindingKey === bindingKey;
-    if (!isRolling && asked?.lapse === undefined) this.#uncall([...this.#called].find(isOwn));
+    if (!isRolling && asked?.lapse === undefined) this.#withdrawCall([...this.#called].find(isOwn));
     this.#hold(bindingKey, id, namespace);
     this.#callNext();
     return true;
@@ -146,7 +146,7 @@ export class ConcurrencyLimiter {
     const asked = this.#asked.get(keyOf(bindingKey, id));
     this.#asked.delete(keyOf(bindingKey, id));
     if (asked?.lapse === undefined) return;
-    this.#uncall(asked);
+    this.#withdrawCall(asked);
     this.#moveToEnd(asked.namespace, bindingKey);
   }
 
@@ -188,7 +188,7 @@ export class ConcurrencyLimiter {
     this.#wake(asked.bindingKey);
   }
 
-  #uncall(asked: Asked | undefined): void {
+  #withdrawCall(asked: Asked | undefined): void {
     if (asked?.lapse === undefined) return;
     clearTimeout(asked.lapse);
     asked.lapse = undefined;

@@ -16,7 +16,7 @@ interface Replaced {
 }
 
 /** The status of the workload may be late, and no watch shows the state of a PodDisruptionBudget. */
-const LOOK_AGAIN_MS = 10_000;
+const RETRY_MS = 10_000;
 const HELD = "a PodDisruptionBudget permits no eviction of its pods at the moment; Inlay retries";
 
 /**
@@ -40,15 +40,15 @@ export async function evictNextPod(
     next = latest === undefined ? { do: "nothing" } : nextPod(latest, pods, now);
   }
   if (next.do !== "evict")
-    return { requeueAfterMs: Math.min(LOOK_AGAIN_MS, (next.do === "wait" && next.requeueAfterMs) || LOOK_AGAIN_MS) };
+    return { requeueAfterMs: Math.min(RETRY_MS, (next.do === "wait" && next.requeueAfterMs) || RETRY_MS) };
   const { name, uid } = next.pod.metadata;
   try {
     await client.evict(identity, { resource: PODS, namespace, name }, uid);
   } catch (error) {
-    if (isStatus(error, 429)) return { requeueAfterMs: LOOK_AGAIN_MS, message: HELD };
+    if (isStatus(error, 429)) return { requeueAfterMs: RETRY_MS, message: HELD };
     // It was deleted meanwhile, or another pod has its name.
     if (!isStatus(error, 404) && !isStatus(error, 409))
       throw refusal(error, { identity, ref: { resource: EVICTIONS, namespace }, verbs: ["create"] }, "create");
   }
-  return { requeueAfterMs: LOOK_AGAIN_MS };
+  return { requeueAfterMs: RETRY_MS };
 }

@@ -178,7 +178,7 @@ describe("a helper", () => {
     fails("{{trim o.spec.nested}}", "TypeMismatch", "an object");
     fails("{{trim (split s.list ',')}}", "TypeMismatch", "a list");
     fails("{{join s.list ','}}", "TypeMismatch", "not a list");
-    fails("{{join (parse '[[1]]') ','}}", "TypeMismatch", "only texts");
+    fails("{{join (parse '[[1]]') ','}}", "TypeMismatch", "only strings");
     fails("{{urlencode (parse '\"\\ud800\"')}}", "InvalidValue", "half a character");
   });
 
