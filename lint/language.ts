@@ -1,12 +1,12 @@
 /**
  * Refuses words that make a text hard to understand, in all files that people read: pages, code with its comments and messages,
- * manifests. Run by `npm run lint`; `node lint/language.ts PATH...` checks some files or folders only.
+ * and manifests. Run by `npm run lint`. `node lint/language.ts PATH...` checks some files or folders only.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Each word, as a regular expression without regard to case, and what to write in its place. */
+/** Each word, as a case-insensitive regular expression, and what to write instead. */
 const WORDS: Readonly<Record<string, string>> = {
   "told|tells?": "says, shows, reports, or the active voice",
   "(made )?anew": "again, or recreate",
@@ -30,7 +30,7 @@ const WORDS: Readonly<Record<string, string>> = {
   "passed over": "ignored, or skipped",
 };
 
-/** Files whose words are not ours, or that name the words on purpose. */
+/** Files with texts of others, or that name the words on purpose. */
 const EXCLUDED =
   /^(LICENSE|package-lock\.json|lint\/language\.ts|test\/unit\/language\.test\.ts|test\/demand\/crds\/|src\/api\/.*-schema\.json)/;
 const CHECKED = /\.(md|ts|ya?ml|json|go|sh)$|^Dockerfile$/;
@@ -38,7 +38,7 @@ const CHECKED = /\.(md|ts|ya?ml|json|go|sh)$|^Dockerfile$/;
 const root = join(import.meta.dirname, "..");
 const PATTERN = new RegExp(`(?<![\\w-])(${Object.keys(WORDS).join("|")})(?![\\w-])`, "gi");
 
-/** One line for each refused word of a text: where it is, and what to write in its place. */
+/** One line for each refused word of a text: the place, and what to write instead. */
 export function refusedWords(path: string, text: string): string[] {
   return text
     .split("\n")
@@ -52,7 +52,7 @@ function replacementOf(word: string): string {
   return found?.[1] ?? "";
 }
 
-/** The files in git, below the paths if there are any. */
+/** The files in git, below the paths if any are given. */
 function filesBelow(paths: string[]): string[] {
   const names = execFileSync("git", ["ls-files", "--", ...paths], { cwd: root, encoding: "utf8" }).split("\n");
   return names.filter((name) => CHECKED.test(name) && !EXCLUDED.test(name));

@@ -1,6 +1,6 @@
 /**
- * The layers of src/, and the check that imports go downwards only. Run by `npm run lint`. A file imports files of its own layer
- * and of those below it; layers that share a line don't import each other. docs/architecture.md says what each is for.
+ * The layers of src/, and the check that imports go only downwards. Run by `npm run lint`. A file imports files of its own layer
+ * and of lower layers. Layers in one line do not import each other. docs/architecture.md describes each layer.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, posix, relative, sep } from "node:path";
@@ -35,7 +35,7 @@ const PACKAGES: readonly { layers: readonly string[]; packages: RegExp }[] = [
 
 const root = join(import.meta.dirname, "..");
 
-/** The modules that a file imports, types and dynamic imports included. */
+/** The modules that a file imports, with types and dynamic imports. */
 function importsOf(text: string): string[] {
   return [...text.matchAll(/\b(?:from|import)\s*\(?\s*["']([^"']+)["']/g)].map(([, module = ""]) => module);
 }
@@ -43,7 +43,7 @@ function importsOf(text: string): string[] {
 const layerOf = (path: string): string => path.replace(/\.ts$/, "").split("/")[0] ?? "";
 const depthOf = (layer: string): number => LAYERS.findIndex((each) => each.includes(layer));
 
-/** Why the file at `path`, relative to src/, may not import what it imports; one line for each. */
+/** The forbidden imports of the file at `path`, relative to src/, one line for each. */
 export function violations(path: string, text: string): string[] {
   const layer = layerOf(path);
   if (depthOf(layer) < 0) return [`src/${path}: ${layer} is no layer; add it to LAYERS in lint/layers.ts`];
@@ -59,7 +59,7 @@ export function violations(path: string, text: string): string[] {
   });
 }
 
-/** All of them, in the order of paths. */
+/** The files of all layers, sorted by path. */
 export function allViolations(src = join(root, "src")): string[] {
   return readdirSync(src, { recursive: true, encoding: "utf8" })
     .map((path) => path.split(sep).join("/"))

@@ -715,7 +715,7 @@ export interface StoredBinding {
       steps?: {
         /** The name of the step in status. */
         name: string;
-        /** What Inlay does with the later steps when a workload of this step fails to roll out. Halt: they wait until it has rolled out. Continue: they start without it. */
+        /** What Inlay does with the other workloads of this step and with later steps when a workload of this step fails to roll out. Halt: they wait until it has rolled out. Continue: they restart without it. */
         onFailure: "Halt" | "Continue";
         /** Overrides spec.rollout.timeout for this step. */
         timeout?: string;

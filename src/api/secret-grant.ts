@@ -30,7 +30,7 @@ export interface SecretGrant {
           namespace?: never;
           /** The metadata.uid of the namespace. A namespace that is created later with the same name has another uid, and this entry does not match it. If unset, only the name counts. */
           namespaceUID?: string;
-          /** Selects the namespaces that match all criteria, whenever a binding reads. Users who may set the names or labels of namespaces can get access. A selector never matches the namespace of the grant. */
+          /** Selects the namespaces that match all criteria at the time of each read. Users who may set the names or labels of namespaces can get access. A selector never matches the namespace of the grant. */
           namespaceSelector: {
             /**
              * The name must match one of these patterns; * matches any characters, and ? matches one character.
@@ -104,7 +104,7 @@ export interface SecretGrant {
           /** Secret, ConfigMap or VaultConnection. Bindings may use a VaultConnection, not read it. */
           kind: "Secret" | "ConfigMap" | "VaultConnection";
           name?: never;
-          /** Selects the objects that match all criteria, whenever a binding reads. Users who may set the names or labels of objects can grant access to them. */
+          /** Selects the objects that match all criteria at the time of each read. Users who may set the names or labels of objects can grant access to them. */
           selector: {
             /**
              * The name must match one of these patterns; * matches any characters, and ? matches one character.

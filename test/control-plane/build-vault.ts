@@ -1,6 +1,6 @@
 /**
- * Builds the Vault server beside the first tests of a run, which go first: after the control plane, without which no test
- * begins, and at a low priority.
+ * Builds the Vault server beside the first tests of a run, at a low priority. Building the control plane comes first, because all
+ * tests need it.
  */
 import { setPriority } from "node:os";
 import { findPrograms } from "./programs.ts";

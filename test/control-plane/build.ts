@@ -1,6 +1,6 @@
 /**
- * Builds the control plane's programs: what comes in is the recipe, what goes out is a folder that holds all of them or
- * is not there at all. The work is done in a folder beside it, under a lock, and ends with one rename.
+ * Builds the control plane's programs into a folder, completely or not at all. It builds in a second folder, under a lock, and
+ * renames that at the end.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -10,10 +10,10 @@ import { lock } from "./lock.ts";
 import { Progress } from "./progress.ts";
 import type { Recipe } from "./recipe.ts";
 
-/** The folders of KWOK's module that say how a node and a pod come to life. */
+/** The folders of KWOK's module with the stages of nodes and pods. */
 const stageFolders = ["node/fast", "node/heartbeat", "pod/fast"];
 
-/** Makes `folder`, or waits while another process makes it. */
+/** Builds `folder`, or waits while another process builds it. */
 export async function build(recipe: Recipe, folder: string): Promise<void> {
   const unfinished = `${folder}.building`;
   await mkdir(dirname(folder), { recursive: true });
@@ -28,7 +28,7 @@ export async function build(recipe: Recipe, folder: string): Promise<void> {
     await buildInto(unfinished, recipe);
     await rename(unfinished, folder);
   } catch (error) {
-    // A build that slept through its lock's expiry finds that another one has done the work.
+    // If the lock expired during the build, another process may have finished it.
     if (!existsSync(folder)) throw error;
   } finally {
     await rm(unfinished, { recursive: true, force: true });
@@ -38,7 +38,7 @@ export async function build(recipe: Recipe, folder: string): Promise<void> {
 
 async function buildInto(gobin: string, recipe: Recipe): Promise<void> {
   const programs = toolsOf(recipe.goMod);
-  // Whether there is a Go, and one that is new enough or fetches what is, is known at once.
+  // Fails at once if Go is missing, or is too old and can't download a newer version.
   await go(recipe.folder, ["version"], {});
   process.stderr.write(
     "Building a real control plane (etcd, Kubernetes, KWOK) for the tests. This happens once and takes about " +
@@ -54,7 +54,7 @@ async function buildInto(gobin: string, recipe: Recipe): Promise<void> {
       onMessage: (line) => line.startsWith("go: downloading ") && downloads++,
     });
 
-    // With -v, go names each package that it compiles; what its own cache has is not named.
+    // With -v, go prints each package that it compiles, except for cached ones.
     let packages = 0;
     progress.show(() => {
       const finished = readdirSync(gobin).length;
@@ -71,13 +71,13 @@ async function buildInto(gobin: string, recipe: Recipe): Promise<void> {
   }
 }
 
-/** How many programs the `tool` block of a go.mod names. */
+/** The number of programs in the `tool` block of a go.mod. */
 function toolsOf(goMod: string): number {
   const block = /^tool \(\n([^)]*)\)/m.exec(goMod)?.[1] ?? "";
   return block.trim().split("\n").length;
 }
 
-/** Every stage in one file, so that a later start needs no Go. */
+/** All stages in one file, so that later starts need no Go. */
 async function kwokStages(recipe: Recipe): Promise<string> {
   let module = "";
   await go(recipe.folder, ["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"], {

@@ -1,7 +1,4 @@
-/**
- * A real Kubernetes control plane for tests: what comes in is what to run and who its users are, what goes out is a
- * handle to a ready one, by which it is used, hurt and stopped. Nothing of it outlives this process.
- */
+/** A real Kubernetes control plane for tests, which a test uses, disturbs and stops. Nothing of it outlives this process. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { authorityOf, type Credentials, type Users, writeCredentials, writeKubeconfig } from "./credentials.ts";
@@ -22,17 +19,17 @@ import { findPrograms, type Programs } from "./programs.ts";
 import { answersOk } from "./ready.ts";
 
 export interface ControlPlaneOptions {
-  /** Whether kube-controller-manager, kube-scheduler and KWOK run too, with one Node; they do by default. */
+  /** Whether kube-controller-manager, kube-scheduler and KWOK run too, with one Node. They do by default. */
   controllers?: boolean;
-  /** Groups by user, beside `admin` of system:masters and `controller` of no group. */
+  /** Groups by user, in addition to `admin` in system:masters and `controller` without groups. */
   users?: Users;
-  /** Added to the API server's own, and stronger. */
+  /** Flags in addition to the API server's own, which they override. */
   apiServerFlags?: string[];
 }
 
 export interface KubectlOptions {
   stdin?: string;
-  /** `admin` unless given. */
+  /** The user, by default `admin`. */
   user?: string;
 }
 
@@ -49,7 +46,7 @@ const ownUsers: Users = {
   controller: [],
 };
 
-/** Starts a control plane and waits until it serves; when that fails, nothing of it stays. */
+/** Starts a control plane, and waits until it serves. If that fails, nothing of it remains. */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   const programs = await findPrograms();
   const keeper = await Keeper.start();
@@ -69,9 +66,9 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
 
 export class ControlPlane implements AsyncDisposable {
   readonly url: string;
-  /** Holds all of its data, logs and credentials, until it is stopped. */
+  /** The folder for its data, logs and credentials, until it is stopped. */
   readonly folder: string;
-  /** What runs, or ran, by the program's name. */
+  /** The programs that run or have run, by name. */
   readonly processes: ReadonlyMap<string, Program>;
   readonly #keeper: Keeper;
   readonly #programs: Programs;
@@ -89,7 +86,7 @@ export class ControlPlane implements AsyncDisposable {
     this.#place = place;
   }
 
-  /** Starts what makes an API. */
+  /** Starts etcd and the API server. */
   async serve(flags: string[]): Promise<void> {
     const { folder, ports } = this.#place;
     const token = this.token(ADMIN);
@@ -121,7 +118,7 @@ export class ControlPlane implements AsyncDisposable {
     }
   }
 
-  /** Starts what makes objects live, as far as there are programs for it, and a Node for pods. */
+  /** Starts the controllers, as far as their programs exist, and creates a Node for pods. */
   async control(): Promise<void> {
     const { controllerManager, scheduler, kwok } = this.#programs;
     const run = (name: string, file: string, args: string[]) => this.#keeper.run({ name, file, args });
@@ -137,18 +134,18 @@ export class ControlPlane implements AsyncDisposable {
       await this.kubectlWith({ stdin: nodeManifest }, "create", "-f", "-");
       await this.kubectl("wait", "--for=condition=Ready", `node/${NODE_NAME}`, within);
     }
-    // Without its ServiceAccount, a namespace refuses pods.
+    // A namespace refuses pods until it has its ServiceAccount.
     if (controllerManager !== undefined) {
       await this.kubectl("wait", "--for=create", "serviceaccount/default", "--namespace=default", within);
     }
   }
 
-  /** The certificate that the API server's is signed by, as PEM. */
+  /** The authority of the API server's certificate, as PEM. */
   get caData(): string {
     return this.#caData;
   }
 
-  /** What the API server proves by who it is, as PEM: for a proxy that answers in its place. */
+  /** The API server's certificate and key, as PEM, for a proxy that answers in its place. */
   async servingIdentity(): Promise<{ cert: string; key: string }> {
     const read = (file: string) => readFile(join(certificateFolder(this.folder), file), "utf8");
     const [cert, key] = await Promise.all([read("apiserver.crt"), read("apiserver.key")]);
@@ -163,19 +160,19 @@ export class ControlPlane implements AsyncDisposable {
     return this.#process("etcd");
   }
 
-  /** Makes etcd forget every version but the last. */
+  /** Compacts etcd, so that only the last version remains. */
   async compact(): Promise<void> {
     const { header } = await this.#etcdKv("range", { key: base64("/") });
     await this.#etcdKv("compaction", { revision: header.revision, physical: true });
   }
 
-  /** Puts something under a key of etcd that no API server can read. Call what comes back to remove it. */
+  /** Writes a value to a key of etcd that no API server can read. Call the returned function to remove it. */
   async spoil(key: string): Promise<() => Promise<unknown>> {
     await this.#etcdKv("put", { key: base64(key), value: base64("not an object") });
     return () => this.#etcdKv("deleterange", { key: base64(key) });
   }
 
-  /** A request of etcd's KV service, by its JSON gateway. */
+  /** Sends a request to etcd's KV service through its JSON gateway. */
   async #etcdKv(path: string, body: object): Promise<{ header: { revision: string } }> {
     const url = `http://127.0.0.1:${this.#place.ports.etcd}/v3/kv/${path}`;
     const answer = await fetch(url, { method: "POST", body: JSON.stringify(body) });
@@ -187,7 +184,7 @@ export class ControlPlane implements AsyncDisposable {
     return this.#process("kube-apiserver");
   }
 
-  /** The kubeconfig of one of the users that the control plane was started with. */
+  /** The kubeconfig of one of the control plane's initial users. */
   kubeconfigFor(user: string): string {
     this.token(user);
     return this.#kubeconfigPath(user);
@@ -200,8 +197,8 @@ export class ControlPlane implements AsyncDisposable {
   }
 
   /**
-   * A kubeconfig with a token of a ServiceAccount that exists, good for a day. It leads to the API server directly,
-   * unless another URL is given that leads there.
+   * A kubeconfig with a token of an existing ServiceAccount, valid for a day. It uses the API server's URL, or another URL that
+   * leads there.
    */
   async kubeconfigForServiceAccount(namespace: string, name: string, url = this.url): Promise<string> {
     const { stdout } = await this.kubectl("create", "token", name, `--namespace=${namespace}`, "--duration=24h");
@@ -211,7 +208,7 @@ export class ControlPlane implements AsyncDisposable {
     return file;
   }
 
-  /** Runs kubectl as admin; fails when kubectl does. */
+  /** Runs kubectl as admin, and fails when kubectl fails. */
   kubectl(...args: string[]): Promise<KubectlOutput> {
     return this.kubectlWith({}, ...args);
   }
@@ -222,12 +219,12 @@ export class ControlPlane implements AsyncDisposable {
     return runKubectl(stdin === undefined ? call : { ...call, stdin });
   }
 
-  /** Runs one more program, which ends before the others do: with this process, or when the control plane is stopped. */
+  /** Runs one more program, which ends before the others: when the control plane is stopped, or this process ends. */
   run(command: Command): Promise<Program> {
     return this.#keeper.run(command);
   }
 
-  /** The kubectl that fits, for people to use. */
+  /** The kubectl of this version, for users. */
   get kubectlProgram(): string {
     return this.#programs.kubectl;
   }

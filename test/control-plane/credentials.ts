@@ -1,6 +1,5 @@
 /**
- * Who may speak to a control plane: what comes in are users and their groups, what goes out are their tokens, the files
- * that let the API server know them, and a kubeconfig for each.
+ * Creates the credentials of a control plane's users: their tokens, the API server's token file, and a kubeconfig for each user.
  */
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
@@ -13,7 +12,7 @@ export type Users = Record<string, string[]>;
 export interface Credentials {
   tokens: Map<string, string>;
   tokenFile: string;
-  /** Signs and checks the tokens of ServiceAccounts. */
+  /** The key pair that signs the tokens of ServiceAccounts. */
   serviceAccountKey: string;
   serviceAccountPublicKey: string;
 }
@@ -36,7 +35,7 @@ export async function writeCredentials(folder: string, users: Users): Promise<Cr
   return credentials;
 }
 
-/** The authority that signed the API server's certificate: the last one of the chain that the server wrote. */
+/** The authority that signed the API server's certificate: the last certificate of the chain that the server wrote. */
 export function authorityOf(chain: string): string {
   const start = chain.lastIndexOf("-----BEGIN CERTIFICATE-----");
   if (start < 0) throw new Error("the API server's certificate file has no certificate");

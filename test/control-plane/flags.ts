@@ -1,8 +1,8 @@
-/** The command lines of a control plane's programs: what comes in are ports and files, what goes out are flags. */
+/** The command lines of a control plane's programs, from their ports and files. */
 import { join } from "node:path";
 import type { Credentials } from "./credentials.ts";
 
-/** What one control plane has for itself alone. */
+/** The ports and files of one control plane. */
 export interface Place {
   folder: string;
   ports: { etcd: number; etcdPeer: number; apiServer: number };
@@ -30,7 +30,7 @@ export function apiServerFlags({ folder, ports }: Place, credentials: Credential
     `--etcd-servers=http://127.0.0.1:${ports.etcd}`,
     `--secure-port=${ports.apiServer}`,
     "--bind-address=127.0.0.1",
-    // Else it looks for the address of a default route, which a machine need not have.
+    // Otherwise it looks for the address of a default route, which a machine may lack.
     "--advertise-address=127.0.0.1",
     "--endpoint-reconciler-type=none",
     `--cert-dir=${certificateFolder(folder)}`,
@@ -39,7 +39,7 @@ export function apiServerFlags({ folder, ports }: Place, credentials: Credential
     `--service-account-signing-key-file=${credentials.serviceAccountKey}`,
     `--token-auth-file=${credentials.tokenFile}`,
     "--authorization-mode=RBAC",
-    // Of both families, so that Services can be of pods with loopback addresses: those have none in slices of IPv4.
+    // Both families, so that Services can have pods with loopback addresses, which EndpointSlices of IPv4 may not contain.
     "--service-cluster-ip-range=10.0.0.0/24,fd00:10::/112",
     "--allow-privileged=true",
     ...more,
@@ -54,7 +54,7 @@ export function controllerManagerFlags(kubeconfig: string, caFile: string, crede
     "--use-service-account-credentials",
     `--service-account-private-key-file=${credentials.serviceAccountKey}`,
     `--root-ca-file=${caFile}`,
-    // A test makes in a second what a cluster makes in an hour.
+    // A test creates in a second what a cluster creates in an hour.
     "--kube-api-qps=500",
     "--kube-api-burst=1000",
   ];

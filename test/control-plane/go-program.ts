@@ -1,7 +1,6 @@
 /**
- * Builds a Go program of ours once for each state of its sources: what comes in is a folder with go.mod, go.sum and code,
- * what goes out is the path of the program in a cache outside of the repository. The build writes a file beside it, under
- * a lock, and ends with one rename.
+ * Builds a Go program of the tests once for each state of its sources, from a folder with go.mod, go.sum and code. The program is
+ * in a cache outside of the repository. The build writes a temporary file, under a lock, and renames it at the end.
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -16,27 +15,27 @@ export interface GoProgram {
   /** The name of the program, and of its folder in the cache. */
   name: string;
   sources: string;
-  /** What messages call it, such as `Vault`. */
+  /** The name in messages, such as `Vault`. */
   called: string;
   /** How long a build takes, such as `about a minute`. */
   takes: string;
-  /** Why Go is needed, for those who have none. */
+  /** Why Go is needed, for an error message. */
   purpose: string;
 }
 
-/** The path of the program, after building it where that is still to be done. */
+/** The path of the program, which is built if necessary. */
 export async function findGoProgram(program: GoProgram, env: Environment = process.env): Promise<string> {
   const path = await goProgramPath(program, env);
   if (!existsSync(path)) await build(program, path);
   return path;
 }
 
-/** Where the program is once it is built. */
+/** The path of the built program. */
 export async function goProgramPath({ name, sources }: GoProgram, env: Environment = process.env): Promise<string> {
   return join(cacheFolder(env, await keyOf(sources), name), name);
 }
 
-/** Names a build by everything that decides what it makes: go.mod, go.sum and the sources. */
+/** Names a build by everything that affects its result: go.mod, go.sum and the sources. */
 async function keyOf(folder: string): Promise<string> {
   const names = (await readdir(folder)).filter((name) => /\.go$|^go\.(mod|sum)$/.test(name)).sort();
   const files = await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), "utf8")]));
@@ -44,7 +43,7 @@ async function keyOf(folder: string): Promise<string> {
   return createHash("sha256").update(deps).digest("hex").slice(0, 16);
 }
 
-/** Makes the program, or waits while another process makes it. */
+/** Builds the program, or waits while another process builds it. */
 async function build(program: GoProgram, path: string): Promise<void> {
   const unfinished = `${path}.building`;
   await mkdir(dirname(path), { recursive: true });

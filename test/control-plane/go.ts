@@ -1,4 +1,4 @@
-/** Runs the go command for what the tests build from source. */
+/** Runs the go command for programs that the tests build from source. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
@@ -10,7 +10,9 @@ interface GoOptions {
 
 type Go = (folder: string, args: string[], options?: GoOptions) => Promise<void>;
 
-/** A function that runs go in a folder. It fails with the end of what go prints, or with `missing` where there is no go. */
+/**
+ * Returns a function that runs go in a folder. It fails with the end of go's output, or with `missing` if go is not installed.
+ */
 export function goIn(missing: string): Go {
   return async (folder, args, { env, onOutput, onMessage } = {}) => {
     const child = spawn("go", args, {

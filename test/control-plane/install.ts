@@ -1,7 +1,4 @@
-/**
- * Puts Inlay's kinds, policies and accounts into a cluster: a control plane comes in, and goes out ready for the
- * controller and for bindings.
- */
+/** Installs Inlay's kinds, policies and accounts in a control plane. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ControlPlane } from "./control-plane.ts";
@@ -22,7 +19,7 @@ export async function install(controlPlane: Pick<ControlPlane, "kubectl">): Prom
 
 const filesOf = (paths: string[]) => paths.map((path) => `--filename=${path}`);
 
-/** The manifests that lie in a folder itself; none where there is no such folder. */
+/** The manifests directly in a folder, or none if the folder does not exist. */
 async function manifestsIn(folder: string): Promise<string[]> {
   const names = await readdir(join(root, folder)).catch(() => []);
   return names

@@ -1,8 +1,8 @@
 /**
- * The process that owns a control plane's programs and its folder: what comes in are orders over the channel to its
- * parent, what goes out are their answers and the news that a program ended. When the channel closes, be it that the
- * parent was killed, it stops what runs, last started first, and removes the folder. It has a session of its own, so a
- * Ctrl-C in the terminal reaches only the parent, who decides.
+ * The process that owns a control plane's programs and its folder. Its parent sends orders over a channel, and it reports their
+ * results and the ends of programs. When the channel closes, for example because the parent was killed, it stops the programs,
+ * last started first, and removes the folder. It has a session of its own, so that Ctrl-C in the terminal reaches only the
+ * parent.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
@@ -20,13 +20,13 @@ interface Running {
   signal?: NodeJS.Signals;
 }
 
-/** By name, in the order of their first start; undefined while one does not run. */
+/** By name, in the order of their first start. Undefined while a program does not run. */
 const programs = new Map<string, Running | undefined>();
-/** How rarely Go collects garbage: the tests trade memory for time. */
+/** Go collects garbage less often: the tests trade memory for time. */
 const { GOGC } = process.env;
 const folder = await mkdtemp(join(tmpdir(), "inlay-control-plane-"));
 let stopping: Promise<void> | undefined;
-/** What /proc says of a thread that is stopped, or gone. */
+/** The text of /proc for a thread that has stopped or ended. */
 const STOPPED = /^State:\s[TXZ]/m;
 const GONE = "State:\tX (dead)";
 
@@ -42,7 +42,7 @@ if (process.connected) report({ folder });
 else void stopAll();
 
 function report(news: Report): void {
-  // The parent may be gone; then there is nobody to tell.
+  // The parent may have ended.
   if (process.connected) process.send?.(news, () => {});
 }
 
@@ -65,7 +65,7 @@ async function start(order: Order & { do: "start" }): Promise<number> {
   const log = openSync(order.log, "a");
   const child = spawn(order.file, order.args, {
     cwd: folder,
-    // Nothing of the user's: etcd, for one, takes each of its flags from the environment too.
+    // The programs get no variables of the user: etcd, for example, reads each of its flags from the environment too.
     env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: folder, ...(GOGC && { GOGC }) },
     stdio: ["ignore", log, log],
   });
@@ -86,7 +86,7 @@ async function start(order: Order & { do: "start" }): Promise<number> {
   });
 }
 
-/** Sends a signal. A program goes on for a moment after SIGSTOP, so it is sent when the program has stopped. */
+/** Sends a signal. After SIGSTOP, returns when the program has stopped, because it continues for a moment. */
 async function send(name: string, signal: NodeJS.Signals): Promise<void> {
   const program = programs.get(name);
   if (program === undefined) return;
@@ -96,17 +96,17 @@ async function send(name: string, signal: NodeJS.Signals): Promise<void> {
   while (isToStop() && !(await isStopped(program.child.pid as number))) await setImmediate();
 }
 
-/** Once one thread has stopped, no other begins: the second look sees those too that began during the first. */
+/** Once one thread has stopped, no other begins. The second check covers threads that began during the first. */
 const isStopped = async (pid: number) => (await haveStopped(pid)) && (await haveStopped(pid));
 
-/** Whether all threads that are listed have stopped. They are listed on Linux only. */
+/** Whether all listed threads have stopped. Only Linux lists them. */
 async function haveStopped(pid: number): Promise<boolean> {
   const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
   const texts = threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/status`, "utf8").catch(() => GONE));
   return (await Promise.all(texts)).every((text) => STOPPED.test(text));
 }
 
-/** Stops the programs one after the other, as the API server must be gone before its etcd, and then this process. */
+/** Stops the programs one after the other, because the API server must end before its etcd, and then this process. */
 function stopAll(): Promise<void> {
   stopping ??= (async () => {
     for (const program of [...programs.values()].reverse()) {
@@ -119,7 +119,7 @@ function stopAll(): Promise<void> {
       clearTimeout(deadline);
     }
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
-    // The answer to the order to stop goes out first.
+    // The response to the order is sent first.
     void setImmediate().then(() => process.exit(0));
   })();
   return stopping;

@@ -1,20 +1,20 @@
 /**
- * Starts programs and answers for their end: what comes in are command lines, what goes out are running programs that
- * are ready. They belong to a keeper process, which stops them even when this process is killed.
+ * Starts programs, waits until they are ready, and ensures that they end. They belong to a keeper process, which stops them even
+ * if this process is killed.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What this process asks of the keeper process. */
+/** The orders to the keeper process. */
 export type Order = { id: number } & (
   | { do: "start"; name: string; file: string; args: string[]; log: string; stopWithin: number }
   | { do: "signal"; name: string; signal: NodeJS.Signals }
   | { do: "stop" }
 );
 
-/** What the keeper process says: that it is there, how an order ended, or that a program did. */
+/** The reports of the keeper process: that it runs, the result of an order, or the end of a program. */
 export type Report = { folder: string } | Answer | { exited: string; how: string };
 
 interface Answer {
@@ -27,7 +27,7 @@ export interface Command {
   name: string;
   file: string;
   args: string[];
-  /** Asked until it is true; without it, a program is ready when it runs. */
+  /** Called until it returns true. Without it, a program is ready when it runs. */
   isReady?: () => Promise<boolean>;
   readyWithin?: number;
   /** The milliseconds between SIGTERM and SIGKILL. */
@@ -40,7 +40,7 @@ const POLLED_EVERY = 25;
 const LOG_TAIL = 30;
 
 export class Keeper {
-  /** A folder for everything that the programs write; it is removed after they stopped. */
+  /** A folder for all files of the programs. It is removed after they have stopped. */
   readonly folder: string;
   readonly #process: ChildProcess;
   readonly #waiting = new Map<number, (answer: Answer) => void>();
@@ -120,13 +120,13 @@ export class Keeper {
     for (const [order, answer] of this.#waiting) answer({ order, error: "the keeper of the control plane is gone" });
     this.#waiting.clear();
     for (const program of this.programs.values()) {
-      // Only where the keeper was killed does anything run still.
+      // Programs still run only if the keeper was killed.
       if (program.pid !== undefined) killIfThere(program.pid);
       program.end("the end of its keeper");
     }
   }
 
-  /** A running control plane alone does not keep this process alive; an order under way does. */
+  /** A running control plane does not keep this process alive. An order under way does. */
   #release(): void {
     this.#process.unref();
     this.#process.channel?.unref();
@@ -142,7 +142,7 @@ function killIfThere(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It ended by itself in the meantime.
+    // The program ended by itself in the meantime.
   }
 }
 
@@ -166,7 +166,9 @@ export class Program {
     this.#command = command;
   }
 
-  /** Starts it, again after a kill, and waits until it is ready. With more arguments, those count this time. */
+  /**
+   * Starts the program, or starts it again after a kill, and waits until it is ready. `more` arguments apply to this start only.
+   */
   async start(...more: string[]): Promise<void> {
     const { name, file, isReady, readyWithin = 60_000, stopWithin = 5_000 } = this.#command;
     this.#ended = undefined;
@@ -187,7 +189,7 @@ export class Program {
     this.#endExpected = false;
   }
 
-  /** Sends a signal, and waits until the program is gone, or after SIGSTOP until it has stopped. */
+  /** Sends a signal, and waits until the program has ended, or has stopped after SIGSTOP. */
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     if (this.pid === undefined) return;
     const ends = signal !== "SIGSTOP" && signal !== "SIGCONT";
@@ -196,7 +198,7 @@ export class Program {
     if (ends) await this.#end;
   }
 
-  /** Stops its clock for some time, as a machine does that is suspended. */
+  /** Stops the program for some time, like a suspended machine. */
   async pauseFor(ms: number): Promise<void> {
     await this.kill("SIGSTOP");
     await sleep(ms).finally(() => this.kill("SIGCONT"));
@@ -207,18 +209,18 @@ export class Program {
     return this.#ended;
   }
 
-  /** From now on, its end is no news. */
+  /** From now on, the end of the program is expected. */
   expectEnd(): void {
     this.#endExpected = true;
   }
 
-  /** Told by the keeper. */
+  /** The keeper calls this at the end of the program. */
   end(how: string): void {
     if (this.#ended !== undefined) return;
     this.pid = undefined;
     this.#ended = how;
     this.#onEnd();
-    if (!this.#endExpected) process.stderr.write(`${this.name} ended unasked, with ${how}; see ${this.logFile}\n`);
+    if (!this.#endExpected) process.stderr.write(`${this.name} ended unexpectedly with ${how}; see ${this.logFile}\n`);
   }
 
   async #tail(): Promise<string> {

@@ -1,4 +1,4 @@
-/** Runs kubectl: arguments and an input come in, what it printed goes out, and a failure carries what it said. */
+/** Runs kubectl with arguments and input, and returns its output. An error contains what kubectl printed. */
 import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
 
@@ -10,7 +10,7 @@ export interface KubectlOutput {
 interface Call {
   program: string;
   kubeconfig: string;
-  /** Where it keeps its cache, instead of the user's own. */
+  /** The folder for its cache, instead of the user's own. */
   home: string;
   args: string[];
   stdin?: string;
@@ -25,7 +25,7 @@ export async function runKubectl({ program, kubeconfig, home, args, stdin }: Cal
     child.once("error", reject);
     child.once("close", (code, signal) => resolve(code ?? `${signal}`));
   });
-  // A kubectl that reads no input, or ended, closes the pipe; its exit code says what that means.
+  // A kubectl that reads no input, or has ended, closes the pipe. Its exit code shows whether that is an error.
   child.stdin.on("error", () => {});
   child.stdin.end(stdin ?? "");
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exited]);

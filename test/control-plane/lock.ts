@@ -1,6 +1,6 @@
 /**
- * A lock between processes: what comes in is a path, what goes out is the function that releases it. The holder touches
- * the file as long as it lives, so a lock whose holder was killed, in whichever container, is free again in seconds.
+ * A lock between processes on a path. The holder touches the file while it lives, so the lock of a killed holder expires in
+ * seconds, even in another container.
  */
 import { rm, stat, utimes, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,12 +10,12 @@ const STALE_AFTER = 10_000;
 const POLLED_EVERY = 250;
 
 interface Waiting {
-  /** Asked while waiting: when the other holder has done the work, the lock is no longer wanted. */
+  /** Called while waiting. If the other holder has done the work, this process no longer needs the lock. */
   isDone: () => boolean;
   onWait: () => void;
 }
 
-/** Takes the lock, or says that waiting for it was enough. */
+/** Takes the lock and returns the function that releases it, or returns "done" if the work is done. */
 export async function lock(file: string, { isDone, onWait }: Waiting): Promise<"done" | (() => Promise<void>)> {
   for (let attempt = 0; ; attempt++) {
     if (isDone()) return "done";

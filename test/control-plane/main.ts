@@ -1,4 +1,4 @@
-/** Runs a control plane by itself until Ctrl-C: nothing comes in, out goes the line that makes kubectl use it. */
+/** Runs a control plane until Ctrl-C, and prints the line that configures kubectl for it. */
 import { startControlPlane } from "./control-plane.ts";
 import { install } from "./install.ts";
 

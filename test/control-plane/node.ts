@@ -1,4 +1,4 @@
-/** The one Node of a control plane with controllers, which KWOK makes ready: a manifest for kubectl. */
+/** The manifest of the one Node of a control plane with controllers. KWOK makes the Node ready. */
 export const NODE_NAME = "kwok-0";
 
 const room = { cpu: "10k", memory: "100Ti", pods: "1M" };

@@ -1,13 +1,13 @@
-/** Finds ports that nothing listens on, at any address of this machine: a number comes in, as many ports go out. */
+/** Finds free ports, on which nothing listens at any address of this machine. */
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
 /**
- * Below the ports that systems give to outgoing connections. A server that is killed and started again must find its
- * port free, and a client that keeps trying a port of that range can end up connected to itself.
+ * Below the ports that systems use for outgoing connections. A restarted server must find its port free, and a client that
+ * retries a port of that range can be connected to itself.
  */
 const LOWEST = 20_000;
-/** For each worker process of the tests, so that none takes what another has just found free. */
+/** A range for each worker process of the tests, so that they do not find the same ports. */
 const RANGE = 1_000;
 const WORKERS = 12;
 const lowest = LOWEST + (Number(process.env["MOCHA_WORKER_ID"] ?? 0) % WORKERS) * RANGE;
@@ -25,7 +25,7 @@ function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once("error", () => resolve(false));
-    // Without a host it is at all addresses, as the health server is, which a listener at any one of them keeps from the port.
+    // Without a host, it listens at all addresses, like the health server, and any listener on the port conflicts.
     server.listen({ port, exclusive: true }, () => server.close(() => resolve(true)));
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Where the programs of a control plane are: what comes in is the environment, what goes out are paths. Either
- * KUBEBUILDER_ASSETS names a folder that has them, or they are built once from kubernetes/go.mod into a cache.
+ * Finds the programs of a control plane: in the folder that KUBEBUILDER_ASSETS names, or in a cache, after building them once
+ * from kubernetes/go.mod.
  */
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
@@ -11,7 +11,7 @@ import { cacheKey, readRecipe } from "./recipe.ts";
 export interface Programs {
   etcd: string;
   apiServer: string;
-  /** A bare `kubectl`, looked up in the PATH, where the folder has none. */
+  /** A bare `kubectl` from the PATH, if the folder has none. */
   kubectl: string;
   controllerManager?: string;
   scheduler?: string;
@@ -20,7 +20,7 @@ export interface Programs {
 
 export type Environment = Record<string, string | undefined>;
 
-/** Finds the programs, after building them where that is still to be done. */
+/** Finds the programs, and builds them if necessary. */
 export async function findPrograms(env: Environment = process.env): Promise<Programs> {
   const assets = env["KUBEBUILDER_ASSETS"];
   if (assets) return programsIn(assets, "KUBEBUILDER_ASSETS");
@@ -30,13 +30,13 @@ export async function findPrograms(env: Environment = process.env): Promise<Prog
   return programsIn(folder, "The cache");
 }
 
-/** Where the programs of one build are kept, outside of the repository. */
+/** The folder for the programs of one build, outside of the repository. */
 export function cacheFolder(env: Environment, key: string, subject = "control-plane"): string {
   const cache = env["INLAY_CACHE"] || join(env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "inlay");
   return join(cache, subject, key);
 }
 
-/** The programs that a folder has; it must have etcd and kube-apiserver. */
+/** The programs in a folder, which must contain etcd and kube-apiserver. */
 export function programsIn(folder: string, called: string): Programs {
   const find = (name: string) => (existsSync(join(folder, name)) ? join(folder, name) : undefined);
   const etcd = find("etcd");

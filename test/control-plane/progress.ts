@@ -1,6 +1,6 @@
 /**
- * Shows that something slow goes on: what comes in is a function that words the state, what goes out is a line with the
- * time elapsed, rewritten in place on a terminal and repeated now and then elsewhere.
+ * Shows the progress of something slow, with the time elapsed: one line, updated in place on a terminal and repeated now and then
+ * elsewhere.
  */
 import type { WriteStream } from "node:tty";
 
@@ -18,7 +18,7 @@ export class Progress {
     this.#stream = stream;
   }
 
-  /** From now on, the state is what `word` says each time it is asked. */
+  /** From now on, the state is what `word` returns each time. */
   show(word: () => string): void {
     clearInterval(this.#timer);
     const print = () => {

@@ -1,4 +1,4 @@
-/** Asks a server once whether it is ready: a URL comes in, out goes whether it answered 200. */
+/** Asks a server once whether it is ready, that is, whether a URL answers with 200. */
 import { get as getHttp } from "node:http";
 import { get as getHttps } from "node:https";
 
@@ -12,7 +12,7 @@ interface Trust {
 /** With https, the server's certificate must be signed by `ca`. */
 export function answersOk(url: string, trust?: Trust): Promise<boolean> {
   const get = trust === undefined ? getHttp : getHttps;
-  // No connection is kept: it would outlive a server that is killed, and this process' last await.
+  // Keeps no connection: it would outlive a killed server, and delay the end of this process.
   const options = {
     agent: false,
     timeout: DEADLINE,

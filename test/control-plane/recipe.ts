@@ -1,12 +1,12 @@
 /**
- * How the programs of a control plane are built: what comes in is a folder with go.mod and go.sum, what goes out is all
- * that decides what a build makes, and a name for it.
+ * The recipe for the programs of a control plane: everything that affects a build, from a folder with go.mod and go.sum, and a
+ * name for the result.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What to build, and the flags without which kubectl and clients take the version for v0.0.0-master. */
+/** The programs to build, and the linker flags without which kubectl and clients would report the version v0.0.0-master. */
 export interface Recipe {
   folder: string;
   goMod: string;
@@ -22,7 +22,7 @@ export async function readRecipe(folder: string): Promise<Recipe> {
   return { folder, goMod, goSum, ldflags: versionFlags(goMod) };
 }
 
-/** The linker flags that stamp the version of k8s.io/kubernetes that a go.mod requires. */
+/** The linker flags with the version of k8s.io/kubernetes that a go.mod requires. */
 export function versionFlags(goMod: string): string {
   const [, version, major, minor] = /^\s*k8s\.io\/kubernetes (v(\d+)\.(\d+)\.\S+)/m.exec(goMod) ?? [];
   if (version === undefined) throw new Error("go.mod does not require k8s.io/kubernetes");
@@ -30,7 +30,7 @@ export function versionFlags(goMod: string): string {
   return ["-s -w", stamp("gitVersion", version), stamp("gitMajor", major), stamp("gitMinor", minor)].join(" ");
 }
 
-/** Names a build by everything that decides what comes out of it. */
+/** Names a build by everything that affects its result. */
 export function cacheKey(recipe: Pick<Recipe, "goMod" | "goSum" | "ldflags">): string {
   const deps = [recipe.goMod, recipe.goSum, recipe.ldflags, process.platform, process.arch];
   return createHash("sha256").update(JSON.stringify(deps)).digest("hex").slice(0, 16);

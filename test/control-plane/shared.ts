@@ -1,18 +1,15 @@
-/**
- * The one control plane that all tests of a run use that need one: setup.ts puts it in before the first of
- * them, and they take it out.
- */
+/** The control plane that all tests of a run share. setup.ts sets it before the first test that needs it. */
 import type { ControlPlane } from "./control-plane.ts";
 
 let shared: ControlPlane | undefined;
 
-/** Call it in a hook or a test: while spec files are loaded, it is not there yet. */
+/** Call this in a hook or a test: the control plane does not exist yet while test files are loaded. */
 export function controlPlane(): ControlPlane {
   if (shared === undefined) throw new Error("only a test outside of test/unit has a control plane");
   return shared;
 }
 
-/** For setup.ts alone, as is what follows. */
+/** Only setup.ts calls the following functions. */
 export function share(controlPlane: ControlPlane): void {
   shared = controlPlane;
 }

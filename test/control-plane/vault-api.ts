@@ -1,11 +1,11 @@
-/** Sends one request to a Vault server: a method, a path and a body come in, the status and the parsed answer go out. */
+/** Sends a request to a Vault server, and returns the status and the parsed response. */
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { json } from "node:stream/consumers";
 
 const DEADLINE_MS = 30_000;
 
-/** What Vault answered. A test knows what it asked for. */
+/** A response of Vault, whose fields the test knows. */
 // biome-ignore lint/suspicious/noExplicitAny: answers of Vault are checked by assertions
 export type VaultBody = any;
 
@@ -16,19 +16,19 @@ export interface VaultAnswer {
 
 export interface VaultServer {
   address: string;
-  /** The certificate that the server's is signed by, and the name that it is for, with https. */
+  /** The authority of the server's certificate, and the name that it is for, with https. */
   trust?: { ca: string; servername: string };
 }
 
 export interface VaultRequest {
   method: string;
-  /** Below `/v1/`. */
+  /** The path below `/v1/`. */
   path: string;
   body?: object | undefined;
   token?: string | undefined;
 }
 
-/** Vault refused a request. */
+/** Vault denied a request. */
 export class VaultRefused extends Error {
   override readonly name = "VaultRefused";
   readonly status: number;
@@ -45,7 +45,7 @@ export class VaultRefused extends Error {
 export async function askVault({ address, trust }: VaultServer, request: VaultRequest): Promise<VaultAnswer> {
   const { method, path, body, token } = request;
   const url = `${address}/v1/${path}`;
-  // No connection is kept: it would outlive a server that is killed, and this process' last await.
+  // Keeps no connection: it would outlive a killed server, and delay the end of this process.
   const options = {
     method,
     agent: false,

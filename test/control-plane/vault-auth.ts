@@ -1,6 +1,6 @@
 /**
- * How accounts log in to a Vault server of the tests: enables Kubernetes auth, which asks a control plane for the review of
- * each token, and AppRole, and writes their roles.
+ * Enables logins of accounts at a Vault server of the tests: by Kubernetes auth, which asks a control plane to review each token,
+ * and by AppRole. Writes the roles.
  */
 import { stringify } from "yaml";
 import { registerSecret } from "../controller/leak-detector.ts";
@@ -9,11 +9,11 @@ import type { Vault } from "./vault.ts";
 
 export interface AppRoleOptions {
   policies: string[];
-  /** How long a login lasts, such as `10m`, which is the default. */
+  /** The time to live of a login, such as `10m`, which is the default. */
   ttl?: string;
-  /** The path of the auth method; its type unless given. */
+  /** The path of the auth method, by default its type. */
   mount?: string;
-  /** More fields of the role, as Vault's API has them, such as `token_type`. */
+  /** More fields of the role in Vault's API, such as `token_type`. */
   fields?: object;
 }
 
@@ -27,14 +27,14 @@ export interface KubernetesRoleOptions extends AppRoleOptions {
 
 export interface AppRole {
   roleID: string;
-  /** Another secret ID of the role. */
+  /** Creates another secret ID of the role. */
   newSecretID(): Promise<string>;
 }
 
-/** The account with which Vault asks for reviews of tokens. It can do nothing else. */
+/** The account with which Vault reviews tokens. It has no other permission. */
 const REVIEWER = { namespace: "vault", name: "vault-token-reviewer" };
 
-/** Lets accounts of a control plane log in, as far as roles allow it. */
+/** Allows accounts of a control plane to log in, as far as roles permit it. */
 export async function enableKubernetesAuth(
   vault: Vault,
   controlPlane: ControlPlane,
@@ -45,7 +45,7 @@ export async function enableKubernetesAuth(
     kubernetes_host: url,
     kubernetes_ca_cert: controlPlane.caData,
     token_reviewer_jwt: await reviewerToken(controlPlane),
-    // This Vault runs in no pod.
+    // This Vault runs outside of pods.
     disable_local_ca_jwt: true,
   });
 }

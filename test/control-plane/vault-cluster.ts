@@ -1,6 +1,6 @@
 /**
- * Real clusters of Vault for tests, on addresses of the loopback network at port 8200, as pods have them: in one process, with a core for
- * each address, or as a process for each, which a test can kill or stop by itself.
+ * Real clusters of Vault for tests, at port 8200 of loopback addresses, like pods. A cluster is one process with a core for each
+ * address, or a process for each address, which a test can kill or stop separately.
  */
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
@@ -15,12 +15,15 @@ export function loopbackHosts(): Hosts {
   return [`${network}.11`, `${network}.12`, `${network}.13`];
 }
 
-/** Three cores on one storage in memory, in one process. Any of them can step down, and another one is active. */
+/** Starts three cores with one storage in memory, in one process. Any of them can step down, and another one becomes active. */
 export function startVaultCluster(at: Hosts, options: VaultOptions = {}): Promise<Vault> {
   return startVault({ ...options, at });
 }
 
-/** Three processes with integrated storage and one certificate. When the active one is gone or stopped, the others elect another. */
+/**
+ * Starts three processes with integrated storage and one certificate. When the active one ends or stops, the others elect
+ * another.
+ */
 export async function startVaultProcesses(
   hosts: Hosts,
   { names, ...options }: Pick<VaultOptions, "versionMetadata"> & { names: [string, ...string[]] },
@@ -34,7 +37,7 @@ export async function startVaultProcesses(
       initialize: first === undefined,
     });
   const first = await start(hosts[0]);
-  // It elects itself once it serves.
+  // It elects itself when it serves.
   await eventually(async () => assert.equal((await first.ask("GET", "sys/health")).status, 200));
   await first.api("POST", "sys/storage/raft/autopilot/configuration", { server_stabilization_time: "1s" });
   const others = await Promise.all([start(hosts[1], first), start(hosts[2], first)]);

@@ -1,6 +1,6 @@
 /**
- * Where the Vault server for tests is: INLAY_TEST_VAULT names the program, or it is built once from vault/ into a cache.
- * Vault is under the Business Source License: the tests run it, and Inlay ships nothing of it.
+ * Finds the Vault server for tests: INLAY_TEST_VAULT names the program, otherwise it is built once from vault/ into a cache.
+ * Vault has the Business Source License: the tests run it, and Inlay ships nothing of it.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -15,10 +15,10 @@ const vault: GoProgram = {
   purpose: "These tests run against a real Vault server.",
 };
 
-/** What the build of this process came to. One that failed is not tried again: it takes minutes, and fails each time. */
+/** The build of this process. A failed build is not repeated: it takes minutes, and would fail again. */
 let build: Promise<string> | undefined;
 
-/** The path of the program, after building it where that is still to be done. */
+/** The path of the program, which is built if necessary. */
 export async function vaultProgram(env: Environment = process.env): Promise<string> {
   const program = env["INLAY_TEST_VAULT"];
   if (program) return program;

@@ -1,6 +1,6 @@
 /**
- * A real Vault server for tests: what comes in is how it serves and where it keeps its data, what goes out is a handle by
- * which a test fills, seals, kills and restarts it. Like the control plane's programs, it ends with this process.
+ * A real Vault server for tests, which a test fills, seals, kills and restarts. Like the control plane's programs, it ends with
+ * this process.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,40 +23,46 @@ import {
 import { vaultProgram } from "./vault-program.ts";
 
 export interface VaultOptions {
-  /** Whether it serves https, with a certificate for these names, or that of another server; for `localhost` unless there are some. */
+  /**
+   * Whether it serves https, with a certificate for these names or the certificate of another server. The default name is
+   * `localhost`.
+   */
   tls?: boolean | { names: [string, ...string[]]; of?: Vault };
-  /** Where its data is. Memory, unless given, is empty after a restart; files keep it, as does integrated storage. */
+  /** Where it stores its data. Memory, the default, is empty after a restart; files and integrated storage are not. */
   storage?: "memory" | "file" | "raft";
-  /** Where it serves at port 8200, as in a pod; on a port of 127.0.0.1 unless given. With several, each is a server of one cluster. */
+  /**
+   * The addresses at which it serves on port 8200, like pods. By default, it serves on a port of 127.0.0.1. Several addresses are
+   * the servers of one cluster.
+   */
   at?: readonly [string, ...string[]];
-  /** What follows the + of its version, such as `ent`. */
+  /** The part of its version after the +, such as `ent`. */
   versionMetadata?: string;
-  /** Whether it is ready for use, initialised and unsealed. It is by default. */
+  /** Whether to initialise and unseal it, which is the default. */
   initialize?: boolean;
 }
 
-/** What the server prints when it has initialised itself. */
+/** The line that the server prints when it has initialised itself. */
 interface Started {
   rootToken: string;
   unsealKeys: [string];
 }
 
-/** A request, as the audit log has it. */
+/** A request in the audit log. */
 export interface VaultAudited {
   /** `read`, `update`, `list` and so on. */
   operation: string;
   path: string;
-  /** Who asked: `root`, or such as `kubernetes-NAMESPACE-ACCOUNT`. Undefined for a login. */
+  /** The user of the request: `root`, or a name such as `kubernetes-NAMESPACE-ACCOUNT`. Undefined for a login. */
   who: string | undefined;
 }
 
-/** What a mount answers while KV version 2 sets itself up. */
+/** The answer of a mount while KV version 2 initialises. */
 const UPGRADING = /^Upgrading from non-versioned/;
 const VAULT_PORT = 8200;
 const POLLED_EVERY_MS = 10;
 const MOUNTED_WITHIN_MS = 30_000;
 
-/** Starts a Vault server and waits until it answers. The program must be built by then, or a build takes minutes. */
+/** Starts a Vault server, and waits until it answers. If the program is not built yet, this takes minutes. */
 export async function startVault(options: VaultOptions = {}): Promise<Vault> {
   const file = await vaultProgram();
   const keeper = await Keeper.start();
@@ -73,7 +79,7 @@ export async function startVault(options: VaultOptions = {}): Promise<Vault> {
 
 export class Vault implements AsyncDisposable {
   readonly address: string;
-  /** Its data, logs and certificates, until it is stopped. */
+  /** The folder for its data, logs and certificates, until it is stopped. */
   readonly folder: string;
   readonly #keeper: Keeper;
   readonly #port: number;
@@ -95,7 +101,7 @@ export class Vault implements AsyncDisposable {
     this.folder = keeper.folder;
   }
 
-  /** For startVault() alone. */
+  /** Only startVault() calls this. */
   async run(file: string): Promise<void> {
     const { storage = "memory", initialize = true, at = ["127.0.0.1"], versionMetadata } = this.#options;
     const args = [`--listen=${at.map((host) => `${host}:${this.#port}`).join()}`, `--init=${initialize}`];
@@ -121,13 +127,13 @@ export class Vault implements AsyncDisposable {
     return this.#program;
   }
 
-  /** The certificate that its own is signed by, as PEM; with http, there is none. */
+  /** The authority of its certificate, as PEM. Undefined with http. */
   get ca(): string {
     if (this.#ca === undefined) throw new Error("this Vault serves http");
     return this.#ca;
   }
 
-  /** Its certificate and its key, for others of its cluster. */
+  /** Its certificate and its key, for other servers of its cluster. */
   get identity(): CertificateAndKey | undefined {
     return this.#identity;
   }
@@ -138,8 +144,8 @@ export class Vault implements AsyncDisposable {
   }
 
   /**
-   * Sends a request, as root unless another token is given; `""` sends none. Returns whatever Vault answers. With https, it trusts
-   * the certificate that Vault has now, or another one that is given.
+   * Sends a request, by default as root. The token `""` sends none. Returns any response of Vault. With https, it trusts Vault's
+   * current certificate, or another one that is given.
    */
   ask(
     method: string,
@@ -151,7 +157,7 @@ export class Vault implements AsyncDisposable {
     return askVault(this.#serverTrusting(ca), { method, path, body, token: token || undefined });
   }
 
-  /** The same for what should succeed: returns the parsed answer, and fails when Vault refuses. */
+  /** The same for a request that should succeed: returns the parsed response, and fails when Vault denies the request. */
   async api(method: string, path: string, body?: object, token?: string): Promise<VaultBody> {
     const answer = await this.ask(method, path, body, token);
     if (answer.status < 300) return answer.body;
@@ -173,7 +179,7 @@ export class Vault implements AsyncDisposable {
     }
   }
 
-  /** Writes a secret of a KV engine, with keys and values. Returns its version, or 0 where there are none. */
+  /** Writes a secret of a KV engine. Returns its version, or 0 if the engine has no versions. */
   async putKv(mount: string, path: string, data: object): Promise<number> {
     if ((await this.#kvVersion(mount)) === 1) {
       await this.api("POST", `${mount}/${path}`, data);
@@ -182,7 +188,7 @@ export class Vault implements AsyncDisposable {
     return (await this.api("POST", `${mount}/data/${path}`, { data })).data.version;
   }
 
-  /** Deletes a secret: with KV version 2 its last version, which can be undeleted. */
+  /** Deletes a secret. With KV version 2, this deletes the last version, which can be restored. */
   async deleteKv(mount: string, path: string): Promise<void> {
     const isVersioned = (await this.#kvVersion(mount)) === 2;
     await this.api("DELETE", isVersioned ? `${mount}/data/${path}` : `${mount}/${path}`);
@@ -196,13 +202,13 @@ export class Vault implements AsyncDisposable {
     await this.api("PUT", `sys/policies/acl/${name}`, { policy });
   }
 
-  /** A token with these policies. */
+  /** Creates a token with these policies. */
   async createToken(policies: string[], { ttl = "1h" } = {}): Promise<string> {
     const { auth } = await this.api("POST", "auth/token/create", { policies, ttl });
     return registerSecret(auth.client_token);
   }
 
-  /** Lets ServiceAccounts of a control plane log in, as far as roles allow it; the API server reviews each token. */
+  /** Allows ServiceAccounts of a control plane to log in, as far as roles permit it. The API server reviews each token. */
   enableKubernetesAuth(controlPlane: ControlPlane, options: { mount?: string; url?: string } = {}): Promise<void> {
     return enableKubernetesAuth(this, controlPlane, options);
   }
@@ -219,12 +225,12 @@ export class Vault implements AsyncDisposable {
     return writeAppRole(this, name, options);
   }
 
-  /** From now on, requests() has every request. Vault's log has values as HMACs only. */
+  /** From now on, requests() returns every request. Vault's log has values as HMACs only. */
   async enableAudit(): Promise<void> {
     await this.api("PUT", "sys/audit/file", { type: "file", options: { file_path: this.#auditLog } });
   }
 
-  /** The requests since enableAudit(), in their order: each is here before it is answered. */
+  /** The requests since enableAudit(), in order. A request is in the log before Vault answers it. */
   async requests(): Promise<VaultAudited[]> {
     const lines = (await readFile(this.#auditLog, "utf8")).split("\n").slice(0, -1);
     return lines
@@ -242,7 +248,7 @@ export class Vault implements AsyncDisposable {
     if (sealed) throw new Error("Vault is still sealed");
   }
 
-  /** Has it join the cluster of another server, both with integrated storage, and waits until it is a standby there, which may vote. */
+  /** Adds this server to the cluster of another server, both with integrated storage, and waits until it is a voting standby. */
   async join(leader: Vault): Promise<void> {
     const trust = { leader_ca_cert: leader.#ca, leader_tls_servername: leader.#names?.[0] };
     await this.api("POST", "sys/storage/raft/join", { leader_api_addr: leader.address, ...trust }, "");
@@ -260,7 +266,7 @@ export class Vault implements AsyncDisposable {
     }
   }
 
-  /** Asks another address that it serves at. */
+  /** Sends a request to another of its addresses. */
   askAt(host: string, method: string, path: string): Promise<VaultAnswer> {
     const { address, ...trust } = this.#serverTrusting(this.#ca);
     const url = new URL(address);
@@ -268,14 +274,14 @@ export class Vault implements AsyncDisposable {
     return askVault({ address: url.origin, ...trust }, { method, path, token: this.#started?.rootToken });
   }
 
-  /** Kills it, unless it has ended. */
+  /** Kills the server, unless it has ended. */
   kill(): Promise<void> {
     return this.program.kill("SIGKILL");
   }
 
   /**
-   * Kills it and starts it at the same address. With files, it comes back sealed, with its data; with memory, empty, with another
-   * root token. It can come back with other metadata in its version, as after an upgrade.
+   * Kills the server and starts it at the same address. With files, it returns sealed, with its data. With memory, it returns
+   * empty, with another root token. It can return with other metadata in its version, as after an upgrade.
    */
   async restart(versionMetadata?: string): Promise<void> {
     await this.kill();
@@ -283,7 +289,7 @@ export class Vault implements AsyncDisposable {
     await this.#readStarted();
   }
 
-  /** Gives it another certificate, from the next connection on. Returns what it is signed by. */
+  /** Gives the server another certificate for new connections. Returns the authority of that certificate. */
   async renewCertificate(identity?: CertificateAndKey): Promise<string> {
     if (this.#names === undefined) throw new Error("this Vault serves http");
     this.#identity = identity ?? selfSigned(this.#names);
@@ -316,7 +322,7 @@ export class Vault implements AsyncDisposable {
     return join(this.folder, `vault-${name}`);
   }
 
-  /** Reads the line that the last initialisation printed, among what the server logs. */
+  /** Reads the line that the last initialisation printed to the log. */
   async #readStarted(): Promise<void> {
     const lines = (await readFile(this.program.logFile, "utf8")).split("\n");
     const line = lines.findLast((each) => each.startsWith('{"address":'));

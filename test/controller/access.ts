@@ -1,4 +1,4 @@
-/** Asks the API server what a user may do: a user and a request come in, the authorizer's answer goes out. */
+/** Asks the API server whether a user has a permission. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "./api.ts";
@@ -9,7 +9,7 @@ export interface Access {
   group?: string;
   resource: string;
   subresource?: string;
-  /** Undefined for all namespaces, or for what belongs to the cluster. */
+  /** Undefined for all namespaces, or for cluster-scoped objects. */
   namespace?: string | undefined;
   name?: string;
   fieldSelector?: { requirements: { key: string; operator: "In"; values: string[] }[] };
@@ -22,11 +22,11 @@ export async function may(user: string, { namespace = "", ...access }: Access): 
   return (await new Api(controlPlane()).create(REVIEWS, { spec })).status.allowed;
 }
 
-/** Waits until the user may: the authorizer learns of a granted right a moment later. */
+/** Waits until the user has the permission: the authorizer observes a new one a moment later. */
 export const untilMay = (user: string, access: Access): Promise<void> =>
   eventually(async () => assert.ok(await may(user, access), `${user} still may not ${describeAccess(access)}`));
 
-/** Waits until the user may not any more. */
+/** Waits until the user no longer has the permission. */
 export const untilMayNot = (user: string, access: Access): Promise<void> =>
   eventually(async () => assert.ok(!(await may(user, access)), `${user} still may ${describeAccess(access)}`));
 
@@ -40,7 +40,7 @@ export const describeAccess = ({ verb, group, resource, subresource, namespace, 
     .filter((word) => word !== undefined)
     .join(" ");
 
-/** The groups that the API server itself adds to a user. */
+/** The groups that the API server adds to a user. */
 function groupsOf(user: string): string[] {
   const [, , namespace] = user.startsWith("system:serviceaccount:") ? user.split(":") : [];
   const ofAccounts = namespace ? ["system:serviceaccounts", `system:serviceaccounts:${namespace}`] : [];

@@ -6,7 +6,7 @@ import { madeIn } from "./reloader.ts";
 
 export const CLASS_AUTO = { "secretproviderclass.reloader.stakater.com/auto": "true" };
 
-/** A Deployment whose pods mount a class and also refer to the Secret `one`. */
+/** A Deployment whose pods mount a class, and that also refers to the Secret `one`. */
 export const mounting = (name: string, secretProviderClass: string, annotations: object) =>
   annotated(name, annotations, { spec: { volumes: [classVolume(secretProviderClass)] } });
 

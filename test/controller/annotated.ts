@@ -1,4 +1,4 @@
-/** Workloads with annotations of Reloader, for tests: what they say comes in, which of them restarted goes out. */
+/** Workloads with annotations of Reloader for tests, and the number of their restarts. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { ControllerProcess } from "./controller.ts";
@@ -11,7 +11,7 @@ import { deployment, PULSE, Workloads } from "./workloads.ts";
 export const AUTO = { "reloader.stakater.com/auto": "true" };
 export const listed = (names: string) => ({ "secret.reloader.stakater.com/reload": names });
 
-/** The bindings of Deployments. */
+/** The names of the bindings of Deployments. */
 export const named = (...names: string[]) => names.map((name) => `reloader-deployment-${name}`);
 
 /** Its pods refer to the Secret `one`, and to the ConfigMap `config`. */
@@ -51,8 +51,8 @@ export class Shop extends Workloads {
   }
 
   /**
-   * Fails unless these Deployments restart when `act` runs, each once for each time that it is named, and no others. Returns
-   * when their rollouts have ended.
+   * Asserts that each of these Deployments restarts while `act` runs, once for each time that it is listed, and no others.
+   * Returns when their rollouts have ended.
    */
   async restartedBy(act: () => Promise<unknown>, names: readonly string[], made: readonly string[]): Promise<void> {
     const [before, rollouts] = [await this.restarts(), await this.#rollouts()];
@@ -64,13 +64,13 @@ export class Shop extends Workloads {
     };
     await eventually(restarted, 30_000);
     if (names.length === 0) await this.barrier();
-    // A Deployment has restarted before the status of its binding says so.
+    // A Deployment has restarted a moment before the status of its binding shows that.
     else await eventually(async () => assert.ok((await this.#rollouts()) >= rollouts + names.length), 30_000);
     await untilMade(this.team, made);
     await restarted();
   }
 
-  /** How many rollouts of the bindings here have ended. */
+  /** The number of rollouts of the bindings here that have ended. */
   async #rollouts(): Promise<number> {
     const revisions = (await madeIn(this.team)).map(({ status }) => status?.rollout?.revision ?? 0);
     return revisions.reduce((sum, revision) => sum + revision, 0);
@@ -107,6 +107,6 @@ export async function newShop(team?: TestNamespace): Promise<Shop> {
   return shop;
 }
 
-/** What is wrong with its annotations, as it is told there. */
+/** The warnings about a workload's annotations in its events. */
 export const warningsOn = async (team: TestNamespace, name: string) =>
   (await team.events(name)).filter(({ reason }) => reason === "InvalidAnnotation").map(({ note }) => note);

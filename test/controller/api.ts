@@ -1,25 +1,22 @@
-/**
- * The API server as a test speaks to it, by plain requests of its own: no code of src stands between a test and what it
- * checks. A method and a path come in, the parsed answer goes out.
- */
+/** A client of the API server for tests, without code of src, so that tests do not depend on the code that they check. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, request } from "undici";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 
-/** An object of any kind; a test knows what it asked for. */
+/** An object of any kind, whose fields the test knows. */
 // biome-ignore lint/suspicious/noExplicitAny: answers of the API server are checked by assertions
 export type AnyObject = any;
 
-/** For a request about what may be gone by then. */
+/** Ignores that an object does not exist. */
 export function unlessGone(error: Error): undefined {
   if (error instanceof RequestFailed && error.status === 404) return undefined;
   throw error;
 }
 
-/** More than that at once, as of a thousand objects that are made together, wait for each other. */
+/** Limits the requests at once, for example when a test creates a thousand objects. */
 const CONNECTIONS = 64;
 
-/** What the API server answers about a kind for some moments after its CustomResourceDefinition is established. */
+/** The API server's answer for some moments after a CustomResourceDefinition is established. */
 const NOT_YET = /storage is \(re\)initializing/;
 const ASK_AGAIN_MS = 100;
 
@@ -34,7 +31,7 @@ export class RequestFailed extends Error {
   }
 }
 
-/** One pool of connections for each control plane: a test has many clients, and each new connection costs both sides. */
+/** One pool of connections for each control plane: tests create many clients, and new connections are expensive. */
 const agents = new WeakMap<ControlPlane, Agent>();
 
 export class Api {
@@ -43,7 +40,7 @@ export class Api {
   readonly #as: readonly string[];
   readonly #isDryRun: boolean;
 
-  /** Sends requests as `user`, who impersonates a user and groups where `as` names them in that order. */
+  /** Sends requests as `user`. With `as`, the first name is the impersonated user, and the others are groups. */
   constructor(controlPlane: ControlPlane, user = "admin", as: readonly string[] = [], isDryRun = false) {
     this.#controlPlane = controlPlane;
     this.#user = user;
@@ -51,12 +48,12 @@ export class Api {
     this.#isDryRun = isDryRun;
   }
 
-  /** The same API for another user, such as `kubectl --as=NAME --as-group=GROUP` has it. */
+  /** The same API as another user, like `kubectl --as=NAME --as-group=GROUP`. */
   as(name: string, ...groups: string[]): Api {
     return new Api(this.#controlPlane, this.#user, [name, ...groups], this.#isDryRun);
   }
 
-  /** The same API, where every write is checked and none is kept, such as `kubectl --dry-run=server` has it. */
+  /** The same API for dry runs, like `kubectl --dry-run=server`. */
   get dryRun(): Api {
     return new Api(this.#controlPlane, this.#user, this.#as, true);
   }
@@ -65,7 +62,7 @@ export class Api {
     return this.#send("GET", path);
   }
 
-  /** Undefined when there is no such object. */
+  /** Returns undefined when the object does not exist. */
   async find(path: string): Promise<AnyObject | undefined> {
     return await this.get(path).catch(unlessGone);
   }
@@ -75,7 +72,7 @@ export class Api {
     return this.#send("POST", path, "application/json", body);
   }
 
-  /** Update: the whole object, which holds the version that it replaces unless it may replace any. */
+  /** Replaces the whole object. The request fails if the object has another resourceVersion, unless `object` has none. */
   replace(path: string, body: object): Promise<AnyObject> {
     return this.#send("PUT", path, "application/json", body);
   }
@@ -84,17 +81,17 @@ export class Api {
     return this.#send("DELETE", path);
   }
 
-  /** Deletes an object, or all of a collection, unless there is none. */
+  /** Deletes an object or a collection. Succeeds also if it does not exist. */
   async remove(path: string): Promise<void> {
     await this.delete(path).catch(unlessGone);
   }
 
-  /** JSON merge patch, by the manager `somebody` unless another is given. */
-  merge(path: string, patch: object | string, manager = "somebody"): Promise<AnyObject> {
+  /** JSON merge patch, with the field manager `another-user` by default. */
+  merge(path: string, patch: object | string, manager = "another-user"): Promise<AnyObject> {
     return this.#send("PATCH", `${path}?fieldManager=${manager}`, "application/merge-patch+json", patch);
   }
 
-  jsonPatch(path: string, operations: object[], manager = "somebody"): Promise<AnyObject> {
+  jsonPatch(path: string, operations: object[], manager = "another-user"): Promise<AnyObject> {
     return this.#send("PATCH", `${path}?fieldManager=${manager}`, "application/json-patch+json", operations);
   }
 
@@ -108,7 +105,7 @@ export class Api {
     );
   }
 
-  /** The events of a watch, beginning with the objects as they are now, until the time is over or the signal aborts. */
+  /** The events of a watch, which begins with the existing objects, until the time is over or the signal aborts. */
   async *watch(
     path: string,
     seconds: number,
@@ -146,8 +143,7 @@ export class Api {
       ...(body && { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
     const text = await answer.body.text();
-    // What it does not serve at all, it answers with plain text.
-    // Some answers are JSON and called plain text, such as /openapi/v3; others are plain text, such as some 404.
+    // Some JSON answers have the content type of plain text, such as /openapi/v3. Other answers are plain text, such as some 404.
     const parsed = /^\s*[[{]/.test(text) ? JSON.parse(text) : { message: text };
     if (answer.statusCode === 429 && NOT_YET.test(parsed.message)) {
       await sleep(ASK_AGAIN_MS);
@@ -170,7 +166,7 @@ export class Api {
   get #agent(): Agent {
     let agent = agents.get(this.#controlPlane);
     if (agent === undefined) {
-      // Not HTTP/2: an API server may be told to send its clients away, which is for those to bear that are tested.
+      // Not HTTP/2: an API server may ask its HTTP/2 clients to reconnect, which only the tested code should handle.
       const connect = { ca: this.#controlPlane.caData };
       agent = new Agent({ connect, allowH2: false, connections: CONNECTIONS });
       agents.set(this.#controlPlane, agent);

@@ -1,27 +1,27 @@
-/** What the API server was asked, by its own audit log: a place in it comes in, the requests since then go out. */
+/** The requests to the API server, read from its audit log. */
 import { open, stat } from "node:fs/promises";
 import type { AnyObject } from "./api.ts";
 
 export interface AuditedRequest {
   verb: string;
-  /** Group and plural, such as `goharbor.io/harborclusters`, with `/status` behind for a subresource. */
+  /** Group and plural, such as `goharbor.io/harborclusters`, followed by `/status` for a subresource. */
   resource: string;
   namespace: string;
   name: string;
   user: string;
-  /** As whom the request was made by impersonation. */
+  /** The impersonated user. */
   as: string | undefined;
   asGroups: readonly string[];
   code: number;
-  /** What the user was refused for want of. A refused impersonation is logged as a request of the user himself. */
+  /** What the user lacked when a request was denied. The log has a denied impersonation as a request of the original user. */
   lacks: "a right" | "impersonation" | undefined;
   /** Path and query. */
   uri: string;
-  /** When it came in, as a text that sorts by time. */
+  /** The time of arrival, as a text that sorts by time. */
   at: string;
 }
 
-/** An object as a request left it. */
+/** An object as it was after a request. */
 export interface Written {
   at: string;
   object: AnyObject;
@@ -37,7 +37,7 @@ interface AuditEvent {
   impersonatedUser?: { username: string; groups?: string[] };
   objectRef?: { apiGroup?: string; resource?: string; subresource?: string; namespace?: string; name?: string };
   responseStatus?: { code?: number };
-  /** Of the few kinds of which audit-policy.yaml wants it. */
+  /** Present for the few kinds that audit-policy.yaml lists. */
   requestObject?: AnyObject;
   responseObject?: AnyObject;
   annotations?: Record<string, string>;
@@ -51,7 +51,7 @@ export class AuditLog {
     this.#file = file;
   }
 
-  /** Where the log ends now. */
+  /** The current end of the log. */
   async mark(): Promise<number> {
     return (await stat(this.#file)).size;
   }
@@ -61,7 +61,7 @@ export class AuditLog {
     return this.#each(mark, (event) => (event.stage === "ResponseStarted" ? [] : [requestOf(event)]));
   }
 
-  /** Every watch that the API server began to answer since a mark, in that order, and whether it still does. */
+  /** Every watch that began after a mark, in order, and whether it is still open. */
   async watchesSince(mark: number): Promise<(AuditedRequest & { open: boolean })[]> {
     const events = await this.#each(mark, (event) => [event]);
     const ended = new Set(events.filter(({ stage }) => stage !== "ResponseStarted").map(({ auditID }) => auditID));
@@ -70,7 +70,7 @@ export class AuditLog {
       .map((event) => ({ ...requestOf(event), open: !ended.has(event.auditID) }));
   }
 
-  /** Every object of a kind that was made or changed since a mark, if the log keeps that kind. */
+  /** Every state of objects of a kind since a mark, if the log contains that kind. */
   async written(kind: string, mark = 0): Promise<Written[]> {
     const hasObject = (line: string) => line.includes('"responseObject":') || line.includes('"requestObject":');
     return this.#each(
@@ -84,7 +84,7 @@ export class AuditLog {
     );
   }
 
-  /** All that stands in it since a mark, some whole lines at a time. */
+  /** The whole log since a mark, in pieces of whole lines. */
   texts(mark = 0): AsyncGenerator<string, void, void> {
     return this.#pieces(mark);
   }
@@ -98,8 +98,8 @@ export class AuditLog {
   }
 
   /**
-   * The whole lines that began after a mark: at its beginning and its end, one may be half written. It grows to more than a
-   * text can be.
+   * The whole lines that began after a mark, without incomplete lines at the beginning and the end. It yields pieces, because the
+   * log can exceed the maximum length of a string.
    */
   async *#pieces(mark: number): AsyncGenerator<string, void, void> {
     const file = await open(this.#file);
@@ -124,7 +124,9 @@ export class AuditLog {
     }
   }
 
-  /** The writes since a mark that the controller made, as itself or as an account. Reviews and requests for tokens write nothing. */
+  /**
+   * The controller's writes since a mark, as itself or as an account, without reviews and token requests, which change nothing.
+   */
   async controllerWritesSince(mark: number): Promise<AuditedRequest[]> {
     const writes = ["create", "update", "patch", "delete"];
     return (await this.since(mark)).filter(
@@ -137,10 +139,13 @@ export class AuditLog {
   }
 }
 
-/** How the log has a request that its client broke off, such as one that was killed: it may have been carried out. */
+/**
+ * The log has this code for a request that its client aborted, for example because it was killed. The request may have taken
+ * effect.
+ */
 const BROKEN_OFF = 504;
 
-/** The object as a write left it. Where the client wanted metadata alone in answer, or waited for none, the rest is what it sent. */
+/** The object after a write. If the client asked for metadata only, or did not wait, the rest is the object that it sent. */
 function storedIn({ verb, requestObject, responseObject, responseStatus }: AuditEvent): AnyObject | undefined {
   if (responseStatus?.code === BROKEN_OFF && verb !== "patch") return requestObject;
   if (responseObject?.kind !== "PartialObjectMetadata" || !["create", "update"].includes(verb)) return responseObject;
@@ -164,7 +169,7 @@ function requestOf(event: AuditEvent): AuditedRequest {
   };
 }
 
-/** Who may not impersonate is refused before the authorizer is asked; what admission refuses, it allowed. */
+/** The API server denies an impersonation before authorization. A request that admission denies was authorized. */
 function lackIn({ responseStatus, impersonatedUser, annotations }: AuditEvent): AuditedRequest["lacks"] {
   if (responseStatus?.code !== 403 || impersonatedUser !== undefined) return undefined;
   const decision = annotations?.["authorization.k8s.io/decision"];

@@ -1,6 +1,6 @@
 /**
- * Waits, instead of fixed times, where a test shows that nothing happened: a team comes in, and once the controller has dealt
- * with everything that happened in its namespace before, the test goes on. What it has not done by then it will not do.
+ * Waits, without fixed times, until the controller has processed everything that happened in a team's namespace before. A test
+ * uses it to show that the controller does not do something.
  */
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
@@ -30,7 +30,7 @@ export const HARBORS: Through = {
   field: "spec.storage.spec.s3.accesskey",
 };
 
-/** A kind that a test made up, of which objects need no more than a name. */
+/** A kind of a test, whose objects need no other field than a name. */
 export const through = (kind: Kind, field: string): Through => ({
   apiVersion: apiVersionOf(kind),
   kind: kind.kind,
@@ -39,14 +39,14 @@ export const through = (kind: Kind, field: string): Through => ({
   field,
 });
 
-/** What all that a barrier makes is called. */
+/** The name of all objects of the barrier. */
 const PULSE = "pulse";
 const TEXT = "here";
 
-/** Whether a request is for what a barrier changes, and not for what is tested. */
+/** Whether a request is for an object of a barrier. */
 export const isOfBarrier = ({ name }: Pick<AuditedRequest, "name">) => name.startsWith(PULSE);
 
-/** Two bindings beside what is tested: one of a Secret, and one that selects objects. */
+/** Two more bindings in the namespace: one of a Secret, and one that selects objects. */
 export class Barrier {
   readonly #team: TestNamespace;
   readonly #through: Through;
@@ -57,7 +57,7 @@ export class Barrier {
     this.#through = kind;
   }
 
-  /** Makes them, unless they are there, and waits until they are in step. */
+  /** Creates the objects if they do not exist, and waits until they are in sync. */
   async prepare(): Promise<void> {
     if (this.#beats === 0) await this.#make();
     await this.#beat();
@@ -89,9 +89,9 @@ export class Barrier {
   }
 
   /**
-   * Makes one change in each stream, and waits for what comes of it by that stream alone: the new value of a Secret, the
-   * field of an object that is selected, and the generation of a binding. A watch shows changes in their order, so the
-   * controller has observed all changes before these.
+   * Makes one change in each watch, and waits for the effect that only this watch can cause: the new value of a Secret, the field
+   * of a selected object, and the generation of a binding. A watch delivers changes in order, so the controller has observed all
+   * earlier changes.
    */
   async #beat(): Promise<void> {
     const value = secretText(PULSE);

@@ -1,7 +1,7 @@
 /** Repeats some work beside a test until the test is done. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Does `work` again and again, with pauses, until `act` has ended. Throws what either of them throws. */
+/** Calls `work` repeatedly, with pauses, until `act` has ended. Throws the error of either of them. */
 export async function whileBusy<T>(work: () => Promise<unknown>, pauseMs: number, act: () => Promise<T>): Promise<T> {
   let isOver = false;
   const busy = (async () => {

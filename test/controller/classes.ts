@@ -12,7 +12,7 @@ const statusFile = join(import.meta.dirname, "secretproviderclasspodstatus.yaml"
 
 export const installClasses = () => applyFile(new Api(controlPlane()), file);
 
-/** Installs both kinds: classes, and what the driver reports of the pods that mount them. */
+/** Installs both kinds: classes, and the driver's reports about the pods that mount them. */
 export async function installPodStatuses(): Promise<void> {
   await installClasses();
   await applyFile(new Api(controlPlane()), statusFile);
@@ -26,7 +26,7 @@ export const classVolume = (secretProviderClass: string) => ({
 
 export const classesPath = (team: TestNamespace) => team.path(`${CLASS_GROUP}/v1`, "secretproviderclasses");
 
-/** Makes a class that has those keys written into Secrets. */
+/** Creates a class whose driver writes those keys into Secrets. */
 export const newClass = (team: TestNamespace, name: string, secrets: Record<string, string[]>): Promise<AnyObject> =>
   team.api.create(classesPath(team), {
     apiVersion: `${CLASS_GROUP}/v1`,
@@ -45,7 +45,7 @@ export const secretObjects = (secrets: Record<string, string[]>) =>
 export const podStatusesPath = (team: TestNamespace) =>
   team.path(`${CLASS_GROUP}/v1`, "secretproviderclasspodstatuses");
 
-/** Reports what a pod has mounted of a class, as the driver does: objects by their ids, with the version of each. */
+/** Reports what a pod has mounted of a class, as the driver does: the id and version of each object. */
 export async function report(
   team: TestNamespace,
   podName: string,
@@ -66,6 +66,6 @@ export async function report(
     });
 }
 
-/** The pod has gone, and with it what was reported of it. */
+/** Deletes the report of a pod, as when the pod is deleted. */
 export const unreport = (team: TestNamespace, podName: string, secretProviderClassName: string) =>
   team.api.delete(`${podStatusesPath(team)}/${podName}-${team.namespace}-${secretProviderClassName}`);

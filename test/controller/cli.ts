@@ -1,4 +1,4 @@
-/** `inlay` as a process of its own, as a user runs it: arguments come in, what it printed and its exit code go out. */
+/** Runs `inlay` as a separate process, as a user does. Returns its output and its exit code. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ export interface Said {
   code: number;
 }
 
-/** Whatever it says, no value stands in it. */
+/** Asserts that the output contains no value of a Secret. */
 export async function inlay(kubeconfig: string, ...args: string[]): Promise<Said> {
   const [command = "", ...rest] = args;
   const all = [program, command, "--kubeconfig", kubeconfig, ...rest];
@@ -30,7 +30,10 @@ export async function inlay(kubeconfig: string, ...args: string[]): Promise<Said
   return { ...said, code };
 }
 
-/** What it says to programs. For people it says it too, in lines of at most 120 columns but for a command to copy. */
+/**
+ * Runs the command with JSON output, and once with text output. A line of text has at most 120 columns, except for a command to
+ * copy.
+ */
 export async function inlayJson(kubeconfig: string, ...args: string[]): Promise<{ json: AnyObject; text: string }> {
   const [forPrograms, forPeople] = await Promise.all([
     inlay(kubeconfig, ...args, "--output", "json"),

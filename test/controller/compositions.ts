@@ -1,4 +1,4 @@
-/** Installs what BindingCompositions need, from the shipped manifests, and the few things that tests do with them. */
+/** Installs the shipped manifests for BindingCompositions, and creates compositions for tests. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
@@ -18,12 +18,12 @@ export const COMPOSITIONS = "system:serviceaccount:inlay-system:inlay-compositio
 const MAKES_BINDINGS: Access = { verb: "create", group: "inlay.dev", resource: "secretbindings" };
 const PATH = "/apis/inlay.dev/v1alpha1/bindingcompositions";
 
-/** What claims of tests take: HarborClusters are read and shown what became of them. */
+/** Permissions for claims of tests: Inlay reads HarborClusters, and writes their state back. */
 export const HARBOR_CLAIMS: Rule[] = [
   { apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get", "list", "watch", "patch"] },
   { apiGroups: ["goharbor.io"], resources: ["harborclusters/status"], verbs: ["patch"] },
 ];
-/** What the author of a binding has to be allowed for a source that is not granted. */
+/** The permission that the author of a binding needs for a source without `granted`. */
 export const READS_SECRETS: Rule = { apiGroups: [""], resources: ["secrets"], verbs: ["get"] };
 
 const OF_ACCOUNT = {
@@ -32,7 +32,7 @@ const OF_ACCOUNT = {
   subjects: [{ kind: "ServiceAccount", name: ROLE, namespace: "inlay-system" }],
 };
 
-/** Applies the manifest and binds its role in the whole cluster, with what claims take. */
+/** Applies the manifest, and binds its role in the whole cluster, with the permissions for claims. */
 export async function installCompositions(rules: readonly Rule[] = [...HARBOR_CLAIMS, READS_SECRETS]): Promise<void> {
   await stopSharedController();
   const api = new Api(controlPlane());
@@ -42,7 +42,7 @@ export async function installCompositions(rules: readonly Rule[] = [...HARBOR_CL
     rules,
   });
   await api.create(`${RBAC}/clusterrolebindings`, OF_ACCOUNT);
-  // No controller fills in aggregated roles here.
+  // This control plane has no controller that aggregates roles.
   const { items } = await api.get(`${RBAC}/clusterroles?labelSelector=inlay.dev/aggregate-to-compositions=true`);
   await api.merge(`${RBAC}/clusterroles/${ROLE}`, { rules: items.flatMap((each: AnyObject) => each.rules) });
   const [first] = rules;
@@ -70,7 +70,7 @@ export async function removeCompositions(): Promise<void> {
   await deleteFile(api, manifest);
 }
 
-/** Makes a composition for the HarborClusters of a namespace. */
+/** Creates a composition for the HarborClusters of a namespace. */
 export function compose(
   { api, namespace }: Pick<TestNamespace, "api" | "namespace">,
   name: string,
@@ -85,7 +85,7 @@ export function compose(
         apiVersion: "goharbor.io/v1beta1",
         kind: "HarborCluster",
         namespaceSelector: { names: [namespace] },
-        // A barrier makes HarborClusters of its own.
+        // A barrier creates HarborClusters of its own.
         selector: { exceptNames: ["pulse*"] },
       },
       ...spec,
@@ -95,7 +95,7 @@ export function compose(
 
 export const compositionPath = (team: TestNamespace, name: string): string => `${PATH}/${team.namespace}-${name}`;
 
-/** Waits until the composition says that in a condition about its current spec, and returns it. */
+/** Waits until a condition of the composition has that reason for its current spec, and returns the composition. */
 export function untilComposition(
   team: TestNamespace,
   name: string,
@@ -112,23 +112,23 @@ export function untilComposition(
   }, withinMs);
 }
 
-/** The bindings of a namespace that say that a composition made them. */
+/** The bindings in a namespace with the label of a composition. */
 export async function composedIn(team: TestNamespace): Promise<AnyObject[]> {
   const path = team.path("inlay.dev/v1alpha1", "secretbindings");
   return (await team.api.get(`${path}?labelSelector=inlay.dev/composition`)).items;
 }
 
-/** Their names, in order. */
+/** The names of these bindings, sorted. */
 export const composedNames = async (team: TestNamespace): Promise<string[]> =>
   (await composedIn(team)).map(({ metadata }) => metadata.name).sort();
 
-/** Deletes a composition, which takes its bindings along, by force where no controller runs. */
+/** Deletes a composition and its bindings, by force where no controller runs. */
 async function deleteComposition(api: Api, name: string): Promise<void> {
   await api.remove(`${PATH}/${name}`);
   await api.merge(`${PATH}/${name}`, { metadata: { finalizers: null } }).catch(unlessGone);
 }
 
-/** A base that writes a Secret's access key into the HarborCluster that patches name. */
+/** A base that writes the access key of a Secret into the HarborCluster that patches name. */
 export const ACCESS_KEY_BASE = {
   spec: {
     sources: [{ name: "bucket", secret: { name: "bucket" } }],
@@ -143,7 +143,7 @@ export const ACCESS_KEY_BASE = {
 };
 export const TO_CLAIM = { fromFieldPath: "metadata.name", toFieldPath: "spec.targets[0].name" };
 
-/** Leaves the account its role in no more than these namespaces. */
+/** Limits the role of the account to these namespaces. */
 export async function bindCompositionsIn(...teams: readonly TestNamespace[]): Promise<void> {
   const api = new Api(controlPlane());
   await api.remove(`${RBAC}/clusterrolebindings/${ROLE}`);
@@ -154,7 +154,7 @@ export async function bindCompositionsIn(...teams: readonly TestNamespace[]): Pr
   }
 }
 
-/** Takes the role away in such a namespace. */
+/** Removes the role of the account from such a namespace. */
 export async function unbindCompositionsIn({ api, namespace }: TestNamespace): Promise<void> {
   await api.delete(`${RBAC}/namespaces/${namespace}/rolebindings/${ROLE}`);
   await untilMayNot(COMPOSITIONS, { ...MAKES_BINDINGS, namespace });

@@ -1,4 +1,4 @@
-/** A controller as the image runs it, with less memory than the pod's limit leaves to the heap: more would be its end. */
+/** Starts a controller as in the image, with a lower limit of memory than the pod has. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ export class ConfinedController extends ControllerProcess {
     join(import.meta.dirname, "..", "..", "src", "main.ts"),
   ];
 
-  /** It is the one that was started, is ready, and never held more than it may. */
+  /** Asserts that the process is the one that was started, is ready, and did not exceed its limit. */
   async isWell(): Promise<void> {
     assert.equal(this.output.match(/controller started/g)?.length, 1);
     assert.equal(await this.page("/readyz"), "ok\n");

@@ -1,4 +1,4 @@
-/** The controller as a process of its own, with the rights that deploy/manifests gives it: started, stopped, and read. */
+/** Starts, stops and observes the controller as a separate process, with the permissions of deploy/manifests. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,39 +7,39 @@ import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { freePorts } from "../control-plane/ports.ts";
 import { eventually } from "./eventually.ts";
 
-/** How long a process may take to start on a busy machine. */
+/** The time that a process may take to start on a busy machine. */
 const STARTED_WITHIN_MS = 60_000;
 
 const root = join(import.meta.dirname, "..", "..");
 
-/** Every one that was started and not forgotten, of which none outlives this process. */
+/** Every controller that was started and not forgotten. All are killed when this process exits. */
 const known = new Set<ControllerProcess>();
 process.once("exit", () => {
   for (const each of known) each.signal("SIGKILL");
 });
 
 export class ControllerProcess {
-  /** How much each has written by now. */
+  /** The length of each controller's output at this moment. */
   static marks(): Map<ControllerProcess, number> {
     return new Map([...known].map((each) => [each, each.output.length]));
   }
 
-  /** What each has written since. */
+  /** The output of each controller since then. */
   static since(marks: ReadonlyMap<ControllerProcess, number>): string[] {
     return [...known].map((each) => each.output.slice(marks.get(each) ?? 0));
   }
 
-  /** Waits until each that runs is idle. */
+  /** Waits until each running controller is idle. */
   static async allIdle(): Promise<void> {
     await Promise.all([...known].filter(({ pid }) => pid !== undefined).map((each) => each.idle()));
   }
 
-  /** Lets go of those that don't run any more, with all that they wrote. */
+  /** Forgets the controllers that have stopped, with their output. */
   static forgetEnded(): void {
     for (const each of known) if (each.pid === undefined) known.delete(each);
   }
 
-  /** What Node is started with: the source, as it is. The benchmark runs what is built. */
+  /** The arguments of Node: the source as it is. The benchmark runs the built program. */
   protected readonly command: readonly string[] = [join(root, "src", "main.ts")];
   protected readonly env: NodeJS.ProcessEnv = process.env;
   readonly #controlPlane: Pick<ControlPlane, "kubeconfigForServiceAccount">;
@@ -55,7 +55,7 @@ export class ControllerProcess {
     this.#args = args;
   }
 
-  /** Everything that it wrote to stdout and stderr, over all its starts. */
+  /** Its output to stdout and stderr, over all its starts. */
   get output(): string {
     return this.#output;
   }
@@ -64,7 +64,7 @@ export class ControllerProcess {
     return this.#child?.pid;
   }
 
-  /** Starts it and waits until it watches. There is one, however many start it at once. */
+  /** Starts it, and waits until it watches. Concurrent calls start one process. */
   start(): Promise<void> {
     this.#starting ??= this.#start();
     return this.#starting;
@@ -98,18 +98,18 @@ export class ControllerProcess {
     return (await fetch(`http://127.0.0.1:${this.#healthPort}${path}`)).text();
   }
 
-  /** Adds up a metric over all its series whose labels contain `label`. */
+  /** The sum of a metric over all series whose labels contain `label`. */
   async metric(name: string, label = ""): Promise<number> {
     return sumIn(await this.page("/metrics"), name, label);
   }
 
   /**
-   * Waits until it has dealt with everything that it has observed: its watches are open, no binding waits for its turn and
-   * none is reconciled. What happened a moment ago it may not have observed yet; `TestNamespace.barrier` waits for that too.
+   * Waits until it has processed all that it has observed: its watches are open, and no binding waits or is being reconciled. It
+   * may not have observed recent changes yet; `TestNamespace.barrier` waits for these too.
    */
   idle(withinMs?: number): Promise<void> {
     return eventually(async () => {
-      // Of one moment: a reconcile that ends may have opened a watch.
+      // Reads the metrics again at one moment, because the end of a reconcile may have opened a watch.
       const now = await this.page("/metrics");
       assert.match(now, /^workqueue_depth/m);
       assert.equal(sumIn(now, "inlay_watch_streams", 'state="pending"'), 0, "watches are being opened");
@@ -118,18 +118,18 @@ export class ControllerProcess {
     }, withinMs);
   }
 
-  /** Asks it to stop, and waits until it has. Returns its exit code. */
+  /** Sends SIGTERM by default, and waits for the exit. Returns its exit code. */
   stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
     this.signal(signal);
     return this.ended();
   }
 
-  /** Sends a signal and does not wait. */
+  /** Sends a signal without waiting. */
   signal(signal: NodeJS.Signals): void {
     this.#child?.kill(signal);
   }
 
-  /** Waits until it has ended, by itself or by a signal. Returns its exit code. */
+  /** Waits for its exit. Returns its exit code. */
   async ended(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined) return null;
@@ -140,7 +140,7 @@ export class ControllerProcess {
   }
 }
 
-/** Adds up a metric over all its series on a page whose labels contain `label`. */
+/** The sum of a metric on a page over all series whose labels contain `label`. */
 export function sumIn(page: string, name: string, label = ""): number {
   const series = page.split("\n").filter((line) => /^\w+/.exec(line)?.[0] === name && line.includes(label));
   return series.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);

@@ -1,12 +1,12 @@
-/** An assertion that will hold comes in; it is tried until it does. The cluster settles by itself, but not at once. */
+/** Repeats an assertion until it passes, because the cluster needs time. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Most of what is waited for comes at once; what does not is not worth the API server's time. */
+/** The pause between attempts: most results arrive at once, and faster polling would load the API server. */
 const PAUSES_MS = { first: 25, most: 150, growth: 1.1 };
-/** Far more than anything takes, also on a machine with much else to do: it is waited for only where a test fails. */
+/** Far more time than any check needs on a busy machine. Only a failing test waits that long. */
 const WITHIN_MS = 30_000;
 
-/** Returns what `check` returned when it passed; past the time, throws what it threw last. */
+/** Returns the result of `check` when it passes. After the time limit, throws its last error. */
 export async function eventually<T>(check: () => T | Promise<T>, withinMs = WITHIN_MS): Promise<T> {
   const end = Date.now() + withinMs;
   let pause = PAUSES_MS.first;

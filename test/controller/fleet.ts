@@ -1,6 +1,6 @@
 /**
- * Many bindings in one namespace, each of a pair of keys from a Secret of its own into a HarborCluster of its own: how many
- * comes in, ways to rotate them all and to see what became of it go out.
+ * Many bindings in one namespace, each with a pair of keys from its own Secret to its own HarborCluster. Rotates the pairs, and
+ * checks the result.
  */
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
@@ -12,9 +12,9 @@ import { harborTarget, type TestNamespace } from "./test-namespace.ts";
 export class Fleet {
   readonly team: TestNamespace;
   readonly names: readonly string[];
-  /** A barrier has others in the same namespace. */
+  /** A barrier has other Secrets in the same namespace. */
   readonly #isOwn: (name: string) => boolean;
-  /** What each pair should be. */
+  /** The current pair of each binding. */
   readonly #current = new Map<string, { accesskey: string; regionendpoint: string }>();
 
   constructor(team: TestNamespace, count: number) {
@@ -24,7 +24,7 @@ export class Fleet {
     this.#isOwn = (name) => own.has(name);
   }
 
-  /** Makes everything, and waits until it is in step. */
+  /** Creates everything, and waits until all bindings are in sync. */
   async launch(withinMs = 30_000): Promise<void> {
     const { team, names } = this;
     await this.rotate();
@@ -41,7 +41,7 @@ export class Fleet {
     await this.inStep(withinMs);
   }
 
-  /** Takes all bindings away, so that no later test has to do with them. */
+  /** Deletes all bindings, so that they do not affect later tests. */
   async disband(): Promise<void> {
     await this.team.api.delete(this.team.path("inlay.dev/v1alpha1", "secretbindings"));
   }
@@ -55,17 +55,17 @@ export class Fleet {
         return this.team.secret(name, { access: pair.accesskey, endpoint: pair.regionendpoint });
       }),
     );
-    // Where some fail, the others are over too: no value of this rotation comes after one of the next.
+    // If some writes fail, this waits for all others too, so that no write of this rotation follows one of the next.
     for (const each of written) if (each.status === "rejected") throw each.reason;
   }
 
-  /** Waits until every target holds its pair, and every binding says so. */
+  /** Waits until every target has its pair, and every binding is Synced. */
   async inStep(withinMs?: number): Promise<void> {
     await eventually(async () => assert.deepEqual(await this.behind(), []), withinMs);
     await eventually(async () => assert.deepEqual(await this.#unsaid(), []), withinMs);
   }
 
-  /** The bindings that don't say yet that they are Synced. None ever holds a value. */
+  /** The bindings that are not Synced yet. Asserts that no binding contains a value. */
   async #unsaid(): Promise<string[]> {
     const { items } = await this.team.api.get(this.team.path("inlay.dev/v1alpha1", "secretbindings"));
     assert.deepEqual(foundIn(JSON.stringify(items)), []);
@@ -77,13 +77,13 @@ export class Fleet {
     return this.names.filter((name) => !names.has(name));
   }
 
-  /** The targets that don't hold their pair yet. */
+  /** The targets without their current pair. */
   async behind(): Promise<string[]> {
     const pairs = await this.#pairs();
     return this.names.filter((name) => !isSame(pairs.get(name), this.#current.get(name)));
   }
 
-  /** The targets of which one key is of one pair and the other of another. */
+  /** The targets with keys of two different pairs. */
   async torn(former: Fleet["pairs"]): Promise<string[]> {
     const now = await this.#pairs();
     return this.names.filter(
@@ -91,12 +91,12 @@ export class Fleet {
     );
   }
 
-  /** What each pair should be at the moment. */
+  /** The current pairs. */
   get pairs(): ReadonlyMap<string, object> {
     return new Map(this.#current);
   }
 
-  /** How often each target was written since a place in the audit log. */
+  /** The number of writes of each target since a mark. */
   async writesSince(mark: number): Promise<Map<string, number>> {
     const counts = new Map<string, number>();
     for (const { verb, resource, name, code } of await requestsFor(this.team, mark)) {
@@ -106,7 +106,7 @@ export class Fleet {
     return counts;
   }
 
-  /** The versions of all targets and bindings, which every change moves on. */
+  /** The resourceVersions of all targets and bindings, which every change increases. */
   async versions(): Promise<string[]> {
     const { team } = this;
     const kinds = [
@@ -121,7 +121,7 @@ export class Fleet {
     );
   }
 
-  /** How often the spec of each target has changed since it was made. */
+  /** The generation of each target, which counts the changes of its spec. */
   async generations(): Promise<Map<string, number>> {
     const { items } = await this.team.api.get(this.team.path("goharbor.io/v1beta1", "harborclusters"));
     const own = items.filter(({ metadata }: AnyObject) => this.#isOwn(metadata.name));

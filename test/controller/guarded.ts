@@ -1,6 +1,5 @@
 /**
- * A namespace with a Secret to protect and with people who may write it by RBAC, one with the role edit and one with the
- * role admin; and what tests of protection do there as one person or the other.
+ * A namespace with a Secret to protect, and users who may write it by RBAC: one with the role edit and one with the role admin.
  */
 import assert from "node:assert/strict";
 import type { AnyObject, Api } from "./api.ts";
@@ -10,7 +9,7 @@ import { createNamespace, type Rule, type TestNamespace } from "./test-namespace
 
 const RBAC = "rbac.authorization.k8s.io";
 const PROTECTS = "inlay.dev/protects";
-/** An API server learns of the kind of a policy's params within half a minute. */
+/** An API server notices the kind of a policy's params within half a minute. */
 export const KIND_IS_KNOWN_WITHIN = 60_000;
 
 export interface Subject {
@@ -22,7 +21,7 @@ export interface Subject {
 /** The protected Secret `bucket` as a source. */
 export const bucket = (...writers: Subject[]) => ({ secret: { name: "bucket" }, protect: { writers } });
 
-/** A binding that protects. */
+/** A binding that protects sources. */
 export function guard(sources: object[], spec: object = {}, name = "guard"): AnyObject {
   const fields = [{ path: "data.a", template: "a" }];
   return {
@@ -33,10 +32,10 @@ export function guard(sources: object[], spec: object = {}, name = "guard"): Any
   };
 }
 
-/** A user, who may be in groups. */
+/** A user, optionally with groups. */
 export type Who = string | readonly [user: string, ...groups: string[]];
 
-/** Something that a user tries to do to the object at a path. */
+/** An attempt of a user to change the object at a path. */
 export type Act = (api: Api, path: string) => Promise<unknown>;
 
 export const label: Act = (api, path) => api.merge(path, { metadata: { labels: { a: "b" } } });
@@ -47,7 +46,7 @@ export const edit =
   (api, path) =>
     api.merge(path, patch);
 
-/** Deletes all objects that are in the same place one by one, as `kubectl delete --all` does. */
+/** Deletes all objects of a collection one by one, as `kubectl delete --all` does. */
 export const removeEach: Act = async (api, path) => {
   const all = collectionOf(path);
   const { items } = await api.get(all);
@@ -56,12 +55,12 @@ export const removeEach: Act = async (api, path) => {
   if (failed.length > 0) throw new AggregateError(failed, failed.map((each: AnyObject) => each.reason).join("\n"));
 };
 
-/** Deletes all objects that are in the same place by one request. */
+/** Deletes all objects of a collection by one request. */
 export const removeCollection: Act = (api, path) => api.delete(collectionOf(path));
 
 const collectionOf = (path: string) => path.slice(0, path.lastIndexOf("/"));
 
-/** `edith` has the role edit there, `adam` the role admin. */
+/** Creates a namespace in which `edith` has the role edit, and `adam` the role admin. */
 export async function newGuarded(
   options: Parameters<typeof createNamespace>[0] = { controller: false },
 ): Promise<Guarded> {
@@ -82,12 +81,12 @@ export class Guarded {
     this.team = team;
   }
 
-  /** Gives a user a ClusterRole in this namespace. Rights arrive at the authorizer a moment later. */
+  /** Gives a user a ClusterRole in this namespace. It takes effect a moment later. */
   mayBy(name: string, clusterRole: string): Promise<void> {
     return this.#bind(name, { apiGroup: RBAC, kind: "ClusterRole", name: clusterRole });
   }
 
-  /** Gives a user these rights in this namespace. */
+  /** Gives a user these permissions in this namespace. */
   async may(name: string, ...rules: Rule[]): Promise<void> {
     const role = `user-${++this.#count}`;
     await this.team.api.create(this.team.path(`${RBAC}/v1`, "roles"), { metadata: { name: role }, rules });
@@ -102,7 +101,7 @@ export class Guarded {
     });
   }
 
-  /** Makes a binding as an admin, and waits until nobody but those who may can change what it protects. */
+  /** Creates a binding as an admin, and waits until its protection works. */
   async protect(binding: AnyObject, withinMs?: number): Promise<void> {
     await this.team.api.create(this.#bindings, binding);
     for (const { protect, secret, configMap } of binding.spec.sources) {
@@ -112,7 +111,7 @@ export class Guarded {
     }
   }
 
-  /** Changes an object, the protected Secret unless another is given; again as long as the user's rights have not arrived. */
+  /** Changes an object, by default the protected Secret. Retries until the user's permissions have taken effect. */
   changes(who: Who, path = this.secretPath): Promise<unknown> {
     return eventually(() => this.as(who).merge(path, { metadata: { labels: { count: `${++this.#count}` } } }));
   }
@@ -124,8 +123,8 @@ export class Guarded {
   }
 
   /**
-   * Waits until the API server refuses what a user tries by a dry run, and returns what it says. Rights and the params of
-   * policies arrive a moment later.
+   * Waits until the API server refuses a dry run of what a user tries, and returns the message. Permissions and params of
+   * policies take effect a moment later.
    */
   refuses(who: Who, saying: RegExp, act: Act, path = this.secretPath, withinMs?: number): Promise<string> {
     return refused(saying, () => act(this.as(who).dryRun, path), withinMs);
@@ -140,7 +139,7 @@ export class Guarded {
     return eventually(() => this.triesToCreate(who, binding));
   }
 
-  /** Creates a binding by a dry run, validated as kubectl has it validated. */
+  /** Creates a binding by a dry run, with the validation that kubectl asks for. */
   triesToCreate(who: Who, binding: object): Promise<unknown> {
     return this.as(who).dryRun.create(`${this.#bindings}?fieldValidation=Strict`, binding);
   }
@@ -165,7 +164,7 @@ function refused(saying: RegExp, act: () => Promise<unknown>, withinMs?: number)
   }, withinMs);
 }
 
-/** For the hook before a file's tests: policies with params begin to work some time after kind and policy are there. */
+/** Use this in the hook before a file's tests: policies take effect some time after their params are created. */
 export async function untilProtectionWorks(): Promise<void> {
   const guarded = await newGuarded();
   await guarded.protect(guard([bucket()]), KIND_IS_KNOWN_WITHIN);

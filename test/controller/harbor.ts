@@ -1,4 +1,4 @@
-/** The object that most tests bind: the name of a HarborCluster comes in, and its manifest goes out. */
+/** The HarborCluster that most tests bind. */
 
 /** A HarborCluster without access key and endpoint. */
 export function harborCluster(name: string, s3: object = {}): object {

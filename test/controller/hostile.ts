@@ -1,12 +1,12 @@
 /**
- * Bindings that a tenant makes to crash or starve the controller: a number comes in, the spec of one goes out, and the
- * reason that it should end with. Each is bad in a way of its own, and none asks for what its author may not write.
+ * Bindings that a tenant creates to crash or starve the controller: the spec of the nth one, and its expected reason. Each is
+ * wrong in a different way, and none names what its author may not write.
  */
 import type { AnyObject } from "./api.ts";
 
 const MIB = 1024 * 1024;
 
-/** Values of the Secret `hostile`, as near to the most that a Secret holds as all of them together may be. */
+/** Values of the Secret `hostile`, which together nearly reach the maximum size of a Secret. */
 export function hostileData(value: string): Record<string, string> {
   const laughs = [..."bcdefghi"].reduce(
     (text, key, n) => `${text}${key}: &${key} [${Array(9).fill(`*${"abcdefgh"[n]}`).join(", ")}]\n`,
@@ -31,7 +31,7 @@ const harbor = (fields: object[], more: object = {}) => ({
   fields,
   ...more,
 });
-/** One of each binding's own: of two that write the same, the younger only says so. */
+/** A different field for each binding: otherwise the younger of two bindings would only report a conflict. */
 const own = (n: number, field = "") => `metadata.annotations["hostile.example.com/n${n}${field}"]`;
 const key = (n: number, name: string, field?: string) => ({
   path: own(n, field),
@@ -66,7 +66,7 @@ const ways: Way[] = [
     reason: "Rejected",
     targets: [harbor([{ ...key(n, "text"), path: `metadata.labels["hostile.example.com/n${n}"]` }])],
   }),
-  // As many targets and fields as there is room for, each of half a megabyte or of a document that takes long.
+  // As many targets and fields as the schema permits, each with half a megabyte or a document that is slow to process.
   (n) => ({
     reason: "InvalidValue",
     targets: Array.from({ length: 32 }, (_, t) =>
@@ -108,8 +108,8 @@ export function hostileBinding(n: number): { spec: AnyObject; reason: string } {
 }
 
 /**
- * The spec of one that names as many objects as there is room for, of which each would take a stream of its own: sources,
- * targets, and Deployments. Of two of these, no Deployment is the same.
+ * The spec of a binding with the maximum number of objects, each of which needs a stream of its own: sources, targets, and
+ * Deployments. Two of these bindings share no Deployment.
  */
 export function namingBinding(n: number): AnyObject {
   const sources = Array.from({ length: 16 }, (_, s) => ({ name: `s-${s}`, secret: { name: `naming-${n}-${s}` } }));
@@ -123,5 +123,5 @@ export function namingBinding(n: number): AnyObject {
   return { sources, targets, rollout: { steps } };
 }
 
-/** What the `n`th of them calls one of its 1,024 Deployments. */
+/** The name of one of the 1,024 Deployments of the `n`th binding. */
 export const namedDeployment = (n: number, d: number) => `naming-${n}-${d}`;

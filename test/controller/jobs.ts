@@ -1,4 +1,4 @@
-/** Jobs for tests, which KWOK's node runs to their end at once. */
+/** Jobs for tests, which KWOK's node completes at once. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../src/apimachinery/objects.ts";
 import { copyName, copyOf, jobToCreate, originalOf } from "../../src/workloads/job-copy.ts";
@@ -9,7 +9,7 @@ import { deployment } from "./workloads.ts";
 
 export const STAMP = /^\d+-[0-9a-f]{6}-[0-9a-f]{10}$/;
 
-/** What an account needs to recreate Jobs. */
+/** The permissions of an account to recreate Jobs. */
 export const mayRecreate: Rule = {
   apiGroups: ["batch"],
   resources: ["jobs"],
@@ -42,14 +42,14 @@ export function newJob(
   });
 }
 
-/** Creates an object in the name of the copy of a Job, as a user who may create Jobs and nothing else. Returns its uid. */
+/** Creates a Job in the name of another Job's copy, as a user who may only create Jobs. Returns its uid. */
 export function forgeCopy(team: TestNamespace, job: KubeObject, forge: (copy: AnyObject) => void): Promise<string> {
   const copy: AnyObject = structuredClone(copyOf(job));
   forge(copy);
   return createAsMallory(team, copyName(job.metadata.uid), copy);
 }
 
-/** The same in the name of a Job, of which it has all but the image. */
+/** The same in the name of a Job, with all its fields but the image. */
 export function forgeJob(team: TestNamespace, job: KubeObject): Promise<string> {
   const forged: AnyObject = jobToCreate(structuredClone(copyOf(job)), originalOf(job), "inlay.dev/rollout", "forged");
   forged["spec"].template.spec.containers[0].image = "forged";
@@ -65,7 +65,7 @@ async function createAsMallory(team: TestNamespace, name: string, { metadata, ..
   return (await mallory.create(jobs(team), job))["metadata"].uid;
 }
 
-/** The names of all Jobs, copies too. */
+/** The names of all Jobs and of their copies. */
 export async function names(team: TestNamespace): Promise<string[]> {
   const { items } = await team.api.get(jobs(team));
   return items.map(({ metadata }: AnyObject) => metadata.name).sort();

@@ -1,4 +1,4 @@
-/** The key of an installation as its controller has it: whose account comes in, and as what that account reads and makes it. */
+/** The digest key of an installation, created and read as the account of its controller. */
 import { Client } from "../../src/kube/client.ts";
 import { loadCredentials } from "../../src/kube/credentials.ts";
 import { Transport } from "../../src/kube/transport.ts";
@@ -18,13 +18,13 @@ export class Keyring {
     this.client = new Client(transport);
   }
 
-  /** With the rights of the account that deploy/ makes there, and no other. */
+  /** Uses the account with the permissions of the shipped manifests, and no others. */
   static async open(namespace = "inlay-system"): Promise<Keyring> {
     const file = await controlPlane().kubeconfigForServiceAccount(namespace, "inlay-controller");
     return new Keyring(namespace, new Transport(await loadCredentials(file)));
   }
 
-  /** As another process has it that has just begun. */
+  /** Reads the key as a new process does. */
   start(client = this.client): DigestKeys {
     return new DigestKeys(client, this.namespace);
   }

@@ -1,4 +1,4 @@
-/** Kinds that tests make up: a schema of their spec comes in, a CRD that the API server serves goes out. */
+/** Kinds that tests define by the schema of their spec, installed as CRDs. */
 import assert from "node:assert/strict";
 import type { AnyObject, Api, RequestFailed } from "./api.ts";
 import { eventually } from "./eventually.ts";
@@ -11,9 +11,9 @@ export interface Kind {
   scope?: "Namespaced" | "Cluster";
   /** The OpenAPI schema of spec. */
   spec: object;
-  /** That of status, for a kind that has one as a subresource. */
+  /** The schema of status, for a kind with the status subresource. */
   status?: object;
-  /** That of status, for a kind that has one as a field alone. */
+  /** The schema of status, for a kind with status as an ordinary field. */
   plainStatus?: object;
 }
 
@@ -22,7 +22,7 @@ const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 export const apiVersionOf = ({ group }: Kind): string => `${group}/v1`;
 
-/** Makes the CRD, unless it is there, and waits until its kind is served. */
+/** Creates the CRD unless it exists, and waits until the kind is served. */
 export async function installKind(api: Api, kind: Kind): Promise<void> {
   const { group, plural, scope = "Namespaced", spec, status, plainStatus } = kind;
   if (await api.find(crdPath(kind))) return;
@@ -52,14 +52,14 @@ async function assertPublished(api: Api, kind: Kind): Promise<void> {
   assert.match(JSON.stringify(await api.get(address)), new RegExp(`"kind":"${kind.kind}"`));
 }
 
-/** Deletes the CRD, and with it all objects of the kind, and waits until the kind is not served any more. */
+/** Deletes the CRD and all its objects, and waits until the kind is no longer served. */
 export async function removeKind(api: Api, kind: Kind): Promise<void> {
   await api.delete(crdPath(kind));
   const isNotServed = ({ status, body }: RequestFailed) => status === 404 && body.reason === undefined;
   await eventually(() => assert.rejects(api.get(objectPath(kind)), isNotServed));
 }
 
-/** Makes an object of a kind, in a namespace where it has one. */
+/** Creates an object of a kind, in a namespace if the kind has one. */
 export async function createObject(
   api: Api,
   kind: Kind,
@@ -68,24 +68,24 @@ export async function createObject(
   namespace?: string,
 ): Promise<AnyObject> {
   const object = { apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: { name }, spec };
-  // A kind is listed a moment before objects of it can be made.
+  // The API server lists a kind a moment before it accepts objects of it.
   return eventually(() => api.create(objectPath(kind, namespace), object));
 }
 
-/** The path of a kind's objects, or of one of them. */
+/** The path of a kind's collection, or of one object. */
 export function objectPath(kind: Kind, namespace?: string, name?: string): string {
   const where = namespace === undefined ? "" : `/namespaces/${namespace}`;
   return `/apis/${apiVersionOf(kind)}${where}/${kind.plural}${name === undefined ? "" : `/${name}`}`;
 }
 
-/** The right to read and write a kind. */
+/** The permission to read and write a kind. */
 export function mayWrite({ group, plural }: Kind): Rule {
   return { apiGroups: [group], resources: [plural], verbs: ["get", "list", "watch", "patch"] };
 }
 
 const crdPath = ({ group, plural }: Kind) => `${crds}/${plural}.${group}`;
 
-/** The kinds that a control plane has for all test files. */
+/** The kinds of a control plane that all test files share. */
 export class Kinds {
   readonly #api: Api;
   readonly #paths: ReadonlySet<string>;
@@ -95,12 +95,12 @@ export class Kinds {
     this.#paths = new Set(paths);
   }
 
-  /** Takes note of the CRDs that there are. */
+  /** Records the existing CRDs. */
   static async of(api: Api): Promise<Kinds> {
     return new Kinds(api, await crdPaths(api));
   }
 
-  /** Deletes the CRDs that a file added, with all objects of those kinds, and waits until they are gone. */
+  /** Deletes the CRDs that a file added, with all their objects, and waits until they are gone. */
   async removeOthers(): Promise<void> {
     const others = (await crdPaths(this.#api)).filter((path) => !this.#paths.has(path));
     await Promise.all(others.map((path) => this.#api.remove(path)));

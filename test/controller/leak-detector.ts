@@ -1,7 +1,4 @@
-/**
- * Values that stand for secrets: every one that a test makes is remembered, and looked for in all that is put out, as it
- * is and in every spelling in which it could pass unnoticed.
- */
+/** Remembers all secret values that tests create, and finds them in output, in every encoding in which they could occur. */
 import { createHash, randomBytes } from "node:crypto";
 
 interface Needle {
@@ -11,12 +8,15 @@ interface Needle {
 
 const SHORTEST = 8;
 
-/** By their first four bytes: a text is looked through once, however many values there are. */
+/** By their first four bytes, so that a text is searched once for all values. */
 const needles = new Map<number, Needle[]>();
-/** Where one of them may begin, by a hash of six bytes: almost nowhere, and an audit log is more than 100 MB. */
+/**
+ * Possible beginnings of a value, by a hash of six bytes. It excludes almost all places, because an audit log has more than 100
+ * MB.
+ */
 const beginnings = new Uint8Array(1 << 24);
 
-/** A new value that occurs nowhere else. Its label says what it represents; the search is for the random part. */
+/** Creates a new value that occurs nowhere else. The label describes it; the search looks for its random part. */
 export function secretText(label: string): string {
   const random = randomBytes(12).toString("hex");
   const whole = `${label}-${random}`;
@@ -24,21 +24,21 @@ export function secretText(label: string): string {
   return whole;
 }
 
-/** Remembers a value that was not made here. */
+/** Remembers a value that was created elsewhere. */
 export function registerSecret(value: string): string {
   if (value.length < SHORTEST) throw new Error(`a value of ${value.length} characters may occur anywhere`);
   remember(value, [...spellings(value), ...digests(value)]);
   return value;
 }
 
-/** Remembers bytes that are no text, such as a key. They are called by their hex. */
+/** Remembers bytes that are not text, such as a key. Messages show them in hex. */
 export function registerSecretBytes(bytes: Uint8Array): void {
   if (bytes.length < SHORTEST) throw new Error(`${bytes.length} bytes may occur anywhere`);
   const hex = Buffer.from(bytes).toString("hex");
   remember(hex, [...encodings(bytes), hex.toUpperCase(), [...bytes].join(","), ...digests(bytes)]);
 }
 
-/** The values that stand in a text, in whatever spelling. */
+/** The values that a text contains, in any encoding. */
 export function foundIn(text: string | Buffer): string[] {
   const bytes = Buffer.from(text);
   const found = new Set<string>();
@@ -85,14 +85,16 @@ function encodings(value: Uint8Array): string[] {
   ];
 }
 
-/** What stays the same in base64 wherever the value stands in a longer text, `offset` bytes past a multiple of three. */
+/**
+ * The part of the base64 encoding that does not depend on the text around the value, at `offset` bytes after a multiple of three.
+ */
 function base64At(value: Uint8Array, offset: number): string {
   const bytes = Buffer.concat([Buffer.alloc(offset), value]);
   const wholeSextets = Math.floor((bytes.length * 8) / 6);
   return bytes.toString("base64").slice(Math.ceil((offset * 8) / 6), wholeSextets);
 }
 
-/** Hashes without a key let anybody try what the value might be. */
+/** A hash without a key would allow users to test guesses of a value. */
 function digests(value: string | Uint8Array): string[] {
   return ["md5", "sha1", "sha256", "sha512"].flatMap((algorithm) => {
     const digest = createHash(algorithm).update(value).digest();

@@ -1,10 +1,10 @@
-/** Targets that a binding makes: what is special about one comes in, the entry, its rights and the object go out. */
+/** Targets that a binding creates: the entry of the binding, the permissions and the object. */
 import type { AnyObject } from "./api.ts";
 import { harborCluster } from "./harbor.ts";
 import { secretText } from "./leak-detector.ts";
 import { createNamespace, type Rule, type TestNamespace } from "./test-namespace.ts";
 
-/** Says which binding made an object. */
+/** The label that names the binding which created an object. */
 export const LABEL = "inlay.dev/created-by";
 export const accessKey = { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "accessKeyID" } };
 
@@ -13,10 +13,10 @@ export const ownRules = (verbs: string[]): Rule[] => [
   { apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs },
   { apiGroups: [""], resources: ["configmaps"], verbs },
 ];
-/** All that making, keeping and deleting takes. */
+/** The verbs for creating, updating and deleting. */
 export const ALL = ["get", "list", "watch", "patch", "create", "delete"];
 
-/** A team whose account may do that to what is made. */
+/** Creates a team whose account has these verbs for the targets. */
 export const newMaker = (verbs = ALL) => createNamespace({ rules: ownRules(verbs) });
 
 /** The manifest of a HarborCluster, with other values for some of its spec. */
@@ -25,7 +25,7 @@ export function manifest(spec: object = {}, metadata: object = { labels: { tier:
   return { metadata, spec: { ...harbor.spec, ...spec } };
 }
 
-/** A target that is made: HarborCluster `harbor` with its access key. */
+/** A target that the binding creates: HarborCluster `harbor` with its access key. */
 export function made(more: object = {}): AnyObject {
   return {
     apiVersion: "goharbor.io/v1beta1",
@@ -40,7 +40,7 @@ export function made(more: object = {}): AnyObject {
 export const bucket = [{ secret: { name: "bucket" } }];
 export const specOf = (...targets: object[]) => ({ sources: bucket, targets });
 
-/** Makes the Secret and the binding `harbor`, and waits until the object is there. Returns it. */
+/** Creates the Secret and the binding `harbor`, and waits until the target exists. Returns it. */
 export async function makeHarbor(team: TestNamespace, target: object = {}): Promise<AnyObject> {
   await team.secret("bucket", { accessKeyID: secretText("access") });
   await team.bind("harbor", specOf(made(target)));
@@ -48,7 +48,7 @@ export async function makeHarbor(team: TestNamespace, target: object = {}): Prom
   return team.api.get(team.harborPath());
 }
 
-/** A target that is made: ConfigMap `place`. */
+/** A target that the binding creates: ConfigMap `place`. */
 export function configMap(more: object = {}): AnyObject {
   return { apiVersion: "v1", kind: "ConfigMap", name: "place", create: { manifest: {} }, ...more };
 }

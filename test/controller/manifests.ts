@@ -1,4 +1,4 @@
-/** Applies and deletes manifests by requests: files or objects come in, and are in the cluster, or gone from it, on return. */
+/** Applies and deletes manifests through the API, and waits until that is done. */
 import assert from "node:assert/strict";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ interface Resource {
   namespaced: boolean;
 }
 
-/** By apiVersion and kind. */
+/** The objects' paths by apiVersion and kind. */
 const resources = new Map<string, Resource>();
 
 /** The objects of a YAML text. */
@@ -22,7 +22,7 @@ export const objectsOf = (yaml: string): AnyObject[] =>
     .map((document) => document.toJS())
     .filter((object) => object !== null);
 
-/** The objects in a file, or in the YAML files of a folder, by the names of the files. */
+/** The objects in a file, or in the YAML files of a folder, in the order of the file names. */
 export async function objectsIn(path: string): Promise<AnyObject[]> {
   if (!(await stat(path)).isDirectory()) return objectsOf(await readFile(path, "utf8"));
   const names = (await readdir(path)).filter((name) => name.endsWith(".yaml")).sort();
@@ -30,10 +30,7 @@ export async function objectsIn(path: string): Promise<AnyObject[]> {
   return texts.flatMap(objectsOf);
 }
 
-/**
- * Applies objects one after the other, by server-side apply, which overrides other managers, and waits until the API server
- * serves the kinds among them.
- */
+/** Applies objects one after the other by force, and waits until the API server serves the kinds among them. */
 export async function applyObjects(api: Api, objects: readonly AnyObject[]): Promise<void> {
   for (const object of objects) await api.apply(await pathOf(api, object), object, MANAGER, true);
   for (const crd of objects.filter(({ kind }) => kind === "CustomResourceDefinition")) {
@@ -48,7 +45,7 @@ export async function applyObjects(api: Api, objects: readonly AnyObject[]): Pro
 
 export const applyFile = async (api: Api, path: string): Promise<void> => applyObjects(api, await objectsIn(path));
 
-/** Deletes objects, as far as they are there, and waits until they are gone. */
+/** Deletes the objects that exist, and waits until they are gone. */
 export async function deleteObjects(api: Api, objects: readonly AnyObject[]): Promise<void> {
   const paths = await Promise.all(objects.map((object) => pathOf(api, object)));
   for (const path of paths) await api.remove(path);
@@ -57,7 +54,7 @@ export async function deleteObjects(api: Api, objects: readonly AnyObject[]): Pr
 
 export const deleteFile = async (api: Api, path: string): Promise<void> => deleteObjects(api, await objectsIn(path));
 
-/** Where the API server has an object. */
+/** The path of an object. */
 export async function pathOf(api: Api, { apiVersion, kind, metadata }: AnyObject): Promise<string> {
   const root = apiVersion === "v1" ? "/api/v1" : `/apis/${apiVersion}`;
   const { plural, namespaced } = await resourceOf(api, root, kind);

@@ -1,6 +1,6 @@
 /**
- * What bindings and VaultConnections ever named, and since when: every one that was stored comes in, and whether a request that
- * was made as an account is for something that a binding or connection of that account names goes out.
+ * Records what bindings and VaultConnections have ever named, and since when. Decides whether a request as an account is for
+ * something that a binding or connection of that account names.
  */
 import { nameMatcher } from "../../src/apimachinery/glob.ts";
 import { WORKLOAD_KINDS } from "../../src/workloads/workload.ts";
@@ -8,8 +8,8 @@ import type { AnyObject } from "./api.ts";
 import type { AuditedRequest, Written } from "./audit.ts";
 
 /**
- * What may be done to what a binding names: a source is read, a target patched too, and one that is made all. A workload
- * that restarts is known from streams, and only read where it has changed meanwhile.
+ * The verbs that each use permits: a source is read, a target is also patched, and a created target needs all. A workload that
+ * restarts is known from its watch, and read only where it has changed since.
  */
 const VERBS = {
   source: ["get", "list", "watch"],
@@ -30,11 +30,11 @@ export interface ServedKind {
 }
 
 interface Place {
-  /** Group and plural, as the audit log has it. */
+  /** Group and plural, as in the audit log. */
   resource: string;
-  /** Whether it may be in that namespace; in `""` is what belongs to the cluster. */
+  /** Whether the object may be in that namespace. The namespace `""` means cluster-scoped. */
   isIn: (namespace: string) => boolean;
-  /** Whether all of the kind may be listed at once, in all namespaces. */
+  /** Whether a request may list all objects of the kind, in all namespaces. */
   isAnywhere: boolean;
   isCalled: (name: string) => boolean;
 }
@@ -44,48 +44,48 @@ const NEVER = "~";
 
 interface Name extends Place {
   since: string;
-  /** The binding's or connection's. */
+  /** The key of the binding or connection. */
   key: string;
   use: keyof typeof VERBS;
-  /** Of a login: the VaultConnection, through which the account of a binding has to log in by then. */
+  /** For a login: the VaultConnection through which the account of a binding logs in. */
   through?: string;
 }
 
 export class Named {
-  /** By the namespace of the bindings and connections, and what they name there: group and plural. */
+  /** What bindings and connections name, by their namespace and by group and plural. */
   readonly #names = new Map<string, Name[]>();
-  /** By account: the bindings and connections for which it acts, and since when. */
+  /** By account: the bindings and connections that use it, and since when. */
   readonly #accounts = new Map<string, Map<string, string>>();
   /** The VaultConnections through which the accounts of bindings log in, and since when. */
   readonly #loginsOfBindings = new Map<string, string>();
   readonly #kinds: ReadonlyMap<string, readonly ServedKind[]>;
 
-  /** `kinds` are by group and kind, such as `apps/Deployment`: as they were ever served. More may be added to them. */
+  /** `kinds` are all kinds that were ever served, by group and kind, such as `apps/Deployment`. More may be added later. */
   constructor(bindings: readonly Written[], kinds: ReadonlyMap<string, readonly ServedKind[]>) {
     this.#kinds = kinds;
     this.take(bindings);
   }
 
-  /** Takes note of more bindings, whose kinds are known by now. */
+  /** Records more bindings, whose kinds are known by now. */
   take(bindings: readonly Written[]): void {
     for (const { at, object } of bindings) this.#take(at, object);
   }
 
-  /** Takes note of more VaultConnections. */
+  /** Records more VaultConnections. */
   takeConnections(connections: readonly Written[]): void {
     for (const { at, object } of connections) this.#takeConnection(at, object);
   }
 
-  /** Whether the account is that of a binding or connection by then. */
+  /** Whether a binding or connection used the account at the time of the request. */
   isAccount({ as = "", at }: AuditedRequest): boolean {
     for (const since of this.#accounts.get(as)?.values() ?? []) if (since <= at) return true;
     return false;
   }
 
-  /** Whether a binding or connection of the account names by then what the request is for, and for a use that needs that verb. */
+  /** Whether a binding or connection of the account names the object of the request at its time, for a use with that verb. */
   isFor(request: AuditedRequest): boolean {
     const { as = "", at, verb, resource } = request;
-    // To the API server, a Namespace is in itself.
+    // The API server reports a Namespace as an object in itself.
     const where = resource === "namespaces" ? "" : request.namespace;
     const acts = this.#accounts.get(as);
     return (this.#names.get(`${namespaceOf(as)} ${resource}`) ?? []).some(
@@ -109,7 +109,7 @@ export class Named {
       const login = { since, key, use: "login" as const, through: `${where}/${name}` };
       this.#note(namespace, { ...login, ...tokenOf(spec.serviceAccountName, namespace) });
     }
-    // What a test's own kind of source reads is no object.
+    // The source of a test's own kind has no object.
     const objects = spec.sources.filter(({ secret, configMap, object }: AnyObject) => secret ?? configMap ?? object);
     for (const source of objects) note("source", sourceAt(source, namespace));
     if (spec.sources.some(({ providerClass }: AnyObject) => providerClass)) note("watched", statusesIn(namespace));
@@ -162,7 +162,7 @@ export class Named {
     else names.push(name);
   }
 
-  /** Where a rollout, or a step of one, looks for what it restarts. */
+  /** The places in which a rollout, or a step of it, finds workloads. */
   #workloadsOf(
     { consumersOf = [], consumersOfTargets, ownedByTargets, kinds = [], targets = [] }: AnyObject,
     { sources, targets: written }: { sources: AnyObject[]; targets: AnyObject[] },
@@ -187,13 +187,13 @@ export class Named {
   }
 }
 
-/** The log is in the order in which requests ended. */
+/** The log has requests in the order in which they ended. */
 function keepEarliest(times: Map<string, string>, key: string, since: string): void {
   const known = times.get(key);
   if (known === undefined || since < known) times.set(key, since);
 }
 
-/** An account asks for a token of its own and of no other. */
+/** An account may create a token of its own only. */
 const tokenOf = (account: string, own: string): Place => ({
   resource: "serviceaccounts/token",
   isIn: (namespace) => namespace === own,
@@ -201,7 +201,7 @@ const tokenOf = (account: string, own: string): Place => ({
   isCalled: (name) => name === account,
 });
 
-/** What the driver reports of pods, of whichever class. */
+/** The reports of the driver about pods, for any class. */
 const statusesIn = (own: string): Place => ({
   resource: "secrets-store.csi.x-k8s.io/secretproviderclasspodstatuses",
   isIn: (namespace) => namespace === own,
@@ -209,7 +209,7 @@ const statusesIn = (own: string): Place => ({
   isCalled: () => true,
 });
 
-/** Which namespaces there are is asked to find those that a target chooses. */
+/** Inlay lists namespaces for a target with a namespaceSelector. */
 const NAMESPACES: Place = {
   resource: "namespaces",
   isIn: (namespace) => namespace === "",
@@ -231,7 +231,7 @@ function targetAt(target: AnyObject, { plural, namespaced }: ServedKind, own: st
   return {
     resource: resourceOf(apiVersion, plural),
     isIn: namespaceSelector === undefined ? (each) => each === where : isChosen,
-    // Many bindings of an account may name a namespace each, so one in another namespace is looked for in all.
+    // Many bindings of an account may name a namespace each, so one list of all namespaces may serve them.
     isAnywhere: !namespaced || namespaceSelector !== undefined || namespace !== own,
     isCalled: selector === undefined ? (each) => each === name : nameMatcher(selector.names, selector.exceptNames),
   };
@@ -240,7 +240,7 @@ function targetAt(target: AnyObject, { plural, namespaced }: ServedKind, own: st
 function isAt({ isIn, isAnywhere, isCalled }: Place, { verb, namespace, name }: AuditedRequest): boolean {
   const isCollected = ["list", "watch"].includes(verb) && (namespace === "" ? isAnywhere : isIn(namespace));
   if (name !== "") return (isIn(namespace) || isCollected) && isCalled(name);
-  // What is refused before its body is read has no name yet.
+  // The log has no name of a request that was denied before its body was read.
   return verb === "create" ? isIn(namespace) : isCollected;
 }
 

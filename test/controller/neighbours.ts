@@ -1,4 +1,4 @@
-/** Two teams, of which one reads what is the other's: what is granted comes in, SecretGrants and bindings go out. */
+/** Two teams, of which one reads Secrets of the other through SecretGrants. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
@@ -6,14 +6,14 @@ import { secretText } from "./leak-detector.ts";
 import { loggedUntilNow } from "./requests.ts";
 import { createNamespace, harborTarget, type Rule, type TestNamespace } from "./test-namespace.ts";
 
-/** Not one of the names that `TestNamespace.barrier` selects. */
+/** A name that the selector of `TestNamespace.barrier` does not match. */
 const PULSE = "pulses";
 const mayRead: Rule[] = [{ apiGroups: [""], resources: ["secrets", "configmaps"], verbs: ["get", "list", "watch"] }];
 
 export class Neighbours {
-  /** Whose Secret it is. */
+  /** The team with the Secret. */
   readonly owner: TestNamespace;
-  /** Whose binding reads it. */
+  /** The team with the binding. */
   readonly reader: TestNamespace;
 
   constructor(owner: TestNamespace, reader: TestNamespace) {
@@ -21,14 +21,14 @@ export class Neighbours {
     this.reader = reader;
   }
 
-  /** Rotates the owner's Secret `bucket`, or makes it. Returns its access key. */
+  /** Creates or rotates the owner's Secret `bucket`. Returns its access key. */
   async rotate(name = "bucket"): Promise<string> {
     const accessKeyID = secretText("access");
     await this.owner.secret(name, { accessKeyID });
     return accessKeyID;
   }
 
-  /** The owner lets the reader read his Secret `bucket`, unless something else is said. */
+  /** Creates a grant of the owner's Secret `bucket` to the reader, unless `spec` says otherwise. */
   grant(name = "bucket", { from, to }: { from?: object[]; to?: object[] } = {}): Promise<AnyObject> {
     return this.owner.api.create(this.owner.path("inlay.dev/v1alpha1", "secretgrants"), {
       apiVersion: "inlay.dev/v1alpha1",
@@ -49,7 +49,7 @@ export class Neighbours {
     return this.owner.api.delete(this.grantPath(name));
   }
 
-  /** A Secret of the owner's as a source of the reader's, which needs a grant. */
+  /** A Secret of the owner as a source of the reader, which needs a grant. */
   secretOf(name: string): object {
     const { owner, reader } = this;
     return owner === reader ? { name, granted: true } : { name, namespace: owner.namespace };
@@ -65,9 +65,9 @@ export class Neighbours {
   }
 
   /**
-   * Waits until the controller has dealt with everything that happened before to SecretGrants, and to the owner's Secrets as
-   * far as the reader watches them. A binding of its own gets a grant, follows a rotation, and loses the grant again: each
-   * shows only by the stream in question, and a watch shows changes in their order.
+   * Waits until the controller has processed all earlier changes of SecretGrants, and of those Secrets of the owner that the
+   * reader watches. A binding of its own gets a grant, follows a rotation, and loses the grant. Each step depends on one watch,
+   * and a watch delivers changes in order.
    */
   async barrier(): Promise<void> {
     const { reader } = this;
@@ -90,13 +90,15 @@ export class Neighbours {
     await loggedUntilNow(reader);
   }
 
-  /** Waits until the reader's HarborCluster holds that access key, or none. */
+  /** Waits until the reader's HarborCluster has that access key, or none. */
   async untilHeld(value: string | undefined, withinMs?: number): Promise<void> {
     await eventually(async () => assert.equal((await this.reader.s3()).accesskey, value), withinMs);
   }
 }
 
-/** The owner has the Secret `bucket`; the reader a HarborCluster, and an account that may read all that is the owner's. */
+/**
+ * Creates an owner with the Secret `bucket`, and a reader with a HarborCluster and an account that may read the owner's objects.
+ */
 export async function newNeighbours({ rights = true } = {}): Promise<{ both: Neighbours; value: string }> {
   const [owner, reader] = [await createNamespace(), await createNamespace()];
   const both = new Neighbours(owner, reader);
@@ -106,7 +108,7 @@ export async function newNeighbours({ rights = true } = {}): Promise<{ both: Nei
   return { both, value };
 }
 
-/** One namespace is both: its bindings read its own Secrets by grants. */
+/** One namespace is owner and reader: its bindings read its own Secrets through grants. */
 export async function newOwnReader(): Promise<{ both: Neighbours; value: string }> {
   const team = await createNamespace();
   const both = new Neighbours(team, team);

@@ -1,4 +1,4 @@
-/** An Inlay that is installed for one namespace, by the files that are shipped for that. */
+/** A namespaced Inlay, installed with the shipped files. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ export const folder = join(import.meta.dirname, "..", "..", "deploy", "namespace
 
 export const leads = (replica: ControllerProcess) => eventually(() => assert.match(replica.output, /"msg":"leading"/));
 
-/** A team with an Inlay of its own. */
+/** A team with its own namespaced Inlay. */
 export class Installation {
   readonly team: TestNamespace;
   readonly replicas: ControllerProcess[] = [];
@@ -32,14 +32,14 @@ export class Installation {
     return `system:serviceaccount:${this.team.namespace}:inlay-controller`;
   }
 
-  /** As its README says. */
+  /** Installs it as its README says. */
   static async make(): Promise<Installation> {
     const one = new Installation(await createNamespace({ controller: false }));
     await one.apply("*.yaml");
     return one;
   }
 
-  /** Applies files of its folder by the very command of its README. */
+  /** Applies files of its folder with the command of its README. */
   async apply(files: string): Promise<void> {
     const readme = await readFile(join(folder, "README.md"), "utf8");
     const command = readme.split("\n").find((line) => line.startsWith("sed ") && line.includes(`namespaced/${files} `));
@@ -47,7 +47,7 @@ export class Installation {
     await paste(command.replaceAll("team-a", this.team.namespace).replace("deploy/namespaced", folder));
   }
 
-  /** The pods of its Deployment, which nothing runs in. */
+  /** The pods of its Deployment, in which nothing runs. */
   async pods(): Promise<AnyObject[]> {
     const path = `${this.team.path("v1", "pods")}?labelSelector=app.kubernetes.io/name=inlay`;
     return eventually(async () => {
@@ -57,7 +57,7 @@ export class Installation {
     });
   }
 
-  /** Starts one replica, as the Deployment would. */
+  /** Starts one replica as the Deployment would. */
   async start(account = "inlay-controller", ...more: string[]): Promise<ControllerProcess> {
     const { namespace } = this.team;
     const door = { kubeconfigForServiceAccount: () => controlPlane().kubeconfigForServiceAccount(namespace, account) };
@@ -74,7 +74,7 @@ export class Installation {
     return (await fetch(`http://127.0.0.1:${this.ports[replica]}/readyz`)).text();
   }
 
-  /** All that it asked for since a mark, as itself or as an account. */
+  /** All its requests since a mark, as itself or as an account. */
   async requests(mark: number): Promise<AuditedRequest[]> {
     await loggedUntilNow(this.team);
     const all = [...(await auditLog().since(mark)), ...(await auditLog().watchesSince(mark))];

@@ -1,4 +1,4 @@
-/** A message with commands comes in; they are run as whoever reads it would run them. */
+/** Runs the commands of a message or page as a reader would. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 
-/** The commands that a message tells to run. */
+/** The commands in a message. */
 export function commandsIn(message: string): string {
   const [, commands] = /: ((?:kubectl|echo) .*)$/s.exec(message) ?? [];
   assert.ok(commands, message);
@@ -25,7 +25,7 @@ export async function lineOfPage(page: string, beginning: string): Promise<strin
   return line;
 }
 
-/** Runs a line as somebody who pasted it into a shell, in an empty folder. Returns the names of files that are there then. */
+/** Runs a line in a shell, in an empty folder. Returns the names of the files that it leaves. */
 export async function paste(line: string): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), "inlay-paste-"));
   try {

@@ -1,4 +1,7 @@
-/** A user about whom an admission policy asks: gives that user rights in a namespace, and tries to write objects of one kind as the user. */
+/**
+ * A user whose requests an admission policy checks: gives the user permissions in a namespace, and tries to write objects of one
+ * kind.
+ */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "./api.ts";
@@ -7,7 +10,7 @@ import { createNamespace, type Rule, type TestNamespace } from "./test-namespace
 
 export const RBAC = "rbac.authorization.k8s.io";
 
-/** `user` writes objects of the group inlay.dev, by the plural of their kind, in the namespace that `team` returns at the time. */
+/** `user` writes objects of the group inlay.dev, by their plural, in the namespace that `team` returns. */
 export function policyAuthor(user: string, plural: string, team: () => TestNamespace) {
   let count = 0;
   const author = () => new Api(controlPlane(), user);
@@ -24,7 +27,7 @@ export function policyAuthor(user: string, plural: string, team: () => TestNames
   return {
     author,
     collection,
-    /** What a RoleBinding or ClusterRoleBinding says of the user and a role. */
+    /** The subjects and roleRef of a binding of a role to the user. */
     bound,
     bindRole,
     /** Gives the user a Role of this namespace. */
@@ -33,12 +36,12 @@ export function policyAuthor(user: string, plural: string, team: () => TestNames
       await team().api.create(team().path(`${RBAC}/v1`, "roles"), { metadata: { name }, rules });
       await bindRole("Role", name);
     },
-    /** What the API server would store for admin. */
+    /** What the API server would store for an admin. */
     accepted: (object: object): Promise<AnyObject> =>
       team().api.dryRun.create(`${collection()}?fieldValidation=Strict`, object),
-    /** Rights arrive at the authorizer, and policies at admission, a moment after they are written. */
+    /** Permissions and policies take effect a moment after they are written. */
     lets: (object: object) => eventually(() => author().dryRun.create(collection(), object)),
-    /** The refusal's text; once more while the user lacks even the right to write such objects. */
+    /** Returns the text of the policy's refusal. Retries while the user lacks the permission for such objects. */
     refuses: (object: object, saying: RegExp) =>
       eventually(async () => {
         const refusal = await author()

@@ -1,4 +1,4 @@
-/** A policy of the platform that refuses writes comes in, until it is lifted again. */
+/** Installs a policy that refuses writes, until the returned function removes it. */
 import assert from "node:assert/strict";
 import { eventually } from "./eventually.ts";
 import type { TestNamespace } from "./test-namespace.ts";
@@ -11,7 +11,9 @@ interface Writes {
   resources: string[];
 }
 
-/** Refuses such writes in the team's namespace of which `isFine`, in CEL, is false; from when `probe` is refused by it. */
+/**
+ * Refuses such writes in the team's namespace for which the CEL expression `isFine` is false. Returns once `probe` is refused.
+ */
 export async function refuse(
   { api, namespace }: TestNamespace,
   name: string,

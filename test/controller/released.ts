@@ -1,4 +1,4 @@
-/** What tests of release have in common: a binding's target that has objects on the way to a field, and what tells of a release. */
+/** What tests of the release share: a target with parent objects on the path to a field, and the events of a release. */
 import assert from "node:assert/strict";
 import { eventually } from "./eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "./kinds.ts";
@@ -8,7 +8,7 @@ import { createNamespace, type TestNamespace } from "./test-namespace.ts";
 export const FINALIZER = "inlay.dev/release";
 export const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
 
-/** Made on the way to a field: spec.a and spec.a.b. */
+/** The binding creates spec.a and spec.a.b on the path to a field. */
 export const nest: Kind = {
   group: "release.example.com",
   kind: "Nest",

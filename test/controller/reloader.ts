@@ -1,4 +1,4 @@
-/** Installs and removes what Inlay needs to understand Reloader's annotations, from the shipped manifest. */
+/** Installs and removes the shipped manifest for Reloader's annotations. */
 import assert from "node:assert/strict";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { PULSE } from "./workloads.ts";
 const root = join(import.meta.dirname, "..", "..");
 const FILE = "deploy/manifests/optional/reloader.yaml";
 export const reloaderFile = join(root, FILE);
-/** From docs/. */
+/** The page in docs/ with the commands. */
 const PAGE = "../compositions/reloader/README.md";
 const ROLE = "inlay-reloader";
 const JOBS = "inlay-reloader-jobs";
@@ -43,7 +43,7 @@ export async function installReloader(...namespaces: string[]): Promise<void> {
   await untilInstalled(namespaces);
 }
 
-/** Does the same in the whole cluster with the commands of the page for those who come from Reloader. */
+/** Does the same in the whole cluster with the commands of the page for Reloader users. */
 export async function installReloaderByPage(): Promise<void> {
   await stopSharedController();
   await paste((await lineOfPage(PAGE, `kubectl apply -f ${FILE}`)).replace(FILE, reloaderFile));
@@ -57,13 +57,13 @@ async function untilInstalled(namespaces: readonly string[]): Promise<void> {
   await untilMay(CONTROLLER, actAsReloader);
 }
 
-/** Lets the account recreate Jobs as well, in the whole cluster or in a namespace. */
+/** Allows the account to recreate Jobs as well, in the whole cluster or in a namespace. */
 export async function allowJobs(namespace?: string): Promise<void> {
   await bindRole(new Api(controlPlane()), JOBS, namespace);
   await untilMay(RELOADER, { verb: "delete", group: "batch", resource: "jobs", namespace });
 }
 
-/** Lets the account run CronJobs at once, in the whole cluster. */
+/** Allows the account to run CronJobs at once, in the whole cluster. */
 export async function allowCronJobs(): Promise<void> {
   await bindRole(new Api(controlPlane()), CRON_JOBS);
   await untilMay(RELOADER, { verb: "create", group: "batch", resource: "jobs" });
@@ -79,7 +79,7 @@ export async function bindRole(api: Api, name: string, namespace?: string): Prom
   });
 }
 
-/** Removes all of it. Stop the controller first. */
+/** Removes the manifest and its permissions. Stop the controller first. */
 export async function removeReloader(): Promise<void> {
   const api = new Api(controlPlane());
   for (const name of [ROLE, JOBS, CRON_JOBS]) await api.remove(`${RBAC}/clusterrolebindings/${name}`);
@@ -89,7 +89,7 @@ export async function removeReloader(): Promise<void> {
   await untilMayNot(CONTROLLER, actAsReloader);
 }
 
-/** A controller with that configuration, not started yet. */
+/** Creates a controller with that configuration, without starting it. */
 export async function reloading(reloader: object, more: object = {}): Promise<ControllerProcess> {
   return new ControllerProcess(controlPlane(), "--config", await configFile(reloader, more));
 }
@@ -104,14 +104,14 @@ export async function configFile(reloader: object, more: object = {}): Promise<s
 /** The binding of the Deployment that a barrier restarts. It is not part of what is tested. */
 export const PULSE_BINDING = `reloader-deployment-${PULSE}`;
 
-/** The bindings that were made of annotations in a namespace. */
+/** The bindings in a namespace that were generated from annotations. */
 export async function madeIn(team: TestNamespace): Promise<AnyObject[]> {
   const path = team.path("inlay.dev/v1alpha1", "secretbindings");
   const { items } = await team.api.get(`${path}?labelSelector=${GENERATED_FOR_RELOADER}`);
   return items.filter(({ metadata }: AnyObject) => metadata.name !== PULSE_BINDING);
 }
 
-/** Waits until there are these, each has what its workload has by now, and nothing is left to do. */
+/** Waits until exactly these bindings exist, match their workloads, and have nothing left to do. */
 export function untilMade(team: TestNamespace, names: readonly string[], withinMs = 30_000): Promise<AnyObject[]> {
   return eventually(async () => {
     const made = await madeIn(team);

@@ -1,4 +1,4 @@
-/** What the controller asked of the API server for one team: its own requests, and those that it made as an account. */
+/** The requests of the controller that concern one team, as itself and as an account. */
 import type { AuditedRequest } from "./audit.ts";
 import { eventually } from "./eventually.ts";
 import { auditLog } from "./shared.ts";
@@ -8,19 +8,21 @@ export const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
 let markers = 0;
 
-/** Returns all since a mark that were answered before this call; a later one may be among them. */
+/** Returns all requests since a mark that were answered before this call, and possibly later ones. */
 export async function requestsFor(team: TestNamespace, mark: number): Promise<AuditedRequest[]> {
   await loggedUntilNow(team);
   return (await auditLog().since(mark)).filter((request) => isFor(team, request));
 }
 
-/** The watches since a mark of one team, and whether each is still answered. */
+/** The watches since a mark that concern one team, and whether each is still open. */
 export async function watchesFor(team: TestNamespace, mark: number): Promise<(AuditedRequest & { open: boolean })[]> {
   await loggedUntilNow(team);
   return (await auditLog().watchesSince(mark)).filter((request) => isFor(team, request));
 }
 
-/** A request enters the log when it is answered, or a moment after: one more request of ours brings it up to now. */
+/**
+ * Waits until the log is complete: a request is logged when it is answered or a moment later, and requests are logged in order.
+ */
 export async function loggedUntilNow({ api, namespace }: Pick<TestNamespace, "api" | "namespace">): Promise<void> {
   const uri = `/api/v1/namespaces/${namespace}?marker=${++markers}`;
   const mark = await auditLog().mark();

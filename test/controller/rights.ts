@@ -1,12 +1,12 @@
-/** Roles as they are shipped come in; single rights go out, and which request uses which of them. */
+/** Splits shipped roles into single permissions, and finds the permission that a request uses. */
 import type { AuditedRequest } from "./audit.ts";
 import { objectsOf } from "./manifests.ts";
 
 export interface Right {
   verb: string;
-  /** As the audit log has it: group, plural and subresource. */
+  /** Group, plural and subresource, as in the audit log. */
   resource: string;
-  /** Undefined for any. */
+  /** Undefined for any name. */
   name: string | undefined;
 }
 
@@ -15,7 +15,7 @@ interface Role {
   rules?: { apiGroups: string[]; resources: string[]; verbs: string[]; resourceNames?: string[] }[];
 }
 
-/** The rights that all roles of a manifest grant. */
+/** The permissions that all roles of a manifest grant. */
 export function rightsIn(manifest: string): Right[] {
   return objectsOf(manifest).flatMap(({ rules = [] }: Role) => rules.flatMap(rightsOf));
 }
@@ -34,19 +34,19 @@ export function rightsOf({ apiGroups, resources, verbs, resourceNames }: NonNull
   );
 }
 
-/** Whether a request is one that a right allows, whatever became of it. Impersonation is the right of whose request it was. */
+/** Whether a permission covers a request, whatever its result. Impersonation is a permission of the original user. */
 export function isBy({ verb, resource, name }: Right, request: AuditedRequest): boolean {
   if (verb === "impersonate") return request.as?.split(":")[3] === name && resource === "serviceaccounts";
   if (request.as !== undefined || request.verb !== verb || !covers(resource, request.resource)) return false;
   return name === undefined || request.name === name;
 }
 
-/** `*` after a group means all of it. */
+/** `*` after a group means all resources of the group. */
 const covers = (resource: string, asked: string): boolean =>
   resource.endsWith("/*") ? asked.startsWith(resource.slice(0, -1)) : resource === asked;
 
 export const describeRight = ({ verb, resource, name }: Right): string =>
   [verb, resource, name].filter((word) => word !== undefined).join(" ");
 
-/** Whether a request was let through: that there is no such object is an answer too. */
+/** Whether a request was authorized. A 404 counts as authorized. */
 export const isAdmitted = ({ code }: AuditedRequest): boolean => code < 300 || code === 404;

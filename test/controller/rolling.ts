@@ -9,25 +9,25 @@ import { eventually } from "./eventually.ts";
 import { isRolling } from "./workloads.ts";
 
 export interface Most {
-  /** At one moment, in all namespaces that were looked at. */
+  /** The maximum in all observed namespaces. */
   all: number;
-  /** At one moment, in one of them. */
+  /** The maximum in one of them. */
   inOne: number;
 }
 
 const DEPLOYMENTS = "/apis/apps/v1/deployments";
 const WATCH_SECONDS = 300;
-/** Pause before the watch is opened again while the API server is down. */
+/** Pause before the next attempt to watch while the API server is down. */
 const AGAIN_MS = 100;
 
-/** How many Deployments of each namespace roll out at this moment. */
+/** How many Deployments of each namespace are rolling out now. */
 export async function rollingIn(api: Api, namespaces: readonly string[]): Promise<Map<string, number>> {
   const { items } = await api.get(DEPLOYMENTS);
   const own = items.filter((each: AnyObject) => namespaces.includes(each.metadata.namespace) && isRolling(each));
   return countsOf(own.map(({ metadata }: AnyObject) => metadata.namespace));
 }
 
-/** The most that rolled out at once until `act` had ended. */
+/** The maximum number of Deployments that rolled out at once while `act` ran. */
 export async function mostRolling(api: Api, namespaces: readonly string[], act: () => Promise<unknown>): Promise<Most> {
   const watched = new Watched(api, namespaces);
   const ended = new AbortController();

@@ -30,7 +30,7 @@ export async function rolloutPulse(team: TestNamespace, controller = team.contro
   };
 }
 
-/** After this, the controller restarts no workload for an earlier change. */
+/** From now on, the controller restarts no workload for an earlier change. */
 export async function rolloutBarrier(team: TestNamespace, controller = team.controller): Promise<void> {
   const pulse = await rolloutPulse(team, controller);
   await pulse();

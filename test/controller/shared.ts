@@ -1,4 +1,4 @@
-/** The one controller of a run of the tests, and the one audit log: setup.ts and the first test put them in. */
+/** The shared controller and audit log of a test process. setup.ts and the first test set them. */
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import type { AuditLog } from "./audit.ts";
 import { ControllerProcess } from "./controller.ts";
@@ -15,13 +15,13 @@ export async function stopSharedController(): Promise<void> {
   await controller?.stop();
 }
 
-/** What the shared control plane's API server was asked. */
+/** The audit log of the shared control plane's API server. */
 export function auditLog(): AuditLog {
   if (log === undefined) throw new Error("only a test that has a control plane has an audit log");
   return log;
 }
 
-/** For setup.ts alone. */
+/** Only setup.ts calls this. */
 export function shareAuditLog(auditLog: AuditLog): void {
   log = auditLog;
 }

@@ -1,21 +1,21 @@
-/** A team whose binding clones a Secret into other namespaces, and restarts what reads the clones there. */
+/** A team whose binding clones a Secret into other namespaces, and restarts the consumers of the clones. */
 import { isDeepStrictEqual } from "node:util";
 import type { AnyObject } from "./api.ts";
 import { secretText } from "./leak-detector.ts";
 import { createNamespace, type Rule, type TestNamespace } from "./test-namespace.ts";
 import { rolloutRules, Workloads } from "./workloads.ts";
 
-/** What the account needs in the namespaces of the clones. */
+/** The permissions of the account in the namespaces of the clones. */
 export const cloneRules: Rule[] = [
   { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch", "create", "patch", "delete"] },
 ];
-/** What a namespace gives by a RoleBinding of inlay-rollouts, as far as these tests need it. */
+/** The permissions that a RoleBinding to inlay-rollouts gives, as far as these tests need them. */
 export const restartRules: Rule[] = [
   { apiGroups: ["apps"], resources: ["deployments"], verbs: ["get", "list", "watch", "patch"] },
   { apiGroups: ["policy"], resources: ["poddisruptionbudgets"], verbs: ["list"] },
 ];
 
-/** The Role and RoleBinding by which a namespace lets the team restart its workloads. */
+/** The Role and RoleBinding by which a namespace permits the team to restart its workloads. */
 export const CONSENT = "restarts";
 
 const LABEL = "spread.test/of";
@@ -28,13 +28,13 @@ export interface Tenant {
   workloads: Workloads;
 }
 
-/** What selects namespaces by a label, and needs rights in the whole cluster. */
+/** The permissions for selecting namespaces by a label, which are needed in the whole cluster. */
 const namespaceRules: Rule[] = [{ apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }];
 
 export class Spread {
   readonly team: TestNamespace;
   readonly tenants: Tenant[];
-  /** Whether the binding selects the namespaces by a label that they have, and not by their names. */
+  /** Whether the binding selects namespaces by their label instead of their names. */
   readonly #byLabel: boolean;
 
   private constructor(team: TestNamespace, tenants: Tenant[], byLabel: boolean) {
@@ -43,7 +43,10 @@ export class Spread {
     this.#byLabel = byLabel;
   }
 
-  /** A team with the Secret, which may clone and restart everywhere, and so many other namespaces with a label. */
+  /**
+   * Creates a team with the Secret, whose account may clone and restart in all namespaces, and `count` other namespaces with a
+   * label.
+   */
   static async everywhere(count: number): Promise<Spread> {
     const team = await createNamespace({ rules: rolloutRules });
     await team.grantInCluster([...cloneRules, ...restartRules, ...namespaceRules]);
@@ -53,7 +56,7 @@ export class Spread {
     return spread;
   }
 
-  /** Makes one more namespace with the label. */
+  /** Creates one more namespace with the label. */
   async addTenant(): Promise<Tenant> {
     const namespace = await createNamespace({ account: false, rules: [], controller: false });
     const tenant = { namespace, workloads: new Workloads(namespace) };
@@ -63,7 +66,10 @@ export class Spread {
     return tenant;
   }
 
-  /** A team with the Secret, and so many other namespaces, into which it may clone. `mayRestart`: there it may restart Deployments too. */
+  /**
+   * Creates a team with the Secret, and `count` other namespaces in which its account may clone. With `mayRestart`, it may
+   * restart Deployments there too.
+   */
   static async over(count: number, mayRestart: (index: number) => boolean = () => true): Promise<Spread> {
     const team = await createNamespace({ rules: [...cloneRules, ...rolloutRules] });
     const tenants = await Promise.all(
@@ -100,7 +106,7 @@ export class Spread {
     };
   }
 
-  /** Makes the binding `spread`, which clones and restarts. */
+  /** Creates the binding `spread`, which clones and restarts. */
   bind(rollout: object, more: object = {}): Promise<AnyObject> {
     return this.team.bind("spread", {
       acknowledge: ["ReadableCopies"],
@@ -111,19 +117,19 @@ export class Spread {
     });
   }
 
-  /** The clone in a namespace, if it is there. */
+  /** The clone in a namespace, or undefined. */
   clone({ namespace }: Tenant): Promise<AnyObject | undefined> {
     return this.team.api.find(`${namespace.path("v1", "secrets")}/${ORIGIN}`);
   }
 
-  /** The namespaces in which there is no clone, or one with other values. */
+  /** The namespaces without a clone, or with one that has other values. */
   async behind(): Promise<string[]> {
     const { data } = await this.team.api.get(`${this.team.path("v1", "secrets")}/${ORIGIN}`);
     const clones = await Promise.all(this.tenants.map((tenant) => this.clone(tenant)));
     return this.namespaces.filter((_, at) => !isDeepStrictEqual(clones[at]?.data, data));
   }
 
-  /** What the condition of the rollout says. */
+  /** The condition of the rollout. */
   async condition(): Promise<AnyObject> {
     const { status } = await this.team.binding("spread");
     return status.conditions.find(({ type }: AnyObject) => type === "RolledOut");

@@ -1,6 +1,6 @@
 /**
- * A namespace of its own for each test, with an account that may do what the test says; and the few things that tests do
- * there, each in a line. It goes at the end of the test.
+ * A namespace for each test, with an account and its permissions, and functions for what tests do there. It is removed at the end
+ * of the test.
  */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
@@ -21,18 +21,18 @@ export interface Rule {
   resourceNames?: string[];
 }
 
-/** What an account needs to read Secrets and ConfigMaps and to write HarborClusters and Widgets, wherever they are. */
+/** The permissions of an account to read Secrets, ConfigMaps and Services, and to write HarborClusters. */
 export const usualRules: Rule[] = [
   { apiGroups: [""], resources: ["secrets", "configmaps", "services"], verbs: ["get", "list", "watch"] },
   { apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get", "list", "watch", "patch"] },
 ];
 
-/** How long a controller that starts may take to come to a binding: it looks at those of all tests before. */
+/** How long a started controller may take to reconcile a binding: it also reconciles the bindings of earlier tests. */
 export const RESTARTED_WITHIN_MS = 45_000;
 
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
-/** Kinds of objects that act on others, or that a controller looks for in all namespaces. */
+/** Kinds whose objects affect other objects, or that a controller watches in all namespaces. */
 const ACTIVE = [
   ["inlay.dev/v1alpha1", "secretbindings"],
   ["inlay.dev/v1alpha1", "secretgrants"],
@@ -47,14 +47,14 @@ const ACTIVE = [
 let count = 0;
 let namespaces: TestNamespace[] = [];
 
-/** Those that were made since the last call. setup.ts removes them at the end of the test or file that made them. */
+/** Returns the namespaces that were created since the last call. setup.ts removes them at the end of their test or file. */
 export function takeNamespaces(): TestNamespace[] {
   const taken = namespaces;
   namespaces = [];
   return taken;
 }
 
-/** Makes a namespace with the account `inlay` and starts the controller if it does not run, unless a test has its own. */
+/** Creates a namespace with the account `inlay`, and starts the controller if necessary. */
 export async function createNamespace(
   options: { account?: boolean; rules?: Rule[]; controller?: boolean } = {},
 ): Promise<TestNamespace> {
@@ -82,7 +82,7 @@ export class TestNamespace {
     return this.api.create(this.path("v1", "serviceaccounts"), { metadata: { name } });
   }
 
-  /** Grants the account these rights in this namespace, or in another. They hold when this returns. */
+  /** Grants the account these permissions in this namespace, or in another. They are effective when this returns. */
   async grant(rules: Rule[], { account = "inlay", role = "inlay", namespace = this.namespace } = {}): Promise<void> {
     const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
     await this.api.create(`${rbac}/roles`, { metadata: { name: role }, rules });
@@ -94,7 +94,7 @@ export class TestNamespace {
     await this.#untilMay(this.#user(account), rules, namespace);
   }
 
-  /** Grants the account these rights in the whole cluster. They hold when this returns. */
+  /** Grants the account these permissions in the whole cluster. They are effective when this returns. */
   async grantInCluster(rules: Rule[]): Promise<void> {
     const rbac = "/apis/rbac.authorization.k8s.io/v1";
     const name = this.#clusterRole;
@@ -112,18 +112,19 @@ export class TestNamespace {
     return `${this.namespace}-inlay`;
   }
 
-  /** Searches what is in the namespace for values of Secrets, then removes it. No controller has to run for that. */
+  /** Searches the objects of the namespace for values of Secrets, then removes it. This needs no controller. */
   async remove(): Promise<void> {
     const path = `/api/v1/namespaces/${this.namespace}`;
     await assertNoValueInNamespace(this.api, this.namespace);
-    // From now on, nothing can be created there.
+    // From now on, the API server creates no objects there.
     await this.api.remove(path);
     await Promise.all(ACTIVE.map(([apiVersion, plural]) => this.api.remove(this.path(apiVersion, plural))));
-    // A finalizer waits for a controller, which need not run.
+    // A finalizer would wait for a controller, which need not run.
     const bindings = this.path("inlay.dev/v1alpha1", "secretbindings");
     for (const { metadata } of (await this.api.find(bindings))?.items ?? [])
       await this.api.merge(`${bindings}/${metadata.name}`, { metadata: { finalizers: null } }).catch(unlessGone);
-    // What is left acts on nothing, and goes with the control plane: to empty a namespace takes Kubernetes 80 requests.
+    // The remaining objects affect nothing, and are deleted with the control plane. Kubernetes would need 80 requests to empty
+    // the namespace.
     const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } };
     await this.api.replace(`${path}/finalize`, { ...namespace, spec: { finalizers: [] } }).catch(unlessGone);
     if (!this.#hasClusterRole) return;
@@ -131,11 +132,11 @@ export class TestNamespace {
       await this.api.remove(`/apis/rbac.authorization.k8s.io/v1/${plural}/${this.#clusterRole}`);
   }
 
-  /** Takes the rights of a role away. They hold no more when this returns. */
+  /** Revokes the permissions of a role. They are no longer effective when this returns. */
   async revoke(role = "inlay"): Promise<void> {
     const bindings = this.path("rbac.authorization.k8s.io/v1", "rolebindings");
     await this.api.delete(`${bindings}/${role}`);
-    // The API server hears of such bindings in their order: when it knows a later one, it knows that this one is gone.
+    // The API server observes such bindings in order: when it knows a later one, it knows this deletion.
     const name = `later-${++count}`;
     await this.api.create(bindings, {
       metadata: { name },
@@ -150,7 +151,7 @@ export class TestNamespace {
     return `system:serviceaccount:${this.namespace}:${account}`;
   }
 
-  /** Waits until the API server goes by what somebody was granted: it hears of it a moment later. */
+  /** Waits until a granted permission is effective at the API server. */
   async #untilMay(user: string, [rule]: Rule[], namespace = ""): Promise<void> {
     if (rule === undefined) return;
     const { apiGroups, resources, verbs, resourceNames } = rule;
@@ -164,7 +165,7 @@ export class TestNamespace {
     });
   }
 
-  /** Makes or changes a Secret; keys that are left out stay. */
+  /** Creates or updates a Secret. Omitted keys stay. */
   async secret(name: string, data: Record<string, string | Uint8Array>): Promise<void> {
     const encoded = Object.fromEntries(
       Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")]),
@@ -174,12 +175,12 @@ export class TestNamespace {
     else await this.api.create(path, { metadata: { name }, data: encoded });
   }
 
-  /** Makes a HarborCluster as one would keep it in git, without access key and endpoint. */
+  /** Creates a HarborCluster as in git, without access key and endpoint. */
   harbor(name = "harbor", s3: object = {}): Promise<AnyObject> {
     return this.api.create(this.path("goharbor.io/v1beta1", "harborclusters"), harborCluster(name, s3));
   }
 
-  /** What stands in spec.storage.spec.s3 of a HarborCluster. */
+  /** The fields in spec.storage.spec.s3 of a HarborCluster. */
   async s3(name = "harbor"): Promise<AnyObject> {
     return (await this.api.get(this.harborPath(name))).spec.storage.spec.s3;
   }
@@ -188,7 +189,7 @@ export class TestNamespace {
     return `${this.path("goharbor.io/v1beta1", "harborclusters")}/${name}`;
   }
 
-  /** Makes a SecretBinding. */
+  /** Creates a SecretBinding. */
   bind(name: string, spec: object): Promise<AnyObject> {
     return this.api.create(this.path("inlay.dev/v1alpha1", "secretbindings"), {
       apiVersion: "inlay.dev/v1alpha1",
@@ -198,7 +199,10 @@ export class TestNamespace {
     });
   }
 
-  /** Makes the Secret `bucket`, the HarborCluster `harbor` and the binding `harbor-s3` of its access key. Returns that. */
+  /**
+   * Creates the Secret `bucket`, the HarborCluster `harbor` and the binding `harbor-s3` of its access key. Returns the access
+   * key.
+   */
   async boundHarbor(target: object = {}): Promise<string> {
     const accessKey = secretText("access");
     await this.secret("bucket", { accessKeyID: accessKey });
@@ -208,7 +212,7 @@ export class TestNamespace {
     return accessKey;
   }
 
-  /** Changes the spec of a binding; lists are replaced. */
+  /** Changes the spec of a binding by a merge patch, which replaces lists. */
   rebind(name: string, spec: object): Promise<AnyObject> {
     return this.api.merge(this.bindingPath(name), { spec });
   }
@@ -219,7 +223,7 @@ export class TestNamespace {
     await this.untilGone(this.bindingPath(name), withinMs);
   }
 
-  /** Deletes a binding that is held, as by a controller that does not run, and takes its finalizer off. */
+  /** Deletes a binding and removes its finalizer, for example because no controller runs. */
   async unbindByForce(name: string): Promise<void> {
     await this.api.delete(this.bindingPath(name));
     await this.api.merge(this.bindingPath(name), { metadata: { finalizers: null } }).catch(unlessGone);
@@ -243,14 +247,14 @@ export class TestNamespace {
     return this.api.apply(this.harborPath(), object, manager, force);
   }
 
-  /** The name of a binding in managedFields. */
+  /** The field manager of a binding. */
   manager(binding: string): string {
     return `inlay/${this.namespace}/${binding}`;
   }
 
   /**
-   * What the controller asked about this namespace while `act` ran, and until it had dealt with all that came of it. Where
-   * objects of another kind than HarborCluster matter, the barrier has to go through that kind.
+   * The controller's requests about this namespace while `act` ran, and until it had processed the effects. For another kind than
+   * HarborCluster, pass a barrier through that kind.
    */
   async requestsDuring(act: () => Promise<unknown>, through = HARBORS): Promise<AuditedRequest[]> {
     const barrier = this.#barrier(through);
@@ -264,9 +268,8 @@ export class TestNamespace {
   }
 
   /**
-   * Waits until the controller has dealt with everything that happened here before, to Secrets, bindings, and objects of one
-   * kind. After this, what it has not done it will not do. The account `inlay` has to have `usualRules`, or as many for
-   * another kind.
+   * Waits until the controller has processed all earlier changes here: to Secrets, bindings, and objects of one kind. What it has
+   * not done by then, it will not do. The account `inlay` needs `usualRules`, or the same permissions for another kind.
    */
   async barrier({ through = HARBORS, controller = this.controller } = {}): Promise<void> {
     const barrier = this.#barrier(through);
@@ -284,14 +287,14 @@ export class TestNamespace {
     return `${this.path("inlay.dev/v1alpha1", "secretbindings")}/${name}`;
   }
 
-  /** As it is now; no binding ever holds a value, in whatever state a test finds it. */
+  /** The current binding. Asserts that it contains no value of a Secret. */
   async binding(name: string): Promise<AnyObject> {
     const binding = await this.api.get(this.bindingPath(name));
     assert.deepEqual(foundIn(JSON.stringify(binding)), []);
     return binding;
   }
 
-  /** Waits until the binding says that about its current spec, and returns it. */
+  /** Waits until the binding has that reason for its current spec, and returns it. */
   async until(name: string, reason: string, withinMs?: number): Promise<AnyObject> {
     return eventually(async () => {
       const binding = await this.binding(name);
@@ -334,7 +337,7 @@ export function accessKeySpec(target: object = {}): object {
   };
 }
 
-/** The managedFields of an object that are a manager's, in the form of fieldsV1. */
+/** The managedFields of a manager in an object, in the form of fieldsV1. */
 export function fieldsOf(object: AnyObject, manager: string): object | undefined {
   return object.metadata.managedFields.find((entry: AnyObject) => entry.manager === manager)?.fieldsV1;
 }

@@ -1,7 +1,7 @@
 /**
- * The pods of a Vault cluster, as its Helm chart makes them, in place of their kubelet: each pod of the StatefulSet gets the address of a
- * server that really runs, and is what Kubernetes' own controllers then make of it. A Service of IPv6 has their other address, since no
- * slice may have a loopback address.
+ * The pods of a Vault cluster as its Helm chart creates them. In place of a kubelet, this module gives each pod of the
+ * StatefulSet the address of a real server, and Kubernetes' controllers do the rest. The Service has the family IPv6, because
+ * EndpointSlices may not contain loopback addresses of IPv4.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export const FOLDER = join(import.meta.dirname, "..", "..", "compositions", "vau
 export const NAMESPACE = "vault";
 const ROOT = `/api/v1/namespaces/${NAMESPACE}`;
 const SLICES = `/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`;
-/** What Vault writes as, which names no field manager. */
+/** The field manager of Vault's own writes, which name none. */
 const OLD_TOOL = "Go-http-client";
 const LOOKS_EVERY_MS = 50;
 
@@ -29,7 +29,7 @@ export class VaultPods {
   readonly api = new Api(controlPlane());
   readonly #hosts: Hosts;
   readonly #onStart: NonNullable<Options["onStart"]>;
-  /** The uid of the pod that runs, by name. */
+  /** The uid of each running pod, by name. */
   readonly #started = new Map<string, string>();
   readonly #stop = new AbortController();
   #kubelet: Promise<void> = Promise.resolve();
@@ -39,7 +39,7 @@ export class VaultPods {
     this.#onStart = onStart;
   }
 
-  /** Applies what the Helm chart makes, and starts its pods. */
+  /** Applies the objects of the Helm chart, and starts the pods. */
   async start(): Promise<void> {
     await applyObjects(this.api, (await objectsIn(join(FOLDER, "sample", "vault.yaml"))).map(onThisControlPlane));
     this.#kubelet = this.#run();
@@ -61,12 +61,12 @@ export class VaultPods {
     return items.toSorted((a: AnyObject, b: AnyObject) => (a.metadata.name < b.metadata.name ? -1 : 1));
   }
 
-  /** A label of each pod, in their order. */
+  /** The values of a label of the pods, in the order of the pods. */
   async labels(label: string): Promise<(string | undefined)[]> {
     return (await this.pods()).map(({ metadata }) => metadata.labels[label]);
   }
 
-  /** The pods that a Service leads to, by the EndpointSlices that Kubernetes made. */
+  /** The pods behind a Service, by the EndpointSlices that Kubernetes creates. */
   async behind(service = "vault-active"): Promise<string[]> {
     const { items } = await this.api.get(`${SLICES}?labelSelector=kubernetes.io/service-name=${service}`);
     const endpoints: AnyObject[] = items.flatMap(({ endpoints }: AnyObject) => endpoints ?? []);
@@ -105,7 +105,7 @@ export class VaultPods {
   }
 }
 
-/** Its pods wait for the test in place of a scheduler, and its Services are of the family in which they may have endpoints. */
+/** Adapts an object: the test schedules its pods, and its Services have the family IPv6. */
 function onThisControlPlane(object: AnyObject): AnyObject {
   if (object.kind === "StatefulSet") object.spec.template.spec.schedulerName = "test";
   if (object.kind === "Service") Object.assign(object.spec, { ipFamilyPolicy: "SingleStack", ipFamilies: ["IPv6"] });

@@ -1,6 +1,6 @@
 /**
- * compositions/vault-sync-status as it is shipped, over a real Vault: installs it for all tests of a file, and makes VaultSyncStatuses in
- * namespaces that are open to it.
+ * Installs the shipped compositions/vault-sync-status with a real Vault for all tests of a file, and creates VaultSyncStatuses in
+ * namespaces that permit them.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -22,22 +22,22 @@ const [CRD, ACCOUNT, CONNECTION, COMPOSITION, POLICY] = ["crd", "account", "conn
   (name) => join(FOLDER, name === "crd" ? name : `${name}.yaml`),
 ) as [string, string, string, string, string];
 const MANIFEST = join(root, "deploy", "manifests", "optional", "compositions.yaml");
-/** The policy that the operator of VaultSyncStatus asks for, but for paths that it may not read. */
+/** The policy that the operator of VaultSyncStatus needs, without paths that it may not read. */
 const READS_METADATA = `path "+/metadata/*" { capabilities = ["read", "list"] }
 path "+/metadata/denied/*" { capabilities = ["deny"] }`;
 const WATCH_SECONDS = 300;
 const HOME = "vault-sync";
-/** As whom its bindings act. */
+/** The account of its bindings. */
 export const INLAY = `system:serviceaccount:${HOME}:inlay`;
 
 export const GROUP = "stable.example.com";
 export const API_VERSION = `${GROUP}/v1`;
 export const PLURAL = "vaultsyncstatus";
 export const POLICY_FILE = POLICY;
-/** What the operator's users write into a new object. */
+/** The fields that the operator's users write into a new object. */
 export const PLACEHOLDER = "0000-00-00T00:00:00.000000000Z";
 
-/** Installs all of it, with their token in their ConfigMap. Vault is asked every second. */
+/** Installs everything, with the token in a ConfigMap. Vault is read every second. */
 export async function installVaultSync(vault: Vault): Promise<void> {
   const api = new Api(controlPlane());
   await vault.writePolicy("vault-sync", READS_METADATA);
@@ -66,11 +66,11 @@ export async function installVaultSync(vault: Vault): Promise<void> {
   const [composition] = await objectsIn(COMPOSITION);
   composition.spec.bindings[0].base.spec.sources[0].vault.refresh = "1s";
   await applyObjects(api, [{ ...connection, spec: { ...spec, address: vault.address } }, composition]);
-  // Its API server answers to a watch, which asks once, only after a moment.
+  // The API server serves a new kind only after a moment. This request retries until then, which a watch does not do.
   await api.get(`/apis/${API_VERSION}/${PLURAL}`);
 }
 
-/** Removes it by force, as no controller may run. */
+/** Removes everything by force, because no controller may run. */
 export async function removeVaultSync(): Promise<void> {
   const api = new Api(controlPlane());
   const [composition] = await objectsIn(COMPOSITION);
@@ -86,13 +86,13 @@ export async function removeVaultSync(): Promise<void> {
   await eventually(async () => assert.equal(await api.find(`/api/v1/namespaces/${HOME}`), undefined));
 }
 
-/** How far objects reach, by the composition. */
+/** The value of `reach` in the composition. */
 export async function setReach(api: Api, reach: "ClaimNamespace" | "Cluster"): Promise<void> {
   const [composition] = await objectsIn(COMPOSITION);
   await api.merge(await pathOf(api, composition), { spec: { reach } });
 }
 
-/** A namespace that is open to the composition, with a folder in Vault. */
+/** Creates a namespace that permits the composition, with a folder in Vault. */
 export class SyncTeam {
   readonly team: TestNamespace;
   readonly shop: Workloads;
@@ -116,7 +116,7 @@ export class SyncTeam {
     return new SyncTeam(vault, team);
   }
 
-  /** Writes another version of a path, and returns when Vault says that it did. */
+  /** Writes another version of a path. Returns the time that Vault reports. */
   async change(path: string): Promise<string> {
     const { data } = await this.#vault.api("POST", `${MOUNT}/data/${this.#in(path)}`, {
       data: { version: `${Date.now()}` },
@@ -124,7 +124,7 @@ export class SyncTeam {
     return data.created_time;
   }
 
-  /** Makes an object that restarts the Deployment of its name for the path of its name. */
+  /** Creates an object that restarts the Deployment of its name for the path of its name. */
   sync(name: string, timeStamp: string | undefined, changes: object = {}): Promise<AnyObject> {
     return this.team.api.create(this.team.path(API_VERSION, PLURAL), {
       apiVersion: API_VERSION,
@@ -134,7 +134,7 @@ export class SyncTeam {
     });
   }
 
-  /** What such an object says, but for its time stamp. */
+  /** The status of such an object, without its time stamp. */
   spec(name: string): object {
     return {
       deployName: name,
@@ -152,7 +152,7 @@ export class SyncTeam {
     return this.team.api.get(this.path(name));
   }
 
-  /** Waits until the object shows that, with that time stamp if one is given, and returns it. */
+  /** Waits until the object has that status, and that time stamp if one is given. Returns the object. */
   async until(name: string, status: string, timeStamp?: string, withinMs?: number): Promise<AnyObject> {
     return eventually(async () => {
       const found = await this.get(name);
@@ -162,7 +162,7 @@ export class SyncTeam {
     }, withinMs);
   }
 
-  /** All that its objects show until the signal aborts, with what is wrong. */
+  /** Collects each status of its objects until the signal aborts, with the mistakes in it. */
   async statuses(signal: AbortSignal): Promise<Set<string>> {
     const shown = new Set<string>();
     try {

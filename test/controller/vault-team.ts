@@ -1,6 +1,6 @@
 /**
- * A real Vault server and a controller that may reach it, for all tests of a file; and namespaces whose accounts log in to it, with
- * the few things that tests do there, each in a line.
+ * A real Vault server, and a controller that may reach it, for all tests of a file. Creates namespaces whose accounts log in to
+ * Vault.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { stopSharedController } from "./shared.ts";
 import { createNamespace, harborTarget, type Rule, type TestNamespace } from "./test-namespace.ts";
 import { rolloutRules, Workloads } from "./workloads.ts";
 
-/** What the account of a binding needs to log in: a token of its own. */
+/** The permission of a binding's account to create a token of its own, for the login. */
 export const loginRules: Rule[] = [
   { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: ["inlay"], verbs: ["create"] },
 ];
@@ -24,11 +24,11 @@ const writeRules: Rule[] = [
 const AUDIENCE = "vault";
 /** The name of the connection in each namespace. */
 export const CONNECTION = "vault";
-/** The mount of KV version 2 that all tests of a file share. Each namespace has a folder of its name in it. */
+/** The mount of KV version 2 that all tests of a file share. Each namespace has a folder in it with the namespace's name. */
 export const MOUNT = "kv";
 
 interface SetUp extends VaultOptions {
-  /** More entries of vault.addresses, beside the host of the server. */
+  /** More entries of vault.addresses, in addition to the host of the server. */
   addresses?: string[];
 }
 
@@ -41,7 +41,7 @@ export class VaultSetUp {
     this.controller = controller;
   }
 
-  /** Starts Vault with Kubernetes auth and KV version 2, and a controller in the place of the shared one. */
+  /** Starts Vault with Kubernetes auth and KV version 2, and a controller instead of the shared one. */
   static async start({ addresses = [], ...options }: SetUp = {}): Promise<VaultSetUp> {
     const vault = await startVault(options);
     await Promise.all([vault.enableKv(MOUNT), vault.enableKubernetesAuth(controlPlane())]);
@@ -66,7 +66,7 @@ export class VaultSetUp {
     await this.vault.stop();
   }
 
-  /** A namespace with a connection, whose account may read its own folder, with a HarborCluster. */
+  /** Creates a namespace with a connection, a HarborCluster, and an account that may read its own folder. */
   async createTeam(connection: object = {}, { rules = rolloutRules }: { rules?: Rule[] } = {}): Promise<VaultTeam> {
     const namespace = await createNamespace({ controller: false, rules: [...loginRules, ...rules, ...writeRules] });
     const team = new VaultTeam(this, namespace);
@@ -75,7 +75,7 @@ export class VaultSetUp {
     return team;
   }
 
-  /** A policy and a role of that name: the account of the namespace may read its folder, or what `policy` says. */
+  /** Writes a policy and a role of that name: by default, the account of the namespace may read its folder. */
   async allow(namespace: string, policy = readFolder(namespace), more: object = {}): Promise<void> {
     await this.vault.writePolicy(`inlay-${namespace}`, policy);
     await this.vault.writeKubernetesRole(`inlay-${namespace}`, {
@@ -88,7 +88,7 @@ export class VaultSetUp {
   }
 }
 
-/** Data and metadata of a folder. */
+/** The paths of data and metadata of a folder. */
 export const readFolder = (folder: string): string =>
   ["data", "metadata"].map((part) => `path "${MOUNT}/${part}/${folder}/*" { capabilities = ["read"] }`).join("\n");
 
@@ -107,7 +107,7 @@ export class VaultTeam {
     return this.team.namespace;
   }
 
-  /** Makes the connection, by Kubernetes auth unless `spec` says otherwise. */
+  /** Creates the connection, with Kubernetes auth by default. */
   async connect(spec: object = {}, name = CONNECTION): Promise<AnyObject> {
     return this.team.api.create(this.team.path("inlay.dev/v1alpha1", "vaultconnections"), {
       apiVersion: "inlay.dev/v1alpha1",
@@ -126,7 +126,7 @@ export class VaultTeam {
     return `${this.team.path("inlay.dev/v1alpha1", "vaultconnections")}/${name}`;
   }
 
-  /** Waits until the connection says that, and returns it. */
+  /** Waits until the connection has that reason, and returns the connection. */
   untilConnection(reason: string, name = CONNECTION): Promise<AnyObject> {
     return eventually(async () => {
       const connection = await this.team.api.get(this.connectionPath(name));

@@ -1,4 +1,4 @@
-/** A kind of a group of its own, in versions that have different fields and convert by None, as Strimzi 0.51 has its kinds. */
+/** A kind with a group of its own, whose versions have different fields and the conversion None, as Strimzi 0.51 has. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
@@ -9,7 +9,7 @@ const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const text = { type: "string" };
 const object = (properties: object, more: object = {}) => ({ type: "object", properties, ...more });
 
-/** What all versions have, and what v1beta2 alone has. */
+/** The fields of all versions, and the fields of v1beta2 only. */
 const COMMON = { token: text, other: text, restart: text };
 export const v1 = { name: "v1", spec: { ...COMMON, kafka: object({ version: text }) } };
 export const v1beta2 = {
@@ -19,13 +19,15 @@ export const v1beta2 = {
     kafka: object({ version: text, replicas: { type: "integer" }, storage: object({ size: text }) }),
   },
 };
-/** With a field that v1beta2 has not. */
+/** With a field that v1beta2 does not have. */
 export const v1modern = { ...v1, spec: { ...v1.spec, roles: { type: "array", items: text } } };
 
 const keeps = { "x-kubernetes-preserve-unknown-fields": true };
 const part = object({ data: text });
 const none = { ...text, default: "x" };
-/** The specs of two versions with fields of the same names, and a spec that `other` shows and `own` prunes or defaults. */
+/**
+ * The specs of two versions with different fields of the same names, and a spec that `other` shows and `own` prunes or defaults.
+ */
 export const PRUNING = {
   own: {
     ...v1.spec,
@@ -51,10 +53,10 @@ export const PRUNING = {
   },
 };
 
-/** With `hasStatus`, the kind has a status subresource, and so a generation. */
+/** With `hasStatus`, the kind has a status subresource, and therefore a generation. */
 type Version = { name: string; spec: object; hasStatus?: true };
 
-/** In `spec.kafka`, as v1beta2 shows it; what v1 lacks is `replicas` and `storage`. */
+/** The fields of `spec.kafka` in v1beta2. v1 does not have `replicas` and `storage`. */
 export const KAFKA = { version: "4.1", replicas: 3, storage: { size: "1Gi" } };
 
 let count = 0;
@@ -68,14 +70,14 @@ export class Versioned {
     this.team = team;
   }
 
-  /** The kind, in a namespace of its own. */
+  /** The kind, and a namespace for its objects. */
   static async install(versions: Version[]): Promise<Versioned> {
     const one = new Versioned(await createNamespace({ rules: [] }));
     await one.install(versions);
     return one;
   }
 
-  /** Installs the kind, and lets the account do everything with it; the last version is the one that is stored. */
+  /** Installs the kind, and gives the account all permissions for it. The last version is the stored one. */
   async install(versions: Version[], role = "versioned"): Promise<void> {
     const { team } = this;
     const verbs = ["get", "list", "watch", "patch", "create", "delete"];
@@ -96,7 +98,7 @@ export class Versioned {
     await this.rotate();
   }
 
-  /** Waits until the API server publishes the schemas of v1 and v1beta2, some time after it serves them. */
+  /** Waits until the API server publishes the schemas of v1 and v1beta2, which follows some time after it serves them. */
   published(): Promise<void> {
     return eventually(async () => {
       const { paths } = await this.team.api.get("/openapi/v3");
@@ -135,12 +137,12 @@ export class Versioned {
     return `${this.team.path(`${this.group}/${version}`, "items")}${name && `/${name}`}`;
   }
 
-  /** The object in the version that shows all of it. */
+  /** The object in the version that shows all of its fields. */
   get(name: string): Promise<AnyObject> {
     return this.team.api.get(this.path("v1beta2", name));
   }
 
-  /** Waits until the object has that in its spec, and has all else that it had. */
+  /** Waits until the object has these fields in its spec, and all its other fields. */
   async until(name: string, more: object): Promise<AnyObject> {
     return eventually(async () => {
       const found = await this.get(name);

@@ -1,10 +1,10 @@
-/** Workloads for tests, which KWOK's node runs: what their pods read comes in, what became of them goes out. */
+/** Workloads for tests, which KWOK's node runs, and the number of their restarts. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import { type Rule, type TestNamespace, usualRules } from "./test-namespace.ts";
 
-/** What an account needs beside, to restart workloads. */
+/** The additional permissions of an account that restarts workloads. */
 export const rolloutRules: Rule[] = [
   ...usualRules,
   {
@@ -15,9 +15,9 @@ export const rolloutRules: Rule[] = [
 ];
 
 interface Pods {
-  /** Secret -> keys that its environment refers to. */
+  /** By Secret: the keys that the environment refers to. */
   env?: Record<string, string[]>;
-  /** Secrets of which it has all keys. */
+  /** Secrets whose keys are all in the environment. */
   envFrom?: string[];
   replicas?: number;
   /** Added to the spec of the workload. */
@@ -54,11 +54,11 @@ export function deployment(name: string, { env = {}, envFrom = [], replicas = 1,
   };
 }
 
-/** The revision of a pod template, from the annotation of a Deployment or of one of its ReplicaSets. */
+/** The revision of a pod template, from the annotation of a Deployment or ReplicaSet. */
 const revisionOf = ({ metadata }: AnyObject): number =>
   Number(metadata.annotations?.["deployment.kubernetes.io/revision"] ?? 1);
 
-/** Whether some of its pods are not those of its template, or not there yet. */
+/** Whether some of its pods are outdated or missing. */
 export function isRolling({ metadata, spec, status }: AnyObject): boolean {
   const { observedGeneration, updatedReplicas = 0, replicas = 0, availableReplicas = 0 } = status;
   const all = [updatedReplicas, replicas, availableReplicas];
@@ -80,7 +80,7 @@ export class Workloads {
     return `${this.#team.path("apps/v1", "deployments")}/${name}`;
   }
 
-  /** Makes Deployments and waits until they run. */
+  /** Creates Deployments, and waits until their pods run. */
   async deploy(all: Record<string, Pods>): Promise<void> {
     const collection = this.#team.path("apps/v1", "deployments");
     await Promise.all(
@@ -89,7 +89,7 @@ export class Workloads {
     await this.run(Object.keys(all));
   }
 
-  /** Waits until all replicas are those of the template. */
+  /** Waits until all replicas have the current template. */
   async run(names: readonly string[]): Promise<void> {
     await eventually(async () => {
       const { items } = await this.#team.api.get(this.#team.path("apps/v1", "deployments"));
@@ -103,7 +103,9 @@ export class Workloads {
     }, 60_000);
   }
 
-  /** How often each Deployment got other pods since it was made: a new ReplicaSet for each, none taken twice. */
+  /**
+   * How often each Deployment has restarted since its creation: each restart has a new ReplicaSet. Asserts that none was reused.
+   */
   async restarts(): Promise<Record<string, number>> {
     const { items } = await this.#team.api.get(this.#team.path("apps/v1", "deployments"));
     const tested = items.filter(({ metadata }: AnyObject) => metadata.name !== PULSE);
@@ -123,12 +125,12 @@ export class Workloads {
     await this.#team.api.jsonPatch(this.path(name), [{ op: "replace", path: "/spec/template", value }], "kubectl");
   }
 
-  /** What stands on the pod template. */
+  /** The annotations of the pod template. */
   async annotations(name: string): Promise<Record<string, string>> {
     return (await this.#team.api.get(this.path(name))).spec.template.metadata.annotations ?? {};
   }
 
-  /** Waits until a binding says that about its rollout, and returns it. */
+  /** Waits until the condition of the binding's rollout has that reason, and returns the binding. */
   async until(binding: string, reason: string, withinMs = 30_000): Promise<AnyObject> {
     return eventually(async () => {
       const found = await this.#team.binding(binding);
@@ -140,7 +142,7 @@ export class Workloads {
     }, withinMs);
   }
 
-  /** The same, after so many rollouts. */
+  /** The same, after that number of rollouts. */
   async rolledOut(binding: string, revision: number, withinMs = 30_000): Promise<AnyObject> {
     return eventually(async () => {
       const found = await this.until(binding, "RolledOut", withinMs);

@@ -1,4 +1,6 @@
-/** The pages for those who come from tools that restart workloads by annotations: each changes the configuration of the controller. */
+/**
+ * Runs the pages for users of tools that restart workloads by annotations. Each page changes the configuration of the controller.
+ */
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +15,7 @@ import { root, type Step, shell } from "./pages.ts";
 const RESTART = "kubectl rollout restart deployment/inlay-controller -n inlay-system";
 const CONFIG = "kubectl get configmap inlay-controller -n inlay-system -o jsonpath='{.data.config\\.yaml}'";
 
-describe("the compositions that are a section of the configuration:", () => {
+describe("the compositions that are sections of the configuration:", () => {
   let file: string;
   let controller: ControllerProcess;
 
@@ -29,7 +31,7 @@ describe("the compositions that are a section of the configuration:", () => {
     assert.deepEqual(foundIn(controller.output), []);
   });
 
-  /** Does what the kubelet does for a pod that is restarted. */
+  /** Replaces a restarted pod, as the kubelet does. */
   async function start(): Promise<void> {
     await writeFile(file, await shell(CONFIG));
     await controller.start();
@@ -42,13 +44,13 @@ describe("the compositions that are a section of the configuration:", () => {
   };
 
   for (const name of BY_CONFIGURATION)
-    it(`the README of ${name} does what it says, and leaves nothing`, async () => {
+    it(`the README of ${name} works word for word, and removes what it creates`, async () => {
       const config = await shell(CONFIG);
       await testPage(name, restarted);
       assert.equal(await shell(CONFIG), config);
     }).timeout("2m");
 
-  it("the README of reloader says of each annotation and each of its switches what it is", async () => {
+  it("the README of reloader lists each of its annotations and switches", async () => {
     const page = await readFile(join(root, "compositions", "reloader", "README.md"), "utf8");
     for (const [name, key] of Object.entries(RELOADER_KEYS)) {
       assert.ok(page.includes(`\`${key}`), `${key} has no row`);

@@ -20,13 +20,13 @@ describe("the index of compositions", () => {
     assert.deepEqual((await foldersLinkedFrom(INDEX)).toSorted(), folders.toSorted());
     for (const folder of folders) {
       const files = await readdir(join(root, "compositions", folder));
-      // A switch of the controller or a sample takes the place of some compositions.
+      // A switch of the controller or a sample replaces some compositions.
       const needed = files.includes("composition.yaml") ? ["README.md", "account.yaml", "sample"] : ["README.md"];
       for (const file of needed) assert.ok(files.includes(file), `${folder} has no ${file}`);
     }
   });
 
-  it("has commands that work, and an example that is accepted", async () => {
+  it("has commands that work, and an example that the API server accepts", async () => {
     const api = new Api(controlPlane());
     await sharedController(controlPlane()).start();
     const [, example = ""] = /^```yaml\n(.*?)^```/ms.exec(await textOf(INDEX)) ?? [];
@@ -45,7 +45,7 @@ describe("the index of compositions", () => {
 });
 
 describe("the README of harbor", () => {
-  it("grants by the command that NotGranted names", async () => {
+  it("grants by the command that the condition NotGranted names", async () => {
     const steps = stepsOf(await textOf("compositions/harbor/README.md"));
     const at = steps.findIndex(({ prints }) => prints?.includes("SecretGrant"));
     assert.equal(commandsIn(steps[at]?.prints ?? "").trim(), steps[at + 1]?.commands.trim());

@@ -1,4 +1,4 @@
-/** Vault's own service registration is taken over as its page says, word for word, and real servers move the Service. */
+/** Runs the page that replaces Vault's own service registration word for word, and shows that real servers move the Service. */
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { TcpProxy } from "../faults/proxy.ts";
 import { MANIFEST } from "./compositions.ts";
 import { root, runPage, shell, stepsOf } from "./pages.ts";
 
-/** What the page's readers list, for the pods of the tests. */
+/** The configuration that readers of the page write, for the pods of the tests. */
 const CONFIG = `apiVersion: config.inlay.dev/v1alpha1
 kind: ControllerConfiguration
 vault: { addresses: ["127.0.0.0/8:8200"] }
@@ -27,11 +27,11 @@ describe("the composition for Vault's service registration", function () {
   this.timeout("3m");
   const hosts = loopbackHosts();
   let vault: Vault;
-  /** As the shell of the page's readers reaches it. */
+  /** The URL of Vault in the shell of the page's readers. */
   let forwarded: TcpProxy;
   let pods: VaultPods;
   let controller: ControllerProcess;
-  /** How much the API server had logged. */
+  /** The position in the audit log at the start. */
   let began: number;
 
   before(async function () {
@@ -51,7 +51,7 @@ describe("the composition for Vault's service registration", function () {
     await stopSharedController();
     controller = new ControllerProcess(controlPlane(), "--config", config);
     await controller.start();
-    // What Vault's own registration left there.
+    // The labels that Vault's own registration left.
     const of = (active: string) => ({
       "vault-active": active,
       "vault-initialized": "true",
@@ -78,7 +78,7 @@ describe("the composition for Vault's service registration", function () {
   const states = async () =>
     (await pods.pods()).map(({ metadata }) => metadata.annotations?.["inlay.dev/state"] as string | undefined);
 
-  it("has a page that does what it says, and leaves nothing", async () => {
+  it("has a page that works word for word, and removes what it creates", async () => {
     const objects = async () =>
       (await shell("kubectl get namespaces,bindingcompositions,clusterroles,clusterrolebindings -o name")).split("\n");
     const before = await objects();
@@ -93,7 +93,7 @@ describe("the composition for Vault's service registration", function () {
     await eventually(async () => assert.deepEqual(await states(), ["Synced", "Synced", "Synced"]));
     const former = await pods.behind();
     assert.equal(former.length, 1);
-    // The servers step down by their own API, whichever of them is active.
+    // The active server steps down through its own API.
     const began = performance.now();
     await vault.askAt(hosts[Number(former[0]?.at(-1))] ?? assert.fail(), "PUT", "sys/step-down");
     await eventually(async () => {
@@ -116,11 +116,11 @@ describe("the composition for Vault's service registration", function () {
     }
     await eventually(async () => assert.deepEqual(await states(), ["Synced", "Synced", "Synced"]), 60_000);
     assert.deepEqual({ behind: await pods.behind(), labels: await labels() }, before);
-    // What the page takes away at its end.
+    // The last steps of the page, which remove its objects.
     for (const { commands } of steps.slice(-3).filter(({ prints }) => prints === undefined)) await shell(commands);
   });
 
-  it("has used every right that its account.yaml gives, in that namespace alone", async () => {
+  it("has used every permission in its account.yaml, in that namespace only", async () => {
     const requests = [...(await auditLog().since(began)), ...(await auditLog().watchesSince(began))].filter(isAdmitted);
     const account = objectsOf(await readFile(join(FOLDER, "account.yaml"), "utf8"));
     const users = ["inlay-system:inlay-compositions", "vault:inlay"].map((each) => `system:serviceaccount:${each}`);
@@ -129,11 +129,11 @@ describe("the composition for Vault's service registration", function () {
       const used = (right: Right) => own.some((each) => isBy(right, { ...each, as: undefined }));
       return rules.flatMap(rightsOf).filter((right: Right) => !used(right));
     });
-    // That one is for the admission policy, which asks for it.
+    // The admission policy checks this permission, without a request.
     assert.deepEqual(unused.map(describeRight), ["use inlay.dev/vaultconnections vault"]);
   });
 
-  it("is for OpenBao what it is for Vault", async () => {
+  it("is the same for OpenBao as for Vault", async () => {
     const read = (file: string) => readFile(join(FOLDER, file), "utf8");
     const replaced = (await read("composition.yaml"))
       .replaceAll(/vault(?!:$|\.health| })/gm, "openbao")

@@ -1,6 +1,6 @@
 /**
- * Holds the rights in each composition's account.yaml to the least: in a namespace with all of them the sample works, and in one
- * that lacks a single verb it does not, or leaves something behind.
+ * Shows that each composition's account.yaml has the least permissions: with all of them the sample works, and without any single
+ * verb it fails or leaves something behind.
  */
 import assert from "node:assert/strict";
 import { existsSync, globSync } from "node:fs";
@@ -17,17 +17,17 @@ import { ACROSS_NAMESPACES, folders, MANIFEST, WITH_VAULT } from "./compositions
 import { root } from "./pages.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
-/** OpenShift alone asks for it. */
+/** Only OpenShift requires it. */
 const UNTESTED = "routes/custom-host";
-/** Folders of sample/ that are not applied at first. The test makes a grant of its own. */
+/** Folders of sample/ that are not applied at first. The test creates a grant of its own. */
 const LATER = /\/(rotate|grant)\//;
 /** The value of a manual change: valid as text and as base64. */
 const CHANGED = "AAAA";
 
 interface Rights {
-  /** Of the account of compositions. */
+  /** The permissions of the account for compositions. */
   ofCompositions: Rule[];
-  /** Of the account of the namespace. */
+  /** The permissions of the account of the namespace. */
   ofNamespace: Rule[];
 }
 
@@ -37,13 +37,13 @@ interface Shipped extends Rights {
   claim: AnyObject;
 }
 
-/** A namespace with all rights but one. */
+/** A namespace with all permissions but one. */
 interface Trial {
   lacks: string;
   team: TestNamespace;
 }
 
-/** What is done in a namespace, and why its outcome is not there. */
+/** An action in a namespace, and the reason why its outcome is missing. */
 interface Stage {
   act: (team: TestNamespace) => Promise<unknown>;
   problem: (team: TestNamespace) => Promise<string | undefined>;
@@ -56,7 +56,7 @@ describe("account.yaml of the composition", () => {
 
   const withRights = folders.filter((name) => existsSync(join(root, "compositions", name, "account.yaml")));
   for (const name of withRights.filter((each) => ![...WITH_VAULT, ...ACROSS_NAMESPACES].includes(each)))
-    it(`${name} has the rights that it needs, and no others`, async () => {
+    it(`${name} has the permissions that it needs, and no others`, async () => {
       const account = join(root, "compositions", name, "account.yaml");
       for (const file of [...filesIn(`{samples,compositions}/${name}/crd/*.yaml`), account])
         await applyFile(api(), file);
@@ -102,7 +102,7 @@ async function read(name: string): Promise<Shipped> {
 
 const filesIn = (glob: string): string[] => globSync(glob, { cwd: root }).map((file) => join(root, file));
 
-/** The rights without each single verb. */
+/** The permissions without each single verb. */
 function reduced({ ofCompositions, ofNamespace }: Rights): (Rights & { lacks: string })[] {
   const without = (rules: readonly Rule[], account: string) =>
     rules.flatMap((rule, at) =>
@@ -122,7 +122,10 @@ function reduced({ ofCompositions, ofNamespace }: Rights): (Rights & { lacks: st
   return all.filter(({ lacks }) => !lacks.endsWith(UNTESTED));
 }
 
-/** A namespace in which both accounts have these rights, and that of compositions what every composition needs besides. */
+/**
+ * Creates a namespace in which both accounts have these permissions. The account for compositions also gets what every
+ * composition needs.
+ */
 async function newNamespace({ ofCompositions, ofNamespace }: Rights): Promise<TestNamespace> {
   const team = await createNamespace({ rules: ofNamespace.filter(({ verbs }) => verbs.length > 0) });
   const { namespace, api } = team;
@@ -144,7 +147,9 @@ const inNamespace = (object: AnyObject, { namespace }: Pick<TestNamespace, "name
   metadata: { ...object.metadata, namespace },
 });
 
-/** The sample is applied, with a grant for all; the value arrives and, if the composition says so, the claim shows that. */
+/**
+ * Applies the sample, with a grant for everything. The value arrives and, if the composition writes back, the claim shows that.
+ */
 const start = ({ composition, sample, claim }: Shipped): Stage => ({
   act: (team) => {
     const grant = {
@@ -185,13 +190,13 @@ const change: Stage = {
   },
 };
 
-/** The claim goes. Its binding can't, before what it made is gone. */
+/** Deletes the claim. Its binding is deleted only after the objects that it created. */
 const end = ({ claim }: Shipped): Stage => ({
   act: async (team) => team.api.delete(await pathOf(team.api, inNamespace(claim, team))),
   problem: async (team) => ((await bindingIn(team)) === undefined ? undefined : "the binding is still there"),
 });
 
-/** Deletes a composition by force: bindings that can't release what they made hold it. */
+/** Deletes a composition by force, because bindings that can't release their objects delay the deletion. */
 async function forget(composition: AnyObject): Promise<void> {
   const api = new Api(controlPlane());
   const path = await pathOf(api, composition);
@@ -203,7 +208,7 @@ async function bindingIn(team: TestNamespace): Promise<AnyObject> {
   return (await team.api.get(team.path("inlay.dev/v1alpha1", "secretbindings"))).items[0];
 }
 
-/** The objects that the binding makes, each with the path of a field of it. */
+/** The objects that the binding creates, each with the path of a field of it. */
 async function madeIn(team: TestNamespace): Promise<{ object: AnyObject; field: string }[]> {
   const { targets } = (await bindingIn(team)).spec;
   return targets

@@ -1,4 +1,4 @@
-/** The READMEs of compositions that read from Vault, word for word, with one Vault server and one controller for all of them. */
+/** Runs the READMEs of compositions that read from Vault word for word, with one Vault server and one controller. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
@@ -12,7 +12,7 @@ import { MANIFEST, testPage } from "./compositions.ts";
 import { type Step, shell } from "./pages.ts";
 import { CONFIG, VAULT_NAMES, vaultEnv, writeCa } from "./vault-pages.ts";
 
-/** What the pages write to Vault. */
+/** The values that the pages write to Vault. */
 const SECRETS = ["example-no-password-1", "example-no-password-2"];
 
 describe("the compositions for Vault:", () => {
@@ -38,14 +38,16 @@ describe("the compositions for Vault:", () => {
     await deleteFile(api(), MANIFEST);
   });
 
-  it("the README of vault-sync-status does what it says, and leaves nothing", () =>
+  it("the README of vault-sync-status works word for word, and removes what it creates", () =>
     testPage("vault-sync-status", undefined, vaultEnv(vault))).timeout("2m");
 
-  it("the README of vault-static-secret does what it says, and goes back with what is not supported any more, too", () =>
+  it("the README of vault-static-secret works word for word, also when it removes unsupported claims", () =>
     testPage("vault-static-secret", makeUnsupported, vaultEnv(vault))).timeout("2m");
 });
 
-/** Before the page goes back, its VaultStaticSecret asks for what the composition can't do, so its binding stays as it was made last. */
+/**
+ * Before the page goes back, its VaultStaticSecret asks for something unsupported, so its binding stays unchanged from then on.
+ */
 async function makeUnsupported({ commands }: Step): Promise<void> {
   if (!commands.startsWith("kubectl get vaultstaticsecrets -A -o custom-columns=")) return;
   const claim = "vaultstaticsecret app -n team-web";

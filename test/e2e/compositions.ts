@@ -9,17 +9,17 @@ import { foldersIn, root, runPage, type Step, shell } from "./pages.ts";
 import { unusedRights } from "./unused-rights.ts";
 
 export const folders = foldersIn("compositions");
-/** Their pages need a Vault server: compositions-vault.test.ts and compositions-registration.test.ts run them. */
+/** Their pages need a Vault server. compositions-vault.test.ts and compositions-registration.test.ts run them. */
 export const WITH_VAULT = ["vault-sync-status", "vault-static-secret", "vault-service-registration"];
-/** Their pages change the configuration: compositions-annotations.test.ts runs them. */
+/** Their pages change the configuration. compositions-annotations.test.ts runs them. */
 export const BY_CONFIGURATION = ["reloader", "wave"];
 const plain = folders.filter((each) => !WITH_VAULT.includes(each) && !BY_CONFIGURATION.includes(each));
-/** Their accounts have rights in several namespaces. The pages are run with a check that each right is used. */
+/** Their accounts have permissions in several namespaces. Their pages are run with a check that each permission is used. */
 export const ACROSS_NAMESPACES = ["shared-secret", "reflector", "replicator"];
-/** What all pages apply, and none removes. */
+/** The command that all pages run, and that no page reverts. */
 export const MANIFEST = join(root, "deploy", "manifests", "optional", "compositions.yaml");
 
-/** Tests one of so many equal shares of the compositions, so that the shares run side by side. */
+/** Tests one of `shares` equal shares of the compositions, so that the shares run side by side. */
 export function testCompositions(share: number, shares: number): void {
   describe(`the compositions, share ${share} of ${shares}:`, () => {
     const api = () => new Api(controlPlane());
@@ -30,7 +30,7 @@ export function testCompositions(share: number, shares: number): void {
     after(() => deleteFile(api(), MANIFEST));
 
     for (const name of plain.filter((_, index) => index % shares === share - 1))
-      it(`the README of ${name} does what it says, and leaves nothing`, async () => {
+      it(`the README of ${name} works word for word, and removes what it creates`, async () => {
         const mark = await auditLog().mark();
         await testPage(name);
         if (ACROSS_NAMESPACES.includes(name)) assert.deepEqual(await unusedRights(name, mark), []);
@@ -38,7 +38,7 @@ export function testCompositions(share: number, shares: number): void {
   });
 }
 
-/** Runs the page of a folder. `taken` is called after each of its steps. `env` is what the page asks its readers to set. */
+/** Runs the page of a folder. Calls `taken` after each of its steps. `env` has the variables that the page asks you to set. */
 export async function testPage(
   name: string,
   taken?: (step: Step) => Promise<void>,

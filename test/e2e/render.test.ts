@@ -1,4 +1,7 @@
-/** `inlay render` as a process: a composition with its claims and Secrets, the binding of a sample, standard input, and mistakes. */
+/**
+ * Runs `inlay render` as a process: a composition with its claims and Secrets, the binding of a sample, standard input, and
+ * mistakes.
+ */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -30,7 +33,7 @@ async function render(args: readonly string[], stdin = ""): Promise<{ stdout: st
 const named = (files: readonly string[]) => files.flatMap((file) => ["-f", file]);
 
 describe("inlay render", () => {
-  it("shows people what a composition makes, in lines that fit, and no value", async () => {
+  it("shows what a composition creates, in lines of at most 120 columns, and no value", async () => {
     const { stdout, stderr, code } = await render(named(all));
     assert.deepEqual([stderr, code], ["", 0]);
     assert.match(stdout, /^SecretBinding registry\/harbor-s3$/m);
@@ -69,7 +72,7 @@ describe("inlay render", () => {
     assert.deepEqual(stdin, files);
   });
 
-  it("takes the values of Vault from a file of their own, and says what that lacks", async () => {
+  it("reads the values of Vault from a separate file, and reports missing values", async () => {
     const args = ["-f", join(folder, "vault.yaml"), "-o", "json"];
     const values = join(folder, "vault-values.yaml");
     const [open, hidden, without, absent] = await Promise.all([
@@ -88,7 +91,7 @@ describe("inlay render", () => {
     assert.equal(absent.code, 1);
   });
 
-  it("names each mistake with its file and line, and fails", async () => {
+  it("reports each mistake with its file and line, and fails", async () => {
     const { stderr, code } = await render([...named([...all, BROKEN]), "-f", "absent.yaml"]);
     const lines = readFileSync(join(root, BROKEN), "utf8").split("\n");
     const marked = lines.flatMap((line, at) => (line.endsWith("# a mistake") ? [`${BROKEN}:${at + 1}`] : []));

@@ -7,13 +7,13 @@ import { sharedController } from "../controller/shared.ts";
 import { foldersIn, root, runPage, shell } from "./pages.ts";
 
 export const folders = foldersIn("samples");
-/** Those that take a Vault server. A file of their own runs them. */
+/** Their pages need a Vault server. vault-samples.test.ts runs them. */
 export const vaultFolders = folders.filter((name) =>
   readFileSync(join(root, "samples", name, "README.md"), "utf8").includes("$VAULT_ADDR"),
 );
 const otherFolders = folders.filter((name) => !vaultFolders.includes(name));
 
-/** Tests one of so many equal shares of the samples, so that the shares run side by side. */
+/** Tests one of `shares` equal shares of the samples, so that the shares run side by side. */
 export function testSamples(share: number, shares: number): void {
   describe(`the samples, share ${share} of ${shares}:`, () => {
     before(() => sharedController(controlPlane()).start());
@@ -21,9 +21,9 @@ export function testSamples(share: number, shares: number): void {
   });
 }
 
-/** `env` returns the environment variables that the page asks its readers to set. */
+/** `env` returns the variables that the page asks you to set. */
 export function testSample(name: string, env = (): NodeJS.ProcessEnv => ({})): void {
-  it(`the README of ${name} does what it says, and leaves nothing`, async () => {
+  it(`the README of ${name} works word for word, and removes what it creates`, async () => {
     const before = await namespaces();
     const steps = await runPage(`samples/${name}/README.md`, env());
     assert.ok(steps.length > 2, "an example has commands");

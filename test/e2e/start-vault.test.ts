@@ -16,7 +16,7 @@ describe("npm start -- --vault", function () {
   });
   after(() => start?.interrupt());
 
-  it("shows that a value in Vault reaches its targets, also after a rotation, and stays while Vault is sealed", () => {
+  it("shows that a value in Vault reaches its targets, also after a rotation, and stays there while Vault is sealed", () => {
     const { output } = start;
     const arrived = (name: string) => `Secret +•+ +✔ equals ${name}\\n +HarborCluster +•+ +✔ equals ${name}`;
     assert.match(output, /vault +https:\/\/localhost:\d+ +True +Ready +1\.21\.4/);

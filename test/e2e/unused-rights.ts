@@ -1,4 +1,4 @@
-/** Which rights of a composition's account.yaml its page did not need: roles and the audit log come in, unused verbs go out. */
+/** Finds the permissions of a composition's account.yaml that its page did not use, by the roles and the audit log. */
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
@@ -9,11 +9,11 @@ import { describeRight, isBy, rightsOf } from "../controller/rights.ts";
 import { auditLog } from "../controller/shared.ts";
 import { root } from "./pages.ts";
 
-/** The role of the accounts called inlay of namespaces with sources; its rights elsewhere are made by the page. */
+/** The accounts called inlay of namespaces with sources. The page creates their permissions in other namespaces. */
 const ACCOUNT = /^system:serviceaccount:[^:]+:inlay$/;
-/** Admission asks whether the author of a binding has it, by no request. */
+/** The admission policy checks this permission of a binding's author, without a request. */
 const ASKED = "get secrets";
-/** For a Deployment that changes while it is restarted, and for one with several replicas. */
+/** Used only for a Deployment that changes during its restart, and for one with several replicas. */
 const SELDOM = ["get apps/deployments", "list policy/poddisruptionbudgets"];
 
 export async function unusedRights(folder: string, mark: number): Promise<string[]> {

@@ -1,14 +1,14 @@
-/** What pages need that read from a Vault server on this machine: names for it, the variables of their readers, and a configuration of Inlay. */
+/** The environment of pages that read from a Vault server on this machine: its names, variables, and a configuration of Inlay. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Vault } from "../control-plane/vault.ts";
 
-/** Readers may reach their server by another name than Inlay, which is not allowed to connect to that one. */
+/** Readers reach their server by another name than Inlay, and Inlay may not connect to that name. */
 const [FOR_INLAY, FOR_CURL] = ["localhost", "port-forward.localhost"];
-/** For the certificate of the server. */
+/** The names in the certificate of the server. */
 export const VAULT_NAMES: [string, string] = [FOR_INLAY, FOR_CURL];
 
-/** A configuration that lists the server, whatever its port. */
+/** A configuration that lists the server with any port. */
 export const CONFIG = `apiVersion: config.inlay.dev/v1alpha1
 kind: ControllerConfiguration
 vault: { addresses: [${FOR_INLAY}] }

@@ -1,4 +1,4 @@
-/** The samples for Vault, word for word, each with a Vault server of its own. */
+/** Runs the samples for Vault word for word, each with a Vault server of its own. */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { stopSharedController } from "../controller/shared.ts";
 import { testSample, vaultFolders } from "./samples.ts";
 import { CONFIG, VAULT_NAMES, vaultEnv, writeCa } from "./vault-pages.ts";
 
-/** What the pages write to Vault, and no custom resource gets. */
+/** The values that the pages write to Vault, which no custom resource may contain. */
 const SECRETS = [
   "example-no-secret-key-1",
   "example-no-secret-key-2",
@@ -43,7 +43,7 @@ describe("the samples for Vault:", () => {
 
   for (const name of vaultFolders) {
     describe(`${name}:`, () => {
-      // The page of vault/ enables it. Those who come from the agent have it.
+      // The page of vault/ enables it. Users of the agent already have it.
       if (name !== "vault") beforeEach(() => vault.enableKubernetesAuth(controlPlane()));
       testSample(name, env);
     });

@@ -1,4 +1,4 @@
-/** That what deploy/manifests installs is accepted, starts, and gives the controller its rights and no other. */
+/** Shows that the API server accepts deploy/manifests, and that the controller gets exactly the permissions it needs. */
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ const named = (name: string) => ({
 const api = () => new Api(controlPlane());
 const newNamespace = () => createNamespace({ account: false, rules: [], controller: false });
 
-/** Grants the account `name` of a namespace a ClusterRole there. Returns it as a user. */
+/** Binds a ClusterRole to the account `name` in a namespace. Returns the account's user name. */
 async function accountWith(clusterRole: string, team: TestNamespace, name: string): Promise<string> {
   await team.api.create(team.path("rbac.authorization.k8s.io/v1", "rolebindings"), {
     metadata: { name },
@@ -43,17 +43,17 @@ describe("deploy/manifests", () => {
   const ownPods = { resource: "pods", namespace: "inlay-system" };
   const ownKey = { resource: "secrets", namespace: "inlay-system", name: "inlay-digest-key" };
 
-  it("is accepted by the API server, again and again", async () => {
+  it("is accepted by the API server when you apply it once, and again", async () => {
     await controlPlane().kubectl("apply", "--dry-run=server", `--filename=${manifests}`);
     await controlPlane().kubectl("apply", `--filename=${manifests}`);
   });
 
-  it("makes a Deployment whose pod the namespace's own security standard admits", async () => {
+  it("creates a Deployment whose pod the Pod Security Standard of the namespace admits", async () => {
     const path = "/apis/apps/v1/namespaces/inlay-system/deployments/inlay-controller";
     await eventually(async () => assert.ok(!isRolling(await api().get(path))), 50_000);
   });
 
-  it("runs two replicas, of which one may be taken away at a time, and shows where to scrape them", async () => {
+  it("runs two replicas, of which one may be evicted at a time, and has a Service with the metrics port", async () => {
     const get = (group: string, plural: string) => api().get(`/apis/${group}/v1/namespaces/inlay-system/${plural}`);
     await eventually(async () =>
       assert.equal((await get("apps", "deployments/inlay-controller")).status.readyReplicas, 2),
@@ -69,7 +69,7 @@ describe("deploy/manifests", () => {
     });
   });
 
-  it("has the API server deal with the controller's Lease by the priority of leader election", async () => {
+  it("assigns requests for the controller's Lease the priority of leader election", async () => {
     const schema = await api().get("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas/inlay-leader-election");
     assert.equal(schema.spec.priorityLevelConfiguration.name, "leader-election");
     const answerTo = async (what: string) => {
@@ -85,7 +85,7 @@ describe("deploy/manifests", () => {
     assert.doesNotMatch(await answerTo("secrets/inlay-digest-key"), new RegExp(schema.metadata.uid));
   });
 
-  it("closes its pods but for the port of their metrics, to namespaces that are labelled for that, and for their own questions", async () => {
+  it("closes the ports of its pods, except the metrics port for labelled namespaces and the health port for its own pods", async () => {
     const get = (group: string, plural: string) =>
       api().get(`/apis/${group}/v1/namespaces/inlay-system/${plural}/inlay-controller`);
     const { spec } = await get("networking.k8s.io", "networkpolicies");
@@ -107,13 +107,13 @@ describe("deploy/manifests", () => {
     ]);
   });
 
-  it("keeps to that standard without a warning", async () => {
+  it("complies with that standard without a warning", async () => {
     const file = join(manifests, "40-controller.yaml");
     const { stderr } = await controlPlane().kubectl("apply", "--dry-run=server", `--filename=${file}`);
     assert.equal(stderr, "");
   });
 
-  describe("lets the controller", () => {
+  describe("allows the controller to", () => {
     const needed: Access[] = [
       ...["list", "watch", "patch"].map((verb) => ({ verb, ...bindings })),
       { verb: "update", ...bindings, subresource: "status" },
@@ -145,7 +145,7 @@ describe("deploy/manifests", () => {
     });
   });
 
-  describe("does not let the controller", () => {
+  describe("does not allow the controller to", () => {
     const refused: Access[] = [
       ...["get", "list", "watch", "create", "update", "patch", "delete"].map((verb) => ({ verb, resource: "secrets" })),
       { verb: "get", resource: "secrets", namespace: "inlay-system" },
@@ -177,7 +177,7 @@ describe("deploy/manifests", () => {
     }
   });
 
-  it("opens another account by the Role that docs/tasks/allow-a-namespace.md shows", async () => {
+  it("allows another account by the Role that docs/tasks/allow-a-namespace.md shows", async () => {
     const { namespace } = await newNamespace();
     const role = inNamespace(namespace, await yamlIn("docs/tasks/allow-a-namespace.md", "inlay-may-act-as-rotator"));
     const rotator = { ...accounts, namespace, name: "rotator" };
@@ -187,7 +187,7 @@ describe("deploy/manifests", () => {
     assert.equal(await may(CONTROLLER, { verb: "impersonate", ...rotator, namespace: "elsewhere" }), false);
   });
 
-  it("shares one watch for a kind by the ClusterRole that docs/operations.md shows, and not before", async () => {
+  it("shares one watch of a kind only after the ClusterRole of docs/operations.md is applied", async () => {
     const role = objectsOf(await yamlIn("docs/operations.md", "aggregate-to-controller"));
     const watch: Access = { verb: "watch", group: "goharbor.io", resource: "harborclusters" };
     assert.equal(await may(CONTROLLER, watch), false);
@@ -199,7 +199,7 @@ describe("deploy/manifests", () => {
     }
   });
 
-  it("shares one watch for each kind of workload by the file that is shipped for that, and not before", async () => {
+  it("shares one watch of each workload kind only after the shipped file is applied", async () => {
     const file = join(manifests, "optional", "workloads-cluster-wide.yaml");
     const watch: Access = { verb: "watch", group: "apps", resource: "deployments" };
     assert.equal(await may(CONTROLLER, watch), false);
@@ -216,7 +216,7 @@ describe("deploy/manifests", () => {
     }
   });
 
-  it("lets the admin of a namespace have its bindings restart workloads, by the command of docs/tasks/allow-a-namespace.md", async () => {
+  it("allows the bindings of a namespace to restart workloads by the command of docs/tasks/allow-a-namespace.md", async () => {
     const team = await newNamespace();
     const { namespace } = team;
     const account = `system:serviceaccount:${namespace}:inlay`;
@@ -241,7 +241,7 @@ describe("deploy/manifests", () => {
     assert.equal(await may(account, { verb: "patch", ...deployments, namespace: "default" }), false);
   });
 
-  it("lets the admin of a namespace have its account log in to Vault, by the command of docs/tasks/allow-a-namespace.md", async () => {
+  it("allows the account of a namespace to log in to Vault by the command of docs/tasks/allow-a-namespace.md", async () => {
     const team = await newNamespace();
     const { namespace } = team;
     const account = `system:serviceaccount:${namespace}:inlay`;
@@ -259,7 +259,7 @@ describe("deploy/manifests", () => {
     assert.equal(await may(account, { ...token, verb: "get" }), false);
   });
 
-  it("gives users their rights by view, edit and admin, and nobody the status", async () => {
+  it("gives permissions to users by view, edit and admin, and none of them may write the status", async () => {
     for (const [role, writesBindings, isAdmin] of [
       ["view", false, false],
       ["edit", true, false],
@@ -287,7 +287,7 @@ describe("deploy/manifests", () => {
 describe("samples/harbor", () => {
   before(() => applyFile(api(), join(harbor, "crd")));
 
-  it("is accepted as it stands, by a user who applies the folder", async () => {
+  it("is accepted unchanged from a user who applies the folder", async () => {
     const team = await newNamespace();
     const files = (await readdir(harbor)).filter((file) => file.endsWith(".yaml")).sort();
     const story = await Promise.all(files.map((file) => readFile(join(harbor, file), "utf8")));
@@ -299,7 +299,7 @@ describe("samples/harbor", () => {
     assert.deepEqual(await names(team.path("goharbor.io/v1beta1", "harborclusters")), ["harbor"]);
   });
 
-  it("asks for no more than the story needs", async () => {
+  it("asks for no more permissions than the example needs", async () => {
     const { namespace } = await newNamespace();
     const account = `system:serviceaccount:${namespace}:inlay`;
     const rights = inNamespace(namespace, await readFile(join(harbor, "01-account.yaml"), "utf8"));
@@ -321,7 +321,7 @@ describe("samples/harbor", () => {
   });
 });
 
-/** The one YAML block of a page in which a text stands. */
+/** The one YAML block of a page that contains a text. */
 async function yamlIn(page: string, saying: string): Promise<string> {
   const text = await readFile(join(root, page), "utf8");
   const matches = [...text.matchAll(/```yaml\n(.*?)```/gs), ...text.matchAll(/<<'EOF'\n(.*?)^EOF$/gms)];
@@ -331,6 +331,6 @@ async function yamlIn(page: string, saying: string): Promise<string> {
   return found;
 }
 
-/** What stands in the namespace registry, moved to one of a test's own. */
+/** Moves the objects of the namespace `registry` to the namespace of a test. */
 const inNamespace = (namespace: string, yaml: string) =>
   yaml.replace(/\b(namespace|name): registry\b/g, `$1: ${namespace}`);

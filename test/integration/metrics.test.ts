@@ -1,4 +1,4 @@
-/** What Prometheus and the kubelet see of a controller that works, and of one that stands by, and who else sees it. */
+/** Shows which metrics and health the leader and the standby serve, and who may read them. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -51,14 +51,14 @@ describe("the health port", function () {
     return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]));
   };
 
-  it("says that both replicas live and are ready: the standby would take over", async () => {
+  it("reports both replicas as live and ready, because the standby can take over", async () => {
     for (const port of ports) {
       await eventually(async () => assert.deepEqual((await ask("/readyz", port)).text, "ok\n"));
       assert.equal((await ask("/livez", port)).status, 200);
     }
   });
 
-  it("tells what the leader did, in Prometheus' text format", async () => {
+  it("reports what the leader did, in the text format of Prometheus", async () => {
     const { status, type, text } = await ask("/metrics");
     assert.equal(status, 200);
     assert.match(type, /^text\/plain; version=0\.0\.4/);
@@ -74,7 +74,7 @@ describe("the health port", function () {
     many('inlay_writes_total{verb="apply",outcome="accepted"}', 10);
     many("inlay_propagation_seconds_count", 5);
     many('inlay_watch_streams{state="synced"}', 4);
-    // What came of the last change may be looked at just now.
+    // The reconcile for the last change may still be under way.
     const depth = `workqueue_depth{name="secretbinding",${OWN},priority="change"}`;
     await eventually(async () => assert.equal((await samples()).get(depth), 0));
     assert.equal(values.get('leader_election_master_status{name="inlay-controller"}'), 1);
@@ -84,7 +84,7 @@ describe("the health port", function () {
     many("process_resident_memory_bytes", 1_000_000);
   });
 
-  it("tells of a standby that it does nothing", async () => {
+  it("reports that a standby does nothing", async () => {
     const values = await samples(ports[1]);
     assert.equal(values.get('leader_election_master_status{name="inlay-controller"}'), 0);
     assert.equal(values.get('inlay_watch_streams{state="pending"}'), 0);
@@ -92,7 +92,7 @@ describe("the health port", function () {
     assert.ok(![...values.keys()].some((name) => name.startsWith("inlay_writes_total")));
   });
 
-  it("holds no value and no name of an object, whatever is asked", async () => {
+  it("contains no value and no name of an object, whatever path is requested", async () => {
     for (const path of ["/metrics", "/readyz", "/livez", "/", "/debug", "/metrics?x"]) {
       const { text } = await ask(path);
       assert.deepEqual(foundIn(text), []);
@@ -100,7 +100,7 @@ describe("the health port", function () {
     }
   });
 
-  it("holds as many series after more bindings as before", async () => {
+  it("contains the same number of series after more bindings are created", async () => {
     const before = [...(await samples()).keys()].filter((name) => !name.startsWith("nodejs_"));
     const more = new Fleet(await createNamespace({ controller: false }), 5);
     await more.launch();
@@ -112,7 +112,7 @@ describe("the health port", function () {
 describe("the metrics port", function () {
   this.timeout("1m");
   const REVIEWS = "authentication.k8s.io/tokenreviews";
-  /** The certificate is self-signed, so that there is nothing to verify it by. */
+  /** The certificate is self-signed, so the client does not verify it. */
   const agent = new Agent({ connections: 32, connect: { rejectUnauthorized: false } });
   let team: TestNamespace;
   let port = 0;
@@ -132,7 +132,7 @@ describe("the metrics port", function () {
     for (const token of tokens) assert.ok(!replica.output.includes(token));
   });
 
-  /** An account of the namespace, with a token as its pods have one. */
+  /** Creates an account in the namespace, with a token like the tokens of pods. */
   const account = async (name: string): Promise<string> => {
     const accounts = team.path("v1", "serviceaccounts");
     await team.api.create(accounts, { metadata: { name } });
@@ -140,7 +140,7 @@ describe("the metrics port", function () {
     tokens.push(status.token);
     return status.token;
   };
-  /** By the command of docs/reference/metrics.md. */
+  /** Runs the command of docs/reference/metrics.md. */
   const allow = async (name: string) => {
     const { namespace } = team;
     const page = await readFile(join(import.meta.dirname, "..", "..", "docs", "reference", "metrics.md"), "utf8");
@@ -167,7 +167,7 @@ describe("the metrics port", function () {
     return (await auditLog().since(mark)).filter(isReview).length;
   };
 
-  it("shows the metrics to an account that may get them, and to nobody else", async () => {
+  it("shows the metrics only to an account that may get them", async () => {
     const [scraper, other] = [await account("scraper"), await account("other")];
     const forbid = await allow("scraper");
     try {
@@ -178,13 +178,13 @@ describe("the metrics port", function () {
       assert.match(text, /^controller_runtime_reconcile_total\{/m);
       assert.deepEqual(foundIn(text), []);
       for (const path of ["/", "/readyz", "/metrics/x"]) assert.equal((await scrape(scraper, path)).status, 404);
-      await assert.rejects(fetch(`http://127.0.0.1:${port}/metrics`), "it speaks plain HTTP");
+      await assert.rejects(fetch(`http://127.0.0.1:${port}/metrics`), "the port answers plain HTTP");
     } finally {
       await forbid();
     }
   });
 
-  it("asks the API server once about a token, and seldom about a flood of unknown ones, which keeps no scraper out", async () => {
+  it("asks the API server once about a known token, and limits reviews of unknown tokens, so that a flood does not block a scraper", async () => {
     const scraper = await account("steady");
     const forbid = await allow("steady");
     try {

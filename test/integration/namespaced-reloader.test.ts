@@ -1,4 +1,4 @@
-/** Reloader's annotations in an Inlay of one namespace: by Roles there, and for nobody elsewhere. */
+/** Reloader's annotations in a namespaced Inlay work by Roles in that namespace, and nowhere else. */
 import assert from "node:assert/strict";
 import { may, untilMay } from "../controller/access.ts";
 import { AUTO, annotated, named, newShop, type Shop } from "../controller/annotated.ts";
@@ -13,7 +13,7 @@ const ACCOUNT = "inlay-reloader";
 const sources = [{ name: "secret-theirs", optional: true, secret: { name: "theirs" } }];
 const rollout = { targets: [{ kind: "Deployment", name: "victim" }] };
 
-describe("where Reloader's annotations are understood by an Inlay of one namespace", function () {
+describe("a namespaced Inlay with Reloader's annotations enabled", function () {
   this.timeout("2m");
   let one: Installation;
   let shop: Shop;
@@ -36,7 +36,7 @@ describe("where Reloader's annotations are understood by an Inlay of one namespa
   });
   after(() => one?.stop());
 
-  it("a workload restarts for what it refers to, as an account of that namespace, and none of another does", async () => {
+  it("restarts a workload for the objects it refers to, as an account of that namespace, and none in another namespace", async () => {
     await outside.make(annotated("core", AUTO));
     await shop.make(annotated("core", AUTO), annotated("none", {}));
     await untilMade(shop.team, named("core"));
@@ -50,7 +50,7 @@ describe("where Reloader's annotations are understood by an Inlay of one namespa
     assert.doesNotMatch(controller.output, /can't be read/);
   });
 
-  it("a binding that somebody writes himself is not acted for as it, labelled as made or not", async () => {
+  it("does not act as the Reloader account for a binding that a user writes, with or without the label of a generated binding", async () => {
     const { team } = shop;
     await shop.rotate("theirs");
     await shop.make(annotated("victim", {}));
@@ -77,7 +77,7 @@ describe("where Reloader's annotations are understood by an Inlay of one namespa
     );
   });
 
-  it("nothing is asked of another namespace, and every right of the account is one that the shipped Role gives", async () => {
+  it("requests nothing of another namespace, and uses only permissions that the shipped Role gives", async () => {
     const all = await one.requests(mark);
     const isElsewhere = ({ resource, namespace }: AuditedRequest) =>
       !/^(authorization\.k8s\.io\/selfsubject\w+reviews)?$/.test(resource) && namespace !== one.team.namespace;
@@ -91,13 +91,11 @@ describe("where Reloader's annotations are understood by an Inlay of one namespa
     );
   });
 
-  it("without the file the log says which to apply", async () => {
+  it("logs which file to apply when the file is missing", async () => {
     const none = await Installation.make();
     try {
       const without = await none.start("inlay-controller", "--config", await configFile({ namespaces: ["*"] }));
-      await eventually(() =>
-        assert.match(without.output, /can't be read; apply deploy\/namespaced\/optional\/reloader\.yaml/),
-      );
+      await eventually(() => assert.match(without.output, /apply deploy\/namespaced\/optional\/reloader\.yaml/));
     } finally {
       await none.stop();
     }

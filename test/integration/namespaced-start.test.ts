@@ -1,4 +1,4 @@
-/** What keeps an Inlay of one namespace from its work is said as it starts. */
+/** Shows the errors that a namespaced Inlay reports at its start. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
@@ -10,13 +10,13 @@ import { createNamespace } from "../controller/test-namespace.ts";
 
 const inlay = join(import.meta.dirname, "..", "..", "src", "main.ts");
 
-describe("an Inlay of one namespace that starts", () => {
+describe("a namespaced Inlay that starts", () => {
   before(stopSharedController);
 
-  it("says when it has no rights in its namespace", async () => {
+  it("reports missing permissions in its namespace", async () => {
     const none = new Installation(await createNamespace({ controller: false }));
     try {
-      // An account without any right: neither the Lease nor the bindings.
+      // This account has no permission at all: neither for the Lease nor for the bindings.
       const replica = await none.start("default");
       await eventually(async () => assert.equal(await none.readiness(), "unreachable: coordination.k8s.io/leases\n"));
       await replica.stop();
@@ -27,14 +27,14 @@ describe("an Inlay of one namespace that starts", () => {
       await none.start("default");
       const failed = "failed: inlay.dev/secretbindings\nfailed: inlay.dev/vaultconnections\n";
       await eventually(async () => assert.equal(await none.readiness(1), failed));
-      const said = /apply apis\/ to the cluster, and deploy\/namespaced\/ to the namesp/;
+      const said = /apis\/.*deploy\/namespaced\//;
       await eventually(() => assert.match(none.replicas[1]?.output ?? "", said));
     } finally {
       await none.stop();
     }
   });
 
-  it("is refused what is no namespace", async () => {
+  it("refuses a value that is not the name of a namespace", async () => {
     const names = ["", "$(POD_NAMESPACE)", "one,two", "Upper"];
     await Promise.all(
       names.map(async (name) => {

@@ -1,4 +1,4 @@
-/** An Inlay that is installed for one namespace, by a Role there: it does all its work, and has no business elsewhere. */
+/** Shows that a namespaced Inlay does all of its work with a Role, and does nothing outside of its namespace. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { isRolling } from "../controller/workloads.ts";
 
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
 
-describe("an Inlay of one namespace", function () {
+describe("a namespaced Inlay", function () {
   this.timeout("2m");
   let one: Installation;
   let two: Installation;
@@ -35,7 +35,7 @@ describe("an Inlay of one namespace", function () {
   });
   after(() => Promise.all([one, two].map((each) => each?.stop())));
 
-  it("runs as its Deployment is admitted, and no role of the cluster is bound to it", async () => {
+  it("runs as the namespace admits its Deployment, without a binding to a ClusterRole", async () => {
     const { namespace } = one.team;
     const path = `${one.team.path("apps/v1", "deployments")}/inlay-controller`;
     await eventually(async () => assert.ok(!isRolling(await one.team.api.get(path))), 50_000);
@@ -65,7 +65,7 @@ describe("an Inlay of one namespace", function () {
       );
   });
 
-  it("writes, rotates, puts drift back and releases in its namespace, beside another that does so in its own", async () => {
+  it("writes, rotates, reverts drift and releases in its namespace, beside another Inlay in another namespace", async () => {
     for (const { team } of [one, two]) {
       assert.equal((await team.s3().catch(() => undefined))?.accesskey, undefined);
       const value = await team.boundHarbor({ onRelease: "Remove" });
@@ -83,7 +83,7 @@ describe("an Inlay of one namespace", function () {
     }
   });
 
-  it("reads a source that says granted only with a SecretGrant of its namespace", async () => {
+  it("reads a source with granted: true only with a SecretGrant in its namespace", async () => {
     for (const { team } of [one, two]) {
       const value = secretText("granted");
       await team.secret("granted", { accessKeyID: value });
@@ -101,12 +101,12 @@ describe("an Inlay of one namespace", function () {
     }
   });
 
-  it("leaves bindings of other namespaces alone", async () => {
+  it("ignores bindings of other namespaces", async () => {
     const outside = await createNamespace({ controller: false });
     await outside.secret("bucket", { accessKeyID: secretText("access") });
     await outside.harbor();
     await outside.bind("harbor-s3", accessKeySpec());
-    // A later binding is done, so this one was not overlooked.
+    // A later binding is finished, so the controller did not just lack the time for this one.
     for (const { team } of [one, two]) {
       await team.bind("later", accessKeySpec());
       await team.until("later", "Synced");
@@ -118,7 +118,7 @@ describe("an Inlay of one namespace", function () {
 
   it("is ready", () => eventually(async () => assert.equal(await one.readiness(), "ok\n")));
 
-  it("waits for its account, and writes once it may act as it", async () => {
+  it("waits for its account, and writes once it may impersonate it", async () => {
     const { team } = two;
     await team.bind("rotated", { ...accessKeySpec({ name: "other" }), serviceAccountName: "rotator" });
     await team.harbor("other");
@@ -130,7 +130,7 @@ describe("an Inlay of one namespace", function () {
     await team.until("later", "Synced");
   });
 
-  describe("refuses, whatever its account may do there,", () => {
+  describe("refuses with OutOfScope, whatever its account may do there,", () => {
     let value: string;
     let other: TestNamespace;
 
@@ -192,13 +192,13 @@ describe("an Inlay of one namespace", function () {
         const name = what.replaceAll(" ", "-");
         await one.team.bind(name, specFor(other.namespace));
         const message = messageOf(await one.team.until(name, "OutOfScope"));
-        assert.match(message, new RegExp(`installed for the namespace ${one.team.namespace} only`));
+        assert.match(message, new RegExp(`\\b${one.team.namespace}\\b`));
         assert.equal((await other.s3()).accesskey, undefined);
         await one.team.unbind(name);
       });
     }
 
-    it("and leaves what a binding wrote before it said so as it is", async () => {
+    it("and keeps the fields that a binding wrote before it was out of scope", async () => {
       await one.team.bind("moves", { ...to({ name: "far" }), defaults: { onRelease: "Remove" } });
       await one.team.until("moves", "Synced");
       await one.team.rebind("moves", to({ name: "far", namespaceSelector: { names: ["team-*"] } }));
@@ -211,7 +211,7 @@ describe("an Inlay of one namespace", function () {
     });
   });
 
-  it("loses no field that one of several versions lacks, though it may not see how they convert", async () => {
+  it("prunes no field that one of several versions lacks, although it may not see how the kind converts", async () => {
     for (const [role, versions, reason] of [
       ["whole", [v1, v1beta2], "Synced"],
       ["none-whole", [v1modern, v1beta2], "VersionDropsFields"],
@@ -228,7 +228,7 @@ describe("an Inlay of one namespace", function () {
     }
   });
 
-  it("is led by one of its replicas, by a Lease of its namespace, and followed by the other", async () => {
+  it("has one leader among its replicas, elected by a Lease of its namespace", async () => {
     const { team } = one;
     const lease = `${team.path("coordination.k8s.io/v1", "leases")}/inlay-controller`;
     const [first] = one.replicas;
@@ -244,7 +244,7 @@ describe("an Inlay of one namespace", function () {
     await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
   });
 
-  it("has a key for rollouts of its own, which no other installation knows", async () => {
+  it("has its own digest key, which no other installation reads", async () => {
     const made = [];
     for (const { team } of [one, two]) {
       const ring = await Keyring.open(team.namespace);
@@ -277,7 +277,7 @@ describe("an Inlay of one namespace", function () {
     }
   });
 
-  it("may check who scrapes its metrics once an admin of the cluster has run the command of its README", async () => {
+  it("may review the tokens of scrapers once a cluster admin has run the command of its README", async () => {
     const { namespace, api } = one.team;
     const reviews: Access = { verb: "create", group: "authentication.k8s.io", resource: "tokenreviews" };
     assert.equal(await may(one.user, reviews), false);
@@ -292,11 +292,11 @@ describe("an Inlay of one namespace", function () {
     }
   });
 
-  it("has asked for nothing outside of its namespace, was refused nothing of its own, and has used every right", async () => {
+  it("requests nothing outside of its namespace, is denied nothing inside of it, and uses every permission", async () => {
     const rights = rightsIn(await readFile(join(folder, "10-controller-role.yaml"), "utf8"));
     for (const each of [one, two]) {
       const requests = await each.requests(mark);
-      // What describes the API, and reviews of its own rights, are of no namespace, and open to all who are authenticated.
+      // API discovery and reviews of its own permissions have no namespace, and every authenticated user may request them.
       const elsewhere = requests.filter(
         ({ resource, namespace }) =>
           !/^(authorization\.k8s\.io\/selfsubject\w+reviews)?$/.test(resource) && namespace !== each.team.namespace,

@@ -1,4 +1,4 @@
-/** Fields that are read when the object starts, and never again: mode: Once writes them once to each object. */
+/** Shows that mode: Once writes fields once to each object, for operators that read these fields only at the start. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -7,7 +7,7 @@ import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
 import { createNamespace, RESTARTED_WITHIN_MS, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
-/** As Zalando's operator has it: where a new cluster is cloned from. */
+/** The field of Zalando's operator that says from where to clone a new cluster. */
 const postgresql: Kind = {
   group: "acid.zalan.do",
   kind: "postgresql",
@@ -54,12 +54,12 @@ async function credentials(team: TestNamespace): Promise<{ s3_access_key_id: str
   return { s3_access_key_id: id, s3_secret_access_key: key };
 }
 
-/** What is written while something happens. */
+/** The write requests while something happens. */
 const writesDuring = async (team: TestNamespace, act: () => Promise<unknown>) =>
   (await team.requestsDuring(act)).filter(({ verb }) => !["get", "list", "watch"].includes(verb));
 
 describe("a target with mode: Once", () => {
-  it("waits for all values, is written, and then not again: not for new values, not for changes of the field", async () => {
+  it("waits for all values, is written once, and stays unchanged when values or the field change", async () => {
     const team = await newDatabaseTeam();
     await team.secret("bucket", { id: "x" });
     await team.bind("clone", specOf());
@@ -82,7 +82,7 @@ describe("a target with mode: Once", () => {
     assert.deepEqual((await team.until("clone", "Synced")).status.targets[0].paths, status.targets[0].paths);
   });
 
-  it("is written again when it is made anew under its name", async () => {
+  it("is written again when it is recreated under its name", async () => {
     const team = await newDatabaseTeam();
     await credentials(team);
     await team.bind("clone", specOf());
@@ -95,7 +95,7 @@ describe("a target with mode: Once", () => {
     await team.until("clone", "Synced");
   });
 
-  it("gets a field that the binding names later, once, and keeps the others as they are", async () => {
+  it("gets a field that the binding adds later, once, and keeps its other fields", async () => {
     const team = await newDatabaseTeam();
     const { s3_secret_access_key } = await credentials(team);
     await team.bind("clone", specOf());
@@ -114,7 +114,7 @@ describe("a target with mode: Once", () => {
     assert.equal((await team.binding("clone")).status.targets[0].paths.length, 3);
   });
 
-  it("catches up when it becomes Continuous, and is left as it is when it becomes Once", async () => {
+  it("is updated when its mode becomes Continuous, and stays unchanged when its mode becomes Once", async () => {
     const team = await newDatabaseTeam();
     await credentials(team);
     const once = { ...specOf({ mode: undefined }), defaults: { mode: "Once" } };
@@ -131,7 +131,7 @@ describe("a target with mode: Once", () => {
     assert.deepEqual(await cloneOf(team), { cluster: "old", ...next });
   });
 
-  it("is released as any other: a field that goes from the binding, and all with the binding", async () => {
+  it("is released like any other target: a field that the binding no longer names, and all fields with the binding", async () => {
     const team = await newDatabaseTeam();
     const { s3_secret_access_key } = await credentials(team);
     await team.bind("clone", specOf({ onRelease: "Remove" }));
@@ -144,7 +144,7 @@ describe("a target with mode: Once", () => {
     assert.deepEqual(await cloneOf(team), { cluster: "old" });
   });
 
-  it("is not written by a controller that is started again, whatever happened meanwhile", async () => {
+  it("is not written by a restarted controller, whatever changed in the meantime", async () => {
     const team = await newDatabaseTeam();
     await credentials(team);
     await team.bind("clone", specOf());

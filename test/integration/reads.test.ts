@@ -1,4 +1,7 @@
-/** What changed is read as new as it was seen at least, and from the API server's memory, which spares etcd. */
+/**
+ * Shows that a changed object is read at least at the observed version, and from the API server's cache, which saves reads from
+ * etcd.
+ */
 import assert from "node:assert/strict";
 import { Client } from "../../src/kube/client.ts";
 import { loadCredentials } from "../../src/kube/credentials.ts";
@@ -12,7 +15,7 @@ import { auditLog } from "../controller/shared.ts";
 import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 describe("a read", () => {
-  it("of what changed asks for the version that the watch showed, or a later one", async () => {
+  it("of a changed object requests the version that the watch showed, or a later one", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const mark = await auditLog().mark();
@@ -30,14 +33,14 @@ describe("a read", () => {
     assert.match(versions.get("goharbor.io/harborclusters") ?? "", /^\d+$/);
   });
 
-  describe("is spared where a target is as the binding left it:", () => {
+  describe("is avoided where a target is as the binding left it:", () => {
     const requestsIn = async (team: TestNamespace, mark: number) =>
       (await requestsFor(team, mark))
         .filter(({ resource, as }) => as !== undefined && !resource.startsWith("authorization"))
         .filter(({ verb }) => verb !== "watch" && verb !== "list")
         .map(({ verb, resource, code }) => `${verb} ${resource} ${code}`);
 
-    it("a rotation is a read of the Secret and a write", async () => {
+    it("a rotation is one read of the Secret and one write", async () => {
       const team = await createNamespace();
       await team.boundHarbor();
       for (const accessKey of [secretText("one"), secretText("two")]) {
@@ -48,16 +51,16 @@ describe("a read", () => {
       }
     });
 
-    it("also when its operator wrote its status since", async () => {
+    it("also when the operator has written the status since", async () => {
       const team = await createNamespace();
       await team.boundHarbor();
       const accessKey = secretText("rotated");
-      await team.api.merge(`${team.harborPath()}/status`, { status: { operator: { controllerName: "somebody" } } });
+      await team.api.merge(`${team.harborPath()}/status`, { status: { operator: { controllerName: "other" } } });
       const mark = await auditLog().mark();
       await team.secret("bucket", { accessKeyID: accessKey });
       await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey));
       const requests = await requestsIn(team, mark);
-      // The watch may be behind the status: then the write is refused, and decided anew on what is read.
+      // The watch may lag behind the status. The write is then refused, and the next attempt reads the object.
       const unread = ["get secrets 200", "patch goharbor.io/harborclusters 200"];
       const late = [
         "get secrets 200",
@@ -68,13 +71,13 @@ describe("a read", () => {
       assert.deepEqual(requests, requests.length === unread.length ? unread : late);
     });
 
-    it("a Secret that changed in name only is read, and nothing is written", async () => {
+    it("a Secret whose data did not change is read, and nothing is written", async () => {
       const team = await createNamespace();
       await team.boundHarbor();
       const mark = await auditLog().mark();
       await team.api.merge(`${team.path("v1", "secrets")}/bucket`, { metadata: { labels: { looked: "at" } } });
       await eventually(async () => assert.deepEqual(await requestsIn(team, mark), ["get secrets 200"]));
-      // What comes after is dealt with after.
+      // A later change is processed later.
       const accessKey = secretText("rotated");
       await team.secret("bucket", { accessKeyID: accessKey });
       await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey));
@@ -85,7 +88,7 @@ describe("a read", () => {
       ]);
     });
 
-    it("what others hold beside it, and change at the same time, stays", async () => {
+    it("fields that others own and change at the same time stay", async () => {
       const team = await createNamespace();
       await team.boundHarbor();
       for (let turn = 0; turn < 10; turn++) {
@@ -102,7 +105,7 @@ describe("a read", () => {
     });
   });
 
-  it("of a version that the API server does not know, as after a restored backup, brings what there is", async () => {
+  it("of a version that the API server does not know, as after a restored backup, returns the current object", async () => {
     const team = await createNamespace({ controller: false });
     const file = await controlPlane().kubeconfigForServiceAccount("inlay-system", "inlay-controller");
     const transport = new Transport(await loadCredentials(file));

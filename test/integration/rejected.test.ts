@@ -1,11 +1,11 @@
-/** What an admission policy of the platform refuses, the binding reports, and writes once the policy is gone. */
+/** Shows that a binding reports what an admission policy of the platform refuses, and writes once the policy is deleted. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { createNamespace, harborTarget } from "../controller/test-namespace.ts";
 
 describe("a binding with bad input", () => {
-  it("whose value a policy does not let in says Rejected, whichever status the policy answers with", async () => {
+  it("whose value a policy refuses reports Rejected, whichever status code the policy returns", async () => {
     const team = await createNamespace();
     const value = secretText("access");
     await team.secret("bucket", { accessKeyID: value });
@@ -33,7 +33,7 @@ describe("a binding with bad input", () => {
         matchResources: { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": team.namespace } } },
       },
     });
-    // A policy holds some time after it was made.
+    // A policy takes effect some time after it is created.
     await eventually(
       () => assert.rejects(team.editS3({ accesskey: "x" }, "kubectl-edit", "other"), { status: 403 }),
       30_000,
@@ -50,7 +50,7 @@ describe("a binding with bad input", () => {
     assert.ok(!text.includes(value));
     await team.api.delete(`${admission}/validatingadmissionpolicybindings/${name}`);
     await eventually(() => team.editS3({ accesskey: "x" }, "kubectl-edit", "other"), 30_000);
-    // Unless something changes it tries again each half minute, which the tests of its reconciler show.
+    // Without a change it retries every half minute, which the tests of its reconciler show.
     const rotated = secretText("access");
     await team.secret("bucket", { accessKeyID: rotated });
     await team.until("harbor-s3", "Synced");

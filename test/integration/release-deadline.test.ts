@@ -1,4 +1,4 @@
-/** The release of a deleted binding that can't be finished is given up after a minute. */
+/** Shows that Inlay abandons the release of a deleted binding that can't be finished after a minute. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
@@ -12,7 +12,7 @@ import { createNamespace, type TestNamespace } from "../controller/test-namespac
 
 const remove = { onRelease: "Remove" };
 
-/** By how much all time runs fast for the controller, its own and the API server's, for a minute to be over sooner. */
+/** The factor by which the clocks of the controller and the API server run faster, so that the minute passes sooner. */
 const FAST = 20;
 const clock = `
   const { now, parse } = Date;
@@ -29,7 +29,7 @@ class FastController extends ControllerProcess {
   };
 }
 
-describe("a deleted binding that removes, and can't,", () => {
+describe("a deleted binding with onRelease: Remove that can't be released", () => {
   let controller: ControllerProcess;
 
   before(async () => {
@@ -47,7 +47,7 @@ describe("a deleted binding that removes, and can't,", () => {
     return { team, accessKey: await team.boundHarbor(remove) };
   };
 
-  /** Deletes the binding, and waits until it is gone, which is after a minute of the controller's clock and not before. */
+  /** Deletes the binding, and waits until it is gone: after a minute of the controller's clock, and no earlier. */
   async function deleted(team: TestNamespace): Promise<void> {
     await team.api.delete(team.bindingPath("harbor-s3"));
     const { deletionTimestamp } = (await team.binding("harbor-s3")).metadata;
@@ -55,7 +55,7 @@ describe("a deleted binding that removes, and can't,", () => {
     assert.ok((Date.now() - Date.parse(deletionTimestamp)) * FAST >= 59_000);
   }
 
-  it("since its account was deleted, is not acted for, and goes after a minute", async () => {
+  it("because its account was deleted is gone after a minute, and nothing is requested as the account", async () => {
     const { team } = await boundTeam();
     await team.api.delete(`${team.path("v1", "serviceaccounts")}/inlay`);
     await team.until("harbor-s3", "ServiceAccountNotFound");
@@ -69,7 +69,7 @@ describe("a deleted binding that removes, and can't,", () => {
     await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /abandoned after 60 s/);
   });
 
-  it("since its account may not write any more, goes after a minute, leaves the value and tells", async () => {
+  it("because its account may no longer write is gone after a minute, keeps the value and reports it", async () => {
     const { team, accessKey } = await boundTeam();
     await team.revoke();
     await deleted(team);
@@ -77,7 +77,7 @@ describe("a deleted binding that removes, and can't,", () => {
     await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /harborclusters/);
   });
 
-  it("for whatever reason, goes after a minute: a target too deep to be read, a record that nobody can read", async () => {
+  it("for any other reason is gone after a minute: a target that is too deep to read, a record that can't be parsed", async () => {
     const [{ team: broken }, deep] = [
       await boundTeam(),
       await createNamespace({ controller: false, rules: heapRules }),
@@ -100,7 +100,7 @@ describe("a deleted binding that removes, and can't,", () => {
     await untilEvent(deep, "harbor-s3", "ReleaseAbandoned", /Heap .* levels/);
   });
 
-  it("goes after a minute from its deletion, also where no controller runs for as long", async () => {
+  it("is gone a minute after its deletion, also if no controller runs in the meantime", async () => {
     const { team } = await boundTeam();
     await team.revoke();
     const path = team.bindingPath("harbor-s3");
@@ -109,7 +109,7 @@ describe("a deleted binding that removes, and can't,", () => {
     const hasTried = async () =>
       (await controller.metric("workqueue_retries_total", 'controller="secretbinding"')) >= 2;
     for (let replicas = 0; !(await isGone()); replicas++) {
-      assert.ok(replicas < 5, "each begins to count anew");
+      assert.ok(replicas < 5, "each replica restarts the minute");
       await controller.stop("SIGKILL");
       await controller.start();
       await eventually(async () => assert.ok((await isGone()) || (await hasTried())));

@@ -1,4 +1,4 @@
-/** What a binding wrote is undone, or left and given up, when the binding names it no more or is made anew. */
+/** Shows how fields are released when the binding no longer names them, or is recreated. */
 import assert from "node:assert/strict";
 import { untilMayNot } from "../controller/access.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -26,7 +26,7 @@ import {
 
 const endpoint = { regionendpoint: { template: "https://s3.test" } };
 
-describe("a field that a binding names no more", () => {
+describe("a field that a binding no longer names", () => {
   const both = { accesskey: accessKeyFrom, ...endpoint };
 
   async function createNamespaceWithBoth(more: object = {}): Promise<{ team: TestNamespace; accessKey: string }> {
@@ -39,7 +39,7 @@ describe("a field that a binding names no more", () => {
     return { team, accessKey };
   }
 
-  it("keeps its value and is given up, while the others stay the binding's", async () => {
+  it("keeps its value without an owner, while the binding keeps the other fields", async () => {
     const { team, accessKey } = await createNamespaceWithBoth();
     await team.rebind("harbor-s3", { targets: [harborTarget(endpoint)] });
     const { status } = await team.until("harbor-s3", "Synced");
@@ -50,7 +50,7 @@ describe("a field that a binding names no more", () => {
     await team.applyS3({ accesskey: "theirs" }, "platform");
   });
 
-  it("is taken out with onRelease: Remove, while the others stay", async () => {
+  it("is removed with onRelease: Remove, while the other fields stay", async () => {
     const { team } = await createNamespaceWithBoth({ onRelease: "Remove" });
     await team.rebind("harbor-s3", { targets: [harborTarget(endpoint, { onRelease: "Remove" })] });
     await team.until("harbor-s3", "Synced");
@@ -58,7 +58,7 @@ describe("a field that a binding names no more", () => {
     assert.deepEqual([accesskey, regionendpoint], [undefined, "https://s3.test"]);
   });
 
-  it("is taken out where its path became another, which is written", async () => {
+  it("is removed where its path changed, and the field of the new path is written", async () => {
     const { team, accessKey } = await createNamespaceWithBoth({ onRelease: "Remove" });
     const fields = { rootdirectory: accessKeyFrom, ...endpoint };
     await team.rebind("harbor-s3", { targets: [harborTarget(fields, { onRelease: "Remove" })] });
@@ -67,7 +67,7 @@ describe("a field that a binding names no more", () => {
     assert.deepEqual([accesskey, rootdirectory, regionendpoint], [undefined, accessKey, "https://s3.test"]);
   });
 
-  it("is released with its whole target, whether the binding retains or removes there", async () => {
+  it("is released with its whole target, whether the policy there is Retain or Remove", async () => {
     const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
@@ -90,7 +90,7 @@ describe("a field that a binding names no more", () => {
     await eventually(async () => assert.deepEqual(await finalizersOf(team, "harbor-s3"), []));
   });
 
-  it("takes an object with it that the binding made, and which the binding makes anew for another field", async () => {
+  it("is removed with an object that the binding created, and the binding recreates that object for another field", async () => {
     const team = await createNamespaceWithNest({});
     await team.rebind("nest", nestSpec("spec.a.b.d"));
     await team.until("nest", "Synced");
@@ -101,7 +101,7 @@ describe("a field that a binding names no more", () => {
 });
 
 describe("onRelease", () => {
-  it("counts as it is when the binding is deleted", async () => {
+  it("has the value that it has when the binding is deleted", async () => {
     const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     for (const onRelease of ["Remove", "Retain"]) {
@@ -113,7 +113,7 @@ describe("onRelease", () => {
     assert.equal((await team.s3()).accesskey, accessKey);
   });
 
-  it("counts as it was changed while the controller was down, in a binding that was deleted then", async () => {
+  it("has the value that it was changed to while the controller was down, for a binding that was deleted then", async () => {
     const [removed, retained] = [await createNamespace(), await createNamespace()];
     await removed.boundHarbor();
     const accessKey = await retained.boundHarbor({ onRelease: "Remove" });
@@ -135,7 +135,7 @@ describe("onRelease", () => {
     assert.equal((await retained.s3()).accesskey, accessKey);
   });
 
-  it("counts for nothing where the finalizer is taken off by the command of the documentation, for want of a controller", async () => {
+  it("has no effect where you remove the finalizer by the documented command because no controller runs", async () => {
     const team = await createNamespace();
     const accessKey = await team.boundHarbor({ onRelease: "Remove" });
     await team.controller.stop();
@@ -148,7 +148,7 @@ describe("onRelease", () => {
     assert.equal((await team.s3()).accesskey, accessKey);
   });
 
-  it("of all targets is said once in defaults", async () => {
+  it("of all targets can be set once in defaults", async () => {
     const team = await createNamespace();
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.harbor();
@@ -158,7 +158,7 @@ describe("onRelease", () => {
     assert.equal((await team.s3()).accesskey, undefined);
   });
 
-  it("does not touch the finalizers of others", async () => {
+  it("does not change the finalizers of others", async () => {
     const team = await createNamespace();
     await team.boundHarbor({ onRelease: "Remove" });
     const theirs = "example.com/mine";
@@ -171,8 +171,8 @@ describe("onRelease", () => {
   });
 });
 
-describe("a binding made anew under the same name", () => {
-  it("leaves what the former one wrote and it does not name, whether anybody watched or not", async () => {
+describe("a binding that is recreated under the same name", () => {
+  it("retains fields that the former binding wrote and that it does not name, with or without a running controller", async () => {
     const [watched, unwatched] = [await createNamespace(), await createNamespace()];
     const secrets = [watched, unwatched].map(() => secretText("access"));
     const spec = (fields: Record<string, object>) => ({
@@ -199,7 +199,7 @@ describe("a binding made anew under the same name", () => {
     }
   });
 
-  it("is left alone by the release of the former one that can't be finished", async () => {
+  it("is not affected by the release of the former binding that can't be finished", async () => {
     const [team, other] = [await createNamespace(), await createNamespace()];
     await team.grant(usualRules, { namespace: other.namespace, role: "visitor" });
     const value = secretText("access");
@@ -228,12 +228,12 @@ describe("a binding made anew under the same name", () => {
     const refusals = async () =>
       (await auditLog().since(mark)).filter(({ namespace, code }) => namespace === other.namespace && code === 403);
     const before = (await refusals()).length;
-    // Both the release and the new binding try again and again.
+    // Both the release and the new binding retry.
     await eventually(async () => assert.ok((await refusals()).length >= before + 6), 20_000);
     const patches = (await auditLog().since(mark)).filter(
       ({ namespace, verb, name }) => namespace === team.namespace && verb === "patch" && name === "harbor",
     );
-    // The former one's name is taken off, and the new one's is put there.
+    // One write removes the field manager of the former binding, and the other adds that of the new one.
     assert.equal(patches.length, 2);
     assert.equal((await team.s3()).accesskey, value);
     await team.api.create(visitor.slice(0, visitor.lastIndexOf("/")), {

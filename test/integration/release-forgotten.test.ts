@@ -1,4 +1,4 @@
-/** A value that a binding wrote and of which the API server does not know any more by whom, or that stands in an object that has to stay. */
+/** Shows the release of a value whose field manager the API server no longer knows, or whose object has to stay. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
@@ -14,7 +14,7 @@ const managersOf = async (team: TestNamespace, path: string) => {
   return (metadata.managedFields ?? []).map(({ manager }: { manager: string }) => manager);
 };
 
-describe("a deleted binding that removes, of whose target nobody knows who wrote it", () => {
+describe("a deleted binding with onRelease: Remove, whose field manager is missing in the target", () => {
   it("removes what it wrote, and no more", async () => {
     const team = await createNamespaceWithNest({ a: { other: "theirs" } });
     await team.api.merge(nestPath(team), { metadata: { managedFields: [{}] } });
@@ -22,7 +22,7 @@ describe("a deleted binding that removes, of whose target nobody knows who wrote
     assert.deepEqual(await nestIn(team), { a: { other: "theirs" } });
   });
 
-  it("does so too after the binding has applied it again, as the API server gives all to before-first-apply", async () => {
+  it("also removes it after it has applied it again, while the API server assigns all fields to before-first-apply", async () => {
     const team = await createNamespaceWithNest({ a: { other: "theirs" } });
     await team.api.merge(nestPath(team), { metadata: { managedFields: [{}] } });
     await team.secret("bucket", { accessKeyID: secretText("access") });
@@ -32,7 +32,7 @@ describe("a deleted binding that removes, of whose target nobody knows who wrote
     assert.deepEqual(await nestIn(team), { a: { other: "theirs" } });
   });
 
-  it("does so where a write in another version has cleared the names of all", async () => {
+  it("also removes it after a write in another version has cleared all field managers", async () => {
     const v1 = { name: "v1", spec: { token: text } };
     const kind = await Versioned.install([v1]);
     await kind.make("main", {}, "v1");
@@ -48,7 +48,7 @@ describe("a deleted binding that removes, of whose target nobody knows who wrote
   });
 });
 
-/** Needs an object where it has a size. */
+/** Requires an object when it has a size. */
 const holder: Kind = {
   group: "release.example.com",
   kind: "Holder",
@@ -60,8 +60,8 @@ const holder: Kind = {
   },
 };
 
-describe("a deleted binding that removes all values of an object that a rule demands", () => {
-  it("removes them, and leaves the object empty", async () => {
+describe("a deleted binding with onRelease: Remove for all values of an object that a rule requires", () => {
+  it("removes the values, and keeps the empty object", async () => {
     const team = await createNamespace();
     await team.grant([mayWrite(holder)], { role: "holder" });
     await installKind(team.api, holder);

@@ -1,4 +1,6 @@
-/** What somebody gains who may write bindings, and neither read Secrets nor change workloads, where Reloader's annotations are understood: nothing. */
+/**
+ * Shows that users who may write bindings, but neither read Secrets nor change workloads, gain nothing by Reloader's annotations.
+ */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import type { AuditedRequest } from "../controller/audit.ts";
@@ -15,7 +17,7 @@ const ACCOUNT = "inlay-reloader";
 const NAME = "reloader-deployment-core";
 const LABELS = { "inlay.dev/generated-for": "reloader" };
 const sources = [{ name: "secret-theirs", optional: true, secret: { name: "theirs" } }];
-/** Copies the Secret to where everybody reads it. */
+/** Copies the Secret to a ConfigMap that every user may read. */
 const copies = [
   {
     apiVersion: "v1",
@@ -26,7 +28,7 @@ const copies = [
 ];
 const restarts = { targets: [{ kind: "Deployment", name: "victim" }] };
 
-/** A team with a Secret that is not for bindings, a workload that is not either, and one that is annotated. */
+/** Creates a team with a Secret and a workload that bindings should not reach, and an annotated workload. */
 async function newVictim(): Promise<{ team: TestNamespace; shop: Workloads }> {
   const team = await createNamespace({ account: false, rules: [], controller: false });
   const shop = new Workloads(team);
@@ -53,7 +55,7 @@ function forge(team: TestNamespace, name: string, spec: object, metadata: object
   });
 }
 
-/** Waits until it is said that nothing is done as the account. */
+/** Waits until the binding reports that the account is refused. */
 async function refused(team: TestNamespace, name: string): Promise<void> {
   await eventually(async () => {
     const reasons = (await team.binding(name)).status?.conditions.map(({ reason }: AnyObject) => reason);
@@ -61,7 +63,7 @@ async function refused(team: TestNamespace, name: string): Promise<void> {
   });
 }
 
-describe("who may write bindings, where Reloader's annotations are understood,", function () {
+describe("an author of bindings, with Reloader's annotations enabled,", function () {
   this.timeout("2m");
   let controller: ControllerProcess;
 
@@ -76,7 +78,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
     assert.deepEqual(foundIn(controller.output), []);
   });
 
-  /** What was asked as the account meanwhile. */
+  /** The requests as the Reloader account while `act` runs. */
   async function asked(team: TestNamespace, act: () => Promise<unknown>): Promise<AuditedRequest[]> {
     const mark = await auditLog().mark();
     await act();
@@ -86,7 +88,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
     );
   }
 
-  /** Nothing of what he wants was read or written, though the Secret changes. */
+  /** Asserts that nothing the attacker wants was read or written, although the Secret changes. */
   async function gainsNothing(
     { team, shop }: { team: TestNamespace; shop: Workloads },
     act: () => Promise<unknown>,
@@ -94,7 +96,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
     const requests = await asked(team, async () => {
       await act();
       await rotate(team);
-      // What comes after it has gone through.
+      // A later change has been processed.
       await team.secret("own", { token: secretText("token") });
       await eventually(async () => assert.equal((await shop.restarts())["core"], 1), 30_000);
     });
@@ -106,7 +108,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
     assert.equal((await shop.restarts())["victim"], 0);
   }
 
-  it("has none of his own acted for as the account of the installation: it is that of his namespace, which has to be there", async () => {
+  it("can't use the account of the installation: that account name means an account of the binding's namespace, which must exist", async () => {
     const victim = await newVictim();
     const { team } = victim;
     await gainsNothing(victim, async () => {
@@ -116,7 +118,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
     });
   });
 
-  it("has none acted for as it where it stands either, though that namespace was opened", async () => {
+  it("can't use it in its own namespace either, although the configuration allows bindings there", async () => {
     const team = new TestNamespace("inlay-system");
     await rotate(team);
     try {
@@ -135,7 +137,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
     }
   });
 
-  it("gains nothing by an account of that name that he makes himself: nobody opened it", async () => {
+  it("gains nothing by creating an account of that name, because no Role allows it", async () => {
     const victim = await newVictim();
     const { team } = victim;
     await team.createAccount(ACCOUNT);
@@ -145,7 +147,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
     });
   });
 
-  it("has one that says it was made of annotations deleted, before anything is done for it", async () => {
+  it("loses a forged generated binding, which is deleted before Inlay acts for it", async () => {
     const victim = await newVictim();
     const { team } = victim;
     const core = (await team.api.get(victim.shop.path("core"))).metadata;
@@ -159,7 +161,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
     });
   });
 
-  it("has what he changes of one that was made put back, before anything is done for it", async () => {
+  it("loses an edit of a generated binding, which is reverted before Inlay acts for it", async () => {
     const victim = await newVictim();
     const { team } = victim;
     const before = await team.api.get(team.bindingPath(NAME));
@@ -175,7 +177,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
     });
   });
 
-  it("gains nothing in another namespace by the very binding that was made in one", async () => {
+  it("gains nothing by a copy of a generated binding in another namespace", async () => {
     const [victim, { team: origin }] = [await newVictim(), await newVictim()];
     const { team } = victim;
     const { metadata, spec } = await origin.api.get(origin.bindingPath(NAME));
@@ -186,7 +188,7 @@ describe("who may write bindings, where Reloader's annotations are understood,",
     });
   });
 
-  it("may not write one that names what he may not read, though the account is his to act as", async () => {
+  it("may not edit a generated binding to name other Secrets, even with the account that it uses", async () => {
     const { team } = await newVictim();
     const tenant = `tenant-${team.namespace}`;
     const rbac = "rbac.authorization.k8s.io";
@@ -200,6 +202,6 @@ describe("who may write bindings, where Reloader's annotations are understood,",
       subjects: [{ kind: "User", name: tenant, apiGroup: rbac }],
     });
     const patch = () => team.api.as(tenant).merge(team.bindingPath(NAME), { spec: { sources } });
-    await eventually(() => assert.rejects(patch, /may not impersonate serviceaccounts "inlay-reloader"/));
+    await eventually(() => assert.rejects(patch, /impersonate serviceaccounts "inlay-reloader"/));
   });
 });

@@ -1,4 +1,4 @@
-/** Reloader's annotations in single namespaces: what the controller does in each, by its configuration and the rights of the account. */
+/** Shows Reloader's annotations in single namespaces: the effects of the configuration and of the account's permissions. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { AUTO, annotated, named, newShop, type Shop, warningsOn } from "../controller/annotated.ts";
@@ -26,22 +26,22 @@ import { auditLog } from "../controller/shared.ts";
 
 const CLASSES = `${CLASS_GROUP}/secretproviderclasses`;
 const ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-/** The role of the account in a release that did not know classes. */
+/** The role of the account in a release without support for classes. */
 const FORMER_ROLE = "inlay-reloader-former";
 
 const rolebindings = ({ team }: Shop) => team.path("rbac.authorization.k8s.io/v1", "rolebindings");
 const namespaceOf = ({ team }: Shop) => team.namespace;
 
-/** The namespaces that the controller can't read, by its log. */
+/** The namespaces that the controller reports in its log as unreadable. */
 const unreadIn = ({ output }: ControllerProcess) =>
   new Set(
     output.split("\n").flatMap((line) => {
-      if (!/can't be read; apply deploy\/manifests\/optional\/reloader\.yaml/.test(line)) return [];
+      if (!/apply deploy\/manifests\/optional\/reloader\.yaml/.test(line)) return [];
       return [JSON.parse(line).namespace as string];
     }),
   );
 
-describe("where Reloader's annotations are understood in single namespaces", function () {
+describe("with Reloader's annotations enabled in single namespaces", function () {
   this.timeout("3m");
   let api: Api;
   /** Restarts all workloads that do not opt out, and annotated Jobs. */
@@ -54,7 +54,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
   let outside: Shop;
   /** In a namespace of the first alone. */
   let leaving: Shop;
-  /** In a namespace where the account loses its rights. */
+  /** In a namespace where the account loses its permissions. */
   let losing: Shop;
   let jobs: Shop;
   /** In a namespace where the account may not list Jobs. */
@@ -134,7 +134,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       await untilMade(shop.team, named("core", "all"));
     });
 
-    it("the account has rights there alone, and the controller does nothing elsewhere", async () => {
+    it("the account has permissions only there, and the controller does nothing elsewhere", async () => {
       await outside.rotate("one");
       await passed(first, "core", "all");
       assert.deepEqual(await madeIn(outside.team), []);
@@ -146,7 +146,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       await untilMade(jobs.team, [BINDING]);
     });
 
-    it("no binding is made where the account may not list Jobs, and the log says so", async () => {
+    it("no binding is created where the account may not list Jobs, and the log says so", async () => {
       await eventually(() => assert.ok(unreadIn(first).has(namespaceOf(jobless))));
       await passed(first, "core", "all");
       assert.deepEqual(await madeIn(jobless.team), []);
@@ -187,7 +187,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
         (await asked(leaving, since)).filter(({ resource }) => !resource.startsWith("events")),
         [],
       );
-      // No watch is open that would deliver the change.
+      // No watch is open that could deliver the change.
       assert.deepEqual(
         (await asked(leaving, mark)).filter(({ as }) => as === RELOADER),
         [],
@@ -206,7 +206,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       );
     });
 
-    it("the log says where the account lacks its rights, and no binding is deleted there", async () => {
+    it("the log says where the account lacks its permissions, and no binding is deleted there", async () => {
       await eventually(() => assert.ok(unreadIn(second).has(namespaceOf(losing))));
       await passed(second, "core");
       assert.deepEqual(
@@ -223,7 +223,7 @@ describe("where Reloader's annotations are understood in single namespaces", fun
       await passed(second, "core");
       for (const [each, isAsked] of [
         [store, true],
-        // Its rules say that it may not.
+        // The permission rules forbid it.
         [former, false],
         [unconcerned, false],
         [shop, false],

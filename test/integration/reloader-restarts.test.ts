@@ -1,4 +1,7 @@
-/** A restart of a controller that understands Reloader's annotations: workloads restart once for what changed in the meantime, and nothing else happens. */
+/**
+ * Shows that workloads restart once for changes while the controller with Reloader's annotations is stopped, and that nothing
+ * else happens.
+ */
 import assert from "node:assert/strict";
 import { AUTO, annotated, listed, named, newShop, type Shop } from "../controller/annotated.ts";
 import { BINDING, JOB, lookedAt, newJobShop, uidsIn } from "../controller/annotated-jobs.ts";
@@ -71,7 +74,7 @@ async function replaceJob(shop: Shop): Promise<string> {
   return uid;
 }
 
-describe("a restart of a controller that understands Reloader's annotations", function () {
+describe("a restart of a controller with Reloader's annotations enabled", function () {
   this.timeout("3m");
   let controller: ControllerProcess;
   /** Nothing changes for these while the controller is stopped. */
@@ -83,9 +86,9 @@ describe("a restart of a controller that understands Reloader's annotations", fu
   let written: Shop;
   let held: Awaited<ReturnType<typeof newHeld>>;
   let replaced: Awaited<ReturnType<typeof newRemade>>;
-  /** The place in the audit log from which the controller was stopped. */
+  /** The position in the audit log at which the controller was stopped. */
   let mark: number;
-  /** What there was while no controller ran. */
+  /** The state before the controller started again. */
   let left: { mounting: string; jobs: string[]; replacedBy: string };
 
   const versionOf = async ({ team }: Shop) =>
@@ -185,7 +188,7 @@ describe("a restart of a controller that understands Reloader's annotations", fu
     assert.equal(now.binding, binding);
     const stamp = (await jobOf(team)).spec.template.metadata.annotations["inlay.dev/rollout"];
     assert.match(stamp, STAMP);
-    // Of the same rollout, for other values.
+    // It belongs to the same rollout, for other values.
     assert.notEqual(stamp, noted);
     assert.equal(stamp.split("-")[0], noted.split("-")[0]);
     await lookedAt(shop, BINDING);

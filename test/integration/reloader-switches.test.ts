@@ -1,4 +1,7 @@
-/** What the configuration says of Reloader's annotations beside where they count: which namespaces, sources, kinds and keys, and what workloads carry. */
+/**
+ * Shows how the configuration selects namespaces, sources, kinds and keys for Reloader's annotations, and what Inlay adds to
+ * workloads.
+ */
 import assert from "node:assert/strict";
 import { annotated, listed, named, newShop, type Shop } from "../controller/annotated.ts";
 import type { AnyObject } from "../controller/api.ts";
@@ -14,15 +17,15 @@ const PAUSE = { "deployment.reloader.stakater.com/pause-period": "4s" };
 const LAST = "reloader.stakater.com/last-reloaded-from";
 const WATCHED = { watched: "true" };
 
-describe("where the configuration chooses among Reloader's annotations", function () {
+describe("with Reloader's annotations restricted by the configuration", function () {
   this.timeout("2m");
   let controller: ControllerProcess;
   let mark: number;
-  /** Has the labels that a namespace has to have. */
+  /** Has the labels that the configuration requires. */
   let shop: Shop;
-  /** Has them too, and is left out by its name. */
+  /** Has the labels too, and is excluded by its name. */
   let excepted: Shop;
-  /** Has none. */
+  /** Has none of the labels. */
   let other: Shop;
 
   const label = ({ team }: Shop, reload: string | null) =>
@@ -73,12 +76,12 @@ describe("where the configuration chooses among Reloader's annotations", functio
     assert.deepEqual(foundIn(controller.output), []);
   });
 
-  it("a binding is made for what is meant, and of that kind alone", async () => {
+  it("a binding exists for each selected workload, with only the selected kind of source", async () => {
     const made = await untilMade(shop.team, named("core", "listing", "brief"));
     const sources = Object.fromEntries(
       made.map(({ metadata, spec }) => [metadata.name, spec.sources.map((each: AnyObject) => each.name)]),
     );
-    // The Secret `two` has no such label, and one that is not there may have it some day.
+    // The Secret `two` has no such label, and a missing Secret may get it later.
     assert.deepEqual(sources, {
       [named("core").join()]: ["secret-one"],
       [named("brief").join()]: ["secret-one"],
@@ -92,7 +95,7 @@ describe("where the configuration chooses among Reloader's annotations", functio
     );
   });
 
-  it("workloads say by which source they restarted last, in the write that restarts them", async () => {
+  it("workloads show by which source they restarted last, in the write that restarts them", async () => {
     const began = Math.floor(Date.now() / 1000);
     await shop.rotate("two");
     await shop.rotate("one");
@@ -109,7 +112,7 @@ describe("where the configuration chooses among Reloader's annotations", functio
     assert.ok(observedAt >= began && observedAt <= Date.now() / 1000);
   });
 
-  it("a Deployment with a pause-period says since when it is held back, and no more when it is over", async () => {
+  it("a Deployment with a pause-period shows since when its restart waits, and no longer when the restart is done", async () => {
     const paused = async () => (await shop.team.api.get(shop.path("brief"))).metadata.annotations[PAUSED_AT];
     await shop.run(["brief"]);
     await shop.rolledOut(named("brief").join(), 1);
@@ -123,7 +126,7 @@ describe("where the configuration chooses among Reloader's annotations", functio
     assert.deepEqual(await shop.restarts(), { core: 2, brief: 2, listing: 0, former: 0 });
   });
 
-  it("a source counts from when it has the labels, and nothing restarts for that", async () => {
+  it("a source is used from the moment it has the labels, which restarts nothing", async () => {
     await labelSource(shop, "secrets", "two", WATCHED);
     await eventually(async () => {
       const { spec, status } = await shop.team.binding(named("listing").join());
@@ -133,13 +136,13 @@ describe("where the configuration chooses among Reloader's annotations", functio
     await shop.restartedBy(() => shop.rotate("two"), ["listing"], named("core", "listing", "brief"));
   });
 
-  it("a namespace counts as long as it has the labels, and what changed meanwhile restarts once", async () => {
+  it("a namespace is used while it has the labels, and a change in between restarts once", async () => {
     assert.deepEqual([await madeIn(excepted.team), await madeIn(other.team)], [[], []]);
     await label(other, "on");
     await untilMade(other.team, named("core"));
     await label(other, null);
     const { status } = await other.team.until(named("core").join(), "OutOfScope");
-    assert.match(status.conditions[0].message, /delete it with: kubectl delete secretbinding/);
+    assert.match(status.conditions[0].message, /kubectl delete secretbinding/);
     await other.rotate("one");
     await controller.idle();
     assert.deepEqual(await other.restarts(), { core: 0 });

@@ -1,4 +1,6 @@
-/** The replicas of Inlay are labelled as servers of Vault are: a Service follows the leader, and each pod says its version. */
+/**
+ * Shows that the replicas of Inlay have labels like Vault servers: a Service follows the leader, and each pod shows its version.
+ */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,7 +25,9 @@ describe("the replicas of Inlay", function () {
   const hosts = loopbackHosts();
   let api: Api;
   let version: string;
-  /** What the manifests install, with pods at addresses of this machine, and a Service of the family in which these may have endpoints. */
+  /**
+   * The shipped objects, with pods at addresses of this machine, and a Service of the IP family that allows them as endpoints.
+   */
   let installed: AnyObject[];
   let names: string[];
   let replicas: ControllerProcess[];
@@ -46,7 +50,7 @@ describe("the replicas of Inlay", function () {
     });
     names = pods.map(({ metadata }) => metadata.name).sort();
     await Promise.all(names.map(move));
-    // The second one serves its version where its pod says.
+    // The second replica serves its version at the address of its pod.
     replicas = await startReplicas(
       ["--pod-name", names[0] ?? ""],
       ["--pod-name", names[1] ?? "", "--health-port", `${port}`],
@@ -81,7 +85,7 @@ describe("the replicas of Inlay", function () {
       status: { podIP: hosts[index], podIPs: [{ ip: hosts[index] }, { ip: `fd00::2${index}` }] },
     });
 
-  /** Starts one after the other, so that the first one leads. */
+  /** Starts the replicas one after the other, so that the first one leads. */
   async function startReplicas(...all: string[][]): Promise<ControllerProcess[]> {
     const started: ControllerProcess[] = [];
     for (const args of all) {
@@ -111,7 +115,7 @@ describe("the replicas of Inlay", function () {
       );
     });
 
-  it("have labels that say who leads, and which version each runs, as it says itself", async () => {
+  it("have labels that show the leader, and the version that each of them reports", async () => {
     await labelled("inlay-active", ["true", "false"]);
     await leads(names[0]);
     await labelled("inlay-version", [version, version]);
@@ -122,14 +126,14 @@ describe("the replicas of Inlay", function () {
     );
   });
 
-  it("get their labels back", async () => {
+  it("regain labels that others remove", async () => {
     const labels = { "inlay-active": "true", "inlay-version": null };
     await api.merge(`${ROOT}/pods/${names[1]}`, { metadata: { labels } });
     await labelled("inlay-active", ["true", "false"]);
     await labelled("inlay-version", [version, version]);
   });
 
-  it("have a policy by which the controller changes nothing but these labels", async () => {
+  it("have a policy by which the controller changes only these labels of pods", async () => {
     const dryRun = api.as(CONTROLLER).dryRun;
     const patch = (change: object) => dryRun.merge(`${ROOT}/pods/${names[1]}`, change);
     await patch({ metadata: { labels: { "inlay-active": "true", "inlay-version": null } } });
@@ -142,14 +146,11 @@ describe("the replicas of Inlay", function () {
       { metadata: { finalizers: ["example.com/held"] } },
       { metadata: { ownerReferences: [] } },
     ])
-      await assert.rejects(
-        patch(change),
-        /may change the labels inlay-active and inlay-version of a pod, and nothing else/,
-      );
+      await assert.rejects(patch(change), /labels inlay-active and inlay-version/);
     await api.dryRun.merge(`${ROOT}/pods/${names[1]}`, { metadata: { labels: { other: "new" } } });
   });
 
-  it("move the Service when the leader stops, and keep the version of the one that is gone", async () => {
+  it("move the Service when the leader stops, and keep the version label of its pod", async () => {
     assert.equal(await replicas[0]?.stop(), 0);
     assert.match(replicas[0]?.output ?? "", /"msg":"released the lease"/);
     await labelled("inlay-active", ["false", "true"]);
@@ -157,7 +158,7 @@ describe("the replicas of Inlay", function () {
     await labelled("inlay-version", [version, version]);
   });
 
-  it("leave no label behind that a stopped leader is active, though no other follows", async () => {
+  it("remove the active label when the leader stops, also without a successor", async () => {
     assert.equal(await replicas[1]?.stop(), 0);
     await labelled("inlay-active", ["false", "false"]);
   });

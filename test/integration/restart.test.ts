@@ -1,4 +1,4 @@
-/** A controller that was away: it writes nothing where nothing changed, and catches up with what did. */
+/** Shows that a restarted controller writes nothing where nothing changed, and processes the changes that it missed. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { isOfBarrier } from "../controller/barrier.ts";
@@ -32,12 +32,12 @@ async function untilRead(team: TestNamespace, name: string, mark: number): Promi
   }, RESTARTED_WITHIN_MS);
 }
 
-/** Waits for the first object of which `has` is true. */
+/** Waits for the first object for which `has` is true. */
 async function first(team: TestNamespace, path: string, has: (object: AnyObject) => boolean): Promise<void> {
   for await (const { object } of team.api.watch(path, 60)) if (has(object)) return;
 }
 
-describe("a controller that is started again", function () {
+describe("a controller that is restarted", function () {
   this.timeout("2m");
 
   it("writes nothing when nothing changed, whatever state its bindings are in", async () => {
@@ -72,7 +72,7 @@ describe("a controller that is started again", function () {
     );
   });
 
-  it("catches up with all that was changed meanwhile", async () => {
+  it("processes all changes that it missed", async () => {
     const names = ["rotated", "drifted", "edited", "removed", "created", "released"] as const;
     const teams = {} as Record<(typeof names)[number], TestNamespace>;
     const keys = {} as Record<(typeof names)[number], string>;
@@ -125,8 +125,8 @@ describe("a controller that is killed", function () {
   this.timeout("2m");
 
   const moments: Record<string, (team: TestNamespace) => [path: string, has: (object: AnyObject) => boolean]> = {
-    "when bindings are there": (team) => [team.path("inlay.dev/v1alpha1", "secretbindings"), () => true],
-    "when it has noted what it is about to write": (team) => [
+    "when bindings exist": (team) => [team.path("inlay.dev/v1alpha1", "secretbindings"), () => true],
+    "when it has recorded its next write": (team) => [
       team.path("inlay.dev/v1alpha1", "secretbindings"),
       ({ status }) => status?.targets?.[0].pendingPaths !== undefined,
     ],
@@ -136,7 +136,7 @@ describe("a controller that is killed", function () {
     ],
   };
   for (const [moment, seen] of Object.entries(moments)) {
-    it(`${moment} is right in the end, and knows all that it wrote`, async () => {
+    it(`${moment} reaches the right state after a restart, and has recorded all that it wrote`, async () => {
       const team = await createNamespace();
       const accessKey = secretText("access");
       await team.secret("bucket", { accessKeyID: accessKey });
@@ -152,7 +152,7 @@ describe("a controller that is killed", function () {
       await now;
       await team.controller.stop("SIGKILL");
       await Promise.all(bound);
-      // What stands there is noted, by then, as ours or as about to be.
+      // By then, each value in a target is recorded as written or as pending.
       for (const name of names) {
         if ((await team.s3(name)).accesskey === undefined) continue;
         const [record] = (await team.binding(name)).status.targets;

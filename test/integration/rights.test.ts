@@ -1,7 +1,7 @@
 /**
- * The controller has the rights that are shipped and no others, and a request beyond them, or around the account of a
- * binding, is noticed. What it does with them is checked after every test file, by the API server's own audit log
- * (test/whole-run/rights.ts).
+ * Shows that the controller has exactly the shipped permissions, and that the checks notice any other request, or a request that
+ * bypasses the account of a binding. After every test file, test/whole-run/rights.ts checks the requests by the API server's
+ * audit log.
  */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
@@ -23,7 +23,7 @@ describe("the controller", function () {
   let requests: AuditedRequest[];
   let check: RightsCheck;
 
-  before("does all that its own rights are for, at least once", async () => {
+  before("uses each of its own permissions at least once", async () => {
     const mark = await auditLog().mark();
     const { both } = await newNeighbours();
     const labels = { "kubernetes.io/metadata.name": both.reader.namespace };
@@ -48,7 +48,7 @@ describe("the controller", function () {
     await check.check();
   });
 
-  it("has the rights that are shipped and no others, but for accounts that tests opened", async () => {
+  it("has the shipped permissions and no others, except for accounts that tests allow", async () => {
     const RBAC = "/apis/rbac.authorization.k8s.io/v1";
     const ofController = (bindings: AnyObject) =>
       bindings.items.filter(({ subjects = [] }: AnyObject) =>
@@ -74,7 +74,7 @@ describe("the controller", function () {
     assert.deepEqual(granted.map(describeRight).sort(), shipped.controller.map(describeRight).sort());
   });
 
-  it("asks as an account for no more than bindings of that account name, and anything else is noticed", () => {
+  it("impersonates an account only for bindings that name it, and the check notices any other request", () => {
     const read = requests.find(
       ({ as, verb, resource, namespace }) =>
         as !== undefined && verb === "get" && resource === "secrets" && namespace === team.namespace,

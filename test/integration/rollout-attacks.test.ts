@@ -1,4 +1,4 @@
-/** What somebody who may write bindings gains by having workloads restarted: nothing beyond what his account may. */
+/** Shows that authors of bindings gain nothing by restarting workloads beyond the permissions of their account. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { AnyObject } from "../controller/api.ts";
@@ -10,7 +10,7 @@ import { rolloutRules, Workloads } from "../controller/workloads.ts";
 const sources = [{ secret: { name: "bucket" } }];
 const rotate = (team: TestNamespace) => team.secret("bucket", { access: secretText("access") });
 
-/** A team with a workload that has a key of the Secret. */
+/** Creates a team with a workload that uses a key of the Secret. */
 async function newShop(rules = rolloutRules): Promise<{ team: TestNamespace; shop: Workloads }> {
   const team = await createNamespace({ rules });
   const shop = new Workloads(team);
@@ -19,10 +19,10 @@ async function newShop(rules = rolloutRules): Promise<{ team: TestNamespace; sho
   return { team, shop };
 }
 
-describe("an author of bindings who wants workloads to restart", function () {
+describe("an author of bindings who restarts workloads", function () {
   this.timeout("2m");
 
-  it("restarts none that his account may see and not patch, and is told the command that would let it", async () => {
+  it("restarts none that the account may read and not patch, and the condition names the command that allows it", async () => {
     const sees = { apiGroups: ["apps"], resources: ["deployments"], verbs: ["get", "list", "watch"] };
     const { team, shop } = await newShop([...usualRules, sees]);
     await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], kinds: ["Deployment"] } });
@@ -47,7 +47,7 @@ describe("an author of bindings who wants workloads to restart", function () {
     ],
     ["a Namespace", { apiVersion: "v1", kind: "Namespace", template: "spec" }, "InvalidBinding"],
   ] as const) {
-    it(`has no stamp written into ${what}`, async () => {
+    it(`has no restart annotation written into ${what}`, async () => {
       const { team, shop } = await newShop();
       await team.bind("rolls", { sources, rollout: { targets: [{ name: "core", ...target }] } });
       await shop.until("rolls", reason);
@@ -61,7 +61,7 @@ describe("an author of bindings who wants workloads to restart", function () {
     });
   }
 
-  it("has no Secret changed that he calls a workload, though his account may patch it", async () => {
+  it("changes no Secret by naming it as a workload, even if the account may patch it", async () => {
     const patches = { apiGroups: [""], resources: ["secrets"], verbs: ["patch"] };
     const { team, shop } = await newShop([...rolloutRules, patches]);
     await team.secret("theirs", { token: secretText("token") });
@@ -71,7 +71,7 @@ describe("an author of bindings who wants workloads to restart", function () {
     await team.bind("rolls", { sources, rollout: { targets } });
     await shop.until("rolls", "ForbiddenKind");
     const requests = await team.requestsDuring(() => rotate(team));
-    // It is not even read.
+    // The Secret is not even read.
     assert.deepEqual(
       requests.filter(({ name, uri }) => name === "theirs" || uri.includes("theirs")),
       [],
@@ -79,7 +79,7 @@ describe("an author of bindings who wants workloads to restart", function () {
     assert.equal((await team.api.get(path)).metadata.resourceVersion, before.metadata.resourceVersion);
   });
 
-  it("learns nothing of a value from status or a stamp by hashing guesses, or by comparing two that are equal", async () => {
+  it("learns nothing about a value from status or the restart annotation, by hashed guesses or by comparing equal values", async () => {
     const { team, shop } = await newShop();
     const value = secretText("guessed");
     await team.secret("bucket", { access: secretText("access"), same: secretText("same") });
@@ -95,7 +95,7 @@ describe("an author of bindings who wants workloads to restart", function () {
     );
     assert.equal(stamps.length, 2);
     const shown = [...Object.values<string>(digests), ...stamps].join("\n").toLowerCase();
-    // What is public, in each order, before and behind the guess.
+    // Public inputs, in each order, before and after the guess.
     const known = ["", digestKeyID, metadata.uid, "bucket", "access", "bucket/access", `${team.namespace}/rolls`];
     const guesses = known.flatMap((salt) =>
       ["", "/", ":", "\n", "="].flatMap((by) => [salt + by + value, value + by + salt]),
@@ -108,7 +108,7 @@ describe("an author of bindings who wants workloads to restart", function () {
         }
   });
 
-  it("restarts it no oftener than maxDebounce lets, by a value that changes all the time, and then not in minInterval", async () => {
+  it("restarts it no more often than maxDebounce and minInterval allow, by a value that changes all the time", async () => {
     const { team, shop } = await newShop();
     const pace = { debounce: "30s", maxDebounce: "2s", minInterval: "1h" };
     await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], ...pace } });
@@ -116,7 +116,7 @@ describe("an author of bindings who wants workloads to restart", function () {
     const began = Date.now();
     let changes = 0;
     for (; Date.now() < began + 7_000; changes++) await rotate(team);
-    // The last change belongs to the rollout that is under way, or waits for the next one, an hour from now.
+    // The last change belongs to the current rollout, or to the next one in an hour.
     const { status } = await eventually(async () => {
       const found = await team.binding("rolls");
       assert.match(found.status.conditions[1].reason, /^(RolledOut|MinInterval)$/);
@@ -131,12 +131,12 @@ describe("an author of bindings who wants workloads to restart", function () {
     assert.equal((await shop.restarts())["core"], core);
   });
 
-  it("has no more roll at once than maxConcurrent lets, and all wait for one that does not come up", async () => {
+  it("rolls out no more at once than maxConcurrent allows, and all wait for a workload that does not become ready", async () => {
     const { team, shop } = await newShop();
     await shop.deploy({ jobs: { env: { bucket: ["access"] } } });
     await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"], maxConcurrent: 1 } });
     await shop.rolledOut("rolls", 0);
-    // No node takes its pods from now on.
+    // From now on, no node accepts its pods.
     await team.api.merge(shop.path("core"), { spec: { template: { spec: { nodeSelector: { nowhere: "true" } } } } });
     await rotate(team);
     const { status } = await shop.until("rolls", "MaxConcurrent");

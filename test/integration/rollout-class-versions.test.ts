@@ -1,4 +1,4 @@
-/** Workloads that restart by the versions that the Secrets Store CSI driver reports of a SecretProviderClass. */
+/** Shows that workloads restart by the versions that the Secrets Store CSI driver reports for a SecretProviderClass. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { newShop, warningsOn } from "../controller/annotated.ts";
@@ -32,7 +32,7 @@ describe("the versions of a SecretProviderClass", function () {
     await removeReloader();
   });
 
-  it("restart what mounts it, once for each that is new, whichever pods come and go meanwhile", async () => {
+  it("restart the workloads that mount it, once for each new version, while pods are created and deleted", async () => {
     const team = await createNamespace({ rules: [...rolloutRules, mayFollow], controller: false });
     const shop = new Workloads(team);
     await shop.deploy({ web: { pods: { volumes: [classVolume("store")] } }, idle: {} });
@@ -44,18 +44,18 @@ describe("the versions of a SecretProviderClass", function () {
     await report(team, "web-1", "store", { password: "v2" });
     await shop.rolledOut("rolls", 1);
     assert.deepEqual(await shop.restarts(), { web: 1, idle: 0 });
-    // New pods with the version of now, and the last one of before, which the driver has not come to.
+    // New pods have the current version. The last old pod still has the earlier one, because the driver has not updated it.
     await report(team, "web-2", "store", { password: "v2" });
     await unreport(team, "web-1", "store");
     await rolloutBarrier(team, controller);
     assert.deepEqual(await shop.restarts(), { web: 1, idle: 0 });
-    // No pod mounts it for a while, and those that come have the version of that time.
+    // No pod mounts it for a while, and new pods have the version of their time.
     await unreport(team, "web-2", "store");
     await rolloutBarrier(team, controller);
     await report(team, "web-3", "store", { password: "v3" });
     await rolloutBarrier(team, controller);
     assert.deepEqual(await shop.restarts(), { web: 1, idle: 0 });
-    // What the driver changes while no controller runs.
+    // The driver changes versions while no controller runs.
     await controller.stop();
     await report(team, "web-3", "store", { password: "v4" });
     await report(team, "web-4", "store", { password: "v3" });
@@ -70,7 +70,7 @@ describe("the versions of a SecretProviderClass", function () {
     assert.deepEqual([kind, state, json.rollout.trackedValues], ["SecretProviderClass", "Found", ["store/*"]]);
   });
 
-  it("restart by Reloader's annotations, where the class writes no Secret and the configuration says so", async () => {
+  it("restart by Reloader's annotations where the class writes no Secret and the configuration enables it", async () => {
     const shop = await newShop();
     const { team } = shop;
     await newClass(team, "store", {});

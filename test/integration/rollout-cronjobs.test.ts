@@ -1,4 +1,4 @@
-/** CronJobs that run a Job at once when they restart: by rollout.runCronJobs, and by Reloader's annotations. */
+/** Shows CronJobs that run a Job at once when they restart: by rollout.runCronJobs, and by Reloader's annotations. */
 import assert from "node:assert/strict";
 import { AUTO } from "../controller/annotated.ts";
 import type { AnyObject } from "../controller/api.ts";
@@ -61,7 +61,7 @@ describe("a CronJob that runs at once when it restarts", function () {
     await removeReloader();
   });
 
-  it("runs one Job for each restart, however often that is tried, and none where it is suspended", async () => {
+  it("runs one Job for each restart, also after retries, and none while it is suspended", async () => {
     const team = await createNamespace({ rules: [...rolloutRules, mayWatch], controller: false });
     const shop = new Workloads(team);
     const rotate = () => team.secret("bucket", { token: secretText("token") });
@@ -77,7 +77,7 @@ describe("a CronJob that runs at once when it restarts", function () {
     const refused = await shop.until("rolls", "Forbidden");
     assert.match(JSON.stringify(refused.status.conditions), /may not create jobs.*--verb=create --resource=jobs/);
     assert.equal(await stampOf(team, "nightly"), undefined);
-    // The Job is made, and the stamp is refused: it is tried again and again.
+    // The Job is created, and the restart annotation is refused, so the controller retries.
     await team.grant([mayRun], { role: "jobs" });
     await eventually(async () => {
       const { status } = await shop.until("rolls", "Forbidden");
@@ -106,7 +106,7 @@ describe("a CronJob that runs at once when it restarts", function () {
     assert.equal((await jobsIn(team)).length, 2);
   });
 
-  it("does so by Reloader's annotations, where the configuration says so", async () => {
+  it("runs it by Reloader's annotations where the configuration enables it", async () => {
     const team = await createNamespace({ account: false, rules: [], controller: false });
     const shop = new Workloads(team);
     await team.secret("bucket", { token: secretText("token") });

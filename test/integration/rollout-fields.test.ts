@@ -1,4 +1,4 @@
-/** Workloads without a pod template restart by the field that their operator restarts them on, as that operator takes it. */
+/** Shows that workloads without a pod template restart by the field that their operator reads. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
@@ -9,18 +9,18 @@ import { deployment } from "../controller/workloads.ts";
 
 const STAMP = /^1-[0-9a-f]{6}-[0-9a-f]{10}$/;
 
-/** As Argo's, of another version, so that nobody takes it for Argo's own. Other tests install that one. */
+/** Like Argo's kind, in another version that Argo does not have. Other tests install Argo's version. */
 const ROLLOUT: Kind = { group: "argoproj.io", kind: "Rollout", plural: "rollouts", spec: open, status: open };
 
-/** What the controller of a workload says of it. */
+/** The status that the controller of a workload writes. */
 const say = ({ team, path }: Site, status: object) => team.api.merge(`${path}/status`, { status });
 
-describe("a workload that restarts on a field", function () {
+describe("a workload that restarts by a field", function () {
   this.timeout("2m");
 
   after(() => removeKind(new Api(controlPlane()), ROLLOUT));
 
-  it("is an Argo Rollout by spec.restartAt, a time after the change, until all of its pods are newer", async () => {
+  it("can be an Argo Rollout with spec.restartAt, set to a time after the change, until all of its pods are newer", async () => {
     const template = (deployment("main") as AnyObject).spec.template;
     const site = await newSite(ROLLOUT, { template }, "spec.restartAt");
     const { shop, rotate, workload } = site;
@@ -40,7 +40,7 @@ describe("a workload that restarts on a field", function () {
     await say(site, { observedGeneration: String(metadata.generation) });
     const pending = await eventually(async () => {
       const { status } = await shop.until("main", "RollingOut");
-      assert.match(JSON.stringify(status.rollout.pending), /some of its pods are older than spec\.restartAt/);
+      assert.match(JSON.stringify(status.rollout.pending), /older than spec\.restartAt/);
       return status.rollout.pending;
     });
     assert.equal(pending.workloads[0].state, "Rolling");
@@ -50,7 +50,7 @@ describe("a workload that restarts on a field", function () {
     assert.deepEqual(manager.fieldsV1, { "f:spec": { "f:restartAt": {} } });
   });
 
-  it("is one by an annotation of its own, as CloudNativePG has it, of which nothing else changes", async () => {
+  it("can have an annotation of its own, as CloudNativePG has it, and nothing else changes", async () => {
     const annotation = "kubectl.kubernetes.io/restartedAt";
     const restartPath = `metadata.annotations["${annotation}"]`;
     const site = await newSite(CLUSTER, { instances: 3 }, restartPath, { value: "Time" });
@@ -68,20 +68,20 @@ describe("a workload that restarts on a field", function () {
     assert.equal(new Set(times).size, 2);
   });
 
-  it("is one by an annotation of its pods, as the operator of Zalando has it", async () => {
+  it("can have an annotation of its pods, as the operator of Zalando has it", async () => {
     const site = await newSite(CLUSTER, { instances: 1 }, 'spec.podAnnotations["inlay.dev/rollout"]');
     const { shop, rotate, workload } = site;
     await say(site, { observedGeneration: 1 });
     await shop.rolledOut("main", 0);
     await rotate();
     const { pending } = (await shop.until("main", "RollingOut")).status.rollout;
-    assert.match(JSON.stringify(pending), /its controller has not observed the change yet/);
+    assert.equal(pending.workloads[0].state, "Rolling");
     assert.match((await workload()).spec.podAnnotations["inlay.dev/rollout"], STAMP);
     await say(site, { observedGeneration: 2 });
     await shop.rolledOut("main", 1);
   });
 
-  it("is one by a text that its kind declares, of any kind", async () => {
+  it("can have a text field that its schema declares, whatever its kind", async () => {
     const { shop, rotate, workload } = await newSite(CLUSTER, { instances: 1 }, "spec.restartToken");
     await shop.rolledOut("main", 0);
     await rotate();
@@ -89,7 +89,7 @@ describe("a workload that restarts on a field", function () {
     assert.match((await workload()).spec.restartToken, STAMP);
   });
 
-  it("is one of Strimzi by true, which Strimzi takes away when it has restarted", async () => {
+  it("can be a Strimzi resource with the value true, which Strimzi removes after the restart", async () => {
     const restartPath = 'metadata.annotations["strimzi.io/manual-rolling-update"]';
     const site = await newSite(CLUSTER, { instances: 3 }, restartPath);
     const { team, shop, path, rotate, workload } = site;
@@ -99,22 +99,19 @@ describe("a workload that restarts on a field", function () {
       await shop.until("main", "RollingOut");
       await eventually(async () => {
         const { status } = await team.binding("main");
-        assert.match(
-          JSON.stringify(status.rollout.pending),
-          /waiting for Strimzi to restart all pods and to remove metadata/,
-        );
+        assert.match(JSON.stringify(status.rollout.pending), /Strimzi .*metadata/);
       });
       assert.deepEqual((await workload()).metadata.annotations, { "strimzi.io/manual-rolling-update": "true" });
       await team.api.merge(path, { metadata: { annotations: { "strimzi.io/manual-rolling-update": null } } });
       await shop.rolledOut("main", revision);
     }
     assert.deepEqual((await workload()).metadata.annotations ?? {}, {});
-    // What changes while it restarts is told when it has: some pods may have the former value.
+    // A change during a restart takes effect after it, because some pods may have the former value.
     await rotate();
     await shop.until("main", "RollingOut");
     await rotate();
     const { status } = await shop.until("main", "RestartBlocked");
-    assert.match(JSON.stringify(status.conditions), /main is still restarting by .*; Inlay restarts it again when/);
+    assert.match(JSON.stringify(status.conditions), /main .*restarting/);
     for (const left of [true, false]) {
       await team.api.merge(path, { metadata: { annotations: { "strimzi.io/manual-rolling-update": null } } });
       if (left) await shop.until("main", "RollingOut");
@@ -123,14 +120,14 @@ describe("a workload that restarts on a field", function () {
     await shop.rolledOut("main", 3);
   });
 
-  it("has that field: what is wrong with it is said before anything has to be restarted", async () => {
+  it("requires a valid field, and reports an invalid one before a restart is due", async () => {
     for (const [restartPath, reason, message] of [
-      ["status.restartAt", "ForbiddenPath", /it belongs to the controller of the object/],
-      ["spec.shards[0].restart", "InvalidPath", /goes through a list/],
+      ["status.restartAt", "ForbiddenPath", /status\.restartAt.* controller/],
+      ["spec.shards[0].restart", "InvalidPath", /list/],
       ["spec.restartAt", "UnknownField", /spec has .*instances/],
       ["spec.instances", "TypeMismatch", /spec\.instances/],
-      ["spec.pods.serviceAccountName", "ForbiddenPath", /is in a pod spec; name an annotation, a label/],
-      ["spec.settings.restart", "ForbiddenPath", /is not declared in the kind's schema/],
+      ["spec.pods.serviceAccountName", "ForbiddenPath", /pod spec/],
+      ["spec.settings.restart", "ForbiddenPath", /schema/],
     ] as const) {
       const { shop } = await newSite(CLUSTER, { instances: 3 }, restartPath);
       const { status } = await shop.until("main", reason);

@@ -1,4 +1,6 @@
-/** Whoever installed Inlay says how many workloads may roll out at once, by all bindings together, and can stop them all. */
+/**
+ * Shows that the configuration limits how many workloads roll out at once by all bindings together, and can suspend all rollouts.
+ */
 import assert from "node:assert/strict";
 import { mkdtemp, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -14,15 +16,15 @@ import { createNamespace, type TestNamespace } from "../controller/test-namespac
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const TEAMS = 3;
-/** How many bindings each team has, and how many of their Secrets change where not all do. */
+/** The number of bindings of each team, and the number of Secrets that change where not all do. */
 const [EACH, SOME] = [scaled(50, 10), scaled(20, 4)];
 const AT_ONCE = scaled(20, 6);
 /** Longer than the period at which the controller reads its configuration. */
 const SLOWLY_S = 6;
-/** For all of them to be restarted, on a machine with much else to do. */
+/** The time for a restart of all of them on a busy machine. */
 const THROUGH_MS = 120_000;
 
-describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll out ${AT_ONCE} at a time`, function () {
+describe(`${TEAMS * EACH} bindings with a Secret and a Deployment each, of which ${AT_ONCE} may roll out at a time,`, function () {
   this.timeout("5m");
   const names = Array.from({ length: EACH }, (_, at) => `app-${at}`);
   const teams: TestNamespace[] = [];
@@ -30,10 +32,10 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
   let api: Api;
   let file: string;
   let controller: ControllerProcess;
-  /** How often each Deployment has to have been restarted. */
+  /** How often each Deployment must have restarted. */
   let rotations = 0;
 
-  /** As the kubelet does it: the new file is there at once, in whole. */
+  /** Replaces the file in one step, as the kubelet does. */
   async function configure(rollouts: string): Promise<void> {
     const text = `apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\nrollouts: ${rollouts}\n`;
     await writeFile(`${file}.new`, text);
@@ -92,7 +94,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     });
   }
 
-  /** What other tests left rolling out for good has places of the installation, as it should: an hour long. */
+  /** Deletes rollouts of other tests that never finish: each uses a slot of the installation for an hour. */
   async function deleteStuck(): Promise<void> {
     const all = "/apis/inlay.dev/v1alpha1/secretbindings";
     await eventually(async () => {
@@ -104,7 +106,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     }, THROUGH_MS);
   }
 
-  /** Another team, with a Secret, a Deployment and a binding of each name. */
+  /** Creates another team, with a Secret, a Deployment and a binding of each name. */
   async function hasty(all: readonly string[], timeout: string) {
     const team = await createNamespace({ controller: false, rules: rolloutRules });
     const shop = new Workloads(team);
@@ -149,10 +151,10 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     assert.deepEqual(foundIn(controller?.output ?? ""), []);
   });
 
-  it("begin nothing while all rollouts are stopped, and go on by other limits when they are not", async () => {
+  it("begin nothing while all rollouts are suspended, and continue with other limits afterwards", async () => {
     rotations++;
     const [some, others] = [names.slice(0, SOME), names.slice(SOME)];
-    // The file is read every few seconds: by then not all may be through.
+    // The file is read every few seconds. The rollouts are slow, so that some are still under way by then.
     await readyFor(some, SLOWLY_S);
     await everywhere((team) => new Workloads(team).run(some));
     const before = await mostRolling(api, namespaces, async () => {
@@ -186,19 +188,19 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     assert.equal(await restarted(), TEAMS * EACH);
   });
 
-  it("never roll out more, and each restarts once", async () => {
+  it("never exceed the limit, and each Deployment restarts once", async () => {
     rotations++;
     const most = await mostRolling(api, namespaces, async () => {
       await rotate();
       await rolledOut(TEAMS * EACH);
     });
     assert.ok(most.all <= AT_ONCE, `${most.all} at once`);
-    // Else it would not be the limit that held them.
+    // A lower number would not show that the limit was reached.
     assert.ok(most.all >= AT_ONCE / 2, `${most.all} at once`);
     assert.deepEqual(new Set(await restarts()), new Set([rotations]));
   });
 
-  it("keep to what one namespace may have, while another goes on", async () => {
+  it("respect the limit of one namespace, while another namespace continues", async () => {
     rotations++;
     const some = names.slice(0, SOME);
     await reconfigure("{ maxConcurrent: 5, maxConcurrentPerNamespace: 2 }");
@@ -211,11 +213,11 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     assert.equal(await restarted(), TEAMS * some.length);
   });
 
-  it("leave a place to others when one namespace wants all for 9000 hours, and go to others when it has had one for an hour", async () => {
+  it("keep a slot for other namespaces when one wants all for 9000 hours, and free a slot that is used for an hour", async () => {
     const [theirs, ours] = [await hasty(["one", "two"], "9000h"), await hasty(["app"], "10m")];
     await reconfigure("{ maxConcurrent: 2 }");
     for (const name of ["one", "two"]) {
-      // No node takes its pods from now on.
+      // From now on, no node accepts its pods.
       const nowhere = { template: { spec: { nodeSelector: { nowhere: "true" } } } };
       await theirs.team.api.merge(theirs.shop.path(name), { spec: nowhere });
     }
@@ -230,10 +232,10 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     await reconfigure("{ maxConcurrent: 1 }");
     await ours.rotate("app");
     await ours.shop.until("app", "MaxConcurrent");
-    // So the controller has nothing to write into status when the test does.
+    // From now on, the controller has nothing to write into status while the test does.
     const { workloads } = await eventually(async () => {
       const { pending } = (await theirs.team.binding(turn)).status.rollout;
-      assert.match(pending.workloads[0].message, /old replica has not ended yet/);
+      assert.match(pending.workloads[0].message, /old replica/);
       return pending;
     });
     const restartTime = new Date(Date.now() - 3_600_000).toISOString();
@@ -244,12 +246,12 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     for (const { team } of [theirs, ours]) await team.api.delete(team.path("inlay.dev/v1alpha1", "secretbindings"));
   });
 
-  it("are not held up by a binding that is broken or suspended while its workload rolls out, also after a restart", async () => {
+  it("are not delayed by a binding that is broken or suspended during its rollout, also after a restart", async () => {
     const [team, name = ""] = [await createNamespace({ controller: false, rules: rolloutRules }), names[0]];
     const shop = new Workloads(team);
     for (const secret of ["stuck", name]) await team.secret(secret, { token: secretText("token") });
     await shop.deploy({ stuck: { env: { stuck: ["token"] } }, [name]: { env: { [name]: ["token"] } } });
-    // No node takes its pods once it restarts.
+    // No node accepts its pods once it restarts.
     await team.api.merge(shop.path("stuck"), { spec: { paused: true } });
     await team.api.merge(shop.path("stuck"), { spec: { template: { spec: { nodeSelector: { nowhere: "true" } } } } });
     for (const each of ["stuck", name]) {
@@ -262,7 +264,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     await shop.until("stuck", "RollingOut");
     await team.secret(name, { token: secretText("token") });
     const { status } = await shop.until(name, "MaxConcurrent");
-    assert.match(status.conditions[1].message, /the installation permits no more workloads/);
+    assert.match(status.conditions[1].message, /installation/);
     await team.rebind("stuck", { rollout: { consumersOf: ["misspelled"] } });
     await shop.rolledOut(name, 1);
     await team.rebind("stuck", { rollout: { consumersOf: ["stuck"] } });
@@ -275,7 +277,7 @@ describe(`${TEAMS * EACH} bindings of as many Secrets whose Deployments may roll
     await controller.start();
     await team.secret(name, { token: secretText("token") });
     await shop.rolledOut(name, 3);
-    // What was under way when it was suspended is not forgotten.
+    // The suspended rollout is still recorded.
     const { pending } = (await team.binding("stuck")).status.rollout;
     assert.deepEqual(
       pending.workloads.map((each: AnyObject) => each.name),

@@ -1,4 +1,6 @@
-/** The pods of a StatefulSet or DaemonSet with OnDelete are replaced where a binding asks for it: one at a time, as PodDisruptionBudgets let. */
+/**
+ * Shows that Inlay replaces the pods of a StatefulSet or DaemonSet with OnDelete one at a time, as PodDisruptionBudgets permit.
+ */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -6,10 +8,10 @@ import { isReady, isStamped, mayReplace, newReplaced, newReplacedSet, podsOf, ui
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
 import type { Rule } from "../controller/test-namespace.ts";
 
-describe("the pods that only go when they are deleted", function () {
+describe("pods with updateStrategy OnDelete", function () {
   this.timeout("3m");
 
-  it("are replaced one at a time, the highest ordinal first, and then nothing is asked any more", async () => {
+  it("are replaced one at a time, the highest ordinal first, and no more requests follow", async () => {
     const { team, shop, rotate } = await newReplacedSet(3);
     const before = uidsOf(await podsOf(team));
     const requests = await team.requestsDuring(async () => {
@@ -39,7 +41,7 @@ describe("the pods that only go when they are deleted", function () {
     );
   });
 
-  it("are those of a DaemonSet too", async () => {
+  it("are replaced for a DaemonSet too", async () => {
     const { team, shop, rotate } = await newReplaced("daemonsets", "DaemonSet", {}, 1);
     const [before] = await podsOf(team);
     await rotate();
@@ -49,7 +51,7 @@ describe("the pods that only go when they are deleted", function () {
     assert.notEqual(after.metadata.uid, before?.metadata.uid);
   });
 
-  it("stay where the account may not have them replaced: the condition says what to allow", async () => {
+  it("stay where the account may not evict them: the condition says what to allow", async () => {
     const { team, shop, rotate } = await newReplacedSet(1, []);
     await rotate();
     const said = async () => {
@@ -65,7 +67,7 @@ describe("the pods that only go when they are deleted", function () {
     assert.ok((await podsOf(team)).every(isStamped));
   });
 
-  it("go while nothing is suspended", async () => {
+  it("are replaced only while the binding is not suspended", async () => {
     const { team, shop, rotate } = await newReplacedSet(2);
     await team.rebind("rolls", { rollout: { suspend: true } });
     await rotate();

@@ -1,4 +1,4 @@
-/** A stamp is written to the workload that it was decided for, and to no other: whoever was paused meanwhile writes no older one. */
+/** Shows that a restart annotation is written only to the workload for which it was decided, and never replaces a newer one. */
 import assert from "node:assert/strict";
 import { Client } from "../../src/kube/client.ts";
 import { loadCredentials } from "../../src/kube/credentials.ts";
@@ -14,17 +14,17 @@ import { DEPLOYMENTS } from "../unit/resources.ts";
 
 const ANNOTATION = "inlay.dev/rollout";
 
-describe("a stamp", () => {
+describe("a restart annotation", () => {
   let transport: Transport;
   before(async () => {
-    // Not by the controller's account: all that it does as an account is to be what a binding names.
+    // Uses the admin's credentials: the audit check allows the controller only requests that a binding names.
     transport = new Transport(await loadCredentials(controlPlane().kubeconfigFile));
   });
   after(() => transport.close());
 
   let team: TestNamespace;
   let shop: Workloads;
-  /** The Deployment as it is when the stamp is decided. */
+  /** The Deployment at the time of the decision. */
   let decided: Parameters<typeof stamp>[2];
   beforeEach(async () => {
     team = await createNamespace({ controller: false, rules: rolloutRules });
@@ -33,13 +33,13 @@ describe("a stamp", () => {
     const ref = { resource: DEPLOYMENTS, namespace: team.namespace, name: "core" };
     const { metadata } = await team.api.get(shop.path("core"));
     decided = dependentOf({ ref, version: metadata });
-    // What an account may do is known a little after it is granted.
+    // Permissions take effect a moment after they are granted.
     await eventually(() => new Client(transport).get(account(), ref));
   });
   const account = () => serviceAccountIdentity(team.namespace, "inlay");
   const write = (value: string) => stamp(new Client(transport), account(), decided, value);
 
-  it("is written although something was written meanwhile that is not of the spec", async () => {
+  it("is written although metadata and status changed in the meantime", async () => {
     await team.api.merge(shop.path("core"), { metadata: { labels: { touched: "true" } } });
     await team.api.merge(`${shop.path("core")}/status`, { status: { collisionCount: 1 } });
     const answer = await write("2-3fa9c1-09ab34de12");
@@ -47,14 +47,14 @@ describe("a stamp", () => {
     assert.deepEqual(await shop.annotations("core"), { [ANNOTATION]: "2-3fa9c1-09ab34de12" });
   });
 
-  it("is not written over one that another leader has written since", async () => {
+  it("is not written over a newer one of another leader", async () => {
     const later = { spec: { template: { metadata: { annotations: { [ANNOTATION]: "3-3fa9c1-11ab34de12" } } } } };
     await team.api.merge(shop.path("core"), later);
     assert.equal(await write("2-3fa9c1-09ab34de12"), "stale");
     assert.deepEqual(await shop.annotations("core"), { [ANNOTATION]: "3-3fa9c1-11ab34de12" });
   });
 
-  it("is written neither to a workload that was made anew, nor to none, and makes none", async () => {
+  it("is not written to a recreated workload, and creates no workload", async () => {
     await team.api.delete(shop.path("core"));
     assert.equal(await write("2-3fa9c1-09ab34de12"), "stale");
     const path = team.path("apps/v1", "deployments");

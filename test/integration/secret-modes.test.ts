@@ -1,6 +1,6 @@
 /**
- * The second mode for Secrets: deploy/manifests/optional lets the controller watch the metadata of all of them in one
- * stream. Nobody sees more by it than he may himself. The first one, which is the default, is in streams.test.ts.
+ * The second mode for Secrets: deploy/manifests/optional allows the controller to watch the metadata of all Secrets in one
+ * stream. No account learns more by it than its own permissions allow. The default mode is tested in streams.test.ts.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ const watchSecrets: Access = { verb: "watch", resource: "secrets" };
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
 const close = () => deleteFile(new Api(controlPlane()), file);
 
-describe("Secrets of which the platform lets the controller watch all", function () {
+describe("Secrets whose metadata the controller may watch in the whole cluster", function () {
   this.timeout("2m");
   let proxy: TcpProxy;
   let controller: ControllerProcess;
@@ -63,7 +63,7 @@ describe("Secrets of which the platform lets the controller watch all", function
     assert.deepEqual(foundIn(controller.output), []);
   });
 
-  /** The watches of Secrets that are open: the controller's own, and those of a team's account. */
+  /** The open watches of Secrets: the controller's own, and those of a team's account. */
   async function openFor(team: TestNamespace): Promise<string[]> {
     await requestsFor(team, mark);
     const all = (await auditLog().watchesSince(mark)).filter(
@@ -87,7 +87,7 @@ describe("Secrets of which the platform lets the controller watch all", function
       assert.deepEqual(await openFor(each), ["/api/v1/secrets as itself"]);
     }
     const own = (await auditLog().since(mark)).filter(({ user, as }) => user === CONTROLLER && as === undefined);
-    // Bindings of other tests may have it read its own key, by which digests are made.
+    // Bindings of other tests may make the controller read its digest key.
     const read = own.filter(({ verb, resource }) => resource === "secrets" && !["list", "watch"].includes(verb));
     assert.deepEqual(
       read.filter(({ name }) => name !== DIGEST_KEY_NAME),
@@ -95,7 +95,7 @@ describe("Secrets of which the platform lets the controller watch all", function
     );
   });
 
-  it("tell a binding nothing of one that its account may not get: neither that it is there, nor that it changes", async () => {
+  it("reveal neither existence nor changes to a binding whose account may not get them", async () => {
     const each = await team();
     await each.secret("bucket", { accessKeyID: secretText("access") });
     const from = (name: string, target: string) => ({
@@ -105,11 +105,11 @@ describe("Secrets of which the platform lets the controller watch all", function
     for (const harbor of ["harbor", "other", "third"]) await each.harbor(harbor);
     await each.bind("there", from("bucket", "harbor"));
     await each.bind("absent", from("nothing", "other"));
-    const said = messageOf(await each.until("absent", "Forbidden"));
+    const absent = messageOf(await each.until("absent", "Forbidden"));
     const { metadata, status } = await each.until("there", "Forbidden");
     const asIfThere = (message: string) => message.replaceAll("nothing", "bucket").replaceAll("other", "harbor");
-    assert.equal(messageOf({ status }), asIfThere(said));
-    // As a target too.
+    assert.equal(messageOf({ status }), asIfThere(absent));
+    // The same for a target.
     const into = (name: string) => ({
       sources: [{ configMap: { name: "place" } }],
       targets: [
@@ -122,14 +122,14 @@ describe("Secrets of which the platform lets the controller watch all", function
     assert.equal(messageOf(await each.until("into-there", "Forbidden")), asIfThere(refused));
     await each.secret("bucket", { accessKeyID: secretText("changed") });
     await each.api.delete(`${each.path("v1", "secrets")}/bucket`);
-    // What a later binding is told comes after all that would have come of that.
+    // The controller reconciles a later binding after it has processed those changes.
     await each.bind("later", from("bucket", "third"));
     await each.until("later", "Forbidden");
     assert.equal((await each.binding("there")).metadata.resourceVersion, metadata.resourceVersion);
     assert.deepEqual(await openFor(each), ["/api/v1/secrets as itself"]);
   });
 
-  it("tell a binding nothing of which there are whose account may not list them", async () => {
+  it("reveal no names to a binding whose account may not list them", async () => {
     const each = await team(secrets(["get", "watch", "patch"]));
     const labels = { tier: "prod" };
     const selecting = {
@@ -147,19 +147,19 @@ describe("Secrets of which the platform lets the controller watch all", function
     await each.api.create(each.path("v1", "secrets"), { metadata: { name: "hidden", labels } });
     await each.bind("all", selecting);
     const before = await each.until("all", "Forbidden");
-    assert.match(messageOf(before), /may not list secrets in namespace/);
+    assert.match(messageOf(before), /list secrets in namespace/);
     assert.doesNotMatch(JSON.stringify(before.status), /hidden/);
     await each.grant([secrets(["list"])], { role: "list" });
     assert.match(JSON.stringify((await each.until("all", "Synced")).status), /\/hidden /);
   });
 
-  it("are watched as the accounts again when the platform closes them, without a change being missed", async () => {
+  it("are watched as the accounts again when the permission is removed, and no change is missed", async () => {
     const each = await team(secrets(["get", "list", "watch"]));
     await each.boundHarbor();
     assert.deepEqual(await openFor(each), ["/api/v1/secrets as itself"]);
     await close();
     await untilMayNot(CONTROLLER, watchSecrets);
-    // What is open goes on until its connection or the API server ends it.
+    // An open watch continues until its connection or the API server ends it.
     proxy.cut();
     const own = each.path("v1", "secrets");
     await eventually(async () => assert.deepEqual(await openFor(each), [`${own} as ${accountOf(each)}`]), 30_000);

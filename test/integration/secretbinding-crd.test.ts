@@ -1,4 +1,4 @@
-/** That the schema of SecretBinding fills in what is left out, and refuses what makes no sense in words of its own. */
+/** Shows that the schema of SecretBinding sets its defaults, and refuses invalid bindings with messages that name the mistake. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
@@ -12,14 +12,14 @@ const field = { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket"
 const target = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor", fields: [field] };
 const bucket = { secret: { name: "bucket" } };
 const place = { mount: "kv", path: "registry/s3" };
-/** A source from Vault that is right, but for the changes to what is read. */
+/** A valid source from Vault, with changes to `vault`. */
 const fromVault = (changes: object = { data: place }) => ({
   name: "s3",
   vault: { connection: { name: "vault" }, ...changes },
 });
 const service = { object: { apiVersion: "v1", resource: "services", name: "minio" } };
 
-/** A binding that holds, but for the changes to its spec. */
+/** A valid binding, with changes to its spec. */
 const binding = (changes: object = {}) => ({
   apiVersion: "inlay.dev/v1alpha1",
   kind: "SecretBinding",
@@ -39,23 +39,23 @@ describe("the schema of SecretBinding", () => {
     team = await createNamespace({ account: false, rules: [], controller: false });
   });
 
-  it("fills in the account, what a target does about conflicts and on release, and a source about what is missing", async () => {
+  it("sets the defaults of the account, of onConflict and onRelease of a target, and of onMissing of a source", async () => {
     const { spec } = await accepted(binding());
     assert.equal(spec.serviceAccountName, "inlay");
     assert.deepEqual(spec.defaults, { onConflict: "Fail", mode: "Continuous", onMissing: "Wait" });
   });
 
-  it("fills in the default that was not given beside one that was", async () => {
+  it("sets one of two defaults when the other is given", async () => {
     const { spec } = await accepted(binding({ defaults: { onRelease: "Remove" } }));
     assert.deepEqual(spec.defaults, { onConflict: "Fail", mode: "Continuous", onMissing: "Wait", onRelease: "Remove" });
   });
 
-  it("takes an object for one of the namespace unless it is said to be the cluster's", async () => {
+  it("takes an object source as namespaced unless its scope is Cluster", async () => {
     const { spec } = await accepted(binding({ sources: [bucket, service] }));
     assert.equal(spec.sources[1].object.scope, "Namespaced");
   });
 
-  it("takes a target without fields if it has create, with a manifest as it stands", async () => {
+  it("accepts a target without fields if it has create, with its manifest unchanged", async () => {
     const manifest = { metadata: { labels: { a: "b" } }, data: { host: "x", "a.b/c": [{ any: { thing: 1 } }] } };
     const made = { apiVersion: "v1", kind: "ConfigMap", name: "place", create: { manifest } };
     const { spec } = await accepted(binding({ targets: [made] }));
@@ -64,7 +64,7 @@ describe("the schema of SecretBinding", () => {
     await refused(binding({ targets: [ordinary] }), /fields is empty.*create/);
   });
 
-  it("refuses a manifest that says what is the target's to say", async () => {
+  it("refuses a manifest with fields that the target sets", async () => {
     const withManifest = (manifest: object) => binding({ targets: [{ ...target, create: { manifest } }] });
     for (const manifest of [{ apiVersion: "v1" }, { kind: "Secret" }, { status: {} }]) {
       await refused(withManifest(manifest), /manifest may not have apiVersion, kind or status/);
@@ -75,7 +75,7 @@ describe("the schema of SecretBinding", () => {
     await refused(binding({ targets: [{ ...target, create: {} }] }), /manifest: Required value/);
   });
 
-  it("ignores a status that comes with a new binding", async () => {
+  it("ignores the status of a new binding", async () => {
     const { status } = await accepted({ ...binding(), status: { synced: "1/1" } });
     assert.equal(status, undefined);
   });
@@ -91,22 +91,21 @@ describe("the schema of SecretBinding", () => {
   describe("refuses among sources", () => {
     const sources = (...sources: object[]) => binding({ sources });
 
-    it("one that is nothing", () =>
-      refused(sources({ name: "bucket" }), /sources\[0\]" must validate one and only one/));
+    it("one of no kind", () => refused(sources({ name: "bucket" }), /sources\[0\]" must validate one and only one/));
 
-    it("one that is two things", () =>
+    it("one of two kinds", () =>
       refused(
         sources({ ...bucket, configMap: { name: "bucket" } }),
         /exactly one of secret, configMap, object, vault and providerClass/,
       ));
 
-    it("two of one name in two namespaces, unless one is called otherwise", async () => {
+    it("two of one name in two namespaces, unless one of them has another name", async () => {
       const theirs = { secret: { name: "bucket", namespace: "storage" } };
       await refused(sources(bucket, theirs), /two sources have the same name/);
       await accepted(sources(bucket, { name: "theirs", ...theirs }));
     });
 
-    it("two of the same name, given or not", async () => {
+    it("two of the same name, set or by default", async () => {
       await refused(sources(bucket, { providerClass: { name: "bucket" } }), /two sources have the same name/);
       await refused(sources(bucket, { configMap: { name: "bucket" } }), /two sources have the same name/);
       await refused(
@@ -116,7 +115,7 @@ describe("the schema of SecretBinding", () => {
       await accepted(sources(bucket, { name: "other", configMap: { name: "bucket" } }));
     });
 
-    it("a seventeenth", () =>
+    it("a seventeenth one", () =>
       refused(
         sources(...Array.from({ length: 17 }, (_, i) => ({ secret: { name: `bucket${i}` } }))),
         /Too many: 17: must have at most 16 items/,
@@ -136,7 +135,7 @@ describe("the schema of SecretBinding", () => {
       "a version with a line break": { apiVersion: "v1\n" },
       "a kind instead of a resource": { resource: "Service" },
       "a subresource": { resource: "services/status" },
-      "a name that climbs": { name: ".." },
+      "a name with a relative path": { name: ".." },
       "a name with a slash": { name: "minio/status" },
       "a name with an escape": { name: "minio%2fstatus" },
     };
@@ -164,10 +163,10 @@ describe("the schema of SecretBinding", () => {
       },
     };
     for (const [what, changes] of Object.entries(parts)) {
-      it(`takes ${what}`, () => accepted(withVault(changes)));
+      it(`accepts ${what}`, () => accepted(withVault(changes)));
     }
 
-    it("fills in how often it is read, and the version of the secrets engine", async () => {
+    it("sets the defaults of the refresh interval and of the version of the secrets engine", async () => {
       const { spec } = await accepted(withVault());
       assert.deepEqual(spec.sources[1].vault, {
         connection: { name: "vault" },
@@ -176,7 +175,7 @@ describe("the schema of SecretBinding", () => {
       });
     });
 
-    it("lets fields use keys and pointers as of a Secret, or all of it", async () => {
+    it("allows fields to use keys and pointers as with a Secret, or all data", async () => {
       const withFrom = (from: object) =>
         binding({ sources: [fromVault()], targets: [{ ...target, fields: [{ ...field, from }] }] });
       await accepted(withFrom({ source: "s3", key: "accessKeyID" }));
@@ -191,7 +190,7 @@ describe("the schema of SecretBinding", () => {
       "two things to read": [{ data: place, metadata: place }, /exactly one of data, metadata and health/],
       "no connection": [{ connection: undefined, data: place }, /connection: Required value/],
       "a connection without a name": [{ connection: {}, data: place }, /connection.name: Required value/],
-      "a connection whose name climbs": [
+      "a connection whose name is a relative path": [
         { connection: { name: ".." }, data: place },
         /connection.name in body should match/,
       ],
@@ -204,7 +203,7 @@ describe("the schema of SecretBinding", () => {
       "a refresh of half a second": [{ data: place, refresh: "500ms" }, /refresh is not a duration/],
       "a refresh of two days": [{ data: place, refresh: "48h" }, /refresh is not a duration/],
       "a refresh that is no duration": [{ data: place, refresh: "often" }, /refresh is not a duration/],
-      "a refresh below nothing": [{ data: place, refresh: "-1m" }, /refresh is not a duration/],
+      "a negative refresh": [{ data: place, refresh: "-1m" }, /refresh is not a duration/],
       "health at an address with a path": [
         { health: { address: "https://vault:8200/v1" } },
         /address in body should match/,
@@ -233,7 +232,7 @@ describe("the schema of SecretBinding", () => {
       it(`refuses ${what}`, () => refused(withVault(changes), saying));
     }
 
-    it("refuses one without a name, one with protect, and one that is a Secret too", async () => {
+    it("refuses one without a name, one with protect, and one that is also a Secret", async () => {
       const { name: _, ...unnamed } = fromVault();
       await refused(binding({ sources: [unnamed], targets: [target] }), /source with vault needs a name/);
       await refused(binding({ sources: [bucket, { ...fromVault(), protect: {} }] }), /protect/);
@@ -268,13 +267,13 @@ describe("the schema of SecretBinding", () => {
         }),
       ));
 
-    it("one that is listed twice among as many as there may be", async () => {
+    it("one that is listed twice among the maximum number of targets", async () => {
       const alike = Array.from({ length: 64 }, (_, n) => ({ ...target, namespace: `team-${n}` }));
       await accepted(binding({ targets: alike }));
       await refused(binding({ targets: [...alike.slice(1), alike[1]] }), /two targets name the same object/);
     });
 
-    it("no kind that there can be, also in small letters, but what is no kind", async () => {
+    it("no valid kind, also in small letters, but an invalid kind", async () => {
       await accepted(binding({ targets: [{ ...target, apiVersion: "acid.zalan.do/v1", kind: "postgresql" }] }));
       for (const kind of ["postgresqls/status", "Harbor Cluster", "-Harbor", "Harbor-", ""]) {
         await refused(binding({ targets: [{ ...target, kind }] }), /targets\[0\].kind in body should match/);
@@ -293,7 +292,7 @@ describe("the schema of SecretBinding", () => {
       await accepted(withTarget({ name: "harbor", namespaceSelector: { matchLabels: { a: "" } } }));
     });
 
-    it("a selector of nothing, and labels and expressions that can't be", async () => {
+    it("an empty selector, and invalid labels and expressions", async () => {
       const { name: _, ...unnamed } = target;
       const withSelector = (selector: object) => binding({ targets: [{ ...unnamed, selector }] });
       await refused(withSelector({}), /should have at least 1 properties/);
@@ -311,10 +310,10 @@ describe("the schema of SecretBinding", () => {
       return accepted(binding({ targets: [target, selected("a"), selected("b")] }));
     });
 
-    it("one whose name climbs", () =>
+    it("one whose name contains a path", () =>
       refused(binding({ targets: [{ ...target, name: ".." }] }), /targets\[0\].name in body should match/));
 
-    it("a policy that does not exist, and names those that do", () =>
+    it("a policy that does not exist, with the valid ones in the message", () =>
       refused(binding({ targets: [{ ...target, onConflict: "force" }] }), /supported values: "Fail", "Force"/));
 
     it("a path that is listed twice", () =>
@@ -327,13 +326,13 @@ describe("the schema of SecretBinding", () => {
       await refused(withField({ path: "spec.x" }), /fields\[0\]" must validate one and only one/);
     });
 
-    it("one from both key and fieldPath, and not one from all data of a Secret", async () => {
+    it("one from both key and fieldPath, but not one from all data of a Secret", async () => {
       const from = { source: "bucket" };
       await refused(withField({ ...field, from: { ...from, key: "a", fieldPath: "b" } }), /both key and fieldPath/);
       await accepted(withField({ ...field, from }));
     });
 
-    it("one with include or exclude beside a key or a path, of nothing, or of too many or too long expressions", async () => {
+    it("one with include or exclude beside a key or a path, empty, or with too many or too long expressions", async () => {
       const with_ = (from: object) => withField({ ...field, from: { source: "bucket", ...from } });
       const most = { include: Array(16).fill("x".repeat(256)), exclude: Array(16).fill("(") };
       await accepted(with_(most));
@@ -353,7 +352,7 @@ describe("the schema of SecretBinding", () => {
       }
     });
 
-    it("one with a pointer into an object, or with what is no pointer", async () => {
+    it("one with a pointer into an object, or with an invalid pointer", async () => {
       const from = { source: "bucket", key: "BucketInfo" };
       for (const pointer of ["", "/spec/a~1b", "/"])
         await accepted(withField({ ...field, from: { ...from, pointer } }));
@@ -367,20 +366,20 @@ describe("the schema of SecretBinding", () => {
       await refused(withField({ ...field, from: { source: "bucket", pointer: "/a" } }), said);
     });
 
-    it("one as something that no value can be", () =>
+    it("one with an unknown type in as", () =>
       refused(withField({ ...field, as: "float" }), /Unsupported value: "float"/));
 
     it("one from a source that is not listed", () =>
       refused(withField({ ...field, from: { source: "bukket", key: "a" } }), /from.source is not in spec.sources/));
 
-    it("one from a source by its object's name where it has a name of its own", async () => {
+    it("one from a source by its object's name where the source has another name", async () => {
       const named = { name: "keys", secret: { name: "bucket" } };
       await refused(binding({ sources: [named] }), /from.source is not in spec.sources/);
       const fields = [{ ...field, from: { source: "keys", key: "a" } }];
       await accepted(binding({ sources: [named], targets: [{ ...target, fields }] }));
     });
 
-    it("a path into a Secret, and a key of an object", async () => {
+    it("one from a fieldPath of a Secret, and one from a key of an object", async () => {
       const said = /for a source with object, set fieldPath/;
       await refused(withField({ ...field, from: { source: "bucket", fieldPath: "data.a" } }), said);
       const fromService = (from: object) =>
@@ -391,14 +390,14 @@ describe("the schema of SecretBinding", () => {
     });
   });
 
-  it("takes the example of every field, and the controller its paths and templates", async () => {
+  it("accepts the example of every field, and the controller accepts its paths and templates", async () => {
     const example = parse(await readFile("apis/examples/secretbinding.yaml", "utf8"));
     const { spec } = await accepted({ ...example, metadata: { ...example.metadata, namespace: team.namespace } });
     const names = parseSources({ ...example, spec }).map(({ name }) => name);
     for (const { fields } of spec.targets) checkFields(fields, names);
   });
 
-  it("has room for the largest binding within the API server's limits for rules", async () => {
+  it("accepts the largest binding within the API server's cost limits of rules", async () => {
     const long = (length: number, end = "") => "x".repeat(length - end.length) + end;
     const sources = Array.from({ length: 16 }, (_, i) => ({
       secret: { name: long(253, `-${i}`), namespace: long(63) },

@@ -1,4 +1,4 @@
-/** Targets by selector: whatever matches is a target as long as it does, in one namespace or in many, and a thousand are no trouble. */
+/** Shows that a target by selector covers all matching objects, in one namespace or in many, and up to a thousand of them. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { isOfBarrier, through } from "../controller/barrier.ts";
@@ -25,14 +25,14 @@ const LIMIT_MS = 60_000;
 const secrets: Rule = { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] };
 const namespaces: Rule = { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] };
 
-/** A team that may write all widgets of its namespace. */
+/** Creates a team that may write all widgets of its namespace. */
 async function widgetTeam(rules: Rule[] = [secrets, mayWrite(widget)]): Promise<TestNamespace> {
   const team = await createNamespace({ rules });
   await installKind(team.api, widget);
   return team;
 }
 
-/** A namespace of nobody, with labels. */
+/** Creates a namespace with labels and without an account. */
 async function newNamespace(team: TestNamespace, name: string, labels: object = {}): Promise<string> {
   const whole = `${team.namespace}-${name}`;
   await team.api.create("/api/v1/namespaces", {
@@ -41,7 +41,7 @@ async function newNamespace(team: TestNamespace, name: string, labels: object = 
   return whole;
 }
 
-/** Makes widgets, and returns once all are there. */
+/** Creates widgets, and returns once all exist. */
 async function widgets(team: TestNamespace, names: readonly string[], labels: object = {}, namespace = team.namespace) {
   await installKind(team.api, widget);
   const object = (name: string) => ({
@@ -51,7 +51,7 @@ async function widgets(team: TestNamespace, names: readonly string[], labels: ob
   });
   const [first, ...others] = names;
   if (first === undefined) return;
-  // A kind is listed a moment before objects of it can be made.
+  // The API server lists a kind a moment before it accepts objects of it.
   await eventually(() => team.api.create(objectPath(widget, namespace), object(first)));
   for (let from = 0; from < others.length; from += 50) {
     const some = others.slice(from, from + 50);
@@ -75,14 +75,14 @@ async function rotate(team: TestNamespace): Promise<string> {
   return token;
 }
 
-/** By name, what stands in spec.token of all widgets of a namespace that are not a barrier's. */
+/** The values of spec.token of all widgets of a namespace by name, without those of a barrier. */
 async function tokens(team: TestNamespace, namespace = team.namespace): Promise<Record<string, string | undefined>> {
   const { items } = await team.api.get(objectPath(widget, namespace));
   const tested = items.filter(({ metadata }: AnyObject) => !isOfBarrier(metadata));
   return Object.fromEntries(tested.map(({ metadata, spec }: AnyObject) => [metadata.name, spec?.token]));
 }
 
-/** Waits until these widgets hold the token, and the others of the namespace none. */
+/** Waits until these widgets have the token, and the others of the namespace have none. */
 function untilHeld(
   team: TestNamespace,
   token: string,
@@ -95,7 +95,7 @@ function untilHeld(
   }, LIMIT_MS);
 }
 
-/** How often the account did that to widgets since a mark, by name. */
+/** How often the account did that to each widget since a mark. */
 async function counts(team: TestNamespace, mark: number, verb: string): Promise<Map<string, number>> {
   const byName = new Map<string, number>();
   for (const each of await requestsFor(team, mark)) {
@@ -109,7 +109,7 @@ const messageOf = (binding: AnyObject): string => binding.status.conditions[0].m
 const remove = { onRelease: "Remove" };
 
 describe("a target by selector", () => {
-  it("is every object with the labels, as they come, change and go", async () => {
+  it("covers every object with the labels, while objects are created, changed and deleted", async () => {
     const team = await widgetTeam();
     await widgets(team, ["a", "b"], { tier: "prod" });
     await widgets(team, ["c"], { tier: "test" });
@@ -136,7 +136,7 @@ describe("a target by selector", () => {
     await untilHeld(team, token, []);
   });
 
-  it("keeps its value and gives up its field when it matches no more and onRelease is Retain", async () => {
+  it("keeps its value, without ownership, when it no longer matches and onRelease is Retain", async () => {
     const team = await widgetTeam();
     await widgets(team, ["a"], { tier: "prod" });
     const token = await rotate(team);
@@ -146,10 +146,10 @@ describe("a target by selector", () => {
     await eventually(async () => assert.equal((await team.binding("all")).status.targets.length, 0));
     const object = await team.api.get(objectPath(widget, team.namespace, "a"));
     assert.deepEqual([object.spec.token, fieldsOf(object, team.manager("all"))], [token, undefined]);
-    assert.match(messageOf(await team.until("all", "Synced")), /no object matches spec\.targets\[0\]/);
+    assert.match(messageOf(await team.until("all", "Synced")), /matches spec\.targets\[0\]/);
   });
 
-  it("is chosen by names with wildcards, by expressions, and only where all of them hold", async () => {
+  it("is selected by names with wildcards and by expressions, only where all of them match", async () => {
     const team = await widgetTeam();
     await widgets(team, ["web-1", "web-22", "db-1"], { tier: "prod" });
     await widgets(team, ["web-3"], { tier: "test", old: "yes" });
@@ -166,7 +166,7 @@ describe("a target by selector", () => {
     await untilHeld(team, token, ["web-1", "web-22"]);
   });
 
-  it("of a kind of the cluster is found there", async () => {
+  it("of a cluster-scoped kind is found in the cluster", async () => {
     const team = await widgetTeam();
     await installKind(team.api, gadget);
     await team.grantInCluster([mayWrite(gadget)]);
@@ -182,7 +182,7 @@ describe("a target by selector", () => {
     assert.equal((await team.api.get(objectPath(gadget, undefined, name))).spec.token, token);
   });
 
-  it("belongs to the entry that names it, else to the first, and that is said", async () => {
+  it("belongs to the entry that names it, otherwise to the first, and the condition reports that", async () => {
     const team = await widgetTeam();
     await widgets(team, ["a", "b", "c"], { tier: "prod" });
     const token = await rotate(team);
@@ -202,13 +202,13 @@ describe("a target by selector", () => {
     assert.match(messageOf(binding), /2 objects that spec\.targets\[1\] matches belong to other/);
   });
 
-  it("is the binding's that holds it, else the older one's, whoever selects", async () => {
+  it("belongs to the binding that already owns the field, otherwise to the older binding", async () => {
     const team = await widgetTeam();
     await widgets(team, ["a", "b"], { tier: "prod" });
     const token = await rotate(team);
     await team.bind("first", specOf(entry({ selector: { matchLabels: { tier: "prod" } } })));
     await team.until("first", "Synced");
-    // Of two that are made in one second, the first by name is the older.
+    // Of two bindings that are created in the same second, the first by name has precedence.
     const fields = [{ path: "spec.token", template: "second" }];
     await team.bind("second", specOf(entry({ selector: { names: ["*"] } }, { fields })));
     assert.match(
@@ -232,7 +232,7 @@ describe("a target by selector", () => {
 });
 
 describe("namespaces by selector", () => {
-  it("are followed as they come, change and go", async () => {
+  it("are followed while they are created, changed and deleted", async () => {
     const team = await widgetTeam();
     await team.grantInCluster([namespaces, mayWrite(widget)]);
     const [one, two] = [await newNamespace(team, "one", { env: "prod" }), await newNamespace(team, "two")];
@@ -259,7 +259,7 @@ describe("namespaces by selector", () => {
     );
   });
 
-  it("that are listed need no right on namespaces, and no right beyond each of them", async () => {
+  it("that are listed by name require no permission on namespaces, and none outside of them", async () => {
     const team = await widgetTeam([secrets]);
     const [one, two] = [await newNamespace(team, "one"), await newNamespace(team, "two")];
     for (const namespace of [one, two]) {
@@ -280,7 +280,7 @@ describe("namespaces by selector", () => {
     await team.until("all", "TargetNotFound");
   });
 
-  it("that end take their rights with them, and leave nothing behind", async () => {
+  it("that are deleted with their permissions do not affect the other namespaces", async () => {
     const team = await widgetTeam([secrets]);
     await team.grantInCluster([namespaces]);
     const names = [`${team.namespace}-*`];
@@ -293,7 +293,7 @@ describe("namespaces by selector", () => {
     await team.bind("all", specOf(entry({ selector: { names: ["w"] }, namespaceSelector: { names } }, remove)));
     await team.until("all", "Synced");
     await untilHeld(team, token, ["w"], two);
-    // There is nobody in this control plane who empties a namespace: this is what is left to see of it.
+    // No controller of this control plane empties a namespace, so the test deletes what matters here.
     await team.api.delete(`/apis/rbac.authorization.k8s.io/v1/namespaces/${two}/rolebindings/widgets`);
     await team.api.delete(`/api/v1/namespaces/${two}`);
     await eventually(async () => {
@@ -304,19 +304,19 @@ describe("namespaces by selector", () => {
   });
 });
 
-describe("an account that may not look for what its binding selects", () => {
-  it("is told the commands that allow it, first for namespaces, then for the kind", async () => {
+describe("an account that may not list what its binding selects", () => {
+  it("gets the commands that allow it in the condition, first for namespaces, then for the kind", async () => {
     const team = await widgetTeam([secrets]);
     const one = await newNamespace(team, "one");
     await widgets(team, ["w"], {}, one);
     const token = await rotate(team);
     await team.bind("all", specOf(entry({ selector: { names: ["*"] }, namespaceSelector: { names: [`${one}*`] } })));
     const first = messageOf(await team.until("all", "Forbidden"));
-    assert.match(first, /may not list namespaces;/);
+    assert.match(first, /list namespaces;/);
     await paste(commandsIn(first));
     const second = await eventually(async () => {
       const message = messageOf(await team.until("all", "Forbidden"));
-      assert.match(message, new RegExp(`may not list widgets.${widget.group} in namespace ${one}`));
+      assert.match(message, new RegExp(`list widgets.${widget.group} in namespace ${one}`));
       return message;
     });
     await paste(commandsIn(second));
@@ -324,7 +324,7 @@ describe("an account that may not look for what its binding selects", () => {
     await untilHeld(team, token, ["w"], one);
   });
 
-  it("and might once keeps what was written, until it may again", async () => {
+  it("keeps what was written while it has lost the permission, and continues once it has it again", async () => {
     const team = await widgetTeam();
     await widgets(team, ["a", "b"]);
     const token = await rotate(team);
@@ -348,7 +348,7 @@ const MANY = scaled(1_000, 150);
 describe(`${MANY} selected targets`, () => {
   const names = Array.from({ length: MANY }, (_, index) => `w-${index}`);
 
-  it("are each written once when their value changes, and not when the controller starts again; one that changes is read alone", async () => {
+  it("are each written once when their value changes, and not when the controller restarts; a changed one is read alone", async () => {
     const team = await widgetTeam();
     await widgets(team, names);
     const mark = await auditLog().mark();

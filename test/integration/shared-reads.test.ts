@@ -1,4 +1,4 @@
-/** Bindings of one account share the reads of their sources, and no other account gets anything from these reads. */
+/** Shows that bindings of one account share the reads of their sources, and that no other account gets data of these reads. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -9,9 +9,9 @@ import { auditLog } from "../controller/shared.ts";
 import { accessKeySpec, createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 const BINDINGS = 200;
-/** How long so many take on a machine that has other things to do. */
+/** The time that so many bindings need on a busy machine. */
 const WITHIN_MS = 60_000;
-/** A read is shared for a second: far fewer than bindings, also where they take half a minute. */
+/** A read is shared for a second: there are far fewer reads than bindings, even if a rotation takes half a minute. */
 const MAX_READS = 40;
 
 const names = Array.from({ length: BINDINGS }, (_, n) => `copy-${n}`);
@@ -39,7 +39,7 @@ async function untilCopied(team: TestNamespace, value: string): Promise<void> {
 describe(`${BINDINGS} bindings of one account and one Secret`, function () {
   this.timeout("3m");
 
-  it("take a few reads for a rotation, and all targets have the new value", async () => {
+  it("need a few reads for a rotation, and all targets have the new value", async () => {
     const team = await createNamespace();
     await team.grant([{ apiGroups: [""], resources: ["configmaps"], verbs: ["patch"] }], { role: "patch" });
     const former = secretText("former");
@@ -64,7 +64,7 @@ describe(`${BINDINGS} bindings of one account and one Secret`, function () {
 });
 
 describe("a binding of another account", () => {
-  it("that may watch the Secret and not get it gets nothing of what was read for others", async () => {
+  it("that may watch the Secret and not get it receives no value of the reads for others", async () => {
     const { both, value } = await newNeighbours({ rights: false });
     const { owner, reader } = both;
     const mayWatch = [{ apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"] }];

@@ -1,4 +1,4 @@
-/** One binding for many namespaces: what it costs to watch them, and what it catches up with after its controller was away. */
+/** Shows the watches of one binding for many namespaces, and that a restarted controller processes the changes it missed. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { requestsFor, watchesFor } from "../controller/requests.ts";
@@ -11,7 +11,7 @@ import { Workloads } from "../controller/workloads.ts";
 
 const WRITES = ["create", "patch", "update", "delete"];
 
-/** How often each kind was written since a mark, as the account of a team. */
+/** How often the team's account wrote each kind since a mark. */
 async function writesSince(team: TestNamespace, mark: number): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const { as, verb, resource, code } of await requestsFor(team, mark))
@@ -23,7 +23,7 @@ async function writesSince(team: TestNamespace, mark: number): Promise<Record<st
 describe("a binding for many namespaces", function () {
   this.timeout("5m");
 
-  it("watches all of them by one stream for each kind where its account may, and one that comes gets its clone", async () => {
+  it("watches each kind by one stream in all namespaces if its account may, and a new namespace gets its clone", async () => {
     const spread = await Spread.everywhere(scaled(300, 3));
     const { team } = spread;
     const mark = await auditLog().mark();
@@ -41,7 +41,7 @@ describe("a binding for many namespaces", function () {
     assert.ok(open.length <= 10, `${open.length} streams`);
   });
 
-  it("catches up with what happened while its controller was away, and writes nothing more", async () => {
+  it("processes the changes that its controller missed, and writes nothing more", async () => {
     const spread = await Spread.everywhere(scaled(30, 3));
     const { team, tenants } = spread;
     const own = new Workloads(team);

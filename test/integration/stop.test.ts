@@ -1,4 +1,4 @@
-/** How the controller ends: drained when it is asked, at once when it is asked twice. */
+/** Shows how the controller stops: after the requests under way when it gets one signal, at once when it gets two. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
@@ -27,14 +27,14 @@ describe("a controller that is stopped", function () {
   after(() => controller.stop("SIGKILL"));
 
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    it(`in the middle of many writes by ${signal} finishes those under way, and ends with 0 by itself`, async () => {
+    it(`by ${signal} in the middle of many writes finishes the writes under way, and exits with 0`, async () => {
       await controller.start();
       await fleet.inStep();
       const [former, before] = [fleet.pairs, await fleet.generations()];
       const written = () => controller.output.split('"msg":"wrote"').length;
       const writtenBefore = written();
       const rotated = fleet.rotate();
-      // The log tells of the first of them sooner than the API server, which is busy with the others.
+      // The log shows the first writes sooner than the API server, which is busy with the others.
       await eventually(() => assert.ok(written() > writtenBefore));
       assert.equal(await controller.stop(signal), 0);
       assert.match(controller.output, /"msg":"controller stopped"\}\n$/);
@@ -42,14 +42,14 @@ describe("a controller that is stopped", function () {
       assert.deepEqual(await fleet.torn(former), []);
       const behind = await fleet.behind();
       assert.ok(behind.length > 0, "everything was written before it was stopped");
-      // What was written is said to be, as nobody is left to say it.
+      // Status shows all that was written, because no controller could add it later.
       const after = await fleet.generations();
       const changed = fleet.names.filter((name) => after.get(name) !== before.get(name));
       assert.deepEqual(changed.sort(), fleet.names.filter((name) => !behind.includes(name)).sort());
     });
   }
 
-  it("leaves the lease without a holder, and no watch open", async () => {
+  it("leaves the Lease without a holder, and no watch open", async () => {
     assert.equal((await fleet.team.api.get(LEASE)).spec.holderIdentity, undefined);
     await eventually(async () => {
       const watches = await watchesFor(fleet.team, begun);
@@ -61,17 +61,18 @@ describe("a controller that is stopped", function () {
     });
   });
 
-  it("goes on where it ended when it is started again", async () => {
+  it("continues when it is started again", async () => {
     await controller.start();
     await fleet.inStep();
   });
 
-  it("is asked twice ends at once", async () => {
+  it("by two signals exits at once", async () => {
     const { apiServer } = controlPlane();
     await fleet.inStep();
     await apiServer.kill("SIGSTOP");
     try {
-      // The lease can't be given away now, which takes as long as a request may: one signal would end it with 0.
+      // The release of the Lease takes as long as a request may, because the API server does not answer. One signal would exit
+      // with 0.
       const again = setInterval(() => controller.signal("SIGTERM"), 300);
       controller.signal("SIGTERM");
       const code = await controller.ended().finally(() => clearInterval(again));

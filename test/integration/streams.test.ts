@@ -1,4 +1,7 @@
-/** What a binding depends on is watched by as few streams as the rights of its account allow, and by no wider ones. */
+/**
+ * Shows that Inlay watches the dependencies of bindings by as few and as narrow streams as the permissions of their accounts
+ * allow.
+ */
 import assert from "node:assert/strict";
 import { untilMay } from "../controller/access.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -16,7 +19,7 @@ import {
 
 const READ = ["get", "list", "watch"];
 
-/** The rights to read only Secrets of these names, and to write HarborClusters. */
+/** Permission to read only Secrets of these names, and to write HarborClusters. */
 const namedSecrets = (...resourceNames: string[]): Rule[] => [
   { apiGroups: [""], resources: ["secrets"], resourceNames, verbs: READ },
   { apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: [...READ, "patch"] },
@@ -43,7 +46,7 @@ async function withSecrets(team: TestNamespace, ...names: string[]): Promise<voi
   await team.harbor();
 }
 
-/** The addresses of a kind's streams that are open now as a team's accounts, without what says where they resume. */
+/** The URLs of a kind's open streams as a team's accounts, without the resource version. */
 async function openStreams(team: TestNamespace, mark: number, resource: string): Promise<string[]> {
   const open = (await watchesFor(team, mark)).filter((watch) => watch.open && watch.as && watch.resource === resource);
   return open.map(({ uri }) => addressOf(uri)).sort();
@@ -72,7 +75,7 @@ describe("streams:", () => {
     );
   });
 
-  it("an account that may watch some Secrets by name has a stream for each name, and for no other", async () => {
+  it("an account that may watch some Secrets by name has a stream for each name that bindings use", async () => {
     const team = await createNamespace({ rules: namedSecrets("one", "two") });
     const mark = await auditLog().mark();
     await withSecrets(team, "one", "two", "three");
@@ -95,7 +98,7 @@ describe("streams:", () => {
     ]);
   });
 
-  it("none of Secrets goes over more than the account's namespace, and none is the controller's own", async () => {
+  it("no stream of Secrets covers more than the account's namespace, and none is the controller's own", async () => {
     const mark = await auditLog().mark();
     const [one, two] = [await createNamespace(), await createNamespace()];
     for (const team of [one, two]) {
@@ -103,13 +106,13 @@ describe("streams:", () => {
       await team.bind("harbor-s3", specOf("one"));
       await team.until("harbor-s3", "Synced");
     }
-    // test/setup.ts looks at each whole file. A refused impersonation is logged as the controller's own request.
+    // test/setup.ts checks this for each whole file. A denied impersonation is logged as the controller's own request.
     const secrets = (await auditLog().since(mark)).filter(
       ({ user, resource, code }) => user === CONTROLLER && resource === "secrets" && code !== 403,
     );
     assert.ok(secrets.length > 0);
     for (const { uri, as } of secrets) assert.notEqual(as, undefined, uri);
-    // An account may see more by a right of its own, which these have not.
+    // An account may see more by permissions of its own, which these accounts do not have.
     for (const team of [one, two]) {
       const theirs = secrets.filter(({ as }) => as === `system:serviceaccount:${team.namespace}:inlay`);
       assert.ok(theirs.length > 0);
@@ -117,8 +120,8 @@ describe("streams:", () => {
     }
   });
 
-  it("the accounts called inlay of all namespaces are one", async () => {
-    // No end is logged of a watch whose API server was killed, so only those of a controller started since then count.
+  it("one stream covers the accounts called inlay of all namespaces", async () => {
+    // The audit log has no end of a watch whose API server was killed, so only the watches of a new controller count.
     await stopSharedController();
     const mark = await auditLog().mark();
     const [one, two] = [await createNamespace(), await createNamespace()];
@@ -127,7 +130,7 @@ describe("streams:", () => {
       await team.bind("harbor-s3", specOf("one"));
       await team.until("harbor-s3", "Synced");
     }
-    // It is opened anew every few minutes.
+    // The watch is opened again every few minutes.
     await eventually(async () => {
       const watches = (await auditLog().watchesSince(mark)).filter(
         ({ user, resource }) => user === CONTROLLER && resource === "serviceaccounts",
@@ -140,7 +143,7 @@ describe("streams:", () => {
     });
   });
 
-  it("a kind that the platform opened is watched once for all, as the controller, and still read and written as the accounts", async () => {
+  it("a kind that the platform allows the controller to watch has one stream for all bindings, and is read and written as the accounts", async () => {
     const kind: Kind = {
       group: "streams.example.com",
       kind: "Widget",
@@ -199,7 +202,7 @@ describe("streams:", () => {
     }
   });
 
-  it("a stream stays open while one binding needs it, and ends with the last", async () => {
+  it("a stream stays open while a binding needs it, and closes with the last", async () => {
     const team = await createNamespace();
     const mark = await auditLog().mark();
     await withSecrets(team, "bucket");
@@ -223,7 +226,7 @@ describe("streams:", () => {
     });
   });
 
-  it("the stream of an object ends when the binding names it no more", async () => {
+  it("the stream of an object closes when the binding no longer names it", async () => {
     const team = await createNamespace({ rules: namedSecrets("one", "two") });
     const mark = await auditLog().mark();
     await withSecrets(team, "one", "two");
@@ -237,7 +240,7 @@ describe("streams:", () => {
     );
   });
 
-  it("the streams of an account end when the binding takes another", async () => {
+  it("the streams of an account close when the binding uses another account", async () => {
     const team = await createNamespace();
     const mark = await auditLog().mark();
     await withSecrets(team, "one");

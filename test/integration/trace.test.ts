@@ -26,13 +26,13 @@ function workload(name: string, spec: object): object {
   };
 }
 
-/** One workload of every kind that refers to the Secret, and one that does not. */
+/** Creates one workload of every kind that refers to the Secret, and one that does not. */
 async function workloads({ api, ...team }: TestNamespace): Promise<void> {
   const path = (apiVersion: string, plural: string) =>
     `/${apiVersion === "v1" ? "api" : "apis"}/${apiVersion}/namespaces/${team.namespace}/${plural}`;
   const once = { template: { spec: { ...withAll, restartPolicy: "Never" } } };
   const puller = { metadata: { name: "puller" }, imagePullSecrets: [{ name: "bucket" }] };
-  await api.create(path("v1", "serviceaccounts"), puller); // before the pod: admission asks for it
+  await api.create(path("v1", "serviceaccounts"), puller); // before the pod, because admission requires it
   await Promise.all([
     api.create(path("apps/v1", "deployments"), workload("core", withEnv)),
     api.create(path("apps/v1", "deployments"), workload("web", withAll)),
@@ -63,7 +63,7 @@ const byNamespace = (workloads: AnyObject[]) =>
 const rollout = { rollout: { consumersOf: ["bucket"], kinds: ["Deployment"] } };
 
 describe("inlay trace", () => {
-  it("tells who consumes a Secret, where, and which of them restart by which binding", async () => {
+  it("shows who consumes a Secret, where, and which workloads restart by which binding", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     await team.bind("restarts", { ...accessKeySpec(), suspend: true, ...rollout });
@@ -94,7 +94,7 @@ describe("inlay trace", () => {
         ["DaemonSet", "agent", ["envFrom"], undefined, []],
         ["CronJob", "nightly", ["envFrom"], undefined, []],
         ["Job", "once", ["envFrom"], undefined, []],
-        // The API server gives it those of its account.
+        // The API server adds those of the pod's account.
         ["Pod", "lonely", ["env", "imagePullSecret"], undefined, []],
       ],
     );
@@ -104,7 +104,7 @@ describe("inlay trace", () => {
     assert.match(text, /DaemonSet agent +envFrom +all +not by Inlay/);
   });
 
-  it("tells of bindings of other namespaces, of the grants that let them, and of bindings that write into it", async () => {
+  it("shows bindings of other namespaces, the grants that permit them, and bindings that write into the Secret", async () => {
     const { both, value } = await newNeighbours();
     await both.grant("shared");
     await both.grant("other", { to: [{ kind: "Secret", name: "other" }] });
@@ -116,7 +116,11 @@ describe("inlay trace", () => {
       json.bindings.map(({ binding, source }: AnyObject) => [binding, source]),
       [[`${both.reader.namespace}/harbor-s3`, "bucket"]],
     );
-    assert.deepEqual(json.grants, [{ name: "shared", from: [`any account of namespace ${both.reader.namespace}`] }]);
+    assert.deepEqual(
+      json.grants.map(({ name, from }: AnyObject) => [name, from.length]),
+      [["shared", 1]],
+    );
+    assert.match(json.grants[0].from[0], new RegExp(`namespace ${both.reader.namespace}$`));
     await both.owner.bind("writer", {
       suspend: true,
       sources: [{ configMap: { name: "x" } }],
@@ -133,7 +137,7 @@ describe("inlay trace", () => {
     assert.deepEqual(writers, [{ binding: `${both.owner.namespace}/writer`, fields: ["data.other"] }]);
   });
 
-  it("tells which VaultConnections connect with it, beside a binding with a source from Vault", async () => {
+  it("shows which VaultConnections use the Secret, but no binding with a source from Vault", async () => {
     const team = await createNamespace();
     await team.secret("bucket", { secretID: secretText("secret-id") });
     const spec = (name: string) => ({
@@ -171,7 +175,7 @@ describe("inlay trace", () => {
     );
   });
 
-  it("tells one who may not read Secrets and other namespaces what he may know, and what he may not", async () => {
+  it("shows a user who may not read Secrets and other namespaces all else, and which permissions are missing", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     await workloads(team);
@@ -185,7 +189,8 @@ describe("inlay trace", () => {
     const mark = await auditLog().mark();
     const { json } = await trace(team, kubeconfig);
     assert.equal(json.object.state, "Unreadable");
-    assert.deepEqual(json.unreadable, ["you may not list secretbindings.inlay.dev in all namespaces"]);
+    assert.equal(json.unreadable.length, 1);
+    assert.match(json.unreadable[0], /list secretbindings\.inlay\.dev in all namespaces/);
     assert.equal(json.bindings.length, 1);
     assert.equal(json.workloads.length, 6);
     const user = `system:serviceaccount:${team.namespace}:auditor`;
@@ -195,19 +200,23 @@ describe("inlay trace", () => {
     assert.deepEqual(others, []);
   });
 
-  it("tells one who may do nothing so, line by line", async () => {
+  it("shows a user without permissions each missing permission in a line", async () => {
     const team = await createNamespace();
     await team.secret("bucket", { accessKeyID: secretText("access") });
     const { json, text } = await trace(team, controlPlane().kubeconfigFor("carol"));
-    assert.equal(json.object.message, `you may not get secrets/bucket in namespace ${team.namespace}`);
+    assert.match(json.object.message, new RegExp(`get secrets/bucket in namespace ${team.namespace}$`));
     const kinds = ["deployments.apps", "pods", "serviceaccounts", "secretgrants.inlay.dev", "secretbindings.inlay.dev"];
     for (const kind of kinds) {
-      assert.ok(json.unreadable.includes(`you may not list ${kind} in namespace ${team.namespace}`), kind);
+      const missing = `list ${kind} in namespace ${team.namespace}`;
+      assert.ok(
+        json.unreadable.some((each: string) => each.endsWith(missing)),
+        kind,
+      );
     }
     assert.match(text, /nothing that you may read refers to it/);
   });
 
-  it("finds what reads the clones of a Secret in other namespaces, and tells of a clone which binding restarts for it", async () => {
+  it("finds the consumers of clones in other namespaces, and shows for a clone which binding restarts them", async () => {
     const spread = await Spread.over(2);
     const own = new Workloads(spread.team);
     const [first, second] = spread.tenants;
@@ -240,7 +249,7 @@ describe("inlay trace", () => {
     assert.deepEqual((await traced(a)).json.workloads, [web]);
     assert.deepEqual((await traced(b)).json.workloads, [all]);
 
-    // What it says is what happens.
+    // The workloads that it names do restart.
     await spread.rotate();
     await own.rolledOut("spread", 1);
     assert.deepEqual(await own.restarts(), { here: 0 });
@@ -259,11 +268,11 @@ describe("inlay trace", () => {
     assert.ok(partly.unreadable.includes(unseen), partly.unreadable.join("\n"));
   });
 
-  it("traces ConfigMaps, and says with exit code 1 that there is none", async () => {
+  it("traces ConfigMaps, and exits with 1 when the object does not exist", async () => {
     const team = await createNamespace();
     await team.api.create(team.path("v1", "configmaps"), {
       metadata: { name: "bucket" },
-      data: { a: registerSecret("not-to-be-told") },
+      data: { a: registerSecret("not-to-be-shown") },
     });
     const volumes = [{ name: "v", configMap: { name: "bucket", items: [{ key: "a", path: "a" }] } }];
     await team.api.create(team.path("apps/v1", "statefulsets"), {

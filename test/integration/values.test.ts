@@ -1,4 +1,4 @@
-/** Values arrive as they are, as what the field asks for, or not at all; and what is missing is dealt with as the binding says. */
+/** Shows that values arrive unchanged or in the type of the field, or not at all, and how bindings handle missing values. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { controlPlane } from "../control-plane/shared.ts";
@@ -39,7 +39,7 @@ const specimen: Kind = {
 
 const from = (key: string, more: object = {}) => ({ from: { source: "values", key, ...more } });
 
-/** A team whose account may write Specimens, and the Specimen `one`. */
+/** Creates a team whose account may write Specimens, and the Specimen `one`. */
 async function createNamespaceWithSpecimen(): Promise<TestNamespace> {
   const team = await createNamespace({ rules: [...usualRules, mayWrite(specimen)] });
   await installKind(team.api, specimen);
@@ -61,7 +61,7 @@ function bind(team: TestNamespace, fields: Record<string, object>, more: object 
 const path = (team: TestNamespace) => objectPath(specimen, team.namespace, "one");
 const specOf = async (team: TestNamespace) => (await team.api.get(path(team))).spec ?? {};
 
-/** What stands in fields of a specimen, in the API server's own digits, which a number of JavaScript would round. */
+/** The fields of a specimen in the digits of the API server, which a JavaScript number would round. */
 async function digits(team: TestNamespace, name: string, ...fields: string[]): Promise<string[]> {
   const output = `--output=jsonpath=${fields.map((field) => `{.spec.${field}}`).join(" ")}`;
   const { stdout } = await controlPlane().kubectl("get", "specimens", name, `--namespace=${team.namespace}`, output);
@@ -73,7 +73,7 @@ async function annotate(team: TestNamespace, secret: string, annotations: object
 }
 
 describe("a value", () => {
-  it("that is text arrives to the letter, as it is and by a template", async () => {
+  it("that is text arrives unchanged, directly and by a template", async () => {
     const team = await createNamespaceWithSpecimen();
     const pem = `-----BEGIN CERTIFICATE-----\n${randomBytes(48).toString("base64")}\n-----END CERTIFICATE-----\n`;
     const texts = [
@@ -103,7 +103,7 @@ describe("a value", () => {
     }
   });
 
-  it("as large as the API server takes one arrives", async () => {
+  it("of the maximum size that the API server accepts arrives", async () => {
     const team = await createNamespaceWithSpecimen();
     const text = randomBytes(512 * 1024).toString("hex");
     assert.equal(text.length, 1024 * 1024);
@@ -113,7 +113,7 @@ describe("a value", () => {
     assert.ok((await specOf(team)).texts.large === text);
   });
 
-  it("becomes what the field asks for, exact to the last digit, and is written once", async () => {
+  it("gets the type of the field, exact to the last digit, and is written once", async () => {
     const team = await createNamespaceWithSpecimen();
     const bytes = Buffer.from([0, 0xff, 0xfe, 0x80, 10]);
     await team.secret("values", {
@@ -162,7 +162,7 @@ describe("a value", () => {
     await eventually(async () => assert.deepEqual((await specOf(team)).server, { host: "b", port: 443 }));
   });
 
-  it("of an object keeps all digits on the way to another", async () => {
+  it("of an object keeps all digits when it is copied to another", async () => {
     const team = await createNamespaceWithSpecimen();
     await team.secret("values", { big: "-9223372036854775807" });
     await bind(team, { big: { ...from("big"), as: "integer" } });
@@ -180,7 +180,7 @@ describe("a value", () => {
     assert.deepEqual(await digits(team, "two", "big", "texts.big"), [big, big]);
   });
 
-  it("is found by a JSON pointer in a key that holds JSON, as COSI's do, and in templates", async () => {
+  it("is found by a JSON pointer in a key with JSON, such as COSI's, and in templates", async () => {
     const team = await createNamespaceWithSpecimen();
     const key = secretText("access");
     const secretS3 = { endpoint: "https://s3.example.com", region: "", accessKeyID: key, accessSecretKey: "x" };
@@ -206,18 +206,18 @@ describe("a value", () => {
   });
 
   const misfits: [name: string, field: string, how: object, reason: string, rule: RegExp][] = [
-    ["is no integer", "big", { as: "integer" }, "InvalidValue", /is not a whole number of 64 bits/],
-    ["is no JSON", "free", { as: "json" }, "InvalidValue", /is not valid JSON/],
+    ["is no integer", "big", { as: "integer" }, "InvalidValue", /64 bits/],
+    ["is no JSON", "free", { as: "json" }, "InvalidValue", /JSON/],
     ["does not match a pattern", "url", {}, "InvalidValue", /must match the pattern \^https:\/\/\[\^\/\]\+\$/],
     ["is none of the choices", "mode", {}, "InvalidValue", /must be one of "on", "off"/],
     ["is too long", "name", {}, "InvalidValue", /must have at most 3 characters/],
     ["is not of the format", "address", {}, "InvalidValue", /must be of the format ipv4/],
-    ["is text where a number belongs", "small", {}, "InvalidValue", /is not a whole number/],
-    ["is text where a list belongs", "brokers", {}, "TypeMismatch", /a list, the value is a string; set as: json/],
+    ["is text where a number belongs", "small", {}, "InvalidValue", /whole number/],
+    ["is text where a list belongs", "brokers", {}, "TypeMismatch", /set as: json/],
     ["is base64 of bytes where text belongs", "mode", { as: "bytes" }, "InvalidValue", /must be one of/],
   ];
   for (const [name, field, how, reason, rule] of misfits) {
-    it(`that ${name} is not written; the condition has the rule and not the value`, async () => {
+    it(`that ${name} is not written, and the condition has the rule and not the value`, async () => {
       const team = await createNamespaceWithSpecimen();
       const value = secretText("misfit");
       await team.secret("values", { key: value });
@@ -229,7 +229,7 @@ describe("a value", () => {
     });
   }
 
-  it("that broke a rule is written as soon as it keeps it", async () => {
+  it("that violated a rule is written as soon as it complies", async () => {
     const team = await createNamespaceWithSpecimen();
     await team.secret("values", { port: "none" });
     await bind(team, { small: { ...from("port"), as: "integer" } });
@@ -244,12 +244,12 @@ describe("a value", () => {
   });
 });
 
-describe("a value that goes missing", () => {
+describe("a missing value", () => {
   const drop = (team: TestNamespace, key: string) =>
     team.api.merge(`${team.path("v1", "secrets")}/values`, { data: { [key]: null } });
   const texts = async (team: TestNamespace) => (await specOf(team)).texts;
 
-  it("stays where it was written, and nothing else of the target changes, unless the binding says otherwise", async () => {
+  it("stays in its field by default, and nothing else of the target changes", async () => {
     const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1", b: "1" });
     await bind(team, { "texts.a": from("a"), "texts.b": from("b") });
@@ -262,7 +262,7 @@ describe("a value that goes missing", () => {
     assert.deepEqual(await texts(team), { a: "1", b: "1" });
   });
 
-  it("is removed where its source says Remove, and written again when it is back", async () => {
+  it("is removed where its source has onMissing: Remove, and written again when it is back", async () => {
     const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1", b: "1" });
     const sources = [{ secret: { name: "values" }, onMissing: "Remove" }];
@@ -279,7 +279,7 @@ describe("a value that goes missing", () => {
     assert.equal(await texts(team), undefined);
   });
 
-  it("stays when it is optional, while the other fields of the target go on", async () => {
+  it("stays in its field when it is optional, while the other fields of the target are updated", async () => {
     const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1", b: "1" });
     const sources = [{ secret: { name: "values" }, optional: true }];
@@ -299,7 +299,7 @@ describe("a value that goes missing", () => {
     await eventually(async () => assert.deepEqual(await texts(team), { a: "2", b: "3" }));
   });
 
-  it("is removed when it is optional and its source says Remove, and all is well", async () => {
+  it("is removed when it is optional and its source has onMissing: Remove, and the binding is Ready", async () => {
     const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1", b: "1" });
     const defaults = { onMissing: "Remove" };
@@ -318,7 +318,7 @@ describe("a value that goes missing", () => {
     await team.until("values", "Synced");
   });
 
-  it("is stood in for by a default, once its source is there or need not be", async () => {
+  it("is replaced by its default, once its source exists or is optional", async () => {
     const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1" });
     const field = { template: '{{default values.region "eu"}}{{default lost.x "none"}}{{#if lost.y}}y{{/if}}' };
@@ -332,7 +332,7 @@ describe("a value that goes missing", () => {
 });
 
 describe("a suspended binding", () => {
-  it("writes and releases nothing, and catches up when it goes on", async () => {
+  it("writes and releases nothing, and processes all changes when it is resumed", async () => {
     const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1" });
     await bind(team, { "texts.a": from("a"), "texts.b": from("a") }, { defaults: { onRelease: "Remove" } });
@@ -350,7 +350,7 @@ describe("a suspended binding", () => {
     assert.deepEqual((await specOf(team)).texts, { a: "2" });
   });
 
-  it("still releases when it is deleted, as it says then", async () => {
+  it("is still released when it is deleted, as its spec says then", async () => {
     const team = await createNamespaceWithSpecimen();
     await team.secret("values", { a: "1" });
     await bind(team, { "texts.a": from("a") });
@@ -363,8 +363,8 @@ describe("a suspended binding", () => {
   });
 });
 
-describe("sources that have to be of one state", () => {
-  it("are waited for, and written once all carry the annotation with the same value", async () => {
+describe("sources with the same consistency annotation", () => {
+  it("are written only once all have the same value of the annotation", async () => {
     const team = await createNamespaceWithSpecimen();
     const key = "example.com/rotation";
     await team.secret("values", { id: "id-1" });
@@ -373,10 +373,10 @@ describe("sources that have to be of one state", () => {
     const fields = { "texts.id": from("id"), "texts.key": { from: { source: "other", key: "key" } } };
     await bind(team, fields, { sources, requireSame: key });
     const { status } = await team.until("values", "SourceAnnotationMismatch");
-    assert.match(status.conditions[0].message, /Secret .*\/values and Secret .*\/other don't have it/);
+    assert.match(status.conditions[0].message, /Secret \S+\/values and Secret \S+\/other /);
     await annotate(team, "values", { [key]: "generation-1" });
     await eventually(async () =>
-      assert.match((await team.binding("values")).status.conditions[0].message, /Secret .*\/other doesn't have it/),
+      assert.match((await team.binding("values")).status.conditions[0].message, /: Secret \S+\/other /),
     );
     await annotate(team, "other", { [key]: "generation-1" });
     await team.until("values", "Synced");

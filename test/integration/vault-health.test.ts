@@ -1,4 +1,4 @@
-/** How Vault servers are, read by Inlay from outside: sealed, shut down, silent. */
+/** Shows how Inlay observes Vault servers from outside: sealed, shut down, silent. */
 import assert from "node:assert/strict";
 import { startVault, type Vault } from "../control-plane/vault.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -66,20 +66,20 @@ describe("the health of a Vault server as a source", function () {
   const shows = (expected: object, withinMs?: number) =>
     eventually(async () => assert.deepEqual(await shown(), expected), withinMs);
 
-  it("is read without any login", async () => {
+  it("is read without a login", async () => {
     await shows(RUNS);
     await team.untilConnection("Ready");
   });
 
   it("follows a server that is sealed and unsealed", async () => {
     await other.seal();
-    // Vault takes a sealed server for a standby.
+    // Vault answers for a sealed server as for a standby.
     await shows({ ...RUNS, active: "false", sealed: "true", standby: "true" });
     await other.unseal();
     await shows(RUNS);
   });
 
-  it("changes nothing while all servers are silent, and says so; then it is that of a server that is shut down", async () => {
+  it("does not change while no server answers, which is reported, and then is that of a server that is shut down", async () => {
     for (const door of Object.values(doors)) door.stall();
     await team.team.until(CONFIG_MAP, "Unreachable", 60_000);
     assert.deepEqual(await shown(), RUNS);
@@ -90,9 +90,9 @@ describe("the health of a Vault server as a source", function () {
     await shows(RUNS, 60_000);
   });
 
-  it("is that of a server that is shut down at once when it refuses connections", async () => {
+  it("is that of a server that is shut down at once when the server refuses connections", async () => {
     await doors.second.stop();
-    // Sooner than 15 seconds of silence would be believed.
+    // This takes less than the 15 seconds without an answer that Inlay waits.
     await shows(SHUT_DOWN, 10_000);
     await team.team.until(CONFIG_MAP, "Synced");
   });

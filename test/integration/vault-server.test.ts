@@ -1,4 +1,4 @@
-/** The Vault server of the tests is a real one: its engines, its logins and its seal do what Vault's documentation says. */
+/** Shows that the Vault server of the tests is real: its engines, logins and seal work as Vault's documentation says. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { startVault, type Vault } from "../control-plane/vault.ts";
@@ -17,7 +17,7 @@ describe("the Vault server of the tests", () => {
   });
   after(() => vault?.stop());
 
-  it("is initialised, unsealed and active, of the version that its go.mod names", async () => {
+  it("is initialised, unsealed and active, in the version of its go.mod", async () => {
     const { status, body } = await vault.ask("GET", "sys/health", undefined, "");
     const { initialized, sealed, standby, version } = body;
     assert.deepEqual(
@@ -81,7 +81,7 @@ describe("the Vault server of the tests", () => {
     assert.equal((await login(secretText("unknown"))).status, 400);
   });
 
-  it("has each request in the audit log once it is answered, and no value of it", async () => {
+  it("writes each request to the audit log once it is answered, and no value of it", async () => {
     await vault.enableAudit();
     const password = secretText("audited");
     await vault.putKv("kv", "app/audited", { password });
@@ -108,7 +108,7 @@ describe("the Vault server of the tests", () => {
     assert.equal((await own.ask("GET", "sys/mounts", undefined, rootToken)).status, 403);
   });
 
-  it("waits for its initialisation when it is started so", async () => {
+  it("waits for its initialisation if it is started with that option", async () => {
     await using own = await startVault({ initialize: false });
     const { status, body } = await own.ask("GET", "sys/health");
     assert.deepEqual([status, body.initialized, body.sealed], [501, false, true]);
@@ -151,10 +151,10 @@ describe("Kubernetes auth of the Vault server of the tests", () => {
     assert.equal((await vault.ask("GET", "kv/data/app/db", undefined, token)).status, 200);
   });
 
-  it("refuses a token for another audience, unless the role has none", async () => {
+  it("refuses a token for another audience, unless the role has no audience", async () => {
     const jwt = await tokenOf("inlay", "https://elsewhere.example");
     assert.equal((await login("app", jwt)).status, 403);
-    // Samples therefore set the audience.
+    // This is why samples set the audience.
     assert.equal((await login("any-audience", jwt)).status, 200);
   });
 
@@ -169,7 +169,7 @@ describe("Kubernetes auth of the Vault server of the tests", () => {
     await team.createAccount("short-lived");
     const role = { accounts: ["short-lived"], namespaces: [team.namespace], policies: ["app"], audience: AUDIENCE };
     await vault.writeKubernetesRole("short-lived", role);
-    // The API server keeps the review of a token for some seconds, so this one is reviewed after the deletion only.
+    // The API server caches the review of a token for some seconds, so this token is reviewed only after the deletion.
     const jwt = await tokenOf("short-lived", AUDIENCE);
     await team.api.delete(`${team.path("v1", "serviceaccounts")}/short-lived`);
     assert.equal((await login("short-lived", jwt)).status, 403);
@@ -195,7 +195,7 @@ describe("a Vault server with its data in files, and TLS", () => {
     assert.equal((await vault.ask("GET", "kv/data/db")).status, 200);
   });
 
-  it("is gone when it is killed, and comes back at its address, sealed, with its data and tokens", async () => {
+  it("is gone when it is killed, and returns at its address, sealed, with its data and tokens", async () => {
     const password = secretText("kept");
     await vault.putKv("kv", "kept", { password });
     await vault.writePolicy("kept", 'path "kv/data/kept" { capabilities = ["read"] }');
@@ -210,14 +210,14 @@ describe("a Vault server with its data in files, and TLS", () => {
     assert.equal(await vault.putKv("kv", "kept", { password }), 2);
   });
 
-  it("shows a certificate for its names, and another one after a renewal", async () => {
+  it("has a certificate for its names, and another one after a renewal", async () => {
     assert.match(vault.address, /^https:\/\/localhost:/);
     const { ca } = vault;
     assert.equal((await vault.ask("GET", "sys/health")).status, 200);
     const renewed = await vault.renewCertificate();
     assert.notEqual(renewed, ca);
     assert.equal((await vault.ask("GET", "sys/health")).status, 200);
-    // Who trusts the earlier certificate alone does not reach it.
+    // A client that trusts only the earlier certificate does not reach it.
     await assert.rejects(vault.ask("GET", "sys/health", undefined, "", ca), /self-signed certificate/);
   });
 });

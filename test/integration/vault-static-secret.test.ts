@@ -1,4 +1,7 @@
-/** VaultStaticSecrets under the composition as it is shipped: the faults of the Vault Secrets Operator, replayed, and what each field comes to. */
+/**
+ * Shows VaultStaticSecrets under the shipped composition: known faults of the Vault Secrets Operator, and the effect of each
+ * field.
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
@@ -21,7 +24,7 @@ const path = (team: VaultTeam, name: string) => `${team.team.path(KIND, "vaultst
 const secretPath = (team: VaultTeam, name: string) => `${team.team.path("v1", "secrets")}/${name}`;
 const encode = (value: string) => Buffer.from(value).toString("base64");
 
-/** Makes a VaultStaticSecret that reads the path of its name, into a Secret of its name. */
+/** Creates a VaultStaticSecret that reads the path of its name into a Secret of its name. */
 function claim(team: VaultTeam, name: string, spec: object = {}, destination: object = {}): Promise<AnyObject> {
   return team.team.api.create(team.team.path(KIND, "vaultstaticsecrets"), {
     apiVersion: KIND,
@@ -47,7 +50,7 @@ async function dataOf(team: VaultTeam, name: string): Promise<Record<string, str
   );
 }
 
-/** Waits until a VaultStaticSecret says that in a condition. Returns the message. */
+/** Waits until a condition of a VaultStaticSecret has that reason. Returns its message. */
 function says(team: VaultTeam, name: string, type: string, reason: string): Promise<string> {
   return eventually(async () => {
     const { status } = await team.team.api.get(path(team, name));
@@ -80,7 +83,7 @@ describe("VaultStaticSecrets", function () {
     await removeCompositions();
   });
 
-  /** A namespace with a connection, and a grant for the composition. */
+  /** Creates a namespace with a connection, and a grant for the composition. */
   async function newTeam(connection: object = {}, options?: { rules: Rule[] }): Promise<VaultTeam> {
     const team = await setUp.createTeam(connection, options);
     const metadata = { name: "vault", namespace: team.namespace };
@@ -119,7 +122,7 @@ describe("VaultStaticSecrets", function () {
     const { web = 0, other } = await team.workloads.restarts();
     assert.ok(web >= 1 && web <= 2, `${web} restarts`);
     assert.equal(other, 0);
-    // Its pods came after the last value.
+    // Its pods were created after the last value was written.
     const { items } = await team.team.api.get(`${team.team.path("apps/v1", "replicasets")}?labelSelector=app=web`);
     const replaced = items
       .map(({ metadata }: AnyObject) => metadata.creationTimestamp)
@@ -134,7 +137,7 @@ describe("VaultStaticSecrets", function () {
     const stamp = (await team.workloads.annotations("web"))[STAMP];
     assert.ok(Date.parse(stamp ?? "") > 0, `${stamp}`);
 
-    // A write of the Secret, the same data once more, and an edit of the claim: no restart, as little as by a start of the controller.
+    // A write to the Secret, unchanged data, an edit of the claim and a restart of the controller restart no workload.
     await team.team.api.merge(secretPath(team, "app"), { data: { password: encode(secretText("drift")) } });
     await holds(team, "app", last);
     await team.put("app", last);
@@ -158,7 +161,7 @@ describe("VaultStaticSecrets", function () {
     assert.deepEqual(await team.workloads.restarts(), { web: web + 1, other: 0 });
   });
 
-  it("have a restart that failed made once it can be", async () => {
+  it("repeat a failed restart once it is permitted", async () => {
     const team = await newTeam({}, { rules: [...usualRules, seesDeployments] });
     await team.put("app", { password: secretText("password") });
     await team.workloads.deploy({ web: { envFrom: ["app"] } });
@@ -172,7 +175,7 @@ describe("VaultStaticSecrets", function () {
     assert.deepEqual(await team.workloads.restarts(), { web: 1 });
   });
 
-  it("make the Secret that they describe, of what they let through", async () => {
+  it("create the Secret that they describe, from the data that passes their filters", async () => {
     const team = await newTeam();
     const [one, two, mine] = [secretText("one"), secretText("two"), secretText("mine")];
     await Promise.all(
@@ -210,7 +213,7 @@ describe("VaultStaticSecrets", function () {
     await holds(team, "absent", { ...all, own: mine });
     assert.equal((await team.team.api.get(secretPath(team, "absent"))).metadata.labels?.tier, undefined);
 
-    // What is taken out of a claim goes from the Secret, and a pinned version with 0.
+    // Labels and filters that a claim no longer has disappear from the Secret, and version 0 means the latest.
     await team.team.api.merge(path(team, "typed"), { spec: { destination: { labels: null } } });
     await team.team.api.merge(path(team, "filtered"), { spec: { destination: { transformation: null } } });
     await team.team.api.merge(path(team, "pinned"), { spec: { version: 0 } });
@@ -233,7 +236,7 @@ describe("VaultStaticSecrets", function () {
     await team.team.untilGone(secretPath(team, "typed"));
   });
 
-  it("are read as often as they say, from 1s to 24h, and restart an Argo Rollout by its own field", async () => {
+  it("are read at their interval, from 1s to 24h, and restart an Argo Rollout by its own field", async () => {
     const team = await newTeam();
     const instantUpdates = (isOn: boolean) => ({ syncConfig: { instantUpdates: isOn } });
     const cases: Record<string, [object, string]> = {
@@ -256,7 +259,7 @@ describe("VaultStaticSecrets", function () {
     }
   });
 
-  it("say what they ask for and can't have, each by itself", async () => {
+  it("report unsupported and denied requests, each in its own status", async () => {
     const team = await newTeam({ paths: [`${MOUNT}/{namespace}/*`, `${MOUNT}/denied/*`] });
     await team.put("fine", { password: secretText("password") });
     await team.connect({}, "other");
@@ -275,16 +278,16 @@ describe("VaultStaticSecrets", function () {
     const synced = (name: string, reason: string) => says(team, name, "SecretSynced", reason);
     assert.match(await synced("templates", "NotSupported"), /write a SecretBinding/);
     assert.match(await synced("refs", "NotSupported"), /includes and excludes/);
-    assert.match(await synced("elsewhere", "NotSupported"), /make one of that name in this namespace/);
-    assert.match(await synced("enterprise", "NotSupported"), /VaultConnection has the namespace/);
+    assert.match(await synced("elsewhere", "NotSupported"), /in this namespace/);
+    assert.match(await synced("enterprise", "NotSupported"), /VaultConnection/);
     await synced("foreign", "ForbiddenPath");
     await synced("denied", "VaultDenied");
     assert.match(await synced("ungranted", "NotGranted"), /VaultConnection .*\/other/);
     assert.match(await says(team, "lost", "RolloutRestart", "WorkloadNotFound"), /Deployment .*lost/);
-    // There is no binding of an older generation either.
+    // There is no binding for an older generation either.
     const { status } = await team.team.api.get(path(team, "templates"));
     assert.equal(status.lastGeneration, 0);
-    // What is corrected is carried out.
+    // A corrected claim takes effect.
     await team.put("templates", { password: secretText("password") });
     await team.team.api.merge(path(team, "templates"), { spec: { destination: { transformation: null } } });
     await synced("templates", "Synced");

@@ -1,6 +1,6 @@
 /**
- * Objects of VaultSyncStatus under compositions/vault-sync-status, over a real Vault: what restarts, what their users see, and what
- * their authors can't reach.
+ * Shows VaultSyncStatuses under compositions/vault-sync-status, with a real Vault: what restarts, what users see, and what
+ * authors can't reach.
  */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
@@ -44,7 +44,7 @@ describe("a VaultSyncStatus", function () {
     await removeVaultSync();
   });
 
-  it("restarts its Deployment once for what changed during the move, and for each change, and never as a new object", async () => {
+  it("restarts its Deployment once for a change during the move, and for each later change, and not because it is new", async () => {
     const team = await SyncTeam.create(setUp.vault);
     const { shop } = team;
     await shop.deploy({ current: {}, behind: {}, fresh: {} });
@@ -68,7 +68,7 @@ describe("a VaultSyncStatus", function () {
     assert.deepEqual([...(await shown)].toSorted(), [IN_SYNC, ROLLING_OUT]);
   });
 
-  it("is in sync only after the rollout, also if the controller is killed before that or the image is broken", async () => {
+  it("is in sync only after the rollout, also if the controller is killed before that or the image does not exist", async () => {
     const team = await SyncTeam.create(setUp.vault);
     const { shop } = team;
     await shop.deploy({ killed: {}, broken: {} });
@@ -78,7 +78,7 @@ describe("a VaultSyncStatus", function () {
       await team.until(name, IN_SYNC, timeStamp);
     }
     await team.team.api.merge(shop.path("killed"), { spec: { paused: true } });
-    // No node takes its pods, as if no node could pull the image.
+    // No node accepts its pods, as if no node could pull the image.
     const pods = (nodeSelector: object | null) => ({ template: { spec: { nodeSelector } } });
     await team.team.api.merge(shop.path("broken"), {
       spec: { progressDeadlineSeconds: 1, ...pods({ nowhere: "true" }) },
@@ -98,7 +98,7 @@ describe("a VaultSyncStatus", function () {
     assert.equal((await shop.restarts())["killed"], 1);
   });
 
-  it("says what is wrong with it, and no other object waits", async () => {
+  it("reports what is wrong with it, and does not delay other objects", async () => {
     const [team, other] = await Promise.all([SyncTeam.create(setUp.vault), SyncTeam.create(setUp.vault)]);
     const { shop } = team;
     await shop.deploy({ good: {}, lacks: {}, denied: {}, contended: {} });
@@ -147,7 +147,7 @@ describe("a VaultSyncStatus", function () {
     await team.until("missing", IN_SYNC, stamps.get("missing"));
   });
 
-  it("restarts a Deployment of another namespace with reach: Cluster alone, and by an author who may patch it", async () => {
+  it("restarts a Deployment of another namespace only with reach: Cluster, and for an author who may patch it", async () => {
     const [team, other] = await Promise.all([SyncTeam.create(setUp.vault), SyncTeam.create(setUp.vault)]);
     const carol = new Api(controlPlane(), "carol");
     const give = async (to: SyncTeam, ...rules: Rule[]) => {
@@ -172,13 +172,13 @@ describe("a VaultSyncStatus", function () {
     const theirs = object({ ...other.spec("web"), timeStamp: OLD });
     await applyFile(team.team.api, POLICY_FILE);
     await give(team, { apiGroups: [GROUP], resources: [PLURAL], verbs: ["create", "patch"] });
-    // Rights arrive at the authorizer, and policies at admission, a moment after they are written.
-    const refused = /carol may not patch deployments\.apps "web" in namespace team-/;
+    // Permissions and policies take effect a moment after they are written.
+    const refused = /carol .*patch deployments\.apps "web" in namespace team-/;
     await eventually(() => assert.rejects(carol.dryRun.create(collection, theirs), refused));
     await carol.create(collection, object({ timeStamp: OLD }));
     const path = team.path("web");
     await assert.rejects(carol.merge(path, theirs), refused);
-    // Of an object that others made, another path would restart the Deployment too.
+    // Another path would restart the Deployment also if another user had created the object.
     await team.team.api.merge(path, theirs);
     await assert.rejects(carol.merge(path, object({ secretPath: "often" })), refused);
     await assert.rejects(
@@ -198,7 +198,7 @@ describe("a VaultSyncStatus", function () {
     }
   });
 
-  it("is served by an account that reads no value of Vault, no Secret of a team, and restarts nothing where it is not open", async () => {
+  it("uses an account that reads no value of Vault and no Secret of a team, and restarts workloads only in opened namespaces", async () => {
     const { namespace } = await createNamespace({ account: false, rules: [], controller: false });
     const deployments = { group: "apps", resource: "deployments", namespace };
     assert.equal(await may(INLAY, { verb: "patch", ...deployments }), false);

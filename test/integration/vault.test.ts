@@ -1,4 +1,4 @@
-/** Values in a real Vault reach Secrets, fields and workloads, as far as the login of each binding allows it. */
+/** Shows that values of a real Vault reach Secrets, fields and workloads within the permissions of each binding's login. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
@@ -29,7 +29,7 @@ describe("a source from Vault", function () {
   });
   after(() => setUp.stop());
 
-  /** What Vault was asked for below a folder, by others than the test. */
+  /** The requests to Vault below a folder, without those of the test. */
   const requestsOf = async (folder: string, from = 0) =>
     (await vault.requests())
       .slice(from)
@@ -41,7 +41,7 @@ describe("a source from Vault", function () {
     );
   };
 
-  it("reaches a Secret, a field and the workloads that depend on it, and each change once", async () => {
+  it("reaches a Secret, a field and the workloads that depend on it, once for each change", async () => {
     const team = await setUp.createTeam();
     const first = await team.rotate();
     await team.workloads.deploy({ web: { env: { copy: ["key"] } }, other: {} });
@@ -67,7 +67,7 @@ describe("a source from Vault", function () {
     await team.untilConnection("Ready");
   });
 
-  it("is used like a Secret: keys, what is in a key, all of it, templates, JSON for what is no text", async () => {
+  it("is used like a Secret: keys, values inside of a key, all data, templates, and JSON for values that are not text", async () => {
     const team = await setUp.createTeam();
     const [user, password] = [secretText("user"), secretText("password")];
     await team.put("s3", { user, nested: { password, big: 1 }, list: [true, null], empty: "" });
@@ -113,7 +113,7 @@ describe("a source from Vault", function () {
     assert.equal(await reads("data"), 2);
   });
 
-  it("is read at once for a new text in the annotation, of the binding or of its connection", async () => {
+  it("is read at once when the annotation of the binding or of its connection has a new text", async () => {
     const team = await setUp.createTeam();
     const first = await team.rotate();
     await team.bind("harbor-s3", team.source(team.data("s3"), {}), {
@@ -130,14 +130,14 @@ describe("a source from Vault", function () {
     await team.holds(third);
   });
 
-  it("is missing where it is deleted, destroyed or not there, and then onMissing decides", async () => {
+  it("is missing where it is deleted, destroyed or does not exist, and onMissing applies", async () => {
     const team = await setUp.createTeam();
     const first = await team.rotate();
     await team.bind("harbor-s3");
     await team.holds(first);
     await vault.deleteKv(MOUNT, team.in("s3"));
     const { status } = await team.team.until("harbor-s3", "SourceNotFound");
-    assert.match(status.conditions[0].message, new RegExp(`there is nothing at data ${MOUNT}/${team.in("s3")}`));
+    assert.match(status.conditions[0].message, new RegExp(`data ${MOUNT}/${team.in("s3")}`));
     assert.equal((await team.team.s3()).accesskey, first);
     await team.team.rebind("harbor-s3", { sources: [team.source(team.data("s3"), { onMissing: "Remove" })] });
     await team.holds(undefined);
@@ -150,7 +150,7 @@ describe("a source from Vault", function () {
     await team.holds(await team.rotate());
   });
 
-  it("stays at the version that it names", async () => {
+  it("stays at the version that the binding names", async () => {
     const team = await setUp.createTeam();
     const first = await team.rotate();
     await team.rotate();
@@ -160,7 +160,7 @@ describe("a source from Vault", function () {
     await eventually(async () => assert.notEqual((await team.team.s3()).accesskey, first));
   });
 
-  it("is read of KV version 1 too", async () => {
+  it("is also read from KV version 1", async () => {
     const team = await setUp.createTeam({ paths: ["v1-{namespace}/*"] });
     const mount = `v1-${team.namespace}`;
     await vault.enableKv(mount, 1);
@@ -178,7 +178,7 @@ describe("a source from Vault", function () {
     await team.team.until("harbor-s3", "SourceNotFound");
   });
 
-  it("gives metadata to a login that may read no data, and restarts what is named", async () => {
+  it("gives metadata to a login that may not read data, and restarts the named workloads", async () => {
     const team = await setUp.createTeam();
     await setUp.allow(team.namespace, `path "+/metadata/*" { capabilities = ["read"] }`);
     await team.rotate();
@@ -206,7 +206,7 @@ describe("a source from Vault", function () {
     );
   });
 
-  it("is refused to a login that Vault refuses it, keeps what was written, and heals when Vault allows it", async () => {
+  it("keeps what was written when Vault denies the login, and recovers when Vault permits it", async () => {
     const team = await setUp.createTeam();
     const first = await team.rotate();
     await team.bind("harbor-s3");
@@ -220,10 +220,10 @@ describe("a source from Vault", function () {
     await team.holds(next);
   });
 
-  it("is asked for nothing outside of the paths of its connection, nor for another namespace's", async () => {
+  it("is requested only within the paths of its connection, and not for another namespace", async () => {
     const [team, other] = [await setUp.createTeam(), await setUp.createTeam()];
     await other.rotate();
-    // Vault alone would allow it.
+    // Vault itself would permit this path.
     await setUp.allow(team.namespace, `path "${MOUNT}/*" { capabilities = ["read"] }`);
     const from = (await vault.requests()).length;
     await team.bind("stranger", team.source(other.data("s3")));
@@ -233,7 +233,7 @@ describe("a source from Vault", function () {
     assert.deepEqual(asked, []);
   });
 
-  it("is read by AppRole and by a token, with the Secrets that the account of the connection may read", async () => {
+  it("is read by AppRole and by a token, from Secrets that the account of the connection may read", async () => {
     await vault.enableAppRole();
     const team = await setUp.createTeam({}, {});
     const appRole = await vault.writeAppRole(`inlay-${team.namespace}`, { policies: [`inlay-${team.namespace}`] });
@@ -251,7 +251,7 @@ describe("a source from Vault", function () {
     await team.connect({ auth: { token: { secret: { name: "login", key: "token" } } } }, "token");
     await team.team.rebind("harbor-s3", { sources: [through("token")] });
     await team.holds(await team.rotate());
-    // Another token in the Secret is used from then on: the former one is of no use any more.
+    // Inlay uses the new token of the Secret. The former one is revoked.
     const { data } = await team.team.api.get(`${team.team.path("v1", "secrets")}/login`);
     await vault.api("POST", "auth/token/revoke", { token: Buffer.from(data.token, "base64").toString() });
     await team.team.until("harbor-s3", "VaultDenied");
@@ -259,7 +259,7 @@ describe("a source from Vault", function () {
     await team.holds(await team.rotate());
   });
 
-  it("warns of a token that is in a ConfigMap, and uses it", async () => {
+  it("causes a warning for a token in a ConfigMap, and the token is used", async () => {
     const team = await setUp.createTeam();
     const token = await vault.createToken([`inlay-${team.namespace}`]);
     const configMap = { metadata: { name: "login" }, data: { token } };
@@ -277,7 +277,7 @@ describe("a source from Vault", function () {
     await team.team.api.delete(`${team.team.path("v1", "configmaps")}/login`);
   });
 
-  it("is read through the connection of another namespace with a SecretGrant of it, and no longer without", async () => {
+  it("is read through the connection of another namespace only with a SecretGrant for it", async () => {
     const owner = await setUp.createTeam({
       auth: { kubernetes: { role: "inlay-shared", as: "Connection" } },
       paths: [`${MOUNT}/shared/{namespace}/*`],
@@ -311,7 +311,7 @@ describe("a source from Vault", function () {
     await eventually(async () => assert.equal((await team.s3()).accesskey, undefined));
   });
 
-  it("is read through a connection of another namespace only while its labels are those of the SecretGrant", async () => {
+  it("is read through a connection of another namespace only while the labels of the connection match the SecretGrant", async () => {
     const owner = await setUp.createTeam({
       auth: { kubernetes: { role: "inlay-labelled", as: "Connection" } },
       paths: [`${MOUNT}/labelled/{namespace}/*`],
@@ -354,7 +354,7 @@ describe("a source from Vault", function () {
     await eventually(async () => assert.equal((await team.s3()).accesskey, undefined));
   });
 
-  it("is no longer read as an account that was deleted, and read by a login of its own as the next one", async () => {
+  it("is no longer read as a deleted account, and is read by a new login as its successor", async () => {
     const team = await setUp.createTeam();
     await team.bind("harbor-s3");
     await team.holds(await team.rotate());
@@ -364,7 +364,7 @@ describe("a source from Vault", function () {
     const last = async () => (await requestsOf(team.namespace)).length;
     const from = await last();
     const other = await setUp.createTeam();
-    // Others are asked for meanwhile, each several times.
+    // Other sources are read in the meantime, each several times.
     await other.bind("harbor-s3");
     await other.holds(await other.rotate());
     await other.holds(await other.rotate());
@@ -377,7 +377,7 @@ describe("a source from Vault", function () {
     assert.equal(await logins(), before + 1);
   });
 
-  it("logs in once for all bindings of an account, and revokes its tokens when the controller stops", async () => {
+  it("has one login for all bindings of an account, whose tokens are revoked when the controller stops", async () => {
     const team = await setUp.createTeam();
     const first = await team.rotate();
     await team.put("other", { accessKey: first });
@@ -402,7 +402,7 @@ describe("a source from Vault", function () {
     await setUp.controller.start();
   });
 
-  it("sends Vault a token that the API server does not take, and the role takes none of another audience", async () => {
+  it("has a login with a token that the API server does not accept, and the role accepts no other audience", async () => {
     const team = await setUp.createTeam();
     const jwtFor = async (audience: string) => {
       const { stdout } = await controlPlane().kubectl(

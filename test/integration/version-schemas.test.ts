@@ -1,4 +1,4 @@
-/** A kind whose versions say different things of a field: the version that the binding names counts, and that which is stored. */
+/** Shows a kind whose versions have different schemas: the version that the binding names counts, and the stored version. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { Versioned } from "../controller/versioned.ts";
@@ -11,7 +11,7 @@ const from = { source: "bucket", key: "token" };
 const own = { other: text, token: text };
 
 describe("a kind whose stored version lacks a field", () => {
-  it("has no value written into that field, nor an object with it created: the condition says so", async () => {
+  it("has no value written into that field, and no object created with it: the condition reports that", async () => {
     const kind = await Versioned.install([
       { name: "v1", spec: { ...own, ...listOf({ token: text }) } },
       { name: "v1beta2", spec: { other: text, ...listOf({}) } },
@@ -23,15 +23,15 @@ describe("a kind whose stored version lacks a field", () => {
     await kind.bind("made", { create: { manifest: { spec: { other: "x" } } } });
     for (const name of ["plain", "element", "made"]) {
       const { status } = await kind.team.until(name, "VersionDropsFields");
-      assert.match(status.conditions[0].message, /token: the API server stores the kind as .*\/v1beta2/);
+      assert.match(status.conditions[0].message, /token: .*\/v1beta2\b/);
     }
     assert.equal((await kind.get("main")).metadata.resourceVersion, metadata.resourceVersion);
     assert.equal(await kind.team.api.find(kind.path("v1", "made")), undefined);
   });
 });
 
-describe("a kind of which another version is the one that loses nothing", () => {
-  it("takes values of the type that the named version has, and no others", async () => {
+describe("a kind with another version that loses no field", () => {
+  it("accepts values of the type that the named version has, and no others", async () => {
     const kind = await Versioned.install([
       { name: "v1", spec: { ...own, port: { type: "integer" }, mode: { ...text, enum: ["a", "b"] } } },
       { name: "v1beta2", spec: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
@@ -46,8 +46,8 @@ describe("a kind of which another version is the one that loses nothing", () => 
   });
 });
 
-describe("a field that others drop, by a write in a version that lacks it", () => {
-  it("is put back, though the object's generation stays what it was", async () => {
+describe("a field that a user removes by a write in a version that lacks it", () => {
+  it("is restored, although the generation of the object did not change", async () => {
     const kind = await Versioned.install([
       { name: "v1", spec: listOf({}), hasStatus: true },
       { name: "v1beta2", spec: listOf({ token: text }), hasStatus: true },

@@ -1,4 +1,4 @@
-/** A kind whose versions come and go: what was written by one of them is still the binding's, and is released. */
+/** Shows a kind whose versions change: the binding still owns and releases what it wrote in an earlier version. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
@@ -9,7 +9,7 @@ const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WITHIN_A_MINUTE_MS = 60_000;
 let kinds = 0;
 
-/** A kind of a group of its own, served as v1alpha1 alone, with one object, and a binding that wrote it. */
+/** Creates a kind with the version v1alpha1 only, one object, and a binding that has written it. */
 async function written(): Promise<{ team: TestNamespace; group: string; value: string; crd: string }> {
   const group = `versions-${++kinds}.example.com`;
   const rule = { apiGroups: [group], resources: ["items"], verbs: ["get", "list", "watch", "patch"] };
@@ -58,7 +58,7 @@ const spec = (apiVersion: string) => ({
   ],
 });
 
-/** Moves the kind on to v1: v1alpha1 is served no more. */
+/** Changes the kind to v1, after which v1alpha1 is no longer served. */
 async function moveOn({ team, group, crd }: { team: TestNamespace; group: string; crd: string }): Promise<string> {
   await team.api.merge(crd, {
     spec: { versions: [version("v1", { storage: true }), version("v1alpha1", { served: false })] },
@@ -71,15 +71,15 @@ async function moveOn({ team, group, crd }: { team: TestNamespace; group: string
   return item;
 }
 
-describe("a kind that is served in another version since", () => {
-  it("is released by that one when the binding goes", async () => {
+describe("a kind that is served in another version than before", () => {
+  it("is released in that version when the binding is deleted", async () => {
     const kind = await written();
     const item = await moveOn(kind);
     await kind.team.unbind("item", 30_000);
     assert.deepEqual((await kind.team.api.get(item)).spec, { kept: "x" });
   });
 
-  it("is one object with what was written before: the record goes on when the binding moves on too", async () => {
+  it("is the same object for the record of the binding, also when the binding names the new version", async () => {
     const kind = await written();
     const item = await moveOn(kind);
     const rotated = secretText("rotated");
@@ -93,8 +93,8 @@ describe("a kind that is served in another version since", () => {
   });
 });
 
-describe("a kind whose CRD changes, and none of its objects", () => {
-  it("has the loss of a field reported, and of a version", async () => {
+describe("a kind whose CRD changes, but none of its objects", () => {
+  it("has the loss of a field and of a version reported", async () => {
     const [dropped, moved] = [await written(), await written()];
     const path = `${dropped.team.path(`${dropped.group}/v1alpha1`, "items")}/item`;
     const { metadata } = await dropped.team.api.get(path);
@@ -119,8 +119,8 @@ describe("a kind whose CRD changes, and none of its objects", () => {
   });
 });
 
-describe("a kind whose versions convert by None", () => {
-  it("loses nothing by fields, a write that changes nothing, and release, where another version has all of it", async () => {
+describe("a kind whose versions have the conversion None", () => {
+  it("loses no field by fields, no-op writes and releases, where another version has all fields", async () => {
     const items = await Versioned.install([v1, v1beta2]);
     const { team } = items;
     for (const name of ["kept", "removed"]) {
@@ -132,7 +132,7 @@ describe("a kind whose versions convert by None", () => {
     await items.rotate();
     const found = await items.until("kept", { token: items.value });
     assert.deepEqual(fieldsOf(found, team.manager("kept")), { "f:spec": { "f:token": {} } });
-    // Nobody owns anything then, and the binding applies the same value again.
+    // Now no manager owns the fields, and the binding applies the same value again.
     await team.api.jsonPatch(items.path("v1beta2", "kept"), [
       { op: "replace", path: "/metadata/managedFields", value: [{}] },
     ]);
@@ -143,7 +143,7 @@ describe("a kind whose versions convert by None", () => {
     await items.until("removed", {});
   });
 
-  it("lets others apply what a write in a version that lacks it kept them from", async () => {
+  it("allows others to apply a field after a write in a version that lacks it", async () => {
     const items = await Versioned.install([v1, v1beta2]);
     const { team } = items;
     await items.make("main", { kafka: { version: "4.1" } });
@@ -153,7 +153,7 @@ describe("a kind whose versions convert by None", () => {
       metadata: { name: "main" },
       spec,
     });
-    // As Inlay did before it looked at versions.
+    // As earlier releases of Inlay did, which did not check versions.
     await team.api.apply(items.path("v1", "main"), object("v1", { token: items.value }), team.manager("main"));
     const whole = () =>
       team.api.apply(items.path("v1beta2", "main"), object("v1beta2", { kafka: KAFKA }), "gitops", true);
@@ -164,7 +164,7 @@ describe("a kind whose versions convert by None", () => {
     await items.until("main", { token: items.value });
   });
 
-  it("loses nothing by a restart", async () => {
+  it("loses no field by a restart", async () => {
     const items = await Versioned.install([v1, v1beta2]);
     await items.make("main", { kafka: KAFKA });
     const workload = { apiVersion: `${items.group}/v1`, kind: "Item", name: "main", restartPath: "spec.restart" };
@@ -179,7 +179,7 @@ describe("a kind whose versions convert by None", () => {
     assert.deepEqual(spec, { kafka: KAFKA, restart: spec.restart });
   });
 
-  it("loses nothing of an object that the binding makes, puts right, and deletes while a finalizer holds it", async () => {
+  it("loses no field of an object that the binding creates, reverts, and deletes while a finalizer delays that", async () => {
     const items = await Versioned.install([v1, v1beta2]);
     const { team } = items;
     await items.bind("made", { create: { manifest: { spec: { other: "here" } } }, onRelease: "Remove" });
@@ -196,7 +196,7 @@ describe("a kind whose versions convert by None", () => {
     await team.api.merge(path, { metadata: { finalizers: null } });
   });
 
-  it("is refused where no version has all fields and the object has some that would go, until they are gone", async () => {
+  it("is not written where no version has all fields and the object would lose some of them, until they are removed", async () => {
     const items = await Versioned.install([v1modern, v1beta2]);
     const { team } = items;
     await items.make("whole", { kafka: { version: "4.1" } });
@@ -222,7 +222,7 @@ describe("a kind whose versions convert by None", () => {
     await items.until("main", { token: items.value });
   });
 
-  it("keeps a resource within, a null and an empty object where one version prunes or defaults them", async () => {
+  it("keeps a resource inside, a null and an empty object where one version prunes or defaults them", async () => {
     const { own, other } = PRUNING;
     const versions = [
       { ...own, gone: other.gone },
@@ -245,7 +245,7 @@ describe("a kind whose versions convert by None", () => {
     assert.deepEqual((await none.get("main")).spec, PRUNING.object);
   });
 
-  it("is refused where the version that is stored lacks what the object has, in whatever version it is written", async () => {
+  it("is not written in any version where the stored version lacks a field that the object has", async () => {
     const items = await Versioned.install([v1, v1beta2]);
     const { team } = items;
     await items.make("main", { kafka: KAFKA });
@@ -253,13 +253,13 @@ describe("a kind whose versions convert by None", () => {
     await items.bind("main", { apiVersion: `${items.group}/v1beta2` });
     await team.until("main", "VersionDropsFields");
     await items.until("main", {});
-    await team.api.merge(items.path("v1beta2", "main"), { spec: { other: "written by somebody" } });
+    await team.api.merge(items.path("v1beta2", "main"), { spec: { other: "written by another user" } });
     await team.until("main", "Synced");
     const { spec } = await items.get("main");
-    assert.deepEqual(spec, { kafka: { version: KAFKA.version }, other: "written by somebody", token: items.value });
+    assert.deepEqual(spec, { kafka: { version: KAFKA.version }, other: "written by another user", token: items.value });
   });
 
-  it("is seen to have another version before the next write", async () => {
+  it("has a new version noticed before the next write", async () => {
     const items = await Versioned.install([{ ...v1beta2, name: "v1" }]);
     const { team } = items;
     await items.make("main", {}, "v1");
@@ -271,7 +271,7 @@ describe("a kind whose versions convert by None", () => {
     await items.until("main", { token: items.value });
   });
 
-  it("is not confused with one of Kubernetes, whose versions convert: a HorizontalPodAutoscaler keeps its metrics", async () => {
+  it("differs from a Kubernetes kind whose versions convert: a HorizontalPodAutoscaler keeps its metrics", async () => {
     const verbs = ["get", "list", "watch", "patch"];
     const rules = [{ apiGroups: ["autoscaling"], resources: ["horizontalpodautoscalers"], verbs }];
     const team = await createNamespace({ rules: [{ apiGroups: [""], resources: ["secrets"], verbs }, ...rules] });

@@ -1,4 +1,4 @@
-/** Workloads are found by what their pods read, and judged as they roll, on an API server with real controllers. */
+/** Shows that workloads are found by the references of their pods, and that their progress is observed, with real controllers. */
 import assert from "node:assert/strict";
 import { parseApiVersion, type Resource } from "../../src/apimachinery/objects.ts";
 import { Informers } from "../../src/cache/informers.ts";
@@ -43,7 +43,7 @@ describe("workloads", function () {
       verbs: ["list", "watch"],
     }));
     team = await createNamespace({ controller: false, rules });
-    // Not by the controller's account: all that it does as an account is to be what a binding names.
+    // Uses the admin's credentials: the audit check allows the controller only requests that a binding names.
     transport = new Transport(await loadCredentials(controlPlane().kubeconfigFile));
     informers = new Informers(transport, new Client(transport), () => {});
     watcher = informers.watcher((key) => {
@@ -70,7 +70,7 @@ describe("workloads", function () {
   const path = (kind: Known, name = "") =>
     `${team.path(WORKLOAD_KINDS[kind].apiVersion, plural(kind))}${name && `/${name}`}`;
 
-  /** Of a workload whose pods read a Secret. Each turn is a change of its template. */
+  /** The spec of a workload whose pods read a Secret. Each turn changes its template. */
   function specOf(kind: Known, name: string, secret = "bucket", turn = 0): object {
     const labels = { app: `${kind}-${name}` };
     const isRun = kind === "CronJob" || kind === "Job";
@@ -89,14 +89,14 @@ describe("workloads", function () {
   const create = (name: string) =>
     Promise.all(KINDS.map((kind) => team.api.create(path(kind), { metadata: { name }, spec: specOf(kind, name) })));
 
-  /** Of which turn the pods of a workload are that nobody is about to end. */
+  /** The turns of the pods of a workload that are not being deleted. */
   async function turns(kind: Known, name: string): Promise<string[]> {
     const { items } = await team.api.get(`${team.path("v1", "pods")}?labelSelector=app%3D${kind}-${name}`);
     const metadata = items.map((pod: AnyObject) => pod.metadata);
     return metadata.flatMap((each: AnyObject) => (each.deletionTimestamp ? [] : [each.annotations.turn]));
   }
 
-  it("of every kind are found by what their pods read, those that were there and those that come", async () => {
+  it("of every kind are found by the references of their pods, existing ones and new ones", async () => {
     await create("early");
     watcher.subscribe(
       "bucket",
@@ -140,7 +140,7 @@ describe("workloads", function () {
       onChange = () => seen.push([early()?.generation, early()?.workload?.progress.state]);
       const spec = specOf(kind, "early", "bucket", 1);
       const { metadata } = await team.api.merge(path(kind, "early"), { spec });
-      // What was Done before the change says nothing of it.
+      // The result for the former generation does not count.
       await eventually(() => assert.ok((early()?.generation ?? 0) >= metadata.generation));
       await eventually(assertDone, LIMIT_MS);
       onChange = () => {};
@@ -150,7 +150,7 @@ describe("workloads", function () {
     });
   }
 
-  it("that go over to another Secret leave the consumers of one and come to those of the other, and both are called", async () => {
+  it("that change to another Secret are consumers of that Secret only, and both subscriptions are notified", async () => {
     called.length = 0;
     await team.api.merge(path("Deployment", "late"), {
       spec: specOf("Deployment", "late", "other"),

@@ -1,4 +1,4 @@
-/** Values of sources arrive in fields of targets, as they are. */
+/** Shows that values of sources arrive unchanged in fields of targets. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
@@ -25,7 +25,7 @@ const clusterWidget: Kind = {
   spec: { type: "object", properties: { token: { type: "string" } } },
 };
 
-/** Makes the Deployment `web` with an account that may write Deployments. */
+/** Creates the Deployment `web`, and an account that may write Deployments. */
 async function createNamespaceWithDeployment(): Promise<{ team: TestNamespace; path: string }> {
   const deployments = { apiGroups: ["apps"], resources: ["deployments"], verbs: ["get", "list", "watch", "patch"] };
   const team = await createNamespace({ rules: [...usualRules, deployments] });
@@ -71,7 +71,7 @@ describe("a SecretBinding writes", () => {
     await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
   });
 
-  it("all fields of a target in one request, from whatever sources", async () => {
+  it("all fields of a target in one request, from any sources", async () => {
     const team = await createNamespace();
     const [accessKey, host] = [secretText("access"), secretText("host")];
     await team.secret("bucket", { accessKeyID: accessKey });
@@ -109,7 +109,7 @@ describe("a SecretBinding writes", () => {
     assert.equal((await team.s3("two")).accesskey, accessKey);
   });
 
-  it("a target in another namespace, where its account has the rights", async () => {
+  it("a target in another namespace, if its account has the permission", async () => {
     const [team, other] = [await createNamespace(), await createNamespace({ account: false })];
     await team.grant(usualRules, { namespace: other.namespace, role: "guest" });
     const accessKey = secretText("access");
@@ -120,7 +120,7 @@ describe("a SecretBinding writes", () => {
     assert.equal((await other.s3()).accesskey, accessKey);
   });
 
-  it("a target that belongs to the cluster, and whose spec is empty", async () => {
+  it("a cluster-scoped target with an empty spec", async () => {
     const team = await createNamespace();
     await installKind(team.api, clusterWidget);
     await team.grantInCluster([mayWrite(clusterWidget)]);
@@ -199,7 +199,7 @@ describe("a SecretBinding writes", () => {
     assert.deepEqual({ accesskey, regionendpoint }, { accesskey: clusterIP, regionendpoint: `http://${clusterIP}` });
   });
 
-  it("a field of an object that belongs to the cluster", async () => {
+  it("a field of a cluster-scoped object", async () => {
     const team = await createNamespace();
     await installKind(team.api, clusterWidget);
     await team.grantInCluster([mayWrite(clusterWidget)]);
@@ -229,7 +229,7 @@ describe("a SecretBinding writes", () => {
     "several lines with one at the end": pem,
     "characters beyond the basic plane": `😀 ü ${secretText("emoji")} 密`,
   })) {
-    it(`${what} as they are, by key and by template`, async () => {
+    it(`${what} unchanged, by key and by template`, async () => {
       const team = await createNamespace();
       await team.secret("bucket", { accessKeyID: value });
       await team.harbor();
@@ -243,7 +243,7 @@ describe("a SecretBinding writes", () => {
     });
   }
 
-  it("nothing of a target that lacks a value, and all of one that does not", async () => {
+  it("nothing of a target with a missing value, and all of another target", async () => {
     const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
@@ -271,7 +271,7 @@ describe("a SecretBinding writes", () => {
     assert.equal((await team.s3("half")).regionendpoint, "s3.test");
   });
 
-  it("no single field of an object that is written as a whole, since the others would be lost", async () => {
+  it("no single field of an object that is written as a whole, because its other fields would be lost", async () => {
     const services = { apiGroups: [""], resources: ["secrets", "services"], verbs: ["get", "list", "watch", "patch"] };
     const team = await createNamespace({ rules: [services] });
     const selector = { app: "web", tier: "front" };
@@ -287,26 +287,26 @@ describe("a SecretBinding writes", () => {
     assert.deepEqual((await team.api.get(`${team.path("v1", "services")}/web`)).spec.selector, selector);
   });
 
-  it("under its own name in managedFields, where only the fields stand that it names", async () => {
+  it("as its own field manager, which owns only the fields that the binding names", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const harbor = await team.api.get(team.harborPath());
     assert.deepEqual(fieldsOf(harbor, team.manager("harbor-s3")), s3Fields("accesskey"));
   });
 
-  it("its status, and leaves who set what of the binding as it was", async () => {
+  it("its status, and leaves the field managers of the binding unchanged", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const { metadata } = await team.api.get(team.bindingPath("harbor-s3"));
     const managers = metadata.managedFields.map(
       ({ manager, subresource = "" }: AnyObject) => `${manager} ${subresource}`,
     );
-    // The status, and the finalizer.
+    // Writes to the status, and to the finalizer.
     assert.equal(managers.length, 3, managers.join());
     for (const own of ["inlay status", "inlay "]) assert.ok(managers.includes(own), managers.join());
   });
 
-  it("a target that comes late, and never creates one", async () => {
+  it("a target that is created later, and never creates one", async () => {
     const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
@@ -323,7 +323,7 @@ describe("a SecretBinding writes", () => {
     assert.equal((await team.s3()).accesskey, accessKey);
   });
 
-  it("a target that was deleted and made anew", async () => {
+  it("a recreated target", async () => {
     const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await team.api.delete(team.harborPath());
@@ -334,7 +334,7 @@ describe("a SecretBinding writes", () => {
     assert.equal(status.targets[0].uid, metadata.uid);
   });
 
-  it("what kubectl get shows at a glance", async () => {
+  it("the columns that kubectl get shows", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const { stdout } = await controlPlane().kubectl("get", "secretbindings", `--namespace=${team.namespace}`);
@@ -352,8 +352,8 @@ describe("a SecretBinding writes", () => {
         "secretbinding/harbor-s3",
         `--namespace=${team.namespace}`,
       );
-      assert.match(stdout, /Message: +the target holds the current values/);
-      assert.match(stdout, /Normal +Written .* wrote spec\.storage\.spec\.s3\.accesskey of HarborCluster/);
+      assert.match(stdout, /Reason: +Synced/);
+      assert.match(stdout, /Normal +Written .* spec\.storage\.spec\.s3\.accesskey of HarborCluster/);
       assert.ok(!stdout.includes(accessKey));
     });
   });

@@ -1,4 +1,4 @@
-/** Each test that the table in docs/reference/attacks.md names ran in this run, and passed. */
+/** Shows that each test in the table of docs/reference/attacks.md ran in this run, and passed. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -8,11 +8,11 @@ const root = join(import.meta.dirname, "..", "..");
 
 interface Named {
   file: string;
-  /** The parts of its full title that the table gives, in order. */
+  /** The parts of its full title in the table, in order. */
   parts: string[];
 }
 
-/** The tests of a cell: `file: "a part", "another test"; other: "a test"`, where … stands for anything. */
+/** The tests of a cell: `file: "a part", "another test"; other: "a test"`, where … matches anything. */
 function namedIn(cell: string): Named[] {
   return cell.split(/; (?=[a-z-]+: ")/).flatMap((each) => {
     const [file = "", names = ""] = each.split(/: (?=")/);
@@ -24,7 +24,7 @@ function namedIn(cell: string): Named[] {
 }
 
 describe("the attacks in docs/reference/attacks.md", () => {
-  it("are each tried by a test that passed", async () => {
+  it("each have a test that passed", async () => {
     const results = await readResults();
     const ran = Map.groupBy(results, ({ file }) => basename(file, ".test.ts"));
     const page = await readFile(join(root, "docs", "reference", "attacks.md"), "utf8");

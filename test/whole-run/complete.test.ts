@@ -1,4 +1,4 @@
-/** Every test file ran, every one on a control plane was searched for leaks, and together they used every right of Inlay. */
+/** Shows that every test file ran, that each was searched for leaks, and that together they used every permission of Inlay. */
 import assert from "node:assert/strict";
 import { globSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ describe("the whole run", () => {
     );
   });
 
-  it("used every right of the controller's own", async () => {
+  it("used every permission of the controller's own", async () => {
     const used = new Set(onControlPlane.flatMap(({ rights }) => rights));
     const { controller } = await shippedRights();
     assert.deepEqual(
@@ -37,10 +37,10 @@ describe("the whole run", () => {
     );
   });
 
-  it("used every right of the account for Reloader's annotations", async () => {
+  it("used every permission of the account for Reloader's annotations", async () => {
     const used = new Set(onControlPlane.flatMap(({ reloaderRights }) => reloaderRights));
     const { reloader } = await shippedRights();
-    // That it may act as accounts of its name is for the admission policy, which asks for it.
+    // The admission policy checks the permission to impersonate accounts of its name, without a request.
     const meant = reloader.filter(({ verb }) => verb !== "impersonate");
     assert.deepEqual(
       meant.map(describeRight).filter((right) => !used.has(right)),
@@ -48,10 +48,10 @@ describe("the whole run", () => {
     );
   });
 
-  it("used every right of the account for compositions, and the right to act as it", async () => {
+  it("used every permission of the account for compositions, and the permission to impersonate it", async () => {
     const used = new Set(onControlPlane.flatMap(({ compositionRights }) => compositionRights));
     const { compositions, openingCompositions } = await shippedRights();
-    // That it may act as the accounts of bindings is for the admission policy, which asks for it.
+    // The admission policy checks the permission to impersonate the accounts of bindings, without a request.
     const meant = [...compositions.filter(({ verb }) => verb !== "impersonate"), ...openingCompositions];
     assert.deepEqual(
       meant.map(describeRight).filter((right) => !used.has(right)),

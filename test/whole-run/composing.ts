@@ -1,6 +1,6 @@
 /**
- * What compositions may ask as their account: every BindingComposition that was stored and every role that is aggregated to the
- * account come in, and whether a request as the account is for bindings, or for claims of a composition, goes out.
+ * Decides whether a request as the account for compositions is for bindings, or for claims of a composition. It knows every
+ * BindingComposition that was stored, and every role that is aggregated to the account.
  */
 import type { AnyObject } from "../controller/api.ts";
 import type { AuditedRequest, Written } from "../controller/audit.ts";
@@ -11,13 +11,13 @@ export const AGGREGATED = "inlay.dev/aggregate-to-compositions";
 const BINDINGS = "inlay.dev/secretbindings";
 const BINDING_VERBS = ["create", "update", "delete"];
 const CLAIM_VERBS = ["list", "watch"];
-/** `get`: of a kind with versions that drop fields, before a write. */
+/** `get`: before a write to a kind whose versions drop fields. */
 const WRITE_BACK_VERBS = ["get", "patch"];
-/** Inlay watches the metadata of such claims, and reads none of them as this account. */
+/** Inlay watches only the metadata of such claims, and does not read them as this account. */
 const METADATA_ONLY = ["secrets", "configmaps"];
 const WRITES_BACK = /"type":"(ToCompositeFieldPath|CombineToComposite)"/;
 
-/** A right, and for how long the account has it. */
+/** A permission, and for how long the account has it. */
 export interface RightTerm {
   right: Right;
   from: string;
@@ -37,19 +37,21 @@ export class Composing {
   readonly #shipped: readonly Right[];
   #terms: readonly RightTerm[] = [];
 
-  /** `kinds` are by group and kind, as they were ever served. `shipped` are the rights of the account in its manifest. */
+  /**
+   * `kinds` are all kinds that were ever served, by group and kind. `shipped` are the permissions of the account in its manifest.
+   */
   constructor(kinds: ReadonlyMap<string, readonly ServedKind[]>, shipped: readonly Right[]) {
     this.#kinds = kinds;
     this.#shipped = shipped;
   }
 
-  /** Takes note of more compositions, and of all rights that are aggregated. */
+  /** Records more compositions, and all aggregated permissions. */
   take(compositions: readonly Written[], terms: readonly RightTerm[]): void {
     this.#terms = terms;
     for (const { at, object } of compositions) this.#claims.push(claimKindOf(at, object));
   }
 
-  /** Whether the account may ask that, and Inlay has a reason to. A refused request needs the reason alone. */
+  /** Whether the account has the permission, and Inlay has a reason for the request. A denied request only needs the reason. */
   isFor(request: AuditedRequest): boolean {
     const { at, lacks } = request;
     if (!this.#isForBindings(request) && !this.#isForClaims(request)) return false;

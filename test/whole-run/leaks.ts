@@ -1,4 +1,4 @@
-/** Searches all that Inlay and the cluster put out for values that tests made, in every spelling. */
+/** Searches the output of Inlay and the cluster for values of the tests, in every encoding. */
 import assert from "node:assert/strict";
 import type { AnyObject, Api } from "../controller/api.ts";
 import type { AuditLog } from "../controller/audit.ts";
@@ -8,7 +8,10 @@ export function assertNoValue(where: string, text: string): void {
   assert.deepEqual(foundIn(text), [], `values of Secrets in ${where}`);
 }
 
-/** What the objects of a namespace tell: its bindings, its events, and who owns which fields of its HarborClusters. */
+/**
+ * Asserts that the objects of a namespace contain no value: its bindings, its events, and the managedFields of its
+ * HarborClusters.
+ */
 export async function assertNoValueInNamespace(api: Api, namespace: string): Promise<void> {
   const items = async (path: string): Promise<AnyObject[]> => (await api.find(path))?.items ?? [];
   const [bindings, events, core, clusters] = await Promise.all([
@@ -22,7 +25,7 @@ export async function assertNoValueInNamespace(api: Api, namespace: string): Pro
   assertNoValue("managedFields", JSON.stringify(clusters.map(({ metadata }) => metadata.managedFields)));
 }
 
-/** No request since a mark has a value in its address, nor anything else of what the log holds. */
+/** Asserts that the audit log since a mark contains no value, for example in a URL. */
 export async function assertNoValueInAuditLog(log: AuditLog, mark: number): Promise<void> {
   for await (const text of log.texts(mark)) assertNoValue("the audit log", text);
 }

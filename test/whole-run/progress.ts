@@ -1,4 +1,4 @@
-/** The reporter of `npm test`: prints a line for each file that has ended, and writes the failures down for the summary. */
+/** The reporter of `npm test`: prints a line for each file that has ended, and stores the failures for the summary. */
 import { appendFileSync, mkdirSync } from "node:fs";
 import { type Hook, type MochaOptions, type Runner, reporters, type Test } from "mocha";
 import { FAILURES, type Failure, nameOf, readResult, runFolder } from "./results.ts";
@@ -7,7 +7,7 @@ class Progress extends reporters.Base {
   readonly #began = Date.now();
   readonly #files = Number(process.env["INLAY_TEST_FILES"]);
   #ended = 0;
-  /** What the events of one file, which come all together once it has ended, said. */
+  /** The results of one file. Its events arrive together when it has ended. */
   #file = { name: "", passed: 0, failures: [] as Failure[] };
 
   constructor(runner: Runner, options: MochaOptions) {
@@ -41,7 +41,7 @@ class Progress extends reporters.Base {
 
   #flush(): void {
     const { name, passed, failures } = this.#file;
-    // The failure of a hook before the first test of all belongs to no file.
+    // A hook that fails before the first test belongs to no file.
     if (name === "" && failures.length === 0) return;
     this.#file = { name: "", passed: 0, failures: [] };
     const seconds = ((readResult(name)?.ms ?? 0) / 1000).toFixed(1);
@@ -60,5 +60,5 @@ const indent = (text: string) =>
     .map((line) => `    ${line}`)
     .join("\n");
 
-// The name by which require() takes a class itself out of an ES module; mocha loads reporters with it.
+// mocha loads reporters by require(), which returns a class of an ES module itself only with this export name.
 export { Progress as "module.exports" };

@@ -1,6 +1,6 @@
 /**
- * What each test file of a run leaves for the last step, as a file in the run's folder: the tests with their durations,
- * and what the audit log shows that Inlay used.
+ * The results of each test file of a run, which are files in the run's folder: the tests with their durations, and the
+ * permissions that Inlay used according to the audit log.
  */
 import { mkdirSync, readFileSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -13,37 +13,40 @@ export const FOLDERS_ON_CONTROL_PLANE = ["integration", "demand", "e2e", "faults
 export interface TestResult {
   title: string;
   state: "passed" | "failed" | "pending";
-  /** With the hooks that ran before it. */
+  /** Includes the hooks before it. */
   ms: number;
-  /** Files that hold what controllers logged meanwhile, for a test that failed. */
+  /** The controllers' logs during the test, if it failed. */
   logs: string[];
 }
 
 export interface FileResult {
-  /** Below test/, such as `unit/unspoken.test.ts`. */
+  /** Relative to test/, such as `unit/unspoken.test.ts`. */
   file: string;
-  /** Without the start of a control plane. */
+  /** Excludes the start of a control plane. */
   ms: number;
-  /** The milliseconds before its tests began: those that a control plane takes to start, where it started one. */
+  /** The milliseconds before its first test, mostly for the start of a control plane. */
   startMs: number;
   tests: TestResult[];
-  /** Files that hold what controllers logged, for a file of which a hook failed. */
+  /** The controllers' logs, if a hook of the file failed. */
   logs: string[];
-  /** Rights of the controller, and of the accounts for Reloader's annotations and compositions, that requests of this file used. */
+  /**
+   * The permissions of the controller, and of the accounts for Reloader's annotations and compositions, that this file's requests
+   * used.
+   */
   rights: string[];
   reloaderRights: string[];
   compositionRights: string[];
-  /** Whether logs and requests were searched after its tests. */
+  /** Whether logs and requests were searched for values after its tests. */
   isSearched: boolean;
 }
 
-/** The folder of this run: `npm test` makes one for all workers. mocha by itself has one that its next run overwrites. */
+/** The folder of this run. `npm test` creates one for all workers. mocha without it uses one that its next run overwrites. */
 export const runFolder = process.env["INLAY_TEST_RUN"] ?? join(tmpdir(), "inlay-test");
 const resultsFolder = join(runFolder, "results");
 const logsFolder = join(runFolder, "logs");
 
 export const nameOf = (file: string): string => relative(join(root, "test"), file).replaceAll(sep, "/");
-/** The first folder below test/. */
+/** The first folder of a path below test/. */
 export const partOf = (name: string): string => name.split("/")[0] ?? "";
 export const isOnControlPlane = (file: string): boolean => FOLDERS_ON_CONTROL_PLANE.includes(partOf(nameOf(file)));
 
@@ -58,7 +61,7 @@ export function readResult(name: string): FileResult | undefined {
   try {
     return JSON.parse(readFileSync(join(resultsFolder, `${flat(name)}.json`), "utf8"));
   } catch {
-    // A file that could not be loaded has none.
+    // A file that could not be loaded has no result.
     return undefined;
   }
 }
@@ -68,7 +71,7 @@ export async function readResults(): Promise<FileResult[]> {
   return Promise.all(names.map(async (name) => JSON.parse(await readFile(join(resultsFolder, name), "utf8"))));
 }
 
-/** Keeps what a controller logged. Returns the file. */
+/** Stores the log of a controller. Returns the file. */
 export async function keepLog(file: string, number: number, text: string): Promise<string> {
   mkdirSync(logsFolder, { recursive: true });
   const path = join(logsFolder, `${flat(file)}-${number}.log`);
@@ -83,7 +86,7 @@ export interface Failure {
   text: string;
 }
 
-/** Where the reporter writes failures down, one in a line. */
+/** The file to which the reporter writes one failure per line. */
 export const FAILURES = join(runFolder, "failures.jsonl");
 
 export async function readFailures(): Promise<Failure[]> {

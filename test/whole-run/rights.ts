@@ -1,6 +1,6 @@
 /**
- * Checks, by the API server's own audit log, that nothing that Inlay did went around the account of a binding, and notes
- * which of its rights it used. It reads the log piece by piece: after each test file, what that file brought.
+ * Checks by the API server's audit log that Inlay did nothing without the account of a binding, and records which permissions it
+ * used. After each test file, it reads the new part of the log.
  */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -15,14 +15,14 @@ import { AGGREGATED, Composing, type RightTerm } from "./composing.ts";
 const manifests = join(import.meta.dirname, "..", "..", "deploy", "manifests");
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 const REVIEWS = ["authorization.k8s.io/selfsubjectaccessreviews", "authorization.k8s.io/selfsubjectrulesreviews"];
-/** Whatever is installed, for the cluster or for a namespace, has this account. */
+/** The account of every installation, for the cluster or for a namespace. */
 const CONTROLLERS = /^system:serviceaccount:([^:]+):inlay-controller$/;
-/** What RBAC lets everybody ask who is authenticated. */
+/** The paths that RBAC permits to every authenticated user. */
 const DESCRIBES_THE_API = /^\/(api|apis|openapi\/v3|readyz)([/?]|$)/;
-/** As whom compositions act by default. An installation for one namespace has none. */
+/** The default account of compositions. A namespaced installation has none. */
 const COMPOSITIONS = "system:serviceaccount:inlay-system:inlay-compositions";
 const OPENED = "inlay.dev/aggregate-to-controller";
-/** The API server goes by a role for a moment after it has changed. */
+/** The time for which the API server may use the former state of a role. */
 const LAG_MS = 5_000;
 /** A text that sorts after every time. */
 const NEVER = "~";
@@ -32,20 +32,23 @@ interface Term {
   until: string;
 }
 
-/** As the account for Reloader's annotations, which stands beside the controller. */
+/** Whether a request is made as the account for Reloader's annotations, which is in the controller's namespace. */
 const isReloading = ({ user, as }: AuditedRequest) => as === user.replace(/controller$/, "reloader");
 
 const isComposing = ({ user, as }: AuditedRequest) => user === CONTROLLER && as === COMPOSITIONS;
 
-/** How the versions of a kind convert is not told to an installation for one namespace, unless somebody lets it see that. */
+/** A namespaced installation may not read how the versions of a kind convert, unless it has that permission. */
 const isAboutVersions = ({ user, verb, resource }: AuditedRequest) =>
   user !== CONTROLLER && verb === "get" && resource === "apiextensions.k8s.io/customresourcedefinitions";
 
-/** An installation for one namespace says of compositions that they are out of its scope, where somebody lets it see them. */
+/** A namespaced installation reports OutOfScope on compositions, if it has the permission to read them. */
 const isAboutCompositions = ({ user, resource }: AuditedRequest) =>
   user !== CONTROLLER && resource.startsWith("inlay.dev/bindingcompositions");
 
-/** The rights that are shipped: of the controller, of the accounts for annotations and compositions, to act as these, and to read the URLs of receivers. */
+/**
+ * The shipped permissions: of the controller, of the accounts for annotations and compositions, to impersonate these, and to read
+ * the URLs of receivers.
+ */
 export interface ShippedRights {
   controller: Right[];
   reloader: Right[];
@@ -63,7 +66,7 @@ export async function shippedRights(): Promise<ShippedRights> {
   return { controller, reloader, opening, compositions, openingCompositions, notifying };
 }
 
-/** The rights of the account that a manifest makes, and those to act as it. */
+/** The permissions of the account in a manifest, and those to impersonate it. */
 async function rightsOfAccount(manifest: string): Promise<[own: Right[], opening: Right[]]> {
   const shipped = await objectsIn(join(manifests, "optional", manifest));
   const ofKind = (kind: string): Right[] =>
@@ -77,7 +80,7 @@ export interface UsedRights {
   compositionRights: string[];
 }
 
-/** Of a role or binding of the cluster, unless a namespace is given. */
+/** Whether a request changed that ClusterRole or ClusterRoleBinding, or the namespaced kind if a namespace is given. */
 const isAbout = (request: AuditedRequest, verb: string, plural: string, name: string, namespace = "") =>
   request.verb === verb &&
   request.resource === `rbac.authorization.k8s.io/${plural}` &&
@@ -85,7 +88,7 @@ const isAbout = (request: AuditedRequest, verb: string, plural: string, name: st
   request.name === name &&
   request.code < 300;
 
-/** When that was done to a role or binding the next time, and the API server went by it for certain. */
+/** The time of the next such change after `since`, plus the time after which it is certainly effective. */
 function whenNext(
   all: readonly AuditedRequest[],
   since: string,
@@ -101,7 +104,7 @@ const moved = (at: string, ms: number) => new Date(Date.parse(at) + ms).toISOStr
 const describeRequest = ({ verb, resource, namespace, name, as, uri, at }: AuditedRequest) =>
   `${at} ${verb} ${resource || uri} ${namespace}/${name}${as === undefined ? "" : ` as ${as}`}`;
 
-/** Names each request once. */
+/** Lists each request once. */
 const assertNone = (what: string, requests: readonly AuditedRequest[]) =>
   assert.deepEqual(
     [...new Map(requests.map((each) => [describeRequest({ ...each, at: "" }), describeRequest(each)])).values()],
@@ -114,7 +117,7 @@ export class RightsCheck {
   readonly #log: AuditLog;
   readonly #rights: ShippedRights;
   #mark: number;
-  /** Of all files so far: who may do what, and API servers that began to serve. */
+  /** The state of all files so far: permissions over time, and starts of API servers. */
   readonly #terms: AuditedRequest[] = [];
   readonly #roles: Written[] = [];
   readonly #kinds = new Map<string, ServedKind[]>();
@@ -123,7 +126,7 @@ export class RightsCheck {
   #lent: RightTerm[] = [];
   #without: Term[] = [];
 
-  /** Goes by what the log brings after `mark`. */
+  /** Takes the log after `mark` into account. */
   constructor(api: Api, log: AuditLog, rights: ShippedRights, mark = 0) {
     this.#mark = mark;
     this.#api = api;
@@ -132,7 +135,7 @@ export class RightsCheck {
     this.#composing = new Composing(this.#kinds, rights.compositions);
   }
 
-  /** Reads what the log brought since the last call and checks it. Returns the rights that were used. */
+  /** Reads and checks the log since the last call. Returns the permissions that were used. */
   async check(): Promise<UsedRights> {
     const mark = this.#mark;
     this.#mark = await this.#log.mark();
@@ -187,18 +190,20 @@ export class RightsCheck {
     };
   }
 
-  /** As the account for compositions. */
+  /** Whether a request as the account for compositions is permitted. */
   isForComposing(request: AuditedRequest): boolean {
     if (REVIEWS.includes(request.resource)) return request.verb === "create";
     return this.#composing.isFor(request);
   }
 
-  /** Whether a binding or VaultConnection of the account names by then what a request as that account is for. */
+  /** Whether a binding or VaultConnection of the account names the object of the request at its time. */
   isNamed(request: AuditedRequest): boolean {
     return REVIEWS.includes(request.resource) ? this.#named.isAccount(request) : this.#named.isFor(request);
   }
 
-  /** As itself, wherever it is installed: one for a namespace has the same rights, there. */
+  /**
+   * Whether the controller may make the request as itself. A namespaced installation has the same permissions in its namespace.
+   */
   isAllowed(request: AuditedRequest): boolean {
     const { user, verb, resource, namespace, uri, at } = request;
     const { controller, opening, notifying } = this.#rights;
@@ -213,7 +218,7 @@ export class RightsCheck {
     return this.#lent.some(({ right, from, until }) => isBy(right, request) && from <= at && (isTry || at <= until));
   }
 
-  /** A test took a right of the controller away, or gave it one for some time, such as to watch a kind that the platform opened. */
+  /** Whether a test has removed a permission of the controller, or given it one for some time, such as to watch a kind. */
   #isMeant({ resource, at }: AuditedRequest): boolean {
     return (
       this.#without.some(({ from, until }) => from <= at && at <= until) ||
@@ -229,14 +234,14 @@ export class RightsCheck {
     return this.#rights.reloader.some((right) => isBy(right, { ...request, as: undefined }));
   }
 
-  /** An account of another name than `inlay` is open to it where a Role in its namespace says so. */
+  /** The controller may read an account with another name than `inlay` if a Role in its namespace permits it. */
   #isOtherAccount(request: AuditedRequest): boolean {
     const { verb, resource, namespace, name } = request;
     const account = { ...request, as: `system:serviceaccount:${namespace}:${name}` };
     return resource === "serviceaccounts" && ["get", "list", "watch"].includes(verb) && this.#named.isAccount(account);
   }
 
-  /** Takes note of kinds, bindings, connections and roles since a mark. */
+  /** Records kinds, bindings, connections and roles since a mark. */
   async #learn(mark: number, all: readonly AuditedRequest[]): Promise<void> {
     await this.#learnKinds(mark);
     this.#named.take(await this.#log.written("SecretBinding", mark));
@@ -259,14 +264,14 @@ export class RightsCheck {
         .filter((each) => isAbout(each, "delete", ...about))
         .map(({ at: from }) => ({ from, until: whenNext(this.#terms, from, "create", ...about) })),
     );
-    // An API server that begins anew refuses all until it has read the roles.
+    // An API server that starts denies everything until it has read the roles.
     const begun = this.#terms.filter(
       ({ user, verb, uri }) => user === "system:apiserver" && verb === "list" && uri.endsWith("/clusterrolebindings"),
     );
     this.#without.push(...begun.map(({ at }) => ({ from: moved(at, -LAG_MS), until: moved(at, LAG_MS) })));
   }
 
-  /** The rights of all ClusterRoles with a label, each from when it was written until it is deleted. */
+  /** The permissions of all ClusterRoles with a label, from the time of each write until the deletion. */
   #aggregatedBy(label: string): RightTerm[] {
     const labelled = this.#roles.filter(({ object }) => object.metadata.labels?.[label] === "true");
     return labelled.flatMap(({ at: from, object }) => {
@@ -275,7 +280,7 @@ export class RightsCheck {
     });
   }
 
-  /** Every kind that is served now, or was by a CRD, by group and kind. */
+  /** Records every kind that is served now, or was served by a CRD, by group and kind. */
   async #learnKinds(mark: number): Promise<void> {
     const note = (kind: string, served: ServedKind) => {
       const known = this.#kinds.get(kind) ?? [];

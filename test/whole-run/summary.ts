@@ -1,17 +1,17 @@
-/** Prints what a run came to, from what its files and reporters wrote down: failures, durations, and `N passed, N failed`. */
+/** Prints the summary of a run from its results: failures, durations, and `N passed, N failed`. */
 import { type FileResult, partOf, readFailures, readResults, runFolder } from "./results.ts";
 
 const SLOWEST = 10;
-/** A file that takes longer on a quiet machine is split or made faster. */
+/** A file that takes longer on an idle machine should be split or made faster. */
 const LONGEST_MS = 60_000;
-/** A file that waited longer before its tests started a control plane. */
+/** A file with a longer wait before its tests has started a control plane. */
 const STARTED_MS = 1_000;
 
 const minutes = (ms: number) => (ms / 60_000).toFixed(1);
 const seconds = (ms: number) => (ms / 1000).toFixed(1);
 const sum = <T>(all: readonly T[], of: (each: T) => number) => all.reduce((total, each) => total + of(each), 0);
 
-/** `isGreen`: mocha itself has found nothing wrong. */
+/** `isGreen`: mocha itself has found no failure. */
 export async function printSummary(isGreen: boolean): Promise<void> {
   const results = await readResults();
   const failures = await readFailures();
