@@ -186,7 +186,7 @@ describe("a workload that is named and missing", function () {
     await team.bind("rolls", spec({ consumersOf: undefined, targets }));
     const { status } = await shop.until("rolls", "WorkloadNotFound");
     const said = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
-    assert.match(said.message, /spec.rollout names Deployment .*\/wbe, and there is no such workload; create it/);
+    assert.match(said.message, /spec.rollout: there is no Deployment .*\/wbe; create it/);
     await publish(team, "two");
     await eventually(async () => assert.deepEqual(await shop.restarts(), { web: 1 }));
     await rolloutBarrier(team);

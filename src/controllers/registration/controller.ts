@@ -78,7 +78,7 @@ export class RegistrationController {
       if (!this.#isRefused)
         this.#services.log.info(
           { namespace: this.#namespace },
-          "not allowed to label the pods of this Deployment; apply the Role inlay-controller",
+          "Inlay may not label the pods of this Deployment; apply the Role inlay-controller",
         );
       this.#isRefused = true;
       return { retry: "after", ms: RETRY_MS };
