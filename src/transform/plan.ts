@@ -12,7 +12,7 @@ import { costOf, readDocument } from "./document.ts";
 import { type KeyFilter, keyFilter, newFilterEffort } from "./key-filter.ts";
 import type { LiveSource } from "./live-source.ts";
 import type { OmittedField, Plan, PlannedField, ReadableCopies } from "./plan-types.ts";
-import { type DataSource, keyOf, present, readBytes, readField, textOf } from "./read.ts";
+import { type DataSource, keyOf, missingIn, present, readBytes, readField, textOf } from "./read.ts";
 import { compileTemplate } from "./template.ts";
 import { type Reference, type Sources, unknownSource } from "./template-value.ts";
 
@@ -164,7 +164,7 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
     const subject = keyOf(source, key);
     if (pointer !== undefined) {
       const found = readDocument(source, key, budget).map((document) => pointAt(document, pointer) ?? null);
-      if (found.reveal() === null) throw missingAt(source, `nothing at ${from.pointer} in its key ${key}`);
+      if (found.reveal() === null) throw missingIn(source, `nothing at ${from.pointer} in its key ${key}`);
       return converted(found, as, `${from.pointer} in ${subject}`, budget);
     }
     if (as === "json" || as === "yaml") {
@@ -187,10 +187,10 @@ function allOf(
   schemaAt: SchemaAt,
   budget: Budget,
 ): Made {
-  if (source.data.size === 0) throw missingAt(source, "no data");
+  if (source.data.size === 0) throw missingIn(source, "no data");
   const passes = keyFilter(filter, "from", budget.filters);
   const chosen = [...source.data].filter(([key]) => passes(key));
-  if (chosen.length === 0) throw missingAt(source, "no key that passes include and exclude");
+  if (chosen.length === 0) throw missingIn(source, "no key that passes include and exclude");
   const entries = chosen.map(([key, bytes]) => {
     const { value } = inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget);
     return [key, value.reveal()] as const;
@@ -221,9 +221,6 @@ function inferred(
 ): Made {
   return converted(value, as ?? inferAs(schema, value.reveal()), subject, budget);
 }
-
-const missingAt = ({ description, policy }: LiveSource, what: string) =>
-  new MissingValue("KeyNotFound", `${description} has ${what}`, policy);
 
 /** Prepends the path of the field to a Problem. */
 function about<T>(path: FieldPath, act: () => T): T {

@@ -19,7 +19,7 @@ export function present(source: LiveSource): PresentSource {
 /** The bytes of one key. Throws MissingValue("KeyNotFound"). */
 export function readBytes(source: DataSource, key: string): SecretValue<Uint8Array> {
   const bytes = source.data.get(key);
-  if (bytes === undefined) throw notFound(source, `key ${key}`);
+  if (bytes === undefined) throw missingIn(source, `no key ${key}`);
   return bytes;
 }
 
@@ -50,7 +50,7 @@ export function readField(source: ObjectSource, path: FieldPath): SecretValue<Js
 
 /** The value if it exists. Throws MissingValue("KeyNotFound") for undefined and null. */
 export function there(value: unknown, source: PresentSource, where: string): JsonValue {
-  if (value === undefined || value === null) throw notFound(source, where);
+  if (value === undefined || value === null) throw missingIn(source, `no ${where}`);
   return value as JsonValue;
 }
 
@@ -67,6 +67,8 @@ export function textOf(bytes: Uint8Array, subject: string): string {
 /** `key tls.crt of Secret registry/bucket`, for messages. */
 export const keyOf = (source: LiveSource, key: string): string => `key ${key} of ${source.description}`;
 
-function notFound(source: LiveSource, where: string): MissingValue {
-  return new MissingValue("KeyNotFound", `${source.description} has no ${where}`, source.policy);
+/** `what` is missing in the source, such as `no key host`. Nothing needs to be done about an optional value. */
+export function missingIn({ description, policy }: LiveSource, what: string): MissingValue {
+  const advice = policy.optional ? "" : "; add it, or correct the binding";
+  return new MissingValue("KeyNotFound", `${description} has ${what}${advice}`, policy);
 }

@@ -195,7 +195,10 @@ describe("a plan", () => {
     const none = planTarget([{ path: "spec.a", from: { ...from, include: ["^x"] } }], sources).omitted[0]?.why;
     assert.deepEqual(
       [none?.reason, none?.message],
-      ["KeyNotFound", "spec.a: Secret registry/bucket has no key that passes include and exclude"],
+      [
+        "KeyNotFound",
+        "spec.a: Secret registry/bucket has no key that passes include and exclude; add it, or correct the binding",
+      ],
     );
   });
 
@@ -226,7 +229,7 @@ describe("a plan", () => {
 
   it("treats a source without data as missing", () => {
     const { omitted } = planTarget([{ path: "spec.a", from: { source: "s" } }], new Map([["s", secret({})]]));
-    assert.equal(omitted[0]?.why.message, "spec.a: Secret registry/bucket has no data");
+    assert.equal(omitted[0]?.why.message, "spec.a: Secret registry/bucket has no data; add it, or correct the binding");
     assert.equal(omitted[0]?.why.reason, "KeyNotFound");
   });
 
