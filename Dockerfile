@@ -1,4 +1,4 @@
-# Compiles with everything, ships what runs: Node from the base image, the production dependencies and dist.
+# Builds Inlay with all dependencies. The image contains Node from the base image, the production dependencies and dist.
 FROM node:24-slim AS build
 WORKDIR /inlay
 COPY package.json package-lock.json tsconfig.json tsconfig.build.json ./
@@ -9,7 +9,7 @@ RUN npm run prepare
 FROM node:24-slim AS dependencies
 WORKDIR /inlay
 COPY package.json package-lock.json ./
-# The optional packages are Node itself, for machines with an older one.
+# The optional packages contain Node, for machines with an older version.
 RUN npm ci --ignore-scripts --omit=dev --omit=optional
 
 FROM node:24-slim
@@ -18,11 +18,11 @@ WORKDIR /inlay
 COPY LICENSE package.json ./
 COPY --from=dependencies /inlay/node_modules ./node_modules
 COPY --from=build /inlay/dist ./dist
-# The base image's user node, as a number, so that Kubernetes can tell it is not root. Nothing is written to disk.
+# The base image's user node, as a number, so that Kubernetes knows that it is not root. Inlay writes nothing to disk.
 USER 1000
-# Left to itself, Node keeps up to 100 MB for young objects, lets the heap double before it looks for garbage, and gives no
+# By default, Node keeps up to 100 MB for young objects, lets the heap double before it collects garbage, and returns no
 # other memory back: 245 MB resident after some bursts of 500 changes. See docs/performance.md.
 ENV MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072
-# SIGUSR1 would open a debugger, which shows all that is in memory.
+# Without this flag, SIGUSR1 opens a debugger, which can read all memory.
 ENTRYPOINT ["node", "--disable-sigusr1", "--optimize-for-size", "--max-semi-space-size=2", "--heap-growing-percent=10", "/inlay/dist/main.js"]
 CMD ["--help"]

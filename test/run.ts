@@ -1,7 +1,7 @@
 /**
- * Runs the tests: all of them and then what can be said of the whole run only, or the files that are named, or with
- * --scaled those that have scale cases. While it runs it prints a line for each file that has ended; at its end the
- * failures, tables of durations, and `N passed, N failed`.
+ * Runs all tests and then test/whole-run, which checks the results of the run. Or it runs the files that you name, or with
+ * --scaled the files with scale cases. It prints a line for each file that has ended, and at the end the failures, tables
+ * of durations, and `N passed, N failed`.
  *
  * Usage: node test/run.ts [--random=SEED] [--jobs=N] [--scaled] [FILE...]
  */
@@ -19,12 +19,12 @@ const { values, positionals } = parseArgs({
   options: { random: { type: "string" }, jobs: { type: "string" }, scaled: { type: "boolean", default: false } },
 });
 
-/** What takes longest comes first, so that no worker begins it when the others are done. */
+/** The longest files come first, so that no worker starts one of them when the others have finished. */
 const PARTS = ["e2e", "faults", "demand", "integration", "unit"];
 
 const folder = mkdtempSync(join(tmpdir(), "inlay-test-"));
 process.env["INLAY_TEST_RUN"] = folder;
-// Results and tables are read from this folder, by modules that look for it as they load.
+// Modules read results and tables from this folder when they load.
 const { printSummary } = await import("./whole-run/summary.ts");
 const { isVaultBuilt } = await import("./control-plane/vault-program.ts");
 const { needsVault } = await import("./whole-run/needs-vault.ts");
@@ -39,7 +39,7 @@ const isForVault = (file: string) => file.endsWith(".ts") && needsVault(join(roo
 let stopBuild = () => {};
 if (files.some(isForVault) && !(await isVaultBuilt())) {
   stopBuild = buildVault();
-  // Those that have to wait for it come last.
+  // The files that wait for Vault come last.
   if (values.random === undefined) files.sort((one, other) => Number(isForVault(one)) - Number(isForVault(other)));
 }
 
@@ -56,7 +56,7 @@ function allFiles(): string[] {
   return values.scaled ? all.filter((file) => readFileSync(join(root, file), "utf8").includes("/scale.ts")) : all;
 }
 
-/** In an order that the seed decides. */
+/** Orders the files by the seed. */
 function shuffle(files: string[], seed: string): void {
   console.log(`Files in random order: --random=${seed}`);
   let state = [...seed].reduce((hash, char) => (Math.imul(hash, 31) + char.charCodeAt(0)) | 0, 7);
@@ -70,13 +70,17 @@ function shuffle(files: string[], seed: string): void {
   }
 }
 
-/** Builds the Vault server beside the first files. Returns how to end that; it has ended when the files that need it have run. */
+/**
+ * Builds the Vault server while the first files run. Returns a function that stops the build. The build has ended when the
+ * files that need Vault have run.
+ */
 function buildVault(): () => void {
   const program = join(root, "test", "control-plane", "build-vault.ts");
-  // In a group of its own, so that the compilers end with it. Its progress goes through a pipe: one line now and then.
+  // The build has its own process group, so that its compilers end with it. A pipe limits its progress to a line now and
+  // then.
   const child = spawn(process.execPath, [program], { cwd: root, stdio: ["ignore", "ignore", "pipe"], detached: true });
   child.stderr.pipe(process.stderr);
-  // The files that need Vault build it themselves if this fails, and say why they can't.
+  // If this fails, the files that need Vault build it themselves and report the reason.
   child.on("exit", (code) => code !== null && code > 0 && console.error("The build of Vault beside the tests failed."));
   return () => {
     if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) process.kill(-child.pid);

@@ -1,8 +1,8 @@
 /**
- * What the tests of a worker process have in common. mocha runs each file in a worker (.mocharc.yaml); a worker starts a
- * control plane of its own, with Inlay installed, for the first file that needs one, and keeps it for later ones, so files
- * that run side by side share nothing. After each test its namespaces are searched for values of Secrets and removed;
- * after each file, what it leaves in logs and what Inlay did on the API server are checked, and its kinds are removed.
+ * Hooks for the tests of a worker process. mocha runs each file in a worker (.mocharc.yaml). A worker starts its own
+ * control plane with Inlay for the first file that needs one, and keeps it for later files. Workers share nothing. After
+ * each test, the hooks search its namespaces for values of Secrets, and delete them. After each file, they check the logs
+ * and what Inlay did on the API server, and delete the kinds of the file.
  */
 import { join } from "node:path";
 import type { Context, Hook, RootHookObject, Suite } from "mocha";
@@ -23,33 +23,33 @@ import { needsVault } from "./whole-run/needs-vault.ts";
 import { type FileResult, isOnControlPlane, keepLog, nameOf, writeResult } from "./whole-run/results.ts";
 import { RightsCheck, shippedRights } from "./whole-run/rights.ts";
 
-/** A cold cache of programs is filled first, which takes minutes. */
+/** The programs are built first if the cache is empty, which takes minutes. */
 const STARTS_WITHIN = "20m";
 const CHECKED_WITHIN = "3m";
 
-/** People without rights of their own, for tests to grant them some. */
+/** Users without permissions, to whom tests grant some. */
 const users = { alice: ["team-a"], bob: ["team-b"], carol: [] };
 
-/** In the control plane's folder, with which it goes. */
+/** A file in the folder of the control plane, which is removed with it. */
 const AUDIT_LOG = "audit.log";
 
-// Controllers and commands start in half of the time when Node finds what it compiled before.
+// Controllers and commands start in half of the time when Node finds compiled code in its cache.
 process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "..", "node_modules", ".cache", "compiled");
 
-/** The control plane of this worker, and what the last file left off at. */
+/** The control plane of this worker, and the marks of the last file. */
 let shared: { controlPlane: ControlPlane; rights: RightsCheck; kinds: Kinds } | undefined;
 
-/** The file that runs. */
+/** The current file. */
 let result: FileResult;
 let onControlPlane = false;
 let began = 0;
-/** Namespaces that hooks made for all tests of the file. */
+/** The namespaces that hooks created for all tests of the file. */
 const fileNamespaces: TestNamespace[] = [];
-/** When the last test ended: what comes before the next one is the time of its hooks. */
+/** When the last test ended. The time until the next one belongs to the hooks of that test. */
 let lastEnd = 0;
 let auditMark = 0;
 let logs = 0;
-/** How much each controller had logged as the test began, or the file. */
+/** The length of the log of each controller when the test, or the file, began. */
 let testMarks = new Map<ControllerProcess, number>();
 let fileMarks = new Map<ControllerProcess, number>();
 
@@ -60,7 +60,8 @@ export const mochaHooks: RootHookObject = {
     const file = root.suites[0]?.file ?? "";
     onControlPlane = isOnControlPlane(file);
     const startedAt = performance.now();
-    // Whatever a test starts finds the test's cluster, or none, but never that of who runs the tests.
+    // Programs that a test starts find the cluster of the test or none, but never the cluster of the person who runs the
+    // tests.
     process.env["KUBECONFIG"] = "/nowhere";
     if (onControlPlane) {
       shared ??= await start();
@@ -82,13 +83,13 @@ export const mochaHooks: RootHookObject = {
     assertNoValue("the names of the tests", titlesOf(root).join("\n"));
     fileMarks = testMarks = ControllerProcess.marks();
     if (!needsVault(file)) return;
-    // Where it can't be built, the hook or test that starts it fails with the reason.
+    // If it can't be built, the hook or test that starts it fails with the reason.
     await vaultProgram().catch(() => {});
     began = lastEnd = performance.now();
   },
 
   beforeEach() {
-    // Those of hooks before it belong to the file.
+    // The namespaces from earlier hooks belong to the file.
     fileNamespaces.push(...takeNamespaces());
     testMarks = ControllerProcess.marks();
   },
@@ -126,11 +127,11 @@ export const mochaHooks: RootHookObject = {
 
 async function start(): Promise<NonNullable<typeof shared>> {
   const policy = join(import.meta.dirname, "controller", "audit-policy.yaml");
-  // Memory is plentiful here: the API server collects garbage less often, and takes more of it.
+  // Memory is plentiful here, so the API server collects garbage less often and uses more memory.
   process.env["GOGC"] ??= "400";
   const controlPlane = await startControlPlane({
     users,
-    // In one file, in MB: tests ask for all that was done since the beginning.
+    // The log is one file, with its size in MB, because tests read all requests since the beginning.
     apiServerFlags: [`--audit-policy-file=${policy}`, `--audit-log-path=${AUDIT_LOG}`, "--audit-log-maxsize=10000"],
   });
   try {
@@ -147,7 +148,7 @@ async function start(): Promise<NonNullable<typeof shared>> {
   }
 }
 
-/** Keeps what each controller logged since a mark, if it did. Returns the files. */
+/** Writes the log of each controller since a mark to a file. Returns the files. */
 async function keepLogs(since: ReadonlyMap<ControllerProcess, number>): Promise<string[]> {
   const texts = ControllerProcess.since(since).filter((text) => text !== "");
   return Promise.all(texts.map((text) => keepLog(result.file, ++logs, text)));
@@ -157,7 +158,7 @@ function titlesOf(suite: Suite): string[] {
   return [suite.title, ...suite.tests.map(({ title }) => title), ...suite.suites.flatMap(titlesOf)];
 }
 
-/** mocha keeps the hooks of a suite where its types don't show them. */
+/** mocha's types hide the hooks of a suite. */
 type Hooks = Record<"_beforeAll" | "_beforeEach" | "_afterEach" | "_afterAll", Hook[]>;
 
 function hasFailedHook(suite: Suite): boolean {

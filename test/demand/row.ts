@@ -1,26 +1,26 @@
 /**
- * What a row of the table of demands is made of: the sources, the objects as one keeps them in git, what a binding says of
- * them, and what has to stand there then. Values are made anew by each call, and hunted.
+ * The parts of a row of the table in docs/demand.md: the sources, the objects as users keep them in git, the entries of the
+ * binding, and the values that the test expects. Each call creates new values, and registers them with the leak detector.
  */
 import { randomBytes } from "node:crypto";
 import type { AnyObject } from "../controller/api.ts";
 import { registerSecret } from "../controller/leak-detector.ts";
 
-/** Something that users keep by hand today. */
+/** An object with values that users write by hand today. */
 export interface Row {
   /** Its number in docs/demand.md. */
   number: number;
   title: string;
-  /** What the sources hold, by their names, then their keys. Called again, it is a rotation. */
+  /** The data of the sources by name and key. The second call returns the values of a rotation. */
   values: () => Values;
-  /** The sources that are ConfigMaps; the others are Secrets. */
+  /** The names of the sources that are ConfigMaps. The other sources are Secrets. */
   configMaps?: string[];
   targets: Target[];
 }
 
 export type Values = Record<string, Record<string, string>>;
 
-/** Keys and indexes from an object's root. */
+/** Keys and indexes from the root of an object. */
 export type Place = (string | number)[];
 
 export interface Target {
@@ -29,21 +29,23 @@ export interface Target {
   plural: string;
   name: string;
   scope?: "Cluster";
-  /** The object as it is without Inlay; none where it can't be without the value, so that the binding makes it. */
+  /**
+   * The object without Inlay. It is omitted if the object is not valid without the value, so that the binding creates it.
+   */
   object?: AnyObject;
   /** The binding's entry for it, without apiVersion, kind and name. */
   entry: { fields: object[]; create?: { manifest: object }; mode?: "Once" };
-  /** What stands where, for values. Nothing else of the object may differ. */
+  /** The expected value of each place. Nothing else of the object may differ. */
   arrives: (values: AnyObject) => [Place, unknown][];
-  /** How managedFields say that fields of an object that was there are written: `Update` is a patch. */
+  /** The operation in managedFields for the fields of an object that existed before: `Update` is a patch. */
   operation?: "Apply" | "Update";
-  /** Where a value stays, whatever the release says, since the object is not valid without it. */
+  /** The places where a value stays after every release, because the object is not valid without it. */
   required?: Place[];
-  /** The API server would take the object without the value: its kind has no schema. */
+  /** The API server would accept the object without the value, because its kind has no schema. */
   schemaless?: true;
 }
 
-/** A certificate to look at: nobody can read this one. */
+/** A text with the form of a certificate. Its content is random. */
 export function pem(): string {
   const body = registerSecret(randomBytes(48).toString("base64"));
   return `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`;
@@ -51,7 +53,7 @@ export function pem(): string {
 
 export const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
-/** What COSI leaves in the one key of its Secrets. */
+/** The JSON that COSI writes into the only key of its Secrets. */
 export function bucketInfo(bucketName: string, endpoint: string, accessKeyID: string): string {
   const secretS3 = { endpoint, region: "eu-central-1", accessKeyID, accessSecretKey: "made-up" };
   return JSON.stringify({ metadata: { name: "bc-1" }, spec: { bucketName, authenticationType: "KEY", secretS3 } });

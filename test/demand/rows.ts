@@ -1,4 +1,4 @@
-/** The table of docs/demand.md as tests: every custom resource in it whose values users keep by hand today. */
+/** All rows of docs/demand.md as tests: every custom resource whose values users write by hand today. */
 import type { Row } from "./row.ts";
 import { certificates } from "./rows/certificates.ts";
 import { delivery } from "./rows/delivery.ts";

@@ -1,4 +1,4 @@
-/** A row comes in, and what its users go through is asserted step by step, in a namespace of its own. */
+/** Tests a row step by step in a namespace of its own, as a user of the custom resource would use Inlay. */
 import assert from "node:assert/strict";
 import type { AnyObject, RequestFailed } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -34,9 +34,9 @@ async function grantTargets(team: TestNamespace, targets: Target[]): Promise<voi
 class Story {
   readonly #team: TestNamespace;
   readonly #row: Row;
-  /** The objects as they were when there was no binding. */
+  /** The objects before the binding exists. */
   readonly #before = new Map<Target, AnyObject>();
-  /** What the sources hold, and what they held when the binding was made. */
+  /** The current data of the sources, and their data when the binding was created. */
   #values: Values = {};
   #first: Values = {};
 
@@ -45,7 +45,7 @@ class Story {
     this.#row = row;
   }
 
-  /** Sources and objects are made as their owners make them. What can't be without a value is refused without it. */
+  /** Creates the sources and the objects. An object that needs a value is refused without it. */
   async begins(): Promise<void> {
     await this.#fill();
     for (const target of this.#row.targets) {
@@ -70,18 +70,18 @@ class Story {
     await this.#team.until(BINDING, "Synced");
   }
 
-  /** The values stand there with their types, nothing else is different, and managedFields say how, and no value. */
+  /** The values are written with their types, nothing else differs, and managedFields record how, without any value. */
   async holds(): Promise<void> {
     for (const target of this.#row.targets) {
       const object = await this.#get(target);
       assert.deepEqual(contentOf(object), await this.#expected(target), target.name);
       assert.deepEqual(foundIn(JSON.stringify(object.metadata.managedFields)), [], target.name);
-      // What the binding makes it posts, whole.
+      // An object that the binding creates is posted as a whole.
       assert.deepEqual(this.#operations(object), [target.operation ?? "Update"], target.name);
     }
   }
 
-  /** New values arrive, except in what takes them once. */
+  /** New values are written, except into targets with mode Once. */
   async rotates(): Promise<void> {
     const before = new Map(await this.#each(async (target) => [target, await this.#get(target)] as const));
     await this.#fill();
@@ -97,7 +97,7 @@ class Story {
     for (const target of once) assert.deepEqual(await this.#get(target), before.get(target), target.name);
   }
 
-  /** What the binding wrote is gone with it: the object is as it was, or is not there where the binding made it. */
+  /** Release removes what the binding wrote: the object is as before, or is deleted if the binding created it. */
   async removes(): Promise<void> {
     const standing = new Map(await this.#each(async (target) => [target, await this.#get(target)] as const));
     await this.#team.unbind(BINDING);
@@ -115,7 +115,7 @@ class Story {
     }
   }
 
-  /** What the binding wrote outlives it, and is nobody's. */
+  /** The values stay after the binding is deleted, and no field manager of Inlay owns them. */
   async retains(): Promise<void> {
     await this.#team.unbind(BINDING);
     for (const target of this.#row.targets) {
@@ -141,13 +141,13 @@ class Story {
     else await this.#team.api.create(path, { metadata: { name }, data });
   }
 
-  /** Waits until the controller has dealt with all that changed so far. */
+  /** Waits until the controller has reconciled all changes. */
   async #seen(): Promise<void> {
     await this.#team.requestsDuring(async () => {});
     await this.#team.until(BINDING, "Synced");
   }
 
-  /** The object that stands there if values and nothing else were added to it, with the API server's own defaults. */
+  /** The object with the values added to it and nothing else, with the defaults of the API server. */
   async #expected(target: Target): Promise<AnyObject> {
     const before = this.#before.get(target);
     const base = before ? contentOf(before) : target.entry.create?.manifest;
@@ -187,12 +187,12 @@ class Story {
   }
 }
 
-/** All of an object but what the API server and its controllers keep there. */
+/** The object without the parts that the API server and its controllers write. */
 function contentOf({ metadata, status, ...content }: AnyObject): AnyObject {
   return content;
 }
 
-/** Sets what stands at a place; objects on the way come to be. */
+/** Sets the value at a place, and creates the objects on the way. */
 function put(object: AnyObject, place: Place, value: unknown): void {
   const [last, ...way] = [...place].reverse() as [string | number, ...Place];
   const parent = way.reduceRight<AnyObject>((at, key) => {

@@ -14,6 +14,7 @@ import { root } from "./pages.ts";
 /** Kinds that no control plane of the tests serves: their objects are only parsed. */
 const OTHER_KINDS = [
   "AppProject",
+  "Application",
   "Kustomization",
   "HelmRelease",
   "PrometheusRule",

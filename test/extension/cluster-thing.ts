@@ -1,4 +1,4 @@
-/** A kind of the cluster that only tests have, and its controller, which keeps one binding for each object. */
+/** A cluster-scoped kind that only tests have, and its controller, which keeps one binding for each object. */
 import { bindingKey, type Condition, type SecretBinding } from "../../src/api/binding.ts";
 import { conditionOf, type Verdict } from "../../src/api/verdict.ts";
 import { sameJson } from "../../src/apimachinery/json.ts";
@@ -16,7 +16,7 @@ import type { Kind } from "../controller/kinds.ts";
 export interface ClusterThing {
   metadata: ObjectMeta;
   spec: {
-    /** Where the binding is. */
+    /** The namespace of the binding. */
     namespace: string;
     secret: string;
     key: string;
@@ -25,7 +25,7 @@ export interface ClusterThing {
   status?: { conditions?: Condition[] };
 }
 
-/** What apis/clusterthings.yaml would be. */
+/** The content of a file apis/clusterthings.yaml. */
 export const clusterThings: Kind = {
   group: "test.inlay.dev",
   kind: "ClusterThing",
@@ -35,7 +35,7 @@ export const clusterThings: Kind = {
   status: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
 };
 
-/** What src/apimachinery/resources.ts would have. */
+/** The entry for src/apimachinery/resources.ts. */
 const { group, kind, plural } = clusterThings;
 const CLUSTER_THINGS: Resource = { group, version: "v1", kind, plural, namespaced: false, hasStatus: true };
 
@@ -45,7 +45,7 @@ const DONE: WorkResult = { retry: "never" };
 const BACKOFF: WorkResult = { retry: "backoff" };
 
 export const bindingOf = (thing: string): string => `thing-${thing}`;
-/** The key of the object that a binding was made for. */
+/** The key of the object for which a binding was created. */
 const thingOf = ({ metadata }: SecretBinding): string | undefined => metadata.labels?.[LABEL];
 
 function desiredFor({ metadata: { name, uid }, spec }: ClusterThing): GeneratedBinding {
@@ -90,7 +90,7 @@ export class ClusterThingController implements Controller {
   readonly #bindings: Services["bindings"];
   readonly #generated: GeneratedBindings<GeneratedBinding>;
   readonly #status: StatusWriter<ClusterThing, ClusterThing>;
-  /** The key whose reconcile waits, and for what. */
+  /** The key whose reconcile waits, and the promise that it waits for. */
   #held: { key: string; released: Promise<void>; release: () => void } | undefined;
 
   constructor(services: Services) {

@@ -1,4 +1,4 @@
-/** A kind of source that only tests have: a value that an HTTP server holds, and that Inlay polls because nothing watches it. */
+/** A kind of source that only tests have. An HTTP server has the value, and Inlay polls it because it can't be watched. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,7 +10,7 @@ import type { Poll } from "../../src/sources/poller.ts";
 import type { SourceKind } from "../../src/sources/source.ts";
 import { secretText } from "../controller/leak-detector.ts";
 
-/** How long an answer counts, give or take a tenth of it. */
+/** How long an answer is valid, plus or minus a tenth of it. */
 export const INTERVAL_MS = 1_000;
 export const SHORTEST_INTERVAL_MS = 900;
 
@@ -24,7 +24,7 @@ interface Answer {
   value: string;
 }
 
-/** What src/sources/counter.ts would be. */
+/** The content of a file src/sources/counter.ts. */
 export function counterKind(server: string): SourceKind {
   return {
     parse(entry: Source, { namespace, policy }) {
@@ -65,7 +65,7 @@ export function counterKind(server: string): SourceKind {
   };
 }
 
-/** The answer of a server holds a value, so that a Problem quotes none of it. */
+/** The answer of a server contains a value, so a Problem quotes nothing of it. */
 async function ask(server: string, name: string): Promise<Answer> {
   const why = await fetch(`${server}/${name}`).then(
     async (response) => (response.ok ? ((await response.json()) as Answer) : `answered ${response.status}`),
@@ -75,12 +75,12 @@ async function ask(server: string, name: string): Promise<Answer> {
   throw new Problem("Unavailable", `the server of counter ${name} ${why}; check the server. Inlay retries`);
 }
 
-/** The server of the counters: it holds one value for all names, and counts the requests. */
+/** The server of the counters. It has one value for all names, and counts the requests. */
 export class CounterServer {
   readonly url: string;
-  /** What it answers with. */
+  /** The status of its answers. */
   status = 200;
-  /** When each counter was asked for. */
+  /** The times of the requests for each counter. */
   readonly polls = new Map<string, number[]>();
   readonly #stop: () => void;
   #answer: Answer = { revision: 0, value: "" };
@@ -107,13 +107,13 @@ export class CounterServer {
     this.next();
   }
 
-  /** Changes the value. Returns the new one. */
+  /** Changes the value, and returns the new one. */
   next(): string {
     this.#answer = { revision: this.#answer.revision + 1, value: secretText("counter") };
     return this.#answer.value;
   }
 
-  /** How long after the one before each counter was asked for, at least. */
+  /** The shortest time between two requests for the same counter. */
   get shortestGapMs(): number {
     const gaps = [...this.polls.values()].flatMap((times) => times.slice(1).map((at, i) => at - (times[i] as number)));
     return Math.min(...gaps);

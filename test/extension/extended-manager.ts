@@ -1,6 +1,7 @@
 /**
- * Runs Inlay's own manager in this process, with a controller beside the shipped ones, as an account that has the rights of the
- * controller and a few more. What that takes of the cluster is put there, and taken away again.
+ * Runs the manager of Inlay in this process, with a controller beside the shipped ones. It uses an account with the
+ * permissions of the controller and a few more. It adds the objects that it needs to the cluster, and removes them at the
+ * end.
  */
 import assert from "node:assert/strict";
 import { Installation } from "../../src/api/installation.ts";
@@ -19,7 +20,7 @@ const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases/inlay-co
 const CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretbindings.inlay.dev";
 const AUTHORS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/inlay-binding-authors";
 
-/** As whom the manager is known to the API server. */
+/** The user name of the manager at the API server. */
 export const USER = `system:serviceaccount:${SYSTEM}:${ACCOUNT}`;
 
 const rbac = "rbac.authorization.k8s.io/v1";
@@ -44,7 +45,7 @@ const accounts = [
       rule([group], [plural], ["list", "watch", "patch"]),
       rule([group], [`${plural}/status`], ["update"]),
       rule(["inlay.dev"], ["secretbindings"], ["create", "update", "delete"]),
-      // Who writes a binding must be allowed to read its sources: deploy/policies/authors.yaml asks.
+      // deploy/policies/authors.yaml requires that the author of a binding may read its sources.
       rule([""], ["secrets"], ["get"]),
     ],
   },
@@ -59,7 +60,7 @@ const accounts = [
   },
 ];
 
-/** What apis/secretbindings.yaml would be with a source `counter`. */
+/** The content of apis/secretbindings.yaml with a source `counter`. */
 function withCounter(spec: AnyObject): AnyObject {
   const extended = structuredClone(spec);
   const { items } = extended.versions[0].schema.openAPIV3Schema.properties.spec.properties.sources;
@@ -71,7 +72,7 @@ function withCounter(spec: AnyObject): AnyObject {
   return extended;
 }
 
-/** What deploy/policies/authors.yaml would be: it checks no permission for a source that is not an object. */
+/** The content of deploy/policies/authors.yaml without a check of sources that are not objects. */
 function withoutCounters(spec: AnyObject): AnyObject {
   const extended = structuredClone(spec);
   const [ungranted] = extended.variables;
@@ -79,7 +80,10 @@ function withoutCounters(spec: AnyObject): AnyObject {
   return extended;
 }
 
-/** A rule with a part replaced, which it has to have: a rule as it was fails tests that are far from here. */
+/**
+ * Replaces a part of a rule. It fails if the rule does not contain the part, since an unchanged rule would fail other
+ * tests.
+ */
 function replaced(rule: string, part: RegExp, by: string): string {
   assert.match(rule, part);
   return rule.replace(part, by);
@@ -93,7 +97,7 @@ export class ExtendedManager {
   readonly #authors: AnyObject;
   readonly things: ClusterThingController;
 
-  /** Starts it while another replica holds the lease. */
+  /** Starts the manager while another replica holds the lease. */
   static async start(): Promise<ExtendedManager> {
     const api = new Api(controlPlane());
     await applyObjects(api, accounts);
@@ -140,7 +144,7 @@ export class ExtendedManager {
     this.#authors = authors;
   }
 
-  /** The other replica gives the lease away. */
+  /** Releases the lease of the other replica. */
   async lead(): Promise<void> {
     await this.#api.merge(LEASE, { spec: { holderIdentity: "" } });
     await eventually(async () => assert.equal(await this.metric("leader_election_master_status"), 1));
@@ -150,7 +154,7 @@ export class ExtendedManager {
     return this.#api.get(LEASE).then(({ spec }) => spec);
   }
 
-  /** Fetches a page of its health server: /livez, /readyz or /metrics. */
+  /** Fetches a page of the health server: /livez, /readyz or /metrics. */
   async page(path: string): Promise<{ status: number; text: string }> {
     const answer = await fetch(`http://127.0.0.1:${this.#port}${path}`);
     return { status: answer.status, text: await answer.text() };
@@ -165,7 +169,7 @@ export class ExtendedManager {
     return this.#running.stop();
   }
 
-  /** Puts the cluster back as it was. Its bindings with a counter have to be gone. */
+  /** Restores the cluster. Bindings with a counter must be deleted before. */
   async remove(): Promise<void> {
     await replaceSpec(this.#api, AUTHORS, this.#authors);
     await replaceSpec(this.#api, CRD, this.#crd);
@@ -176,7 +180,7 @@ export class ExtendedManager {
 const replaceSpec = (api: Api, path: string, value: AnyObject) =>
   api.jsonPatch(path, [{ op: "replace", path: "/spec", value }]);
 
-/** As a replica that does not end for an hour. */
+/** A lease of a replica that does not stop for an hour. */
 async function holdLease(api: Api): Promise<void> {
   const spec = { holderIdentity: "another-replica", leaseDurationSeconds: 3_600 };
   const name = LEASE.split("/").at(-1);

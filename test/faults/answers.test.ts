@@ -1,4 +1,4 @@
-/** Answers that a healthy API server does not give: whatever it says, the controller goes on, and writes nothing twice. */
+/** Answers that a healthy API server does not give. The controller continues after each, and writes nothing twice. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { auditLog } from "../controller/shared.ts";
@@ -6,7 +6,7 @@ import type { HttpProxy } from "./http-proxy.ts";
 import { startBehindHttpProxy, survivesRefusals } from "./http-trouble.ts";
 import type { ProxiedController } from "./proxied-controller.ts";
 
-describe("an API server that", function () {
+describe("an API server", function () {
   this.timeout("2m");
   let proxied: ProxiedController<HttpProxy>;
 
@@ -19,7 +19,7 @@ describe("an API server that", function () {
     [500, "InternalError", "unavailable"],
     [410, "Expired", "expired"],
   ] as const) {
-    it(`breaks watches off by an ERROR of ${code} is watched anew at once, and nothing is written for it`, async () => {
+    it(`that ends watches with an ERROR event of ${code}: the controller watches again at once, and writes nothing`, async () => {
       const [mark, restarts] = [await auditLog().mark(), await proxied.restarts(counted)];
       const broken = proxied.proxy.breakWatches(code, reason);
       assert.ok(broken > 0);
@@ -31,7 +31,7 @@ describe("an API server that", function () {
   }
 
   for (const code of [500, 403]) {
-    it(`refuses to watch with ${code} is asked again until it does, and what changed meanwhile is written once`, async () => {
+    it(`that refuses watches with ${code}: the controller retries until they start, and writes each change once`, async () => {
       const breaksWith = code === 403 ? 410 : code;
       await survivesRefusals(proxied, (path) => path.includes("watch=true"), code, breaksWith);
     });

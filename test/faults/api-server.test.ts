@@ -1,14 +1,14 @@
-/** An API server that is killed, or forgets: the controller goes on by itself where that ends. */
+/** An API server that is killed, or loses its history. The controller recovers by itself. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { ProxiedController } from "./proxied-controller.ts";
 
-/** How long streams may be away after a start of the API server: it begins by refusing, and pauses grow. */
+/** How long watches may be interrupted after the API server starts. It refuses requests at first, and the backoff grows. */
 const TROUBLE_MS = 45_000;
 
-describe("a controller whose API server", function () {
+describe("a controller", function () {
   this.timeout("2m");
   let proxied: ProxiedController;
 
@@ -17,7 +17,7 @@ describe("a controller whose API server", function () {
   });
   after(() => proxied?.stop());
 
-  /** How often bindings of the fleet have said that they may not. */
+  /** How often bindings of the fleet have reported Forbidden. */
   async function forbiddenEvents(): Promise<number> {
     const { team } = proxied.fleet;
     const { items } = await team.api.get(team.path("events.k8s.io/v1", "events"));
@@ -27,7 +27,7 @@ describe("a controller whose API server", function () {
     return forbidden.reduce((sum: number, { series }: AnyObject) => sum + (series?.count ?? 1), 0);
   }
 
-  it("is killed and started again, hears of what changes right after", async () => {
+  it("reads the changes right after its API server is killed and started again", async () => {
     const { apiServer } = controlPlane();
     await apiServer.kill("SIGKILL");
     await eventually(async () => assert.ok((await proxied.streams("interrupted")) > 0));
@@ -36,7 +36,7 @@ describe("a controller whose API server", function () {
     await proxied.isWell(TROUBLE_MS);
   });
 
-  it("is killed in the middle of its work and started again, writes each target once", async () => {
+  it("writes each target once when its API server is killed during writes and started again", async () => {
     const { apiServer } = controlPlane();
     const { fleet } = proxied;
     const before = await fleet.generations();
@@ -44,12 +44,12 @@ describe("a controller whose API server", function () {
     await apiServer.kill("SIGKILL");
     await apiServer.start();
     await fleet.inStep();
-    // What was written as it died is not in the audit log.
+    // The audit log lacks what the API server wrote while it was killed.
     await proxied.changedOnce(before);
     await proxied.isWell(TROUBLE_MS);
   });
 
-  it("refuses everything until it has read its roles, is not believed at once", async () => {
+  it("does not report Forbidden at once when its API server refuses all requests until it has loaded its roles", async () => {
     const { apiServer } = controlPlane();
     const { fleet, controller } = proxied;
     const [from, before] = [controller.output.length, await forbiddenEvents()];
@@ -63,7 +63,7 @@ describe("a controller whose API server", function () {
     assert.doesNotMatch(controller.output.slice(from), /deploy\/manifests/);
   });
 
-  it("has forgotten all that happened meanwhile, as etcd was compacted, finds out what is different", async () => {
+  it("writes the differences when its API server has lost the history to a compaction of etcd", async () => {
     const { proxy, fleet } = proxied;
     const { apiServer } = controlPlane();
     const [expired, before] = [await proxied.restarts("expired"), await fleet.generations()];

@@ -1,9 +1,9 @@
-/** Connections that are cut: nothing is lost, and nothing is written twice. */
+/** Connections that are cut. No change is lost, and nothing is written twice. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { ProxiedController } from "./proxied-controller.ts";
 
-describe("when its connections", function () {
+describe("a controller", function () {
   this.timeout("1m");
   let proxied: ProxiedController;
 
@@ -12,7 +12,7 @@ describe("when its connections", function () {
   });
   after(() => proxied?.stop());
 
-  it("are cut time and again, the controller goes on, and tells that it watches anew", async () => {
+  it("continues when its connections are cut repeatedly, and counts the watches that it starts again", async () => {
     const restarts = await proxied.restarts("unavailable");
     for (let time = 0; time < 3; time++) {
       assert.ok(proxied.proxy.cut() > 0);
@@ -22,7 +22,7 @@ describe("when its connections", function () {
     await proxied.isWell();
   });
 
-  it("are cut while forty Secrets change, each target is written once", async () => {
+  it("writes each target once when its connections are cut while forty Secrets change", async () => {
     const { fleet, proxy } = proxied;
     await proxied.rotate(async () => {
       await eventually(async () => assert.ok((await fleet.behind()).length < fleet.names.length));
@@ -35,7 +35,7 @@ describe("when its connections", function () {
     await proxied.isWell();
   });
 
-  it("are cut after changes that it did not hear of, it hears of them", async () => {
+  it("reads the changes that happened while its connections were cut", async () => {
     const { fleet, proxy } = proxied;
     proxy.stall();
     await fleet.rotate();

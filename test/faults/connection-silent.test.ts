@@ -1,15 +1,15 @@
-/** Connections that go silent without a word: nothing is lost, and nothing is written twice. */
+/** Connections that stop answering without being closed. No change is lost, and nothing is written twice. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
 import { ProxiedController } from "./proxied-controller.ts";
 
-/** Longer than it takes until a PING is missed, and shorter than until a connection is given up. */
+/** Longer than the time until a PING is missed, and shorter than the time until the client closes the connection. */
 const SILENT_MS = 4_000;
-/** A silent connection is given up after ten seconds, and a new one is begun within two more. */
+/** The client closes a silent connection after ten seconds, and opens a new one within two more. */
 const NOTICED_MS = 14_000;
 
-describe("when its connections", function () {
+describe("a controller", function () {
   this.timeout("1m");
   let proxied: ProxiedController;
 
@@ -18,7 +18,7 @@ describe("when its connections", function () {
   });
   after(() => proxied?.stop());
 
-  it("go silent for good, it notices within seconds and takes others", async () => {
+  it("notices within seconds that its connections are silent permanently, and opens others", async () => {
     const { fleet, proxy } = proxied;
     const { accepted } = proxy;
     proxy.stall();
@@ -30,13 +30,13 @@ describe("when its connections", function () {
     await proxied.isWell();
   });
 
-  it("go silent for a while, nothing is lost and nothing is written twice", async () => {
+  it("loses no change and writes nothing twice when its connections are silent for a while", async () => {
     const { proxy } = proxied;
     await proxied.rotate(() => proxy.stallFor(SILENT_MS));
     await proxied.isWell();
   });
 
-  it("lead to an API server that is paused, it goes on when that does", async () => {
+  it("continues when its paused API server continues", async () => {
     const { apiServer } = controlPlane();
     const restarts = await proxied.restarts();
     await apiServer.kill("SIGSTOP");

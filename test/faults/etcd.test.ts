@@ -1,16 +1,16 @@
-/** An API server that has no etcd for a while: the controller goes on by itself where that ends, and a leader gives up. */
+/** An API server without etcd for a while. The controller recovers by itself, and a leader ends. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { ProxiedController } from "./proxied-controller.ts";
 
-/** How long etcd is away: longer than the 15 seconds that a request may take. */
+/** How long etcd is away. This is longer than the 15 seconds that a request may take. */
 const AWAY_MS = 16_000;
-/** How long streams may be away after that: pauses grow. */
+/** How long watches may be interrupted after that. The backoff grows. */
 const TROUBLE_MS = 45_000;
 
-describe("a controller whose API server", function () {
+describe("a controller whose API server has no etcd for a while", function () {
   this.timeout("2m");
   let proxied: ProxiedController;
 
@@ -19,7 +19,7 @@ describe("a controller whose API server", function () {
   });
   after(() => proxied?.stop());
 
-  it("has no etcd for a while, goes on when that is back", async () => {
+  it("continues when etcd is back", async () => {
     const { etcd } = controlPlane();
     await proxied.rotate(() => etcd.pauseFor(AWAY_MS), TROUBLE_MS);
     await proxied.isWell(TROUBLE_MS);
@@ -38,7 +38,7 @@ describe("a leader whose API server has no etcd for a while", function () {
   });
   after(() => Promise.all([proxied?.stop(), successor?.stop()]));
 
-  it("ends by itself and writes nothing more, and its successor finishes what it began", async () => {
+  it("ends by itself and writes nothing more, and its successor finishes the work", async () => {
     const { etcd } = controlPlane();
     const { fleet, controller } = proxied;
     const before = await fleet.generations();
@@ -54,7 +54,7 @@ describe("a leader whose API server has no etcd for a while", function () {
     await rotated;
     await fleet.inStep(30_000);
     await eventually(() => assert.match(successor.output, /"msg":"leading"/));
-    // What it had sent when it ended may have been written and not be in the audit log.
+    // A request that the leader sent before it ended may be written and missing in the audit log.
     await proxied.changedOnce(before);
   });
 });

@@ -1,9 +1,9 @@
-/** An API server that sends its clients away now and then: the controller goes on over other connections. */
+/** An API server that sometimes closes connections with GOAWAY. The controller continues over other connections. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ProxiedController } from "./proxied-controller.ts";
 
-describe("an API server that sends clients away with GOAWAY, as one behind a load balancer does,", function () {
+describe("an API server that closes connections with GOAWAY, as one behind a load balancer does", function () {
   this.timeout("2m");
   const MOST_OFTEN = "--goaway-chance=0.02";
   let proxied: ProxiedController;
@@ -21,7 +21,7 @@ describe("an API server that sends clients away with GOAWAY, as one behind a loa
     await apiServer.start();
   });
 
-  it("is gone on with over another connection, whatever it sends away", async () => {
+  it("does not stop the controller, which continues over another connection", async () => {
     const { accepted } = proxied.proxy;
     for (let time = 0; time < 8; time++) await proxied.rotate();
     assert.ok(proxied.proxy.accepted - accepted >= 5, `${proxied.proxy.accepted - accepted} connections`);

@@ -1,6 +1,7 @@
 /**
- * What stands between a controller and its API server, and answers in its place: it shows the API server's own certificate,
- * and passes every request on but those that it was told to refuse, or not to answer; into open watches it puts events of its own.
+ * A proxy between a controller and its API server, which can answer in place of the API server. It shows the API server's
+ * own certificate. It forwards every request except those that it refuses or holds on command. It can add events to open
+ * watches.
  */
 import { once } from "node:events";
 import {
@@ -16,12 +17,12 @@ import type { AddressInfo } from "node:net";
 import type { Door } from "./proxied-controller.ts";
 
 export interface Identity {
-  /** The API server's certificate and its authority's, as PEM. */
+  /** The certificate of the API server and of its authority, as PEM. */
   cert: string;
   key: string;
 }
 
-/** Whether a request is meant, by its path with the query, and its method. */
+/** Selects requests by their path with the query, and by their method. */
 type Which = (path: string, method: string) => boolean;
 
 export class HttpProxy implements Door {
@@ -33,9 +34,9 @@ export class HttpProxy implements Door {
   readonly #cert: string;
   #refused: { isRefused: Which; status: number; retryAfter: number | undefined } | undefined;
   #held: Which = () => false;
-  /** The requests that get no answer until it resumes. */
+  /** The requests without an answer until `resume`. */
   readonly #waiting = new Set<ServerHttp2Stream>();
-  /** What was refused since it was last told to, with the time. */
+  /** The refused requests since the last call of `refuse`, with the time of each. */
   refusals: { what: string; at: number }[] = [];
 
   private constructor(server: Http2SecureServer, to: string, cert: string) {
@@ -46,25 +47,28 @@ export class HttpProxy implements Door {
     server.on("session", (session) => this.#join(session));
   }
 
-  /** Begins to lead to where `url` does. */
+  /** Starts a proxy to the API server at `url`. */
   static async start(url: string, identity: Identity): Promise<HttpProxy> {
     const server = createSecureServer(identity).listen(0, "127.0.0.1");
     await once(server, "listening");
     return new HttpProxy(server, url, identity.cert);
   }
 
-  /** From now on these requests are refused, and told to come again after so many seconds. Watches that are open go on. */
+  /** Refuses the selected requests from now on, with a Retry-After in seconds. Open watches continue. */
   refuse(isRefused: Which, status: number, retryAfter?: number): void {
     this.#refused = { isRefused, status, retryAfter };
     this.refusals = [];
   }
 
-  /** From now on these requests get no answer. */
+  /** Leaves the selected requests without an answer from now on. */
   hold(isHeld: Which): void {
     this.#held = isHeld;
   }
 
-  /** Puts an ERROR event of that code into every open watch, and ends it, as an API server does. Returns how many there were. */
+  /**
+   * Adds an ERROR event with this code to every open watch and ends it, as an API server does. Returns the number of
+   * watches.
+   */
   breakWatches(code: number, reason: string): number {
     const { size } = this.#watches;
     const object = { kind: "Status", apiVersion: "v1", status: "Failure", code, reason };
@@ -84,7 +88,7 @@ export class HttpProxy implements Door {
     await once(this.#server, "close");
   }
 
-  /** Each connection is joined to one of its own, so that limits are those of the API server. */
+  /** Uses one connection to the API server for each connection of a client, so that the limits of the API server apply. */
   #join(session: ServerHttp2Session): void {
     const server = connect(this.#to, { ca: this.#cert });
     this.#sessions.add(session);

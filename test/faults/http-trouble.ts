@@ -1,4 +1,4 @@
-/** A controller behind a proxy that answers in place of the API server, and what a test does with answers that are refused. */
+/** A controller behind a proxy that answers in place of the API server, and a test of refused requests. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -6,15 +6,15 @@ import { auditLog } from "../controller/shared.ts";
 import { HttpProxy } from "./http-proxy.ts";
 import { ProxiedController } from "./proxied-controller.ts";
 
-/** Starts all of it, with so many bindings, as `ProxiedController.start` does. */
+/** Starts the proxy and the controller with so many bindings, as `ProxiedController.start` does. */
 export async function startBehindHttpProxy(count: number): Promise<ProxiedController<HttpProxy>> {
   const { url } = controlPlane();
   return ProxiedController.through(await HttpProxy.start(url, await controlPlane().servingIdentity()), count);
 }
 
 /**
- * Has these requests refused with a status, and open watches broken off with a code, while all Secrets change. The controller
- * says that it is not ready. Once nothing is refused any more, it is well, and each target is written once.
+ * Refuses the selected requests with a status, and ends open watches with a code, while all Secrets change. The controller
+ * reports that it is not ready. When requests succeed again, it recovers, and writes each target once.
  */
 export async function survivesRefusals(
   proxied: ProxiedController<HttpProxy>,

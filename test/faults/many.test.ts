@@ -1,4 +1,4 @@
-/** Many streams, many connections, many changes: none starves another, and none is lost or done twice. */
+/** Many streams, connections and changes. None starves another, and no change is lost or written twice. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
@@ -9,11 +9,11 @@ import { stopSharedController } from "../controller/shared.ts";
 import { createNamespace, usualRules } from "../controller/test-namespace.ts";
 import { ProxiedController } from "./proxied-controller.ts";
 
-/** On a machine with much else to do. A request that watches keep from being sent fails after 15 s. */
+/** The limit for a busy machine. A request that watches keep from being sent fails after 15 s. */
 const AT_ONCE_MS = 14_000;
 const MANY = scaled(1_000, 150);
 
-describe("with a stream for each of 160 names", function () {
+describe("a controller with a stream for each of 160 names", function () {
   this.timeout("2m");
   let proxied: ProxiedController;
 
@@ -24,7 +24,7 @@ describe("with a stream for each of 160 names", function () {
   });
   after(() => proxied?.stop());
 
-  it("a change is written at once", async () => {
+  it("writes a change at once", async () => {
     const { fleet } = proxied;
     const [first = ""] = fleet.names;
     for (let time = 0; time < 3; time++) {
@@ -33,7 +33,7 @@ describe("with a stream for each of 160 names", function () {
     }
   });
 
-  it("all of them come back when all connections are cut, and none is open twice", async () => {
+  it("starts all streams again when all connections are cut, and none of them twice", async () => {
     const streams = await proxied.streams("synced");
     proxied.proxy.cut();
     await proxied.rotate();
@@ -65,12 +65,12 @@ describe(`a controller that is killed in the middle of ${MANY} changes`, functio
     await fleet.disband();
   });
 
-  it("has changed each target once when another one has finished", async () => {
+  it("has changed each target once after another controller has finished the work", async () => {
     const before = await fleet.generations();
     const written = () => controllers[0]?.output.split('"msg":"wrote"').length ?? 0;
     const writtenBefore = written();
     const rotated = fleet.rotate();
-    // The log tells of it at once. To look at all targets takes as long as to write many of them.
+    // The log shows this at once. Reading all targets takes as long as writing many of them.
     await eventually(() => assert.ok(written() - writtenBefore > scaled(300, 30)), 60_000);
     await controllers[0]?.stop("SIGKILL");
     await rotated;

@@ -1,6 +1,6 @@
 /**
- * A controller that reaches the API server only through a proxy, and a fleet of bindings that it keeps: how many comes
- * in, ways to see whether it does its work go out. The tests themselves reach the API server directly.
+ * A controller that reaches the API server only through a proxy, with a fleet of bindings. It offers checks of the
+ * controller's work. The tests themselves reach the API server directly.
  */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
@@ -12,15 +12,15 @@ import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { createNamespace, type Rule, usualRules } from "../controller/test-namespace.ts";
 import { TcpProxy } from "./proxy.ts";
 
-/** How long streams may be away after a fault is over. One that hangs on a dead connection is noticed after 100 s. */
+/** How long watches may be interrupted after a fault. A dead connection is noticed after 100 s at the latest. */
 export const BACK_WITHIN_MS = 30_000;
-/** How long forty changes may take, on a machine with much else to do. A request on a dead connection costs 15 s. */
+/** How long forty changes may take on a busy machine. A request on a dead connection costs 15 s. */
 export const PROMPTLY_MS = 14_000;
 
-/** What stands between the controller and the API server. */
+/** A proxy between the controller and the API server. */
 export interface Door {
   url: string;
-  /** Lets everything pass again. */
+  /** Ends the fault. */
   resume(): void;
   stop(): Promise<void>;
 }
@@ -28,7 +28,7 @@ export interface Door {
 interface Options {
   /** Added to the controller's command line. */
   args?: string[];
-  /** What the bindings' account may do. */
+  /** The permissions of the account of the bindings. */
   rules?: Rule[];
 }
 
@@ -43,12 +43,12 @@ export class ProxiedController<Proxy extends Door = TcpProxy> {
     this.fleet = fleet;
   }
 
-  /** Starts all of it, in the place of the shared controller, and waits until the fleet is in step. */
+  /** Starts it in place of the shared controller, and waits until the fleet is in sync. */
   static async start(count: number, options: Options = {}): Promise<ProxiedController> {
     return ProxiedController.through(await TcpProxy.start(controlPlane().url), count, options);
   }
 
-  /** The same through another proxy, which it stops. */
+  /** Starts it behind another proxy, which `stop` stops too. */
   static async through<Proxy extends Door>(
     proxy: Proxy,
     count: number,
@@ -66,7 +66,7 @@ export class ProxiedController<Proxy extends Door = TcpProxy> {
       await fleet.launch();
       return new ProxiedController(proxy, controller, fleet);
     } catch (error) {
-      // A test that fails leaves nothing behind that would have others fail too.
+      // A failed start must not leave programs behind that make other tests fail.
       await controller.stop();
       await proxy.stop();
       throw error;
@@ -81,12 +81,12 @@ export class ProxiedController<Proxy extends Door = TcpProxy> {
     assert.deepEqual(foundIn(this.controller.output), []);
   }
 
-  /** Whether it says that it is ready, and why not. */
+  /** The answer of /readyz, with the reason if it is not ready. */
   readiness(): Promise<string> {
     return this.controller.page("/readyz");
   }
 
-  /** How often watches were begun anew, for whatever or for one reason. */
+  /** How often watches were started again, for any reason or for one. */
   restarts(reason = ""): Promise<number> {
     return this.controller.metric("inlay_watch_restarts_total", `reason="${reason}`);
   }
@@ -96,7 +96,7 @@ export class ProxiedController<Proxy extends Door = TcpProxy> {
     return this.controller.metric("inlay_watch_streams", `state="${state}"`);
   }
 
-  /** A rotation, with whatever is done to the connection meanwhile, that comes to each target once. */
+  /** Rotates all Secrets while `meanwhile` runs, and checks that each target is written once. */
   async rotate(meanwhile: () => Promise<unknown> = async () => {}, withinMs?: number): Promise<void> {
     const [mark, before] = [await auditLog().mark(), await this.fleet.generations()];
     await Promise.all([this.fleet.rotate(), meanwhile()]);
@@ -104,7 +104,7 @@ export class ProxiedController<Proxy extends Door = TcpProxy> {
     await this.writtenOnce(mark, before);
   }
 
-  /** Each target has changed once since then, and not by two requests. One that was cut off may be logged as failed. */
+  /** Each target has changed once since then, by one request. A request that was cut off may be logged as failed. */
   async writtenOnce(mark: number, before: ReadonlyMap<string, number>): Promise<void> {
     await this.changedOnce(before);
     assert.deepEqual(
@@ -123,7 +123,7 @@ export class ProxiedController<Proxy extends Door = TcpProxy> {
     );
   }
 
-  /** No stream is stuck: all of them come back within seconds, it says so, and the next rotation comes at once. */
+  /** All watches are synced again within seconds, /readyz says so, and the next rotation is written at once. */
   async isWell(withinMs = BACK_WITHIN_MS): Promise<void> {
     for (const state of ["interrupted", "failed", "pending"] as const)
       await eventually(async () => assert.equal(await this.streams(state), 0, await this.readiness()), withinMs);

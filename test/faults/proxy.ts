@@ -1,7 +1,6 @@
 /**
- * What stands between a controller and its API server, and fails as networks do: an address comes in, another one that
- * leads there goes out, on which connections are cut or go silent on command. It sees bytes only, so that TLS and HTTP/2
- * are those of the API server itself.
+ * A TCP proxy between a controller and its API server that fails as networks do. On command it cuts connections or stops
+ * forwarding. It sees bytes only, so TLS and HTTP/2 are those of the API server.
  */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
@@ -21,24 +20,24 @@ export class TcpProxy {
     server.on("connection", (socket) => this.#join(socket, connect(Number(to.port), to.hostname)));
   }
 
-  /** Begins to lead to where `url` does. */
+  /** Starts a proxy to the address of `url`. */
   static async start(url: string): Promise<TcpProxy> {
     const server = createServer({ pauseOnConnect: true }).listen(0, "127.0.0.1");
     await once(server, "listening");
     return new TcpProxy(server, new URL(url));
   }
 
-  /** How many connections there were. */
+  /** The number of connections so far. */
   get accepted(): number {
     return this.#accepted;
   }
 
-  /** How many there are. */
+  /** The number of open connections. */
   get open(): number {
     return this.#pairs.size;
   }
 
-  /** Cuts every connection, as a load balancer does that is started anew. Returns how many there were. */
+  /** Cuts every connection, as a load balancer does that restarts. Returns the number of connections. */
   cut(): number {
     const { open } = this;
     for (const [client, server] of this.#pairs) {
@@ -48,20 +47,20 @@ export class TcpProxy {
     return open;
   }
 
-  /** From now on no byte passes, either way. Connections stay open, and more are taken. */
+  /** Forwards no byte from now on, in either direction. Connections stay open, and new ones are accepted. */
   stall(): void {
     this.#isStalled = true;
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
   }
 
-  /** Lets no byte pass for some time, which is the fault itself. */
+  /** Forwards no byte for some time. */
   async stallFor(ms: number): Promise<void> {
     this.stall();
     await sleep(ms);
     this.resume();
   }
 
-  /** Lets everything pass again, also what was held back. */
+  /** Forwards everything again, also the bytes that it held back. */
   resume(): void {
     this.#isStalled = false;
     for (const pair of this.#pairs) for (const socket of pair) socket.resume();

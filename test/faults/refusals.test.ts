@@ -1,4 +1,7 @@
-/** An API server that refuses: it is asked again until it grants, nothing is undone meanwhile, nothing is written twice. */
+/**
+ * An API server that refuses requests. The controller retries with backoff, keeps what was written, and writes nothing
+ * twice.
+ */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -9,7 +12,7 @@ import { ProxiedController } from "./proxied-controller.ts";
 
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 const FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1";
-/** How long it may take until all is well after a server had trouble: pauses grow to 30 s, its own and ours. */
+/** How long recovery may take after a server had trouble. The backoff of the server and of Inlay grows to 30 s. */
 const TROUBLE_MS = 45_000;
 
 describe("when the API server refuses", function () {
@@ -21,7 +24,7 @@ describe("when the API server refuses", function () {
   });
   after(() => proxied?.stop());
 
-  it("a binding's account with 403 on list and watch, what was written stays, and it goes on once it may again", async () => {
+  it("list and watch of a binding's account with 403, the written values stay, and the binding is synced once they succeed", async () => {
     const { fleet, proxy } = proxied;
     const { team } = fleet;
     const [mark, before] = [await auditLog().mark(), await fleet.generations()];
@@ -30,7 +33,7 @@ describe("when the API server refuses", function () {
     proxy.cut();
     await Promise.all(fleet.names.map((name) => team.until(name, "Forbidden", TROUBLE_MS)));
     await fleet.rotate();
-    // Where its rules say no, no stream is opened.
+    // Where RBAC denies the request, the controller opens no stream.
     await eventually(async () => assert.ok((await proxied.streams("synced")) < streams));
     assert.equal(await proxied.streams("failed"), 0);
     assert.deepEqual(await fleet.generations(), before);
@@ -38,11 +41,12 @@ describe("when the API server refuses", function () {
     await fleet.inStep(TROUBLE_MS);
     await proxied.writtenOnce(mark, before);
     await proxied.isWell();
-    // While it may not watch all Secrets, it may some by name. That costs a stream for each, but not for ever.
+    // The account may watch some Secrets by name while it may not watch all. Then each Secret has a stream, for a limited
+    // time.
     await eventually(async () => assert.equal(await proxied.streams("synced"), streams));
   });
 
-  it("the controller itself with 403, it is not ready, and goes on once it may again", async () => {
+  it("the controller itself with 403, it is not ready, and continues once the requests succeed", async () => {
     const { fleet, proxy } = proxied;
     const { api } = fleet.team;
     const name = "inlay-controller";
@@ -54,7 +58,7 @@ describe("when the API server refuses", function () {
       proxy.cut();
       await eventually(async () => assert.match(await proxied.readiness(), /^failed: inlay\.dev\/secretbindings$/m));
       await fleet.rotate();
-      // It may not act as any account: a stream for each name would be refused as well.
+      // The controller may impersonate no account, so a stream for each name would be refused too.
       assert.ok((await proxied.streams("failed")) <= streams);
     } finally {
       await api.create(`${RBAC}/clusterrolebindings`, { metadata: { name }, roleRef, subjects });
@@ -69,7 +73,7 @@ describe("when the API server refuses", function () {
     "reads and watches": ["get", "list", "watch"],
     writes: ["patch", "update", "create"],
   })) {
-    it(`${what} with 429, as there is a place for one at a time only, each comes through once`, async () => {
+    it(`${what} with 429, because it serves one at a time, each binding is synced once`, async () => {
       const { fleet, proxy } = proxied;
       const { team } = fleet;
       const before = await fleet.generations();
@@ -78,7 +82,7 @@ describe("when the API server refuses", function () {
       let rotations = 0;
       try {
         if (verbs.includes("watch")) proxy.cut();
-        // Whether two requests meet is up to chance.
+        // Whether two requests meet depends on chance.
         await eventually(async () => {
           await fleet.rotate();
           rotations++;
@@ -98,7 +102,10 @@ describe("when the API server refuses", function () {
     });
   }
 
-  /** Has API Priority and Fairness leave one place for these requests of all accounts. Call what comes back to end it. */
+  /**
+   * Makes API Priority and Fairness serve one of these requests at a time, for all accounts together. Call the returned
+   * function to end this.
+   */
   async function refuse(verbs: string[]): Promise<() => Promise<void>> {
     const { api } = proxied.fleet.team;
     const metadata = { name: "no-place" };
@@ -122,7 +129,7 @@ describe("when the API server refuses", function () {
         rules: [{ subjects: groups, resourceRules: [{ verbs, ...everything }] }],
       },
     });
-    // It takes a moment until it holds.
+    // The configuration takes effect after a moment.
     await eventually(async () => {
       const { status } = await api.get(`${FLOWS}/flowschemas/${metadata.name}`);
       assert.deepEqual(

@@ -1,9 +1,9 @@
-/** An API server in trouble that answers neither lists nor watches: the controller asks until it does. */
+/** An API server that refuses lists and watches for a while. The controller retries until they succeed. */
 import type { HttpProxy } from "./http-proxy.ts";
 import { startBehindHttpProxy, survivesRefusals } from "./http-trouble.ts";
 import type { ProxiedController } from "./proxied-controller.ts";
 
-describe("an API server that", function () {
+describe("an API server", function () {
   this.timeout("2m");
   let proxied: ProxiedController<HttpProxy>;
 
@@ -12,6 +12,6 @@ describe("an API server that", function () {
   });
   after(() => proxied?.stop());
 
-  it("refuses to list and watch with 500 is asked again until it does, and what changed meanwhile is written once", () =>
+  it("that refuses list and watch with 500: the controller retries until they succeed, and writes each change once", () =>
     survivesRefusals(proxied, (path) => path.includes("watch=true") || path.includes("limit="), 500));
 });

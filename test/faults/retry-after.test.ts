@@ -1,4 +1,4 @@
-/** An API server that says when to ask again: the controller asks no sooner, and everything comes through once. */
+/** An API server that sends Retry-After. The controller does not retry sooner, and writes each change once. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { auditLog } from "../controller/shared.ts";
@@ -8,7 +8,7 @@ import type { ProxiedController } from "./proxied-controller.ts";
 
 const RETRY_AFTER_S = 2;
 
-describe("an API server that", function () {
+describe("an API server", function () {
   this.timeout("2m");
   let proxied: ProxiedController<HttpProxy>;
 
@@ -21,7 +21,7 @@ describe("an API server that", function () {
     ["reads and watches", ["GET"]],
     ["writes", ["PATCH", "PUT"]],
   ] as const) {
-    it(`has no place for ${what} is asked again, and no sooner than it says`, async () => {
+    it(`that refuses ${what} with Retry-After receives no retry sooner`, async () => {
       const { fleet, proxy } = proxied;
       const [mark, before] = [await auditLog().mark(), await fleet.generations()];
       proxy.refuse((_, method) => methods.some((each) => each === method), 429, RETRY_AFTER_S);
@@ -45,7 +45,7 @@ describe("an API server that", function () {
   }
 });
 
-/** How long it was until what was refused was asked again. */
+/** How long each refused request waited until its retry. */
 function pausesIn({ refusals }: HttpProxy): { what: string; seconds: number }[] {
   const last = new Map<string, number>();
   return refusals.flatMap(({ what, at }) => {

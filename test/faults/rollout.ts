@@ -1,4 +1,4 @@
-/** A binding that restarts many Deployments when its Secret changes, and controllers of the test's own that come and go. */
+/** A binding that restarts many Deployments when its Secret changes, and controllers that the test starts and kills. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
@@ -8,16 +8,16 @@ import { stopSharedController } from "../controller/shared.ts";
 import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
-/** For all of them to be restarted, on a machine with much else to do, after a lease has run out too. */
+/** The limit for restarting all Deployments on a busy machine, including the time until a lease expires. */
 export const THROUGH_MS = 120_000;
 
 export class Rollout {
   readonly names: readonly string[];
-  /** How many of them may roll out at once, until `limit` says otherwise. */
+  /** How many of them may roll out at once, until `limit` changes it. */
   readonly most: number;
   readonly team: TestNamespace;
   readonly shop: Workloads;
-  /** The value that the Secret has now. */
+  /** The current value of the Secret. */
   current = "";
   #rotations = 0;
   readonly #controllers: ControllerProcess[] = [];
@@ -29,7 +29,7 @@ export class Rollout {
     this.shop = new Workloads(team);
   }
 
-  /** Makes so many Deployments and all else, with one controller in the place of the shared one. */
+  /** Creates so many Deployments and the binding, with one controller in place of the shared one. */
   static async start(count: number): Promise<Rollout> {
     await stopSharedController();
     const rollout = new Rollout(await createNamespace({ controller: false, rules: rolloutRules }), count);
@@ -70,7 +70,7 @@ export class Rollout {
     await this.newController();
   }
 
-  /** Kills the controller that was started last. */
+  /** Kills the controller that started last. */
   async kill(): Promise<void> {
     await this.#controllers.at(-1)?.stop("SIGKILL");
   }
@@ -80,7 +80,7 @@ export class Rollout {
     await this.setToken(secretText("token"));
   }
 
-  /** Writes a value that is no rotation of its own to who has not seen the one before it. */
+  /** Writes a value that is not counted as a rotation, because the controller may not read the value before it. */
   async setToken(token: string): Promise<void> {
     this.current = token;
     await this.team.secret("bucket", { token });
@@ -91,7 +91,7 @@ export class Rollout {
     await this.through();
   }
 
-  /** Sets how long a new pod of each has to be ready before the Deployment has rolled out. */
+  /** Sets the time that a new pod must be ready before its Deployment has rolled out. */
   async readyAfter(minReadySeconds: number): Promise<void> {
     const { api } = this.team;
     await Promise.all(this.names.map((name) => api.merge(this.shop.path(name), { spec: { minReadySeconds } })));
@@ -102,7 +102,7 @@ export class Rollout {
     await this.shop.rolledOut("rolls", this.#rotations, THROUGH_MS);
   }
 
-  /** How often each was restarted since. */
+  /** How often each Deployment has restarted since `before`. */
   async restartsSince(before: Record<string, number>): Promise<Map<string, number>> {
     const after = await this.shop.restarts();
     return new Map(this.names.map((name) => [name, (after[name] ?? 0) - (before[name] ?? 0)]));
@@ -112,7 +112,7 @@ export class Rollout {
     assert.deepEqual(await this.restartsSince(before), new Map(this.names.map((name) => [name, 1])));
   }
 
-  /** Waits until so many are restarted, and not all. */
+  /** Waits until so many Deployments have restarted, and not all of them. */
   async inTheMiddle(before: Record<string, number>, count: number): Promise<void> {
     await eventually(async () => {
       const restarted = [...(await this.restartsSince(before)).values()].filter((each) => each > 0).length;

@@ -1,4 +1,7 @@
-/** A controller that dies when it has restarted workloads and status does not say so yet: each restarts once all the same. */
+/**
+ * A controller that is killed after it has restarted workloads and before the status records it. Each workload restarts
+ * once.
+ */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -22,7 +25,7 @@ describe(`a rollout of ${COUNT} Deployments without a limit`, function () {
     return items.map(({ metadata }: AnyObject) => metadata.generation);
   };
 
-  /** The controller dies when the first stamps are written and status knows of none. */
+  /** Kills the controller when the first restart annotations are written and the status records none. */
   const killedInBurst = async () => {
     const before = await generations();
     const { status } = await rollout.team.binding("rolls");
@@ -30,11 +33,11 @@ describe(`a rollout of ${COUNT} Deployments without a limit`, function () {
     await eventually(async () => assert.notDeepEqual(await generations(), before), THROUGH_MS);
     await rollout.kill();
     assert.deepEqual((await rollout.team.binding("rolls")).status.rollout, status.rollout);
-    // Whatever was on the wire has arrived.
+    // Requests that were being sent have arrived.
     await rollout.shop.run(rollout.names);
   };
 
-  it("restarts each once when the controller is killed before it has told of any", async () => {
+  it("restarts each Deployment once when the controller is killed before the status records a restart", async () => {
     const before = await rollout.shop.restarts();
     await killedInBurst();
     await rollout.newController();
@@ -42,12 +45,12 @@ describe(`a rollout of ${COUNT} Deployments without a limit`, function () {
     await rollout.restartedOnce(before);
   });
 
-  it("restarts once more what was restarted for a value that went back while no controller ran, and nothing else", async () => {
+  it("restarts again only the Deployments that restarted for a value that was reverted while no controller ran", async () => {
     const [before, former] = [await rollout.shop.restarts(), rollout.current];
     await killedInBurst();
     const restarted = await rollout.restartsSince(before);
     assert.ok([...restarted.values()].includes(1));
-    // It is no rotation of its own: nobody has seen the value between.
+    // This is not counted as a rotation, because no controller read the value between.
     await rollout.setToken(former);
     await rollout.newController();
     await rollout.through();

@@ -1,4 +1,4 @@
-/** A controller, or its API server, that dies in the middle of a rollout: each workload restarts once, and none is forgotten. */
+/** A controller, or its API server, that is killed during a rollout. Each workload restarts once, and none is omitted. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -7,9 +7,9 @@ import { scaled } from "../controller/scale.ts";
 import { Rollout, THROUGH_MS } from "./rollout.ts";
 
 const COUNT = scaled(40, 16);
-/** When some have restarted and most have not, and when most have. */
+/** The numbers of restarted Deployments at which the test kills the controller: some, and most. */
 const [SOME, MANY] = [Math.ceil(COUNT * 0.3), Math.ceil(COUNT * 0.6)];
-/** Longer than it takes to see a state, on a machine with much else to do. */
+/** Longer than the controller needs to read a state on a busy machine. */
 const SLOWLY_S = 3;
 
 describe(`a rollout of ${COUNT} Deployments`, function () {
@@ -21,7 +21,7 @@ describe(`a rollout of ${COUNT} Deployments`, function () {
   });
   after(() => rollout?.stop());
 
-  it("goes on where it was when the controller is killed, as often as that happens", async () => {
+  it("continues after each kill of the controller", async () => {
     await rollout.onlyController();
     const before = await rollout.shop.restarts();
     const most = await mostRolling(rollout.team.api, [rollout.team.namespace], async () => {
@@ -37,7 +37,7 @@ describe(`a rollout of ${COUNT} Deployments`, function () {
     await rollout.restartedOnce(before);
   });
 
-  it("goes on when the API server is killed", async () => {
+  it("continues after a kill of the API server", async () => {
     await rollout.onlyController();
     const { apiServer } = controlPlane();
     const before = await rollout.shop.restarts();
@@ -52,9 +52,9 @@ describe(`a rollout of ${COUNT} Deployments`, function () {
     await rollout.restartedOnce(before);
   });
 
-  it("does not restart again what someone undoes meanwhile, until the next change", async () => {
+  it("does not restart a Deployment again that another user reverts meanwhile, until the next change", async () => {
     await rollout.onlyController();
-    // So few at once that status tells of some that are done while others wait.
+    // Few roll out at once, so that the status shows some as done while others wait.
     await rollout.limit(4);
     await rollout.readyAfter(SLOWLY_S);
     const before = await rollout.shop.restarts();
@@ -86,7 +86,7 @@ describe(`a rollout of ${COUNT} Deployments`, function () {
     await rollout.limit(rollout.most);
   });
 
-  it("is gone on with by the other replica when the leader is killed", async () => {
+  it("is continued by the other replica when the leader is killed", async () => {
     await rollout.stopControllers();
     const leader = await rollout.newController("--leader-elect");
     await eventually(() => assert.match(leader.output, /"msg":"leading"/), 30_000);

@@ -1,4 +1,4 @@
-/** An object that the API server cannot read: the controller tries again until it can, and writes nothing twice. */
+/** An object that the API server cannot decode. The controller retries until it can, and writes nothing twice. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -6,7 +6,7 @@ import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
 import { ProxiedController } from "./proxied-controller.ts";
 
-/** How long it may take until all is well after a server had trouble: pauses grow to 30 s, its own and ours. */
+/** How long recovery may take after a server had trouble. The backoff of the server and of Inlay grows to 30 s. */
 const TROUBLE_MS = 45_000;
 
 describe("when the API server refuses", function () {
@@ -18,13 +18,13 @@ describe("when the API server refuses", function () {
   });
   after(() => proxied?.stop());
 
-  it("a kind with 500 on list, since one object of it can't be read, it goes on once they all can", async () => {
+  it("list of a kind with 500, because one object can't be decoded, the controller continues once all can", async () => {
     const { fleet, controller } = proxied;
     const [mark, before] = [await auditLog().mark(), await fleet.generations()];
     const heal = await controlPlane().spoil(`/registry/secrets/${fleet.team.namespace}/spoilt`);
     try {
       await fleet.rotate();
-      // It lists anew only where it has no version to go on from.
+      // The controller lists again only if it has no version to watch from.
       await controller.stop();
       await controller.start();
       await eventually(async () => {
@@ -38,7 +38,7 @@ describe("when the API server refuses", function () {
     }
     await fleet.inStep(TROUBLE_MS);
     await proxied.changedOnce(before);
-    // The API server takes its time too: until its own cache is filled anew, it grants watches and sends nothing.
+    // The API server needs time too. Until its own cache is filled again, it accepts watches and sends no events.
     await proxied.rotate(undefined, TROUBLE_MS);
     await proxied.isWell();
   });

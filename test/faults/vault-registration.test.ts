@@ -1,4 +1,7 @@
-/** Labels and Services follow a cluster of Vault whatever becomes of its servers, and an upgrade by these labels takes the right pods. */
+/**
+ * The labels and Services of Inlay follow the servers of a Vault cluster through failures. An upgrade that uses the labels
+ * deletes the right pods.
+ */
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -35,7 +38,7 @@ describe("the labels of Vault's pods", function () {
     vaults = await startVaultProcesses(hosts, { names: ["vault.vault.svc"], versionMetadata: "old" });
     const running = new Set<number>();
     pods = new VaultPods(hosts, {
-      // A pod that is created again has another server in it, which has to be unsealed.
+      // A recreated pod has a new server, which must be unsealed.
       onStart: async (index, image) => {
         if (!running.has(index)) return void running.add(index);
         await vaults[index]?.restart(image.endsWith("new") ? "new" : "old");
@@ -57,7 +60,7 @@ describe("the labels of Vault's pods", function () {
     await labelled("vault-active", ["true", "false", "false"]);
   });
   after(async () => {
-    // One after the other: to release what it wrote, Inlay needs the rights.
+    // Deletes one file after the other, because Inlay needs its permissions to release what it wrote.
     for (const file of ["composition.yaml", "account.yaml"]) await shell(`kubectl delete -f ${join(FOLDER, file)}`);
     await controller.stop();
     await deleteFile(pods.api, MANIFEST);
@@ -67,13 +70,13 @@ describe("the labels of Vault's pods", function () {
 
   const labelled = (label: string, expected: string[]) =>
     eventually(async () => assert.deepEqual(await pods.labels(label), expected));
-  /** Which pod has the active server, by its label. The Service leads there. */
+  /** The index of the pod with the label of the active server. The Service selects that pod. */
   const active = async () => {
     const index = (await pods.labels("vault-active")).indexOf("true");
     assert.deepEqual(await pods.behind(), [NAMES[index]]);
     return index;
   };
-  /** Waits until another pod alone is behind the Service. Returns how long that took. */
+  /** Waits until the Service selects only another pod. Returns how long that took. */
   const movedFrom = async (index: number) => {
     const began = performance.now();
     const moved = await eventually(async () => {
@@ -85,7 +88,7 @@ describe("the labels of Vault's pods", function () {
     return moved;
   };
 
-  it("move the Service within 5 seconds when the active server is killed, and keep its version", async () => {
+  it("move the Service within 5 seconds when the active server is killed, and keep the version", async () => {
     const index = await active();
     await vaults[index]?.kill();
     const took = await movedFrom(index);
@@ -112,7 +115,7 @@ describe("the labels of Vault's pods", function () {
     await labelled("vault-sealed", ["false", "false", "false"]);
   });
 
-  it("come back when the old tool changes them, and the pod says which tool that is when it goes on", async () => {
+  it("are restored when the old tool changes them, and the pod names that tool when it continues", async () => {
     const standby = ((await active()) + 1) % NAMES.length;
     const name = NAMES[standby] ?? assert.fail();
     const state = async () => (await pods.pods())[standby].metadata;
@@ -126,7 +129,7 @@ describe("the labels of Vault's pods", function () {
     assert.match(conditions.find(({ type }: AnyObject) => type === "Ready").message, /Go-http-client/);
   });
 
-  it("name the right pods in the right order for an upgrade by OnDelete", async () => {
+  it("name the right pods in the right order for an upgrade with OnDelete", async () => {
     const [, standbys = "", last = ""] = /^(kubectl delete pods .*)\n(kubectl delete pods .*)$/m.exec(page) ?? [];
     const run = (command: string) => shell(command.replace("1.21.3", OLD));
     await shell(`kubectl set image statefulset/vault -n ${NAMESPACE} vault=hashicorp/vault:new`);
@@ -142,7 +145,7 @@ describe("the labels of Vault's pods", function () {
     assert.deepEqual(deletedBy(await run(standbys)), []);
     assert.deepEqual(deletedBy(await run(last)), [NAMES[index]]);
     await labelled("vault-version", [NEW, NEW, NEW]);
-    // Which server leads now is up to them: the one that was active may be again.
+    // The servers elect the leader. The former active server may be elected again.
     await eventually(async () => assert.equal((await vaults[await active()]?.api("GET", "sys/leader"))?.is_self, true));
     for (const command of [standbys, last]) assert.deepEqual(deletedBy(await run(command)), []);
   });

@@ -1,4 +1,4 @@
-/** Whatever becomes of Vault, its network, its logins or the controller, no value is lost and none is written twice. */
+/** Failures of Vault, its network, its logins and the controller. No value is lost, and none is written twice. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
@@ -9,13 +9,13 @@ import { TcpProxy } from "./proxy.ts";
 
 const COUNT = 12;
 const ENTRIES = Array.from({ length: COUNT }, (_, n) => `path-${n}`);
-/** The backoff of a poll that fails ends at half a minute. */
+/** The backoff of a failing poll is at most half a minute. */
 const HEALED_WITHIN_MS = 60_000;
 
-/** Bindings of one namespace, each of a path of its own to a HarborCluster of its own. */
+/** The bindings of one namespace. Each reads its own path and writes its own HarborCluster. */
 class VaultFleet {
   readonly team: VaultTeam;
-  /** The access key that each path has. */
+  /** The current access key of each path. */
   readonly keys = new Map<string, string>();
 
   constructor(team: VaultTeam) {
@@ -37,7 +37,7 @@ class VaultFleet {
     await this.inStep();
   }
 
-  /** Writes another access key to each path. */
+  /** Writes a new access key to each path. */
   async rotate(): Promise<void> {
     await Promise.all(ENTRIES.map(async (entry) => this.keys.set(entry, await this.team.rotate(entry))));
   }
@@ -66,7 +66,7 @@ class VaultFleet {
     return ENTRIES.map((entry) => all.get(entry) ?? 0);
   }
 
-  /** What `act` does comes to each target as one write. */
+  /** Each target is written once for what `act` does. */
   async writesOnce(act: () => Promise<unknown>): Promise<void> {
     const before = await this.generations();
     await act();
@@ -79,7 +79,7 @@ class VaultFleet {
   }
 }
 
-describe("a Vault that fails", function () {
+describe("a failure of Vault", function () {
   this.timeout("4m");
   let setUp: VaultSetUp;
   let proxy: TcpProxy;
@@ -109,7 +109,7 @@ describe("a Vault that fails", function () {
     );
   };
 
-  it("by being sealed under load is reported, and each value comes once when it is unsealed", async () => {
+  it("by a seal under load is reported, and each value is written once after the unseal", async () => {
     await keepsWhile(async () => {
       await setUp.vault.seal();
       await fleet.say("VaultSealed");
@@ -120,7 +120,7 @@ describe("a Vault that fails", function () {
     await fleet.team.untilConnection("Ready");
   });
 
-  it("by a crash is reported, and each value comes once when it runs again", async () => {
+  it("by a crash is reported, and each value is written once when Vault runs again", async () => {
     await keepsWhile(async () => {
       await setUp.vault.kill();
       await fleet.say("VaultUnavailable");
@@ -131,7 +131,7 @@ describe("a Vault that fails", function () {
     await fleet.writesOnce(() => fleet.rotate());
   });
 
-  it("by a network that goes silent is reported, and each value comes once when the network is back", async () => {
+  it("by a silent network is reported, and each value is written once when the network is back", async () => {
     await fleet.writesOnce(async () => {
       proxy.stall();
       await keepsWhile(async () => {
@@ -143,23 +143,23 @@ describe("a Vault that fails", function () {
     });
   });
 
-  it("by cut connections loses nothing", async () => {
+  it("by cut connections loses no value", async () => {
     await fleet.writesOnce(async () => {
       assert.ok(proxy.cut() > 0);
       await fleet.rotate();
-      // Its polls have opened others by then.
+      // The polls have opened other connections by then.
       await eventually(() => assert.ok(proxy.cut() > 0));
     });
   });
 
-  it("by revoking its tokens is logged in to again at once", async () => {
+  it("by revoked tokens makes Inlay log in again at once", async () => {
     await fleet.writesOnce(async () => {
       await setUp.vault.api("PUT", "sys/leases/revoke-prefix/auth/kubernetes/login", {});
       await fleet.rotate();
     });
   });
 
-  it("by a role that is removed is reported, and heals when the role is back", async () => {
+  it("by a deleted role is reported, and ends when the role is back", async () => {
     const role = `auth/kubernetes/role/inlay-${fleet.team.namespace}`;
     await keepsWhile(async () => {
       await setUp.vault.api("DELETE", role);
@@ -170,7 +170,7 @@ describe("a Vault that fails", function () {
     await fleet.writesOnce(() => fleet.rotate());
   });
 
-  it("does nothing to a controller that was down during a change, and a restart writes nothing", async () => {
+  it("while the controller was down during a change changes nothing, and a restart writes nothing", async () => {
     await fleet.writesOnce(async () => {
       await setUp.controller.stop("SIGKILL");
       await fleet.rotate();
@@ -180,7 +180,7 @@ describe("a Vault that fails", function () {
     const mark = await auditLog().mark();
     await setUp.controller.stop();
     await setUp.controller.start();
-    // What comes after the first answers.
+    // The writes after the first answers.
     const last = secretText("access");
     fleet.keys.set("path-0", last);
     await fleet.team.put("path-0", { accessKey: last });
@@ -195,7 +195,7 @@ describe("a Vault that fails", function () {
     assert.deepEqual(writes, []);
   });
 
-  it("keeps no controller from being ready, and no other binding from its work", async () => {
+  it("keeps the controller ready, and other bindings working", async () => {
     proxy.stall();
     try {
       await fleet.say("VaultUnavailable");

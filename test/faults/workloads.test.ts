@@ -1,4 +1,4 @@
-/** Workloads, or what leads to them, that can't be listed: they wait, and the fields do not. */
+/** Workloads, or objects that lead to them, that can't be listed. Restarts wait for the list, and fields do not. */
 import assert from "node:assert/strict";
 import { CLASS_GROUP, classVolume, installClasses, newClass } from "../controller/classes.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -11,7 +11,7 @@ import type { ProxiedController } from "./proxied-controller.ts";
 
 const mayListClasses = { apiGroups: [CLASS_GROUP], resources: ["secretproviderclasses"], verbs: ["list", "watch"] };
 
-describe("an API server that gives no answer to who lists workloads", function () {
+describe("an API server that does not answer lists of workloads", function () {
   this.timeout("2m");
   let proxied: ProxiedController<HttpProxy>;
 
@@ -21,7 +21,10 @@ describe("an API server that gives no answer to who lists workloads", function (
   });
   after(() => proxied?.stop());
 
-  /** A binding that writes a field and restarts consumers, while lists that match get no answer until it has written twice. */
+  /**
+   * Creates a binding that writes a field and restarts consumers. The selected lists get no answer until the binding has
+   * written twice.
+   */
   async function held(isHeld: (path: string) => boolean, workload: object): Promise<void> {
     const team = await createNamespace({ controller: false, rules: [...rolloutRules, mayListClasses] });
     const shop = new Workloads(team);
@@ -53,9 +56,9 @@ describe("an API server that gives no answer to who lists workloads", function (
     await team.unbind("rolls");
   }
 
-  it("keeps no field from its value, and a restart only until it answers", () =>
+  it("delays no field, and a restart only until it answers", () =>
     held((path) => path.includes("/deployments?"), { env: { bucket: ["access"] } }));
 
-  it("does not either where what gets no answer are the classes that pods mount Secrets by", () =>
+  it("delays no field either if the unanswered lists are those of the SecretProviderClasses", () =>
     held((path) => path.includes("/secretproviderclasses?"), { pods: { volumes: [classVolume("store")] } }));
 });

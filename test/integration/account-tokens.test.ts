@@ -1,6 +1,6 @@
 /**
- * That an account as which the controller may act gets tokens for Vault alone, for 10 minutes, and that the tokens of all others are as
- * they were.
+ * An account that the controller may impersonate gets only tokens for Vault, for 10 minutes. Tokens that other users
+ * request do not change.
  */
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -24,13 +24,13 @@ const tokensOf = (...resourceNames: string[]): Rule => ({
   verbs: ["create"],
 });
 const FOR_VAULT = { audiences: ["vault"], expirationSeconds: 600 };
-const OTHER_AUDIENCE = /may request tokens only for the audiences vault, openbao/;
+const OTHER_AUDIENCE = /may request tokens only for the audiences/;
 const TOO_LONG = /may request tokens for at most 600 seconds/;
 
 let team: TestNamespace;
 const user = (account: string) => `system:serviceaccount:${team.namespace}:${account}`;
 const tokenPath = (account: string) => `${team.path("v1", "serviceaccounts")}/${account}/token`;
-/** Requests a token of `of` as an account, or as another user. */
+/** Requests a token of the account `of` as an account, or as another user. */
 const request = (as: string, spec: object, of = as): Promise<AnyObject> =>
   team.api.as(as.includes(":") ? as : user(as)).create(tokenPath(of), { spec });
 const claimsOf = ({ status }: AnyObject) =>
@@ -40,7 +40,7 @@ const claimsOf = ({ status }: AnyObject) =>
     iat: number;
   };
 
-/** By the command of the role's own manifest. */
+/** Runs the command from the manifest of the role. */
 async function bindLogin(account = "inlay"): Promise<void> {
   const manifest = await read("deploy/manifests/31-account-role.yaml");
   const command = /kubectl (create rolebinding inlay-vault-login .*)$/m.exec(manifest)?.[1] ?? assert.fail();
@@ -62,7 +62,7 @@ async function newAccount(account: string, ...rules: Rule[]): Promise<void> {
   await team.grant(rules, { account, role: `${account}-tokens` });
 }
 
-/** Lets the controller of an installation act as an account. */
+/** Permits the controller of an installation to impersonate an account. */
 async function opens(account: string, controllerNamespace = "inlay-system"): Promise<void> {
   const name = `inlay-may-act-as-${account}`;
   const rule = { apiGroups: [""], resources: ["serviceaccounts"], resourceNames: [account], verbs: ["impersonate"] };
@@ -86,7 +86,7 @@ beforeEach(async () => {
 });
 
 describe("the policy on tokens of accounts", () => {
-  it("lets an account have a token of its own for Vault or OpenBao, for 10 minutes, with the role for that", async () => {
+  it("permits an account with the role to request its own token for Vault or OpenBao, for 10 minutes", async () => {
     await assert.rejects(request("inlay", FOR_VAULT), /cannot create resource "serviceaccounts\/token"/);
     await bindLogin();
     for (const audience of ["vault", "openbao"]) {
@@ -99,7 +99,7 @@ describe("the policy on tokens of accounts", () => {
 
   for (const [what, spec] of Object.entries({
     "the audience of the API server": { audiences: [API_SERVER] },
-    "no audience, which stands for that of the API server": {},
+    "no audience, which means that of the API server": {},
     "empty audiences": { audiences: [] },
     "an audience that is not listed": { audiences: ["https://vault.example.com"] },
     "one audience that is listed and one that is not": { audiences: ["vault", API_SERVER] },
@@ -112,11 +112,11 @@ describe("the policy on tokens of accounts", () => {
         ({ message }: Error) => message,
       );
       assert.match(refusal, OTHER_AUDIENCE);
-      assert.match(refusal, /add it to variables.audiences of the ValidatingAdmissionPolicy inlay-account-tokens/);
+      assert.match(refusal, /variables\.audiences\b.*inlay-account-tokens/);
     });
   }
 
-  it("refuses a longer life, also by default, and the API server a shorter one", async () => {
+  it("refuses a longer lifetime, also the default, and the API server refuses a shorter one", async () => {
     await bindLogin();
     await assert.rejects(request("inlay", { audiences: ["vault"] }), TOO_LONG);
     for (const expirationSeconds of [601, 3607, 31_536_000])
@@ -127,9 +127,9 @@ describe("the policy on tokens of accounts", () => {
     );
   });
 
-  it("holds what the controller requests as an account, by its own token and the name of the account alone", async () => {
+  it("applies when the controller requests a token as the account, with its own token and only the name of the account", async () => {
     await bindLogin();
-    // Its login as Connection: what an account requests is also checked against the connections that there are.
+    // The login is Connection, so the policy also compares the request of the account with the VaultConnections.
     const auth = { kubernetes: { role: "inlay", as: "Connection" } };
     const spec = { address: "https://vault.vault.svc:8200", auth, paths: ["kv/*"] };
     const vault = { apiVersion: "inlay.dev/v1alpha1", kind: "VaultConnection", metadata: { name: "vault" }, spec };
@@ -148,7 +148,7 @@ describe("the policy on tokens of accounts", () => {
     await assert.rejects(create("--audience=vault", "--duration=24h"), TOO_LONG);
   });
 
-  it("gives tokens that are no good at the API server", async () => {
+  it("permits tokens that the API server does not accept", async () => {
     await bindLogin();
     const { status } = await request("inlay", FOR_VAULT);
     const reviewed = await team.api.create("/apis/authentication.k8s.io/v1/tokenreviews", {
@@ -158,7 +158,7 @@ describe("the policy on tokens of accounts", () => {
     await assert.rejects(controlPlane().kubectl(`--token=${status.token}`, "get", "pods"), /Unauthorized|logged in/);
   });
 
-  it("holds an account of another name from the moment when it is opened to the controller", async () => {
+  it("applies to an account of another name as soon as the controller may impersonate it", async () => {
     await newAccount("rotator", tokensOf("rotator"));
     await request("rotator", { expirationSeconds: 3600 });
     await opens("rotator");
@@ -166,14 +166,14 @@ describe("the policy on tokens of accounts", () => {
     await request("rotator", FOR_VAULT);
   });
 
-  it("holds an account that is opened to the controller of an installation for its namespace", async () => {
+  it("applies to an account that the controller of a namespaced installation may impersonate", async () => {
     await newAccount("rotator", tokensOf("rotator"));
     await opens("rotator", team.namespace);
     await eventually(() => assert.rejects(request("rotator", { expirationSeconds: 3600 }), OTHER_AUDIENCE));
     await request("rotator", FOR_VAULT);
   });
 
-  it("holds accounts of an installation in another namespace, by the patch of docs/tasks/install.md", async () => {
+  it("applies to accounts of an installation in another namespace, with the patch of the documentation", async () => {
     const elsewhere = `${team.namespace}-inlay`;
     await newAccount("rotator", tokensOf("rotator"));
     await opens("rotator", elsewhere);
@@ -198,7 +198,7 @@ describe("the policy on tokens of accounts", () => {
     }
   });
 
-  it("refuses the request by which docs/tasks/allow-a-namespace.md checks it", async () => {
+  it("refuses the request by which the documentation verifies it", async () => {
     await bindLogin();
     const command =
       /^kubectl (create token \S+ -n \S+ --as=\S+)/m.exec(await read("docs/tasks/allow-a-namespace.md"))?.[1] ??
@@ -207,14 +207,14 @@ describe("the policy on tokens of accounts", () => {
     await assert.rejects(controlPlane().kubectl(...args), OTHER_AUDIENCE);
   });
 
-  it("holds what such an account requests for another account, which a binding of the role beyond a namespace would allow", async () => {
+  it("applies when such an account requests a token of another account, which a ClusterRoleBinding of the role would permit", async () => {
     await newAccount("builder");
     await team.grant([tokensOf("builder")], { role: "tokens-of-builder" });
     await assert.rejects(request("inlay", { expirationSeconds: 600 }, "builder"), OTHER_AUDIENCE);
     await assert.rejects(request("inlay", { ...FOR_VAULT, expirationSeconds: 3600 }, "builder"), TOO_LONG);
   });
 
-  it("leaves tokens alone that users, other accounts and nodes request, for these accounts too", async () => {
+  it("does not apply to tokens that users, other accounts and nodes request, also of these accounts", async () => {
     const { stdout } = await controlPlane().kubectl(
       ...["create", "token", "inlay", `--namespace=${team.namespace}`, "--duration=24h"],
     );

@@ -1,4 +1,7 @@
-/** Fields that are written after the rollout, a record of another tool as the baseline, and workloads that are named and missing. */
+/**
+ * Fields that are written after the rollout, the record of another tool as the baseline, and named workloads that are
+ * missing.
+ */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -10,7 +13,7 @@ import { rolloutRules, Workloads } from "../controller/workloads.ts";
 const rules: Rule[] = [...rolloutRules, { apiGroups: [""], resources: ["configmaps"], verbs: ["patch"] }];
 const RECORD = "data.key";
 
-/** A team with the Secret `keys`, a Deployment that reads it, and the ConfigMap `record` that gets its id. */
+/** A team with the Secret `keys`, a Deployment that reads it, and the ConfigMap `record` that gets the id of the key. */
 async function newTeam(record: object = {}): Promise<{ team: TestNamespace; shop: Workloads }> {
   const team = await createNamespace({ rules });
   await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "record" }, ...record });
@@ -20,7 +23,7 @@ async function newTeam(record: object = {}): Promise<{ team: TestNamespace; shop
   return { team, shop };
 }
 
-/** Puts a new key into the Secret. Its id is no secret. */
+/** Writes a new key into the Secret. Its id is not secret. */
 const publish = (team: TestNamespace, id: string) => team.secret("keys", { key: secretText("key"), id });
 
 const spec = (rollout: object = {}, target: object = {}) => ({
@@ -42,12 +45,12 @@ const spec = (rollout: object = {}, target: object = {}) => ({
 const recorded = async (team: TestNamespace): Promise<string | undefined> =>
   (await team.api.get(`${team.path("v1", "configmaps")}/record`)).data?.key;
 
-/** Waits until the record holds that. */
+/** Waits until the record has this value. */
 async function untilRecorded(team: TestNamespace, id: string, withinMs?: number): Promise<void> {
   await eventually(async () => assert.equal(await recorded(team), id), withinMs);
 }
 
-/** The same, with a binding that has written the id of the first key. */
+/** The same team, with a binding that has written the id of the first key. */
 async function newRecord(): Promise<{ team: TestNamespace; shop: Workloads }> {
   const { team, shop } = await newTeam();
   await team.bind("rolls", spec());
@@ -55,7 +58,7 @@ async function newRecord(): Promise<{ team: TestNamespace; shop: Workloads }> {
   return { team, shop };
 }
 
-/** The same, with a second key that no pod has yet: the Deployment is paused. */
+/** The same team, with a second key that no pod has yet, because the Deployment is paused. */
 async function newRotation(): Promise<{ team: TestNamespace; shop: Workloads }> {
   const { team, shop } = await newRecord();
   await team.api.merge(shop.path("web"), { spec: { paused: true } });
@@ -98,7 +101,7 @@ describe("a field that is written after the rollout", function () {
     );
   });
 
-  it("is put back when somebody changes it, and waits for no rollout when only its own value changes", async () => {
+  it("is reverted when another user changes it, and waits for no rollout when only its own value changes", async () => {
     const { team, shop } = await newRecord();
     await team.api.merge(`${team.path("v1", "configmaps")}/record`, { data: { key: "other" } });
     await untilRecorded(team, "one");
@@ -107,7 +110,7 @@ describe("a field that is written after the rollout", function () {
     assert.deepEqual(await shop.restarts(), { web: 0 });
   });
 
-  it("is written once after the controller was killed before that, without another restart", async () => {
+  it("is written once after the controller was killed before the write, without another restart", async () => {
     const { team, shop } = await newRotation();
     await team.controller.stop("SIGKILL");
     await team.api.merge(shop.path("web"), { spec: { paused: false } });
@@ -122,7 +125,7 @@ describe("a field that is written after the rollout", function () {
     assert.deepEqual(await shop.restarts(), { web: 1 });
   });
 
-  it("waits for the targets that are written before, though no workload restarts", async () => {
+  it("waits for the targets that are written before it, even if no workload restarts", async () => {
     const { team } = await newTeam();
     const published = {
       apiVersion: "v1",
@@ -155,10 +158,10 @@ describe("a field that is written after the rollout", function () {
   });
 });
 
-describe("a record that another tool kept", function () {
+describe("the record of another tool", function () {
   this.timeout("2m");
 
-  it("is the baseline of onFirstSync IfDifferent: only another value restarts", async () => {
+  it("is the baseline of onFirstSync IfDifferent: only a different value restarts workloads", async () => {
     const ifDifferent = spec({ onFirstSync: "IfDifferent" }, { onConflict: "Force" });
     for (const [record, restarts] of [
       [{ data: { key: "one" } }, 0],
@@ -177,7 +180,7 @@ describe("a record that another tool kept", function () {
 describe("a workload that is named and missing", function () {
   this.timeout("2m");
 
-  it("is reported, while the others restart; and what is written after the rollout waits for it", async () => {
+  it("is reported, while the others restart, and fields that are written after the rollout wait for it", async () => {
     const { team, shop } = await newTeam();
     const targets = [
       { kind: "Deployment", name: "web" },
@@ -185,8 +188,8 @@ describe("a workload that is named and missing", function () {
     ];
     await team.bind("rolls", spec({ consumersOf: undefined, targets }));
     const { status } = await shop.until("rolls", "WorkloadNotFound");
-    const said = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
-    assert.match(said.message, /spec.rollout: there is no Deployment .*\/wbe; create it/);
+    const condition = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+    assert.match(condition.message, /Deployment \S+\/wbe/);
     await publish(team, "two");
     await eventually(async () => assert.deepEqual(await shop.restarts(), { web: 1 }));
     await rolloutBarrier(team);
@@ -200,7 +203,7 @@ describe("a workload that is named and missing", function () {
 describe("a workload of another namespace", function () {
   this.timeout("2m");
 
-  it("restarts where that namespace gave permission, and holds back nothing else where it did not", async () => {
+  it("restarts if that namespace grants permission, and delays nothing else if it does not", async () => {
     const { team, shop } = await newTeam();
     const other = await createNamespace({ account: false, rules: [], controller: false });
     const there = new Workloads(other);
@@ -211,9 +214,9 @@ describe("a workload of another namespace", function () {
     ];
     await team.bind("rolls", { sources: [{ secret: { name: "keys" } }], rollout: { targets } });
     const { status } = await shop.until("rolls", "Forbidden");
-    const said = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+    const condition = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
     assert.match(
-      said.message,
+      condition.message,
       new RegExp(`namespace ${other.namespace}: .*kubectl create role .* -n ${other.namespace} `),
     );
     await publish(team, "two");
@@ -224,7 +227,7 @@ describe("a workload of another namespace", function () {
     assert.deepEqual([await shop.restarts(), await there.restarts()], [{ web: 1 }, { api: 1 }]);
   });
 
-  it("restarts in no namespace that is closed to all bindings", async () => {
+  it("does not restart in a closed namespace", async () => {
     const { team, shop } = await newTeam();
     const targets = [
       { kind: "Deployment", name: "web" },
@@ -232,8 +235,8 @@ describe("a workload of another namespace", function () {
     ];
     await team.bind("rolls", { sources: [{ secret: { name: "keys" } }], rollout: { targets } });
     const { status } = await shop.until("rolls", "ForbiddenNamespace");
-    const said = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
-    assert.match(said.message, /namespace kube-system: /);
+    const condition = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+    assert.match(condition.message, /namespace kube-system: /);
     await publish(team, "two");
     await eventually(async () => assert.deepEqual(await shop.restarts(), { web: 1 }));
   });

@@ -1,4 +1,4 @@
-/** That only he may write a binding who may himself read its sources and act as its account. */
+/** A user may write a binding only if that user may read its sources and impersonate its account. */
 import assert from "node:assert/strict";
 import { parse } from "yaml";
 import type { AnyObject } from "../controller/api.ts";
@@ -8,7 +8,7 @@ import { CONTROLLER } from "../controller/requests.ts";
 import type { Rule, TestNamespace } from "../controller/test-namespace.ts";
 
 const secret = (name: string) => ({ secret: { name } });
-/** From the VaultConnection of that name. */
+/** A source from the VaultConnection of that name. */
 const vault = (name: string, connection: object = {}) => ({
   name,
   vault: { connection: { name, ...connection }, data: { mount: "kv", path: "registry/s3" } },
@@ -45,7 +45,7 @@ const binding = (sources: object[], changes: object = {}) => ({
 
 describe("the policy on a binding's author", () => {
   let team: TestNamespace;
-  /** Another namespace than any test's own. */
+  /** A namespace that no test uses as its own. */
   let far = "";
 
   const {
@@ -60,7 +60,7 @@ describe("the policy on a binding's author", () => {
   const clusterPath = (plural: string) => `/apis/${RBAC}/v1/${plural}`;
   const adminCreates = (object: object) => team.api.create(bindings(), object);
 
-  /** Gives the author a ClusterRole in the whole cluster, until the test ends. */
+  /** Grants the author a ClusterRole in the whole cluster, until the test ends. */
   const grantInCluster = async (...rules: Rule[]) => {
     const name = team.namespace;
     await team.api.create(clusterPath("clusterroles"), { metadata: { name }, rules });
@@ -85,14 +85,14 @@ describe("the policy on a binding's author", () => {
   });
 
   for (const role of ["edit", "admin"]) {
-    it(`lets in whoever has the role ${role}, who may read and act as any account of the namespace anyway`, async () => {
+    it(`permits a user with the role ${role}, who may read and impersonate any account of the namespace anyway`, async () => {
       await roleRef("ClusterRole", role);
       await allowed(binding([secret("bucket"), { configMap: { name: "ca" } }, vault("vault")]));
       await allowed(binding([secret("bucket")], { serviceAccountName: "rotator" }));
     });
   }
 
-  it("refuses whoever has the role view, who may act as no account and read no Secret", async () => {
+  it("refuses a user with the role view, who may impersonate no account and read no Secret", async () => {
     await roleRef("ClusterRole", "view");
     await roleRef("ClusterRole", "inlay-edit");
     await refused(binding([secret("bucket")]), /alice may not impersonate serviceaccounts "inlay"/);
@@ -102,20 +102,20 @@ describe("the policy on a binding's author", () => {
     await refused(binding([vault("vault")]), /alice may not use vaultconnections.inlay.dev "vault" in namespace team-/);
   });
 
-  it("refuses whoever may write bindings and nothing else", async () => {
+  it("refuses a user who may only write bindings", async () => {
     await roleRef("ClusterRole", "inlay-edit");
     await refused(binding([secret("bucket")]), /alice may not impersonate serviceaccounts "inlay"/);
   });
 
-  it("leaves the refusal to RBAC where somebody may not even write bindings", () =>
+  it("does not refuse a user who may not write bindings, because RBAC does", () =>
     refused(binding([secret("bucket")]), /cannot create resource "secretbindings"/));
 
-  it("refuses an account that the author may not act as, though he may act as another", async () => {
+  it("refuses an account that the author may not impersonate, even if another account is permitted", async () => {
     await roleRef("ClusterRole", "inlay-edit");
     await grant(actAs("inlay"), readSecrets("bucket"));
     await allowed(binding([secret("bucket")]));
-    const said = /alice may not impersonate serviceaccounts "rotator"/;
-    await refused(binding([secret("bucket")], { serviceAccountName: "rotator" }), said);
+    const denial = /alice may not impersonate serviceaccounts "rotator"/;
+    await refused(binding([secret("bucket")], { serviceAccountName: "rotator" }), denial);
   });
 
   const unread: Record<string, object> = {
@@ -136,11 +136,11 @@ describe("the policy on a binding's author", () => {
     "the health of a VaultConnection": { name: "s3", vault: { connection: { name: "vault" }, health: {} } },
   };
   for (const [what, source] of Object.entries(unread)) {
-    it(`refuses ${what} that the author may not get, and is content with the rule that it names`, async () => {
+    it(`refuses ${what} that the author may not get, and permits it after a grant of the rule in the message`, async () => {
       await roleRef("ClusterRole", "inlay-edit");
       await grant(actAs("inlay"));
-      const said = /alice may not (get|use|list) .* with \{.*\} bound to the author/;
-      const refusal = await refused(binding([source]), said);
+      const denial = /alice may not (get|use|list) .* with \{.*\} bound to the author/;
+      const refusal = await refused(binding([source]), denial);
       const verb = "vault" in source ? "use" : "providerClass" in source ? "list" : "get";
       assert.ok(refusal.includes(` may not ${verb} `), refusal);
       const [, kind, rule] = refusal.match(/a (Role|ClusterRole) .*?with (\{.*\})/) ?? [];
@@ -150,7 +150,7 @@ describe("the policy on a binding's author", () => {
     });
   }
 
-  it("names the rule that allows an account, too", async () => {
+  it("names the rule that permits the account", async () => {
     await roleRef("ClusterRole", "inlay-edit");
     const refusal = await refused(binding([{ configMap: { name: "ca" } }]), /impersonate/);
     await roleRef("ClusterRole", "view");
@@ -158,7 +158,7 @@ describe("the policy on a binding's author", () => {
     await allowed(binding([{ configMap: { name: "ca" } }]));
   });
 
-  it("does not take a right in the namespace for one in the cluster", async () => {
+  it("does not accept a permission in the namespace as one in the cluster", async () => {
     await roleRef("ClusterRole", "inlay-edit");
     await grant(actAs("inlay"), { apiGroups: ["*"], resources: ["*"], verbs: ["get"] });
     await allowed(binding([secret("bucket")]));
@@ -166,7 +166,7 @@ describe("the policy on a binding's author", () => {
     await refused(binding([node]), /alice may not get nodes "n1" in the cluster/);
   });
 
-  it("does not take a right in one group, or to one subresource, for one in another", async () => {
+  it("does not accept a permission for one API group or subresource as one for another", async () => {
     await roleRef("ClusterRole", "inlay-edit");
     await grant(
       actAs("inlay"),
@@ -180,7 +180,7 @@ describe("the policy on a binding's author", () => {
     await refused(binding([pod]), /alice may not get pods "a"/);
   });
 
-  it("does not take the right to get or write a VaultConnection, or another one, for the right to use it", async () => {
+  it("does not accept get or write of a VaultConnection, or use of another one, as permission to use it", async () => {
     await roleRef("ClusterRole", "inlay-edit");
     const resources = ["vaultconnections"];
     await grant(
@@ -190,14 +190,14 @@ describe("the policy on a binding's author", () => {
       useConnections("other"),
     );
     await allowed(binding([vault("other")]));
-    const said = /alice may not use vaultconnections.inlay.dev "vault" in namespace team-\d+, which this binding reads/;
-    await refused(binding([vault("vault")]), said);
-    await refused(binding([vault("vault", { namespace: team.namespace })]), said);
+    const denial = /alice may not use vaultconnections.inlay.dev "vault" in namespace team-\d+/;
+    await refused(binding([vault("vault")]), denial);
+    await refused(binding([vault("vault", { namespace: team.namespace })]), denial);
     await grant(useConnections("vault"));
     await allowed(binding([vault("vault"), vault("other")]));
   });
 
-  it("asks about each of sixteen VaultConnections", async () => {
+  it("checks each of sixteen VaultConnections", async () => {
     await roleRef("ClusterRole", "inlay-edit");
     const names = Array.from({ length: 16 }, (_, i) => `vault-${i}`);
     await grant(actAs("inlay"), useConnections(...names));
@@ -209,7 +209,7 @@ describe("the policy on a binding's author", () => {
     }
   });
 
-  it("asks about each of sixteen sources", async () => {
+  it("checks each of sixteen sources", async () => {
     await roleRef("ClusterRole", "inlay-edit");
     const names = Array.from({ length: 16 }, (_, i) => `bucket-${i}`);
     await grant(actAs("inlay"), readSecrets(...names));
@@ -220,20 +220,20 @@ describe("the policy on a binding's author", () => {
     }
   });
 
-  describe("about a source in another namespace", () => {
+  describe("for a source in another namespace", () => {
     const elsewhere = (name: string) => ({ name, secret: { name, namespace: far } });
     beforeEach(async () => {
       await roleRef("ClusterRole", "inlay-edit");
       await grant(actAs("inlay"));
     });
 
-    it("asks nothing, since a SecretGrant there speaks for it", async () => {
+    it("checks nothing, because a SecretGrant there decides", async () => {
       await allowed(binding([elsewhere("bucket"), { configMap: { name: "ca", namespace: far } }]));
       await allowed(binding(Array.from({ length: 16 }, (_, i) => elsewhere(`bucket-${i}`))));
       await allowed(binding([vault("vault", { namespace: far })]));
     });
 
-    it("is not taken in by the binding's own, spelled out", async () => {
+    it("checks the source if that namespace is the binding's own", async () => {
       await refused(
         binding([{ secret: { name: "bucket", namespace: team.namespace } }]),
         /alice may not get secrets "bucket"/,
@@ -244,7 +244,7 @@ describe("the policy on a binding's author", () => {
       );
     });
 
-    it("asks about each of the others among sixteen", async () => {
+    it("checks each of the other sources among sixteen", async () => {
       const names = Array.from({ length: 16 }, (_, i) => `bucket-${i}`);
       await grant(readSecrets(...names));
       const mixed = names.map((name, i) => (i % 2 === 0 ? secret(name) : elsewhere(name)));
@@ -254,7 +254,7 @@ describe("the policy on a binding's author", () => {
       }
     });
 
-    it("asks again when it is moved into the binding's own namespace after it was let in", async () => {
+    it("checks again when the source is moved into the binding's own namespace", async () => {
       await adminCreates(binding([elsewhere("bucket")]));
       const moved = { spec: { sources: [{ secret: { name: "bucket", namespace: team.namespace } }] } };
       const move = () => author().merge(team.bindingPath("harbor-s3"), moved);
@@ -265,14 +265,14 @@ describe("the policy on a binding's author", () => {
     });
   });
 
-  describe("about a source that says granted", () => {
+  describe("for a source with granted", () => {
     const granted = (name: string, is = true) => ({ secret: { name, granted: is } });
     beforeEach(async () => {
       await roleRef("ClusterRole", "inlay-edit");
       await grant(actAs("inlay"));
     });
 
-    it("asks nothing, since a SecretGrant of the namespace stands in for the author", async () => {
+    it("checks nothing, because a SecretGrant of the namespace decides instead of the author", async () => {
       await allowed(binding([granted("bucket"), { configMap: { name: "ca", granted: true } }]));
       await allowed(binding(Array.from({ length: 16 }, (_, i) => granted(`bucket-${i}`))));
       await allowed(binding([{ secret: { name: "bucket", namespace: team.namespace, granted: true } }]));
@@ -285,7 +285,7 @@ describe("the policy on a binding's author", () => {
       );
     });
 
-    it("asks about each of the others among sixteen", async () => {
+    it("checks each of the other sources among sixteen", async () => {
       const names = Array.from({ length: 16 }, (_, i) => `bucket-${i}`);
       await grant(readSecrets(...names));
       const mixed = names.map((name, i) => (i % 2 === 0 ? secret(name) : granted(name)));
@@ -295,25 +295,25 @@ describe("the policy on a binding's author", () => {
       }
     });
 
-    it("asks about the account as ever", async () => {
-      const said = /alice may not impersonate serviceaccounts "rotator"/;
-      await refused(binding([granted("bucket")], { serviceAccountName: "rotator" }), said);
+    it("checks the account as usual", async () => {
+      const denial = /alice may not impersonate serviceaccounts "rotator"/;
+      await refused(binding([granted("bucket")], { serviceAccountName: "rotator" }), denial);
     });
 
-    it("asks again when granted is taken away, or the same Secret is listed without it", async () => {
+    it("checks again when granted is removed, or the same Secret is listed without it", async () => {
       await adminCreates(binding([granted("bucket")]));
       const patch = (...sources: object[]) => author().merge(team.bindingPath("harbor-s3"), { spec: { sources } });
-      const said = /alice may not get secrets "bucket"/;
-      await eventually(() => assert.rejects(patch(secret("bucket")), said));
-      await assert.rejects(patch(granted("bucket", false)), said);
-      await assert.rejects(patch(granted("bucket"), { name: "again", ...secret("bucket") }), said);
+      const denial = /alice may not get secrets "bucket"/;
+      await eventually(() => assert.rejects(patch(secret("bucket")), denial));
+      await assert.rejects(patch(granted("bucket", false)), denial);
+      await assert.rejects(patch(granted("bucket"), { name: "again", ...secret("bucket") }), denial);
       await patch(granted("other"));
       await grant(readSecrets("other"));
       await eventually(() => patch(secret("other")));
     });
   });
 
-  describe("with sixteen sources of every kind", () => {
+  describe("for sixteen sources of every kind", () => {
     const ofNamespace: object[] = [
       ...Array.from({ length: 6 }, (_, i) => ({ configMap: { name: `settings-${i}` } })),
       ...Array.from({ length: 4 }, (_, i) => ({ object: { apiVersion: "v1", resource: "services", name: `s-${i}` } })),
@@ -326,7 +326,7 @@ describe("the policy on a binding's author", () => {
     const sixteen = [...ofNamespace, ...secrets];
 
     for (const role of ["edit", "admin"]) {
-      it(`lets in whoever has the role ${role}, for what is of the namespace`, async () => {
+      it(`permits a user with the role ${role}, for the objects of the namespace`, async () => {
         await roleRef("ClusterRole", role);
         await allowed(binding(sixteen));
         const withNode = binding(sixteen.with(15, ofCluster));
@@ -334,7 +334,7 @@ describe("the policy on a binding's author", () => {
       });
     }
 
-    it("refuses whoever has the role view each of the Secrets, though he may write bindings and act as the account", async () => {
+    it("refuses each Secret to a user with the role view, who may write bindings and impersonate the account", async () => {
       await roleRef("ClusterRole", "view");
       await refused(binding(sixteen), /cannot create resource "secretbindings"/);
       await roleRef("ClusterRole", "inlay-edit");
@@ -342,12 +342,12 @@ describe("the policy on a binding's author", () => {
       await grant(actAs("inlay"));
       await allowed(binding([...ofNamespace, ...more]));
       for (const [index, one] of secrets.entries()) {
-        const said = new RegExp(`alice may not get secrets "bucket-${index}"`);
-        await refused(binding([...ofNamespace, ...more.with(index, one)]), said);
+        const denial = new RegExp(`alice may not get secrets "bucket-${index}"`);
+        await refused(binding([...ofNamespace, ...more.with(index, one)]), denial);
       }
     });
 
-    it("refuses whoever has nothing but the right to write bindings each kind, and lets in a cluster admin", async () => {
+    it("refuses each kind to a user who may only write bindings, and permits a cluster admin", async () => {
       await roleRef("ClusterRole", "inlay-edit");
       await grant(actAs("inlay"));
       const own = { object: { apiVersion: "inlay.dev/v1alpha1", resource: "secretbindings", name: "other" } };
@@ -357,22 +357,22 @@ describe("the policy on a binding's author", () => {
     });
   });
 
-  describe("on a binding that is there", () => {
+  describe("for a binding that exists", () => {
     const patch = (body: object) => author().merge(team.bindingPath("harbor-s3"), body);
-    const refuses = (spec: object, saying: RegExp) => eventually(() => assert.rejects(patch({ spec }), saying));
+    const refuses = (spec: object, denial: RegExp) => eventually(() => assert.rejects(patch({ spec }), denial));
 
     beforeEach(async () => {
       await adminCreates(binding([secret("bucket")]));
       await roleRef("ClusterRole", "inlay-edit");
     });
 
-    it("lets anyone who may write bindings change its labels, and delete it", async () => {
+    it("permits any user who may write bindings to change its labels and to delete it", async () => {
       await eventually(() => patch({ metadata: { labels: { team: "storage" } } }));
       await author().delete(team.bindingPath("harbor-s3"));
       assert.equal(await team.api.find(team.bindingPath("harbor-s3")), undefined);
     });
 
-    it("asks whoever changes but the name of one source, the account or a target", async () => {
+    it("checks a user who changes only the name of one source, the account or a target", async () => {
       await refuses({ serviceAccountName: "rotator" }, /may not impersonate serviceaccounts "rotator"/);
       await grant(actAs("inlay"), readSecrets("bucket"));
       await eventually(() => patch({ spec: { defaults: { onConflict: "Force" } } }));
@@ -380,31 +380,33 @@ describe("the policy on a binding's author", () => {
       await refuses({ serviceAccountName: "rotator" }, /may not impersonate serviceaccounts "rotator"/);
     });
 
-    it("asks about the sources that stay, when only a target changes", async () => {
+    it("checks the unchanged sources when only a target changes", async () => {
       await grant(actAs("inlay"));
       const { targets } = binding([], {}).spec;
       const elsewhere = targets.map((target) => ({ ...target, name: "elsewhere" }));
       await refuses({ targets: elsewhere }, /may not get secrets "bucket"/);
     });
 
-    it("asks whoever puts it there by server-side apply, or replaces it", async () => {
+    it("checks a user who writes it by server-side apply, or replaces it", async () => {
       const path = team.bindingPath("harbor-s3");
       const other = binding([secret("other")]);
-      const said = /alice may not impersonate/;
-      await eventually(() => assert.rejects(author().apply(path, other, "author", true), said));
-      await assert.rejects(author().merge(path, other), said);
-      // A controller that runs writes to it too, so this is for the version that was read, and for the next if it was late.
+      const denial = /alice may not impersonate/;
+      await eventually(() => assert.rejects(author().apply(path, other, "author", true), denial));
+      await assert.rejects(author().merge(path, other), denial);
+      // A running controller writes it too. So the request names the version that was read, and is repeated if that was
+      // outdated.
       await eventually(async () => {
         const { metadata } = await team.api.get(path);
-        await assert.rejects(author().replace(path, { ...other, metadata }), said);
+        await assert.rejects(author().replace(path, { ...other, metadata }), denial);
       });
     });
 
-    it("lets the controller set its finalizer and the status, but no spec", async () => {
+    it("permits the controller to set its finalizer and the status, but no spec", async () => {
       const controller = team.api.as(CONTROLLER);
       const path = team.bindingPath("harbor-s3");
       await controller.merge(path, { metadata: { finalizers: ["inlay.dev/release"] } });
-      // A controller that runs writes to it too, so this is for the version that was read, and for the next if it was late.
+      // A running controller writes it too. So the request names the version that was read, and is repeated if that was
+      // outdated.
       await eventually(async () => {
         const found: AnyObject = await team.api.get(path);
         await controller.replace(`${path}/status`, { ...found, status: { synced: "1/1" } });

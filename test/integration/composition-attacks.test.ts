@@ -1,4 +1,4 @@
-/** What users gain who may write claims, bindings or compositions, and not read the Secrets that compositions reach: nothing. */
+/** Users who may write claims, bindings or compositions, and not read the Secrets that compositions read, gain nothing. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
@@ -26,7 +26,7 @@ const NAMESPACE = "example.com/namespace";
 const TEXT = "example.com/text";
 
 const [accessKeyTarget] = ACCESS_KEY_BASE.spec.targets;
-/** The claim names the Secret. */
+/** A patch by which the claim names the Secret. */
 const nameTo = (toFieldPath: string) => ({ fromFieldPath: `metadata.annotations[${SOURCE}]`, toFieldPath });
 const SOURCE_NAME = nameTo("spec.sources[0].secret.name");
 const entry = (name: string, base: object = ACCESS_KEY_BASE, ...patches: object[]) => ({
@@ -36,7 +36,7 @@ const entry = (name: string, base: object = ACCESS_KEY_BASE, ...patches: object[
 });
 const named = { bindings: [entry("s3", ACCESS_KEY_BASE, SOURCE_NAME)] };
 const usual = { bindings: [entry("s3")] };
-/** The base's source is granted. */
+/** A base with a source that is `granted`. */
 const GRANTED_BASE = {
   spec: { ...ACCESS_KEY_BASE.spec, sources: [{ name: "bucket", secret: { name: "bucket", granted: true } }] },
 };
@@ -67,7 +67,7 @@ const grantTo = ({ both, team }: Victim, composition: string, secret = "bucket")
     to: [{ kind: "Secret", name: secret }],
   });
 
-/** Makes one HarborCluster of the namespace the only claim. */
+/** Limits the claims to one HarborCluster of the namespace. */
 const only = ({ namespace }: TestNamespace, name: string) => ({
   for: {
     apiVersion: "goharbor.io/v1beta1",
@@ -93,7 +93,7 @@ function forge(team: TestNamespace, metadata: AnyObject, spec: object): Promise<
   });
 }
 
-/** What a binding says that a composition has made for the claim `harbor` of a namespace. */
+/** The marks of the binding that a composition creates for the claim `harbor` of a namespace. */
 async function marksOf(team: TestNamespace, composition: string, binding = "s3"): Promise<AnyObject> {
   const { metadata } = await team.api.get(team.harborPath());
   return {
@@ -107,7 +107,7 @@ async function marksOf(team: TestNamespace, composition: string, binding = "s3")
   };
 }
 
-/** Waits until the claim `harbor`, or another one, has that problem alone. */
+/** Waits until the claim `harbor`, or another one, has this problem and no other. */
 async function untilProblem(team: TestNamespace, composition: string, reason: string, claim = "harbor") {
   const { status } = await untilComposition(team, composition, reason);
   assert.deepEqual(
@@ -117,7 +117,7 @@ async function untilProblem(team: TestNamespace, composition: string, reason: st
   return status.problems[0] as AnyObject;
 }
 
-/** Requests as the binding's account for a Secret by its name. */
+/** The requests as the binding's account for a Secret by its name. */
 const readsOf = async (team: TestNamespace, mark: number, secret: string) =>
   (await requestsFor(team, mark)).filter(({ resource, name }) => resource === "secrets" && name === secret);
 
@@ -180,7 +180,7 @@ describe("with compositions,", function () {
       assert.notEqual((await team.s3()).accesskey, theirs);
     });
 
-    it("changes the name to and fro: Inlay never reads the Secret that is not granted", async () => {
+    it("changes the name back and forth: Inlay never reads the Secret that is not granted", async () => {
       const victim = await newVictim();
       const { team, both, bucket } = victim;
       await annotate(team, { [SOURCE]: "bucket" });
@@ -197,7 +197,7 @@ describe("with compositions,", function () {
       assert.deepEqual(await readsOf(team, mark, "theirs"), []);
     });
 
-    it("names another namespace, to read from it or to write into it: OutOfReach, and nothing is made", async () => {
+    it("names another namespace as source or target: OutOfReach, and no binding is created", async () => {
       const { team } = await newVictim();
       const other = await createNamespace();
       for (const toFieldPath of ["spec.sources[0].secret.namespace", "spec.targets[0].namespace"]) {
@@ -215,7 +215,7 @@ describe("with compositions,", function () {
       }
     });
 
-    it("names another namespace where reach is Cluster: a grant of one's own does not open it", async () => {
+    it("names another namespace with reach: Cluster: a grant of the author's own namespace does not permit it", async () => {
       const victim = await newVictim();
       const { team } = victim;
       const owner = await newVictim();
@@ -239,7 +239,7 @@ describe("with compositions,", function () {
       await victim.both.untilHeld(owner.bucket);
     });
 
-    it("gives an expression in braces for a template: InvalidValue, and nothing is made", async () => {
+    it("writes an expression in braces for a template: InvalidValue, and no binding is created", async () => {
       const { team } = await newVictim();
       await team.secret("bucket", { secretKey: secretText("secret") });
       const target = harborTarget({
@@ -264,7 +264,7 @@ describe("with compositions,", function () {
       }
     });
 
-    it("repeats an expression of the composition in the template of another field: InvalidValue, and nothing is made", async () => {
+    it("repeats an expression of the composition in the template of another field: InvalidValue, and no binding is created", async () => {
       const { team } = await newVictim();
       const target = harborTarget({ accesskey: { template: "{{bucket.accessKeyID}}" }, region: { template: "none" } });
       const base = { spec: { ...ACCESS_KEY_BASE.spec, targets: [target] } };
@@ -278,7 +278,7 @@ describe("with compositions,", function () {
       assert.deepEqual(await namesIn(team), []);
     });
 
-    it("gives labels of inlay.dev that a patch copies: they do not reach the binding", async () => {
+    it("sets labels of inlay.dev that a patch copies: the binding does not get them", async () => {
       const { team } = await newVictim();
       const labels = { tier: "prod", "inlay.dev/protects": "yes", "inlay.dev/composition": "another" };
       await team.api.merge(team.harborPath(), { metadata: { labels } });
@@ -291,7 +291,7 @@ describe("with compositions,", function () {
       assert.equal(metadata.labels["inlay.dev/composition"], `${team.namespace}-harbor`);
     });
 
-    it("calls it so that its binding has the name of another claim's: NameTaken, and that one stays as it is", async () => {
+    it("gives it a name so that its binding has the name of another claim's: NameTaken, and that binding does not change", async () => {
       const { team } = await newVictim();
       const selector = { names: ["a", "a-b"] };
       await team.harbor("a-b");
@@ -321,7 +321,7 @@ describe("with compositions,", function () {
   });
 
   describe("the author of a binding", () => {
-    it("forges the marks and the owner of a composition's: it gets no grant of the composition, and is deleted", async () => {
+    it("forges the marks and the owner of a composed binding: it gets no grant of the composition, and is deleted", async () => {
       const victim = await newVictim();
       const { team, both, bucket } = victim;
       await team.harbor("mine");
@@ -344,14 +344,14 @@ describe("with compositions,", function () {
       assert.deepEqual([now.metadata.uid, now.spec], [metadata.uid, spec]);
     });
 
-    it("forges them in a namespace of one's own before the composition makes its binding: it is made where its claim is", async () => {
+    it("forges them in another namespace before the composition creates its binding: the composed binding is created at its claim", async () => {
       const victim = await newVictim();
       const { team, both, bucket } = victim;
       const mine = await createNamespace();
       await mine.harbor();
       await forge(
         mine,
-        // The garbage collector deletes what has an owner in another namespace.
+        // The garbage collector deletes objects whose owner is in another namespace.
         { ...(await marksOf(team, "harbor")), name: "forged", ownerReferences: undefined },
         { ...GRANTED_BASE.spec, targets: [{ ...accessKeyTarget, name: "harbor" }] },
       );
@@ -363,7 +363,7 @@ describe("with compositions,", function () {
       assert.equal((await mine.s3()).accesskey, undefined);
     });
 
-    it("takes the name of one, with the marks of another claim or none: NameTaken, and Inlay neither changes nor deletes it", async () => {
+    it("takes the name of a composed binding, with the marks of another claim or none: NameTaken, and Inlay does not change it", async () => {
       const { team } = await newVictim();
       const { spec } = ACCESS_KEY_BASE;
       const own = { ...spec, targets: [{ ...accessKeyTarget, name: "own" }] };
@@ -376,7 +376,7 @@ describe("with compositions,", function () {
         await team.barrier();
         const there = await team.binding("harbor-s3");
         assert.deepEqual([there.metadata.uid, there.metadata.generation], [metadata.uid, metadata.generation]);
-        // It comes back as the composition's at once.
+        // Inlay recreates it at once as the composed binding.
         await team.api.delete(team.bindingPath("harbor-s3"));
         await untilComposition(team, composition, "Ready");
         await team.api.delete(compositionPath(team, composition));
@@ -384,7 +384,7 @@ describe("with compositions,", function () {
       }
     });
 
-    it("says of one that it is another claim's: it is put back, and the other claim takes nothing along", async () => {
+    it("marks a composed binding as another claim's: the marks are reverted, and the other claim does not change", async () => {
       const { team } = await newVictim();
       await team.harbor("mine");
       await compose(team, "harbor", usual);
@@ -402,7 +402,7 @@ describe("with compositions,", function () {
       });
     });
 
-    it("says in one that it is for a claim without a name, or not ready: the status of the composition does not change", async () => {
+    it("marks a binding for a claim without a name, or as not ready: the status of the composition does not change", async () => {
       const { team } = await newVictim();
       const mine = await createNamespace();
       await compose(team, "harbor", usual);
@@ -420,13 +420,13 @@ describe("with compositions,", function () {
         { ...spec, targets: [{ ...accessKeyTarget, name: "harbor" }] },
       );
       for (const name of ["nameless", "label"]) await mine.until(name, "NotGranted");
-      // A change of the composition has it look at all claims once more.
+      // A change of the composition makes Inlay reconcile all claims again.
       await team.api.merge(compositionPath(team, "harbor"), { spec: { deletionPolicy: "Orphan" } });
       const { status } = await untilComposition(team, "harbor", "Ready");
       assert.deepEqual([status.claims, status.bindings, status.readyBindings], [1, 1, 1]);
     });
 
-    it("edits one while the composition is suspended: a grant for the composition does not count for it until it is put back", async () => {
+    it("edits a composed binding of a suspended composition: it can't use a grant for the composition until it is reverted", async () => {
       const victim = await newVictim();
       const { team, both, bucket } = victim;
       await team.harbor("mine");
@@ -463,7 +463,7 @@ describe("with compositions,", function () {
       assert.equal((await team.s3("mine")).accesskey, undefined);
     });
 
-    it("may not create or change one whose account one may not impersonate", async () => {
+    it("may not create or change a composition whose account the author may not impersonate", async () => {
       const { team } = await newVictim();
       const AUTHOR = "alice";
       const RBAC = "rbac.authorization.k8s.io";
@@ -511,7 +511,7 @@ describe("with compositions,", function () {
       }
     });
 
-    it("has a claim decide the account, an acknowledgement, a protection or a kind: InvalidComposition, and nothing is made", async () => {
+    it("lets a claim choose the account, an acknowledgement, a protection or a kind: InvalidComposition, and no binding is created", async () => {
       const { team } = await newVictim();
       await annotate(team, { [TEXT]: "text" });
       for (const [number, toFieldPath] of [
@@ -543,7 +543,7 @@ describe("with compositions,", function () {
   });
 });
 
-describe("where the account of a composition has rights in single namespaces,", function () {
+describe("if the account of a composition has permissions in single namespaces,", function () {
   this.timeout("2m");
   let open: Victim;
   let closed: Victim;
@@ -555,7 +555,7 @@ describe("where the account of a composition has rights in single namespaces,", 
   });
   after(() => removeCompositions());
 
-  it("the author of a claim in another namespace gets no binding, and Inlay asks nothing there but for its rights", async () => {
+  it("the author of a claim in another namespace gets no binding, and Inlay only checks its permissions there", async () => {
     const names = [open.team.namespace, closed.team.namespace];
     const mark = await auditLog().mark();
     await compose(open.team, "both", {
@@ -578,7 +578,7 @@ describe("where the account of a composition has rights in single namespaces,", 
     await open.team.untilGone(open.team.bindingPath("harbor-s3"));
   });
 
-  it("the account loses its rights: what was made stays as it is, and changes when the account has them again", async () => {
+  it("the account loses its permissions: composed bindings do not change, and change again when it has them back", async () => {
     const { team, both, bucket } = open;
     await annotate(team, { [SOURCE]: "bucket" });
     await grantTo(open, "harbor");

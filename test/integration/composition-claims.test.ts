@@ -1,4 +1,7 @@
-/** Which objects are claims of a composition, where their bindings are, and what keeps one from being made. */
+/**
+ * The objects that are claims of a composition, the namespaces of their bindings, and the reasons why a binding is not
+ * created.
+ */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
@@ -36,7 +39,7 @@ async function newTeam(): Promise<{ team: TestNamespace; accessKey: string }> {
 }
 
 const named = (base: object = ACCESS_KEY_BASE) => [{ name: "s3", base, patches: [TO_CLAIM] }];
-/** As one would write it in git. */
+/** The composition as a user writes it in git. */
 const harborSpec = () => (harborCluster("any") as AnyObject)["spec"];
 const targeting = (base: AnyObject, more: object) => ({
   ...base,
@@ -47,7 +50,7 @@ describe("the claims of a composition", () => {
   before(() => installCompositions([...HARBOR_CLAIMS, READS_SECRETS, NAMESPACE_CLAIMS, SECRET_CLAIMS]));
   after(() => removeCompositions());
 
-  it("can be namespaces, each with a binding in it that it owns, for as long as it has a label", async () => {
+  it("can be namespaces, each with a binding in it that it owns, while it has a label", async () => {
     const { team, accessKey } = await newTeam();
     const label = `claim-${team.namespace}`;
     await compose(team, "harbor", {
@@ -68,7 +71,7 @@ describe("the claims of a composition", () => {
     await eventually(async () => assert.deepEqual(await composedNames(team), []));
   });
 
-  it("can have their bindings in another namespace, without an owner, and these go with them too", async () => {
+  it("can have their bindings in another namespace, without an owner, and these are deleted with them too", async () => {
     const { team } = await newTeam();
     const { team: other } = await newTeam();
     const base = { ...targeting(ACCESS_KEY_BASE, { name: "harbor" }), metadata: { namespace: other.namespace } };
@@ -98,7 +101,7 @@ describe("the claims of a composition", () => {
     assert.equal((await team.s3()).accesskey, accessKey);
   });
 
-  it("are no objects that bindings created", async () => {
+  it("do not include objects that bindings created", async () => {
     const { team } = await newTeam();
     const grow = { name: "grow", base: targeting(ACCESS_KEY_BASE, { create: { manifest: { spec: harborSpec() } } }) };
     await team.grant([{ apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["create", "delete"] }], {
@@ -127,7 +130,7 @@ describe("the claims of a composition", () => {
     await team.until("harbor-second", "Synced");
   });
 
-  it("are none of those that exceptNames matches, by their own name or that of their namespace", async () => {
+  it("do not include objects that exceptNames matches, by their own name or that of their namespace", async () => {
     const { team } = await newTeam();
     const { team: other } = await newTeam();
     await team.harbor("harbor-old");
@@ -151,7 +154,7 @@ describe("the claims of a composition", () => {
     await untilMade([], ["harbor-s3"]);
   });
 
-  it("tell of a name that another binding has, and get theirs when that goes", async () => {
+  it("are reported as NameTaken while another binding has the name, and get a binding when that one is deleted", async () => {
     const { team } = await newTeam();
     const own = targeting(ACCESS_KEY_BASE, { name: "harbor" });
     await team.bind("harbor-s3", (own as AnyObject)["spec"]);
@@ -164,7 +167,7 @@ describe("the claims of a composition", () => {
     assert.notEqual((await team.binding("harbor-s3"))["metadata"].uid, uid);
   });
 
-  it("tell of a binding that a policy refuses, until the policy lets it be", async () => {
+  it("are reported as BindingNotMade while a policy refuses the binding", async () => {
     const { team } = await newTeam();
     const base = { spec: { ...ACCESS_KEY_BASE.spec, sources: [{ name: "bucket", configMap: { name: "bucket" } }] } };
     await compose(team, "harbor", { bindings: named(base) });
@@ -182,7 +185,7 @@ describe("a composition on the API server", () => {
   before(() => installCompositions());
   after(() => removeCompositions());
 
-  it("is taken with every field that the example has, and compiles", async () => {
+  it("is accepted with every field of the example, and compiles", async () => {
     const { team } = await newTeam();
     const example = parse(await readFile("apis/examples/bindingcomposition.yaml", "utf8"));
     const { spec } = await compose(team, "everything", { ...example.spec, suspend: true });
@@ -191,7 +194,7 @@ describe("a composition on the API server", () => {
     assert.equal(compileComposition(spec, kind).bindings.length, 1);
   });
 
-  it("is not accepted with what is wrong in it, and says where", async () => {
+  it("is not accepted with an error, and names its path", async () => {
     const { team } = await newTeam();
     const wrong: [change: object, place: string][] = [
       [{ type: "FromEnvironmentFieldPath" }, "bindings[s3].patches[0].type"],
@@ -227,7 +230,7 @@ describe("a composition on the API server", () => {
     await assert.rejects(compose(team, "x".repeat(60), { bindings: named() }), /at most 63 characters/);
   });
 
-  it("says that it is out of the scope of an Inlay for one namespace, where that may see it", async () => {
+  it("reports that it is out of the scope of an Inlay for one namespace, if that Inlay may read it", async () => {
     await stopSharedController();
     const one = await Installation.make();
     const { team } = one;

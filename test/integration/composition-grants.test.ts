@@ -1,4 +1,7 @@
-/** SecretGrants for a composition, from the command in the condition to the end of the grant, with restarts of Inlay between. */
+/**
+ * SecretGrants for a composition, from the command in the condition to the end of the grant, with restarts of Inlay
+ * between.
+ */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import {
@@ -34,7 +37,7 @@ async function newClaim(onMissing: "Wait" | "Remove" = "Remove") {
   return { team, both, value, grant };
 }
 
-/** Restarts the controller and waits until it has dealt with what there is. Returns what it wrote meanwhile. */
+/** Restarts the controller and waits until it has reconciled everything. Returns its writes. */
 async function writesOfRestart(team: TestNamespace): Promise<string[]> {
   await team.controller.idle();
   await loggedUntilNow(team);
@@ -54,7 +57,7 @@ describe("a SecretGrant for a composition", function () {
   before(() => installCompositions());
   after(() => removeCompositions());
 
-  it("is what NotGranted names the command for; after it the value arrives and follows rotations", async () => {
+  it("is created by the command of NotGranted; then the value is written and follows rotations", async () => {
     const { team, both, value } = await newClaim();
     const { status } = await team.until("harbor-s3", "NotGranted");
     assert.deepEqual(await paste(commandsIn(status.conditions[0].message)), []);
@@ -68,7 +71,7 @@ describe("a SecretGrant for a composition", function () {
     await untilComposition(team, "harbor", "Ready");
   });
 
-  it("holds over a restart, which writes nothing, and a rotation while Inlay does not run is copied", async () => {
+  it("stays valid over a restart, which writes nothing, and a rotation while Inlay does not run is copied", async () => {
     const { team, both, value, grant } = await newClaim();
     await grant();
     await both.untilHeld(value);
@@ -86,7 +89,7 @@ describe("a SecretGrant for a composition", function () {
     ["Remove", () => undefined],
     ["Wait", (value: string) => value],
   ] as const)
-    it(`that is withdrawn says GrantWithdrawn, and with ${onMissing} does as any other`, async () => {
+    it(`that is withdrawn makes the binding GrantWithdrawn, and ${onMissing} works as for any other grant`, async () => {
       const { team, both, value, grant } = await newClaim(onMissing);
       await grant();
       await both.untilHeld(value);
@@ -99,7 +102,7 @@ describe("a SecretGrant for a composition", function () {
       await both.untilHeld(rotated);
     });
 
-  it("removes nothing by a restart while its composition is not accepted, and reads nothing until it is", async () => {
+  it("removes nothing by a restart while its composition is not accepted, and Inlay reads nothing until it is", async () => {
     const { team, both, value, grant } = await newClaim();
     await grant();
     await both.untilHeld(value);
@@ -119,7 +122,7 @@ describe("a SecretGrant for a composition", function () {
     await untilComposition(team, "harbor", "Ready");
   });
 
-  it("counts no more when its composition is deleted and leaves its bindings", async () => {
+  it("has no effect when its composition is deleted and leaves its bindings", async () => {
     const { team, both, value, grant } = await newClaim("Wait");
     await grant();
     await both.untilHeld(value);

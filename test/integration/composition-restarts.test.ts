@@ -1,4 +1,6 @@
-/** A controller of compositions that is killed or stopped: no binding is lost, none is made twice, and nothing else is written. */
+/**
+ * A controller of compositions that is killed or stopped. No binding is lost or created twice, and nothing else is written.
+ */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { isOfBarrier } from "../controller/barrier.ts";
@@ -24,15 +26,15 @@ import { createNamespace, RESTARTED_WITHIN_MS, type TestNamespace } from "../con
 
 const MANY = scaled(1_000, 60);
 const MADE_WITHIN_MS = 300_000;
-/** So few that it is killed before it has done all. */
+/** So few that the controller is killed before it has written all. */
 const CONCURRENCY = 6;
-/** Requests that a killed controller has sent may be carried out, and are then in the log as broken off. */
+/** The API server may execute requests that a killed controller has sent. They are in the log as aborted. */
 const IN_FLIGHT = 2 * CONCURRENCY;
 const NAME = "harbor";
 
 const bindingsOf = (base: object) => [{ name: "key", base, patches: [TO_CLAIM] }];
 const USUAL = { bindings: bindingsOf(ACCESS_KEY_BASE) };
-/** By the edit every binding changes, but for each tenth claim, which is none any more. */
+/** The edit changes every binding, except for each tenth claim, which is no claim any more. */
 const EDIT = {
   for: { selector: { exceptNames: ["pulse*", "*0"] } },
   bindings: bindingsOf({ spec: { ...ACCESS_KEY_BASE.spec, defaults: { onConflict: "Force" } } }),
@@ -46,7 +48,7 @@ async function newTeam(names: readonly string[], controller = true): Promise<Tes
   return team;
 }
 
-/** What the composition's account did with bindings of a namespace since a mark, and was allowed to. */
+/** The successful requests of the composition's account for bindings of a namespace since a mark. */
 async function writesOf(team: TestNamespace, mark: number): Promise<Record<"create" | "update" | "delete", string[]>> {
   await loggedUntilNow(team);
   const writes = (await auditLog().since(mark)).filter(
@@ -71,7 +73,7 @@ function assertOnce(written: readonly string[], expected: readonly string[]): vo
   assert.ok(written.length >= expected.length - IN_FLIGHT, `${written.length} of ${expected.length}`);
 }
 
-/** All that the controller wrote of a namespace and of compositions since a mark. */
+/** All writes of the controller to a namespace and to compositions since a mark. */
 async function allWrites(team: TestNamespace, mark: number): Promise<string[]> {
   await loggedUntilNow(team);
   return (await auditLog().controllerWritesSince(mark))
@@ -92,7 +94,7 @@ describe("a controller of compositions that is killed or stopped", function () {
     return controller;
   };
 
-  /** Kills the controller when it has made so many more writes, and starts another one. */
+  /** Kills the controller after so many more writes, and starts another one. */
   const killedAfter = async (controller: ControllerProcess, verb: string, count: number) => {
     const written = () => controller.metric("inlay_writes_total", `verb="${verb}"`);
     const before = await written();
@@ -107,7 +109,7 @@ describe("a controller of compositions that is killed or stopped", function () {
     await removeCompositions();
   });
 
-  it(`makes each binding of ${MANY} claims once, changes each once, and then writes nothing`, async () => {
+  it(`creates each binding of ${MANY} claims once, changes each once, and then writes nothing`, async () => {
     await stopSharedController();
     const names = Array.from({ length: MANY }, (_, index) => `harbor-${index}`);
     const all = names.map((name) => `${name}-key`).sort();
@@ -145,7 +147,7 @@ describe("a controller of compositions that is killed or stopped", function () {
       all.filter((name) => !left.includes(name)),
     );
     assert.deepEqual(edited.create, []);
-    // A deleted binding stays until it has released what it wrote.
+    // A deleted binding exists until it has released what it wrote.
     await eventually(async () =>
       assert.deepEqual(
         (await composedIn(team)).map(({ metadata }) => [metadata.name, metadata.uid, metadata.generation]),
@@ -162,7 +164,7 @@ describe("a controller of compositions that is killed or stopped", function () {
     await controller.stop();
   });
 
-  it("takes away what a composition made that is deleted meanwhile, and follows claims that come and go", async () => {
+  it("deletes the bindings of a composition that is deleted meanwhile, and follows claims that are created and deleted", async () => {
     const deleted = await newTeam(["harbor", "second"]);
     const kept = await newTeam(["harbor", "second"]);
     for (const team of [deleted, kept]) {
@@ -183,7 +185,7 @@ describe("a controller of compositions that is killed or stopped", function () {
     });
   });
 
-  it("writes nothing at a start for a claim that asks for what the composition does not support", async () => {
+  it("writes nothing at a start for a claim with a field that the composition does not support", async () => {
     const team = await newTeam(["harbor"]);
     const shown = (field: string) => ({
       type: "ToCompositeFieldPath",
@@ -191,7 +193,7 @@ describe("a controller of compositions that is killed or stopped", function () {
       toFieldPath: `metadata.annotations[example.com/${field}]`,
     });
     const patches = [TO_CLAIM, shown("reason"), shown("lastTransitionTime")];
-    const notSupported = [{ fromFieldPath: "metadata.annotations[example.com/refuse]", message: "take it out" }];
+    const notSupported = [{ fromFieldPath: "metadata.annotations[example.com/refuse]", message: "remove it" }];
     await compose(team, NAME, { bindings: [{ name: "key", base: ACCESS_KEY_BASE, patches }], notSupported });
     const untilShown = (reason: string) =>
       eventually(async () => {
@@ -208,7 +210,7 @@ describe("a controller of compositions that is killed or stopped", function () {
     const mark = await auditLog().mark();
     await controller.start();
     await team.barrier({ controller });
-    // It says so once more by an event.
+    // It reports this once more by an event.
     const writes = (await allWrites(team, mark)).filter((each) => !each.startsWith("create events.k8s.io/events"));
     assert.deepEqual(writes, []);
     await team.api.merge(team.harborPath("harbor"), { metadata: { annotations: { "example.com/refuse": null } } });

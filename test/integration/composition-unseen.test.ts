@@ -1,4 +1,7 @@
-/** Claims that go from sight: with their kind, its version or their namespace, or since the account may not list them. */
+/**
+ * Claims that can't be listed any more: their kind, its version or their namespace is gone, or the account may not list
+ * them.
+ */
 import assert from "node:assert/strict";
 import { untilMay, untilMayNot } from "../controller/access.ts";
 import type { AnyObject, Api } from "../controller/api.ts";
@@ -40,7 +43,7 @@ async function newTeam(...names: string[]): Promise<TestNamespace> {
   return team;
 }
 
-/** What was made before follows its Secret. */
+/** The binding that exists still follows its Secret. */
 async function assertFollows(team: TestNamespace, harbor: string): Promise<void> {
   const accessKeyID = secretText("access");
   await team.secret("bucket", { accessKeyID });
@@ -57,7 +60,7 @@ function composeClaims(team: TestNamespace, apiVersion: string, kind: string): P
   });
 }
 
-describe("claims that a composition can't see", function () {
+describe("claims that a composition can't list", function () {
   this.timeout("3m");
   before(() =>
     installCompositions([
@@ -68,7 +71,7 @@ describe("claims that a composition can't see", function () {
   );
   after(() => removeCompositions());
 
-  it("go with their CRD, with their bindings and no others, and come back with it", async () => {
+  it("are removed with their CRD, with their bindings and no others, and return with it", async () => {
     const team = await newTeam("harbor");
     const other = await newTeam("harbor");
     const install = async () => {
@@ -136,7 +139,7 @@ describe("claims that a composition can't see", function () {
     await team.api.remove(`${RBAC}/clusterroles/${group}`);
   });
 
-  it("keep their bindings while the account may not list them, and are seen where a RoleBinding lets it", async () => {
+  it("keep their bindings while the account may not list them, and are listed where a RoleBinding permits it", async () => {
     const team = await newTeam("harbor");
     const closed = await newTeam("harbor");
     const namespaceSelector = { names: [team.namespace, closed.namespace] };
@@ -180,7 +183,7 @@ describe("claims that a composition can't see", function () {
     );
   });
 
-  it("go with their namespace, which their bindings do not hold up", async () => {
+  it("are removed with their namespace, whose deletion their bindings do not block", async () => {
     const team = await newTeam("harbor", "second");
     await composeHarbors(team, "harbor");
     await untilComposition(team, "harbor", "Ready");
@@ -200,7 +203,7 @@ describe("claims that a composition can't see", function () {
   });
 });
 
-/** Makes or changes a kind of two versions, of which the older one is served or not. */
+/** Creates or changes a kind of two versions, and serves the older one or not. */
 async function serveVersions(api: Api, group: string, isOldServed: boolean): Promise<void> {
   const schema = { openAPIV3Schema: { type: "object", properties: { spec } } };
   const versions = [

@@ -1,4 +1,7 @@
-/** A claim that names a VaultConnection: its binding uses that with a SecretGrant alone, whatever the composition's account may use. */
+/**
+ * A claim that names a VaultConnection. Its binding uses the connection only with a SecretGrant, whatever the composition's
+ * account may use.
+ */
 import assert from "node:assert/strict";
 import {
   ACCESS_KEY_BASE,
@@ -25,7 +28,7 @@ describe("a source from Vault of a composition", function () {
   before(() => installCompositions([...HARBOR_CLAIMS, USES_VAULT]));
   after(() => removeCompositions());
 
-  it("needs a grant for the connection where the claim names it, and none for mount and path", async () => {
+  it("requires a grant for the connection if the claim names it, and none for mount and path", async () => {
     const team = await createNamespace();
     const vault = { connection: { name: "main" }, data: { mount: "kv", path: "s3" } };
     const base = { spec: { ...ACCESS_KEY_BASE.spec, sources: [{ name: "bucket", vault }] } };
@@ -38,7 +41,7 @@ describe("a source from Vault of a composition", function () {
     await annotate("other", { [PATH]: "deep/s3" });
     await compose(team, "harbor", { bindings: [{ name: "s3", base, patches }] });
 
-    // No such VaultConnection is there: what needs no grant says that, and what needs one does not.
+    // No such VaultConnection exists. A source that requires no grant reports that, and one that requires a grant does not.
     await team.until("other-s3", "ConnectionNotFound");
     const { status } = await team.until("harbor-s3", "NotGranted");
     const sources = (await composedIn(team)).map(({ metadata, spec }) => [metadata.name, spec.sources[0].vault]);
@@ -52,7 +55,7 @@ describe("a source from Vault of a composition", function () {
       "other-s3": { ...vault, refresh: "1m", data: { ...vault.data, path: "deep/s3", kv: 2 } },
     });
     const { message } = status.conditions[0];
-    assert.match(message, /BindingComposition \S+ to use VaultConnection \S+\/theirs; /);
+    assert.match(message, /BindingComposition \S+ .*VaultConnection \S+\/theirs/);
     assert.deepEqual(await paste(commandsIn(message)), []);
     await team.until("harbor-s3", "ConnectionNotFound");
   });

@@ -1,4 +1,4 @@
-/** BindingCompositions from their claims to the values in them, on the API server: made, changed, repaired, shown, and removed. */
+/** BindingCompositions from their claims to the written values, on the API server: create, change, repair, show, delete. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import {
@@ -22,7 +22,7 @@ import { createNamespace, type TestNamespace } from "../controller/test-namespac
 const anything = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
 const CLAIMS = { group: "claims.inlay.dev", spec: anything };
 const STATUS_CLAIMS: Kind = { ...CLAIMS, kind: "StatusClaim", plural: "statusclaims", status: anything };
-/** Each write of its status moves its generation. */
+/** Each write of the status increments its generation. */
 const PLAIN_CLAIMS: Kind = { ...CLAIMS, kind: "PlainClaim", plural: "plainclaims", plainStatus: anything };
 
 const usual = { bindings: [{ name: "s3", base: ACCESS_KEY_BASE, patches: [TO_CLAIM] }] };
@@ -45,7 +45,7 @@ describe("a composition", () => {
   );
   after(() => removeCompositions());
 
-  it("makes a binding for every claim, which is owned by it, follows rotations and goes with it", async () => {
+  it("creates a binding for every claim, which the claim owns, follows rotations, and deletes it with the claim", async () => {
     const { team, accessKey } = await newTeam("harbor", "second");
     await compose(team, "harbor", usual);
     const { status } = await untilComposition(team, "harbor", "Ready");
@@ -84,7 +84,7 @@ describe("a composition", () => {
     await eventually(async () => assert.deepEqual(await composedNames(team), ["second-s3"]));
   });
 
-  it("repairs a binding that somebody edits or deletes", async () => {
+  it("repairs a binding that a user edits or deletes", async () => {
     const { team } = await newTeam("harbor");
     await compose(team, "harbor", usual);
     await untilComposition(team, "harbor", "Ready");
@@ -103,7 +103,7 @@ describe("a composition", () => {
     await untilComposition(team, "harbor", "Ready");
   });
 
-  it("changes its bindings when it or a claim changes, and leaves them where a field goes missing", async () => {
+  it("changes its bindings when it or a claim changes, and does not change them when a field is missing", async () => {
     const { team } = await newTeam("harbor");
     await team.api.merge(team.harborPath(), { metadata: { annotations: { "example.com/source": "bucket" } } });
     const source = {
@@ -133,7 +133,7 @@ describe("a composition", () => {
     await untilComposition(team, "harbor", "Ready");
   });
 
-  it("shows in a claim what its bindings say", async () => {
+  it("shows in a claim the status of its bindings", async () => {
     const { team } = await newTeam("harbor");
     const ready = {
       type: "ToCompositeFieldPath",
@@ -147,7 +147,7 @@ describe("a composition", () => {
     await eventually(async () => assert.equal(await shown(), "Synced"));
     await team.api.delete(`${team.path("v1", "secrets")}/bucket`);
     await eventually(async () => assert.equal(await shown(), "SourceNotFound"));
-    // What another client's PUT wipes comes back.
+    // What another client's PUT removes is written again.
     await team.api.merge(team.harborPath(), { metadata: { annotations: { "example.com/secret": null } } });
     await eventually(async () => assert.equal(await shown(), "SourceNotFound"));
   });
@@ -156,7 +156,7 @@ describe("a composition", () => {
     ["the status subresource", STATUS_CLAIMS],
     ["a status that is no subresource", PLAIN_CLAIMS],
   ] as const)
-    it(`writes ${what} of a claim, and nothing more once that is done`, async () => {
+    it(`writes ${what} of a claim, and then nothing more`, async () => {
       const { team } = await newTeam("harbor");
       await installKind(team.api, kind);
       await createObject(team.api, kind, "shop", { cluster: "harbor" }, team.namespace);
@@ -185,7 +185,7 @@ describe("a composition", () => {
       assert.equal(await team.api.find(path), undefined);
     });
 
-  it("takes its bindings along when it is deleted, or leaves them", async () => {
+  it("deletes its bindings when it is deleted, or leaves them", async () => {
     for (const deletionPolicy of ["Delete", "Orphan"] as const) {
       const { team } = await newTeam("harbor");
       await compose(team, "harbor", { ...usual, deletionPolicy });
@@ -196,7 +196,7 @@ describe("a composition", () => {
     }
   });
 
-  it("leaves everything as it is while it is suspended or not accepted", async () => {
+  it("changes nothing while it is suspended or not accepted", async () => {
     const { team } = await newTeam("harbor");
     await compose(team, "harbor", usual);
     await untilComposition(team, "harbor", "Ready");

@@ -1,6 +1,6 @@
 /**
- * That only users may write a VaultConnection who may act as its account, read what it names and request the tokens that it uses, and
- * that its schema refuses what makes no sense.
+ * A user may write a VaultConnection only if that user may impersonate its account, read what it names and request the
+ * tokens that it uses. Its schema refuses invalid values.
  */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -52,7 +52,7 @@ const inNewNamespace = async () => {
 
 describe("the policy on a connection's author", () => {
   before(async () => {
-    // It would write the status of connections too.
+    // A running controller would write the status of connections too.
     await stopSharedController();
     await inNewNamespace();
     await bindRole("ClusterRole", "inlay-connect");
@@ -60,7 +60,7 @@ describe("the policy on a connection's author", () => {
   });
   beforeEach(inNewNamespace);
 
-  it("lets users with the role admin write connections of every kind", async () => {
+  it("permits users with the role admin to write connections of every kind", async () => {
     await bindRole("ClusterRole", "admin");
     await lets(connection());
     await lets(withAuth(kubernetes()));
@@ -70,18 +70,18 @@ describe("the policy on a connection's author", () => {
   });
 
   for (const role of ["edit", "view", undefined]) {
-    it(`leaves the refusal of users with ${role ? `the role ${role}` : "no role"} to RBAC`, async () => {
+    it(`does not refuse users with ${role ? `the role ${role}` : "no role"}, because RBAC does`, async () => {
       if (role) await bindRole("ClusterRole", role);
       await refuses(connection(), /cannot create resource "vaultconnections"/);
     });
   }
 
-  it("refuses an account that the author may not act as, and is content with the rule that it names", async () => {
+  it("refuses an account that the author may not impersonate, and permits it after a grant of the rule in the message", async () => {
     await bindRole("ClusterRole", "inlay-connect");
     await give(actAs("rotator"));
     await lets(connection({ serviceAccountName: "rotator" }));
-    const said = /carol may not impersonate serviceaccounts "inlay" in namespace team-\d+\b/;
-    const refusal = await refuses(connection(), said);
+    const denial = /carol may not impersonate serviceaccounts "inlay" in namespace team-\d+/;
+    const refusal = await refuses(connection(), denial);
     await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
     await lets(connection());
   });
@@ -93,17 +93,17 @@ describe("the policy on a connection's author", () => {
     ["a token", withAuth({ token: { secret: key("token") } }), 'secrets "token"'],
     ["a token in a ConfigMap", withAuth({ token: { configMap: key("token") } }), 'configmaps "token"'],
   ] as const) {
-    it(`refuses ${what} that the author may not get, and is content with the rule that it names`, async () => {
+    it(`refuses ${what} that the author may not get, and permits it after a grant of the rule in the message`, async () => {
       await bindRole("ClusterRole", "inlay-connect");
       await give(actAs(), rule("secrets", "get", "other"), rule("configmaps", "get", "other"));
-      const said = new RegExp(`carol may not get ${named} in namespace team-\\d+, which this connection reads`);
-      const refusal = await refuses(object, said);
+      const denial = new RegExp(`carol may not get ${named} in namespace team-\\d+`);
+      const refusal = await refuses(object, denial);
       await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
       await lets(object);
     });
   }
 
-  it("asks about the CA and the login, each by itself", async () => {
+  it("checks the CA and the login separately", async () => {
     await bindRole("ClusterRole", "inlay-connect");
     const both = withAuth(appRole(), { tls: { ca: { configMap: key("ca") } } });
     await give(actAs(), rule("configmaps", "get", "ca"));
@@ -113,29 +113,28 @@ describe("the policy on a connection's author", () => {
     await refuses(withAuth(appRole(), { tls: { ca: { configMap: key("roots") } } }), /may not get configmaps "roots"/);
   });
 
-  it("takes the right to request the account's tokens for a connection that logs in as its account", async () => {
+  it("requires permission to request the account's tokens for a connection that logs in as its account", async () => {
     await bindRole("ClusterRole", "inlay-connect");
     await give(actAs(), rule("serviceaccounts/token", "create", "rotator"));
     const object = withAuth(kubernetes({ as: "Connection" }));
-    const said = /carol may not create serviceaccounts\/token of "inlay" in namespace team-\d+\b/;
-    const refusal = await refuses(object, said);
+    const denial = /carol may not create serviceaccounts\/token of "inlay" in namespace team-\d+/;
+    const refusal = await refuses(object, denial);
     await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
     await lets(object);
     await refuses(withAuth(kubernetes()), /may not create serviceaccounts\/token of all accounts/);
   });
 
-  it("takes the right to request tokens of all accounts of the namespace for a connection through which each binding logs in", async () => {
+  it("requires permission to request tokens of all accounts of the namespace for a connection through which each binding logs in", async () => {
     await bindRole("ClusterRole", "inlay-connect");
     await give(actAs(), rule("serviceaccounts/token", "create", "inlay"), rule("serviceaccounts", "create"));
-    const said =
-      /carol may not create serviceaccounts\/token of all accounts in namespace team-\d+, as which bindings log/;
-    const refusal = await refuses(withAuth(kubernetes()), said);
-    await refuses(withAuth(kubernetes({ as: "Binding" })), said);
+    const denial = /carol may not create serviceaccounts\/token of all accounts in namespace team-\d+/;
+    const refusal = await refuses(withAuth(kubernetes()), denial);
+    await refuses(withAuth(kubernetes({ as: "Binding" })), denial);
     await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
     await lets(withAuth(kubernetes()));
   });
 
-  it("does not ask about tokens of accounts where a connection needs none", async () => {
+  it("requires no permission for tokens if a connection uses none", async () => {
     await bindRole("ClusterRole", "inlay-connect");
     await give(actAs(), rule("secrets", "get"));
     await lets(connection());
@@ -143,34 +142,34 @@ describe("the policy on a connection's author", () => {
     await lets(withAuth({ token: { secret: key("token") } }));
   });
 
-  describe("on a connection that is there", () => {
+  describe("for a connection that exists", () => {
     beforeEach(async () => {
       await team.api.create(connections(), withAuth(kubernetes({ as: "Connection" })));
       await bindRole("ClusterRole", "inlay-connect");
     });
     const patch = (body: object) => author().merge(connectionPath(), body);
 
-    it("asks users who send somebody's account to another address, in whatever way they do it", async () => {
-      const said = /carol may not impersonate serviceaccounts "inlay"/;
+    it("checks users who send the account of another user to another address, in whatever way", async () => {
+      const denial = /carol may not impersonate serviceaccounts "inlay"/;
       const spec = { address: "https://vault.stranger.example.com" };
-      await eventually(() => assert.rejects(patch({ spec }), said));
+      await eventually(() => assert.rejects(patch({ spec }), denial));
       const moved = withAuth(kubernetes({ as: "Connection" }), spec);
-      await assert.rejects(author().apply(connectionPath(), moved, "author", true), said);
+      await assert.rejects(author().apply(connectionPath(), moved, "author", true), denial);
       const { metadata } = await team.api.get(connectionPath());
-      await assert.rejects(author().replace(connectionPath(), { ...moved, metadata }), said);
+      await assert.rejects(author().replace(connectionPath(), { ...moved, metadata }), denial);
       await give(actAs());
       await eventually(() => assert.rejects(patch({ spec }), /may not create serviceaccounts\/token of "inlay"/));
       await give(rule("serviceaccounts/token", "create", "inlay"));
       await eventually(() => patch({ spec }));
     });
 
-    it("lets users who may write connections annotate and delete it", async () => {
+    it("permits users who may write connections to annotate and delete it", async () => {
       await eventually(() => patch({ metadata: { annotations: { "inlay.dev/refresh": "now" } } }));
       await author().delete(connectionPath());
       assert.equal(await team.api.find(connectionPath()), undefined);
     });
 
-    it("lets the controller set the status, and nothing else", async () => {
+    it("permits the controller to set the status, and nothing else", async () => {
       const controller = team.api.as(CONTROLLER);
       const found = await team.api.get(connectionPath());
       await controller.replace(`${connectionPath()}/status`, { ...found, status: { version: "1.21.4" } });
@@ -187,7 +186,7 @@ describe("the schema of VaultConnection", () => {
     await inNewNamespace();
   });
 
-  it("fills in what is not given", async () => {
+  it("sets the defaults", async () => {
     const { spec } = await accepted(withAuth(kubernetes()));
     assert.deepEqual(spec, {
       address: ADDRESS,
@@ -222,7 +221,7 @@ describe("the schema of VaultConnection", () => {
     "empty paths": [withAuth(kubernetes(), { paths: [] }), /spec.paths in body should have at least 1 items/],
     "65 paths": [paths(...Array(65).fill("kv/a")), /must have at most 64 items/],
     "an empty path": [paths(""), /should be at least 1 chars long/],
-    "a path that climbs": [paths("kv/../other"), /a path may not contain/],
+    "a path with two dots": [paths("kv/../other"), /a path may not contain/],
     "a path with a dot": [paths("kv/./other"), /a path may not contain/],
     "a path with two slashes": [paths("kv//other"), /should match/],
     "a path that begins with a slash": [paths("/kv/other"), /should match/],
@@ -231,7 +230,7 @@ describe("the schema of VaultConnection", () => {
     "a wildcard before the namespace": [paths("kv/*/{namespace}/a"), /before \{namespace\}/],
     "a wildcard beside the namespace": [paths("kv/{namespace}-*"), /before \{namespace\}/],
     "a path with a space": [paths("kv/a b"), /should match/],
-    "a token from both": [
+    "a token from a Secret and a ConfigMap": [
       withAuth({ token: { secret: key("token"), configMap: key("token") } }),
       /spec.auth.token" must validate one and only one/,
     ],
@@ -239,7 +238,7 @@ describe("the schema of VaultConnection", () => {
       withAuth(appRole({ secretID: { configMap: key("approle") } })),
       /unknown field "spec.auth.appRole.secretID.configMap"/,
     ],
-    "a CA from both": [
+    "a CA from a Secret and a ConfigMap": [
       connection({ tls: { ca: { secret: key("ca"), configMap: key("ca") } } }),
       /spec.tls.ca" must validate one and only one/,
     ],
@@ -250,31 +249,31 @@ describe("the schema of VaultConnection", () => {
     "a switch that turns TLS off": [connection({ tls: { insecureSkipVerify: true } }), /unknown field/],
     "a role with a slash": [withAuth(kubernetes({ role: "a/b" })), /should match/],
     "no role": [withAuth({ kubernetes: {} }), /spec.auth.kubernetes.role: Required value/],
-    "a mount that climbs": [withAuth(kubernetes({ mount: "a/../b" })), /a mount may not contain/],
+    "a mount with two dots": [withAuth(kubernetes({ mount: "a/../b" })), /a mount may not contain/],
     "a mount with two slashes": [withAuth(kubernetes({ mount: "a//b" })), /should match/],
     "no audience": [withAuth(kubernetes({ audiences: [] })), /should have at least 1 items/],
     "an audience twice": [withAuth(kubernetes({ audiences: ["vault", "vault"] })), /Duplicate value/],
-    "a login as somebody else": [
+    "a login as another user": [
       withAuth(kubernetes({ as: "Controller" })),
       /supported values: "Binding", "Connection"/,
     ],
-    "a timeout that is no duration": [connection({ timeout: "soon" }), /timeout is not a duration/],
-    "a timeout of nothing": [connection({ timeout: "0s" }), /timeout is not a duration/],
+    "a timeout that is not a duration": [connection({ timeout: "soon" }), /timeout is not a duration/],
+    "a timeout of zero": [connection({ timeout: "0s" }), /timeout is not a duration/],
     "a timeout of an hour": [connection({ timeout: "1h" }), /timeout is not a duration/],
     "an account of another namespace": [connection({ serviceAccountName: "vault/inlay" }), /should match/],
-    "a namespace of Vault that climbs": [connection({ namespace: "team-a/../b" }), /may not contain \. or/],
+    "a namespace of Vault with two dots": [connection({ namespace: "team-a/../b" }), /may not contain \. or/],
   };
-  for (const [what, [object, saying]] of Object.entries(refused)) {
-    it(`refuses ${what}`, () => assert.rejects(accepted(object), saying));
+  for (const [what, [object, denial]] of Object.entries(refused)) {
+    it(`refuses ${what}`, () => assert.rejects(accepted(object), denial));
   }
 
-  it("takes the example of every field", async () => {
+  it("accepts the example of every field", async () => {
     const example = parse(await readFile("apis/examples/vaultconnection.yaml", "utf8"));
     const { spec } = await accepted({ ...example, metadata: { name: "everything" } });
     assert.deepEqual(spec, example.spec);
   });
 
-  it("has room for the largest connection within the API server's limits for rules", async () => {
+  it("accepts the largest connection within the API server's limits for rules", async () => {
     const long = (length: number, end = "") => "x".repeat(length - end.length) + end;
     const deep = `${"x/".repeat(255)}xy`;
     const auth = kubernetes({

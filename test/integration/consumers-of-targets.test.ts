@@ -1,4 +1,7 @@
-/** Workloads restart for what a binding writes into their namespaces, and a namespace that gives no permission holds back only itself. */
+/**
+ * Workloads restart for the values that a binding writes into their namespaces. A namespace without permission delays only
+ * its own workloads.
+ */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
@@ -10,7 +13,7 @@ const volume = (name: string) => ({
   pods: { volumes: [{ name: "files", secret: { secretName: name } }] },
 });
 
-describe("the consumers of what a binding writes", function () {
+describe("the consumers of the targets of a binding", function () {
   this.timeout("2m");
 
   it("restart in the namespaces of the clones, each for the keys that it reads there", async () => {
@@ -33,7 +36,7 @@ describe("the consumers of what a binding writes", function () {
     assert.deepEqual(await second?.workloads.restarts(), { all: 1 });
   });
 
-  it("restart for the value behind a key that has another name there, and for no key that others write", async () => {
+  it("restart for a value whose key has another name there, and for no key that others write", async () => {
     const spread = await Spread.over(1);
     const [tenant] = spread.tenants;
     await tenant?.workloads.deploy({
@@ -52,7 +55,7 @@ describe("the consumers of what a binding writes", function () {
     assert.deepEqual(await tenant?.workloads.restarts(), { url: 1, extra: 0 });
   });
 
-  it("restart only where they read it in the ways of consumersBy, and for the keys that they read so", async () => {
+  it("restart only if they read it in the ways of consumersBy, and for the keys that they read so", async () => {
     const spread = await Spread.over(1);
     const [tenant] = spread.tenants;
     await spread.bind({ ...consumers, consumersOf: [ORIGIN], consumersBy: ["Env"] });
@@ -78,7 +81,7 @@ describe("the consumers of what a binding writes", function () {
     assert.deepEqual(await own.restarts(), { here: 1 });
   });
 
-  it("restart in all namespaces but the one that gave no permission, for which later steps wait", async () => {
+  it("restart in all namespaces except the one without permission, for which later steps wait", async () => {
     const spread = await Spread.over(3, (index) => index !== 1);
     const own = new Workloads(spread.team);
     const [first, closed, last] = spread.tenants;
@@ -107,7 +110,7 @@ describe("the consumers of what a binding writes", function () {
     assert.deepEqual([await first?.workloads.restarts(), await last?.workloads.restarts()], [{ web: 1 }, { web: 1 }]);
   });
 
-  it("restart for what changed before their namespaces gave permission, which no workload was seen to use", async () => {
+  it("restart for changes before their namespaces granted permission, if no workload was seen to use them", async () => {
     const spread = await Spread.over(1, () => false);
     const own = new Workloads(spread.team);
     const [tenant] = spread.tenants;
@@ -124,7 +127,7 @@ describe("the consumers of what a binding writes", function () {
     assert.deepEqual(await tenant.workloads.restarts(), { web: 1 });
   });
 
-  it("restart one after the other past a namespace that has withdrawn the permission", async () => {
+  it("restart in sequence past a namespace that has withdrawn the permission", async () => {
     const spread = await Spread.over(3);
     const own = new Workloads(spread.team);
     const [withdrawn, ...others] = spread.tenants;

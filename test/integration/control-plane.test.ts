@@ -1,4 +1,4 @@
-/** The control plane keeps what it promises to the tests that run on it, and leaves nothing behind. */
+/** The control plane works as the tests require, and leaves nothing behind. */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -26,13 +26,13 @@ describe("the shared control plane", () => {
     assert.equal((await team.api.get(web.path("web"))).status.readyReplicas, 3);
   });
 
-  it("knows users by their tokens, with their groups", async () => {
+  it("identifies users by their tokens, with their groups", async () => {
     const { stdout } = await controlPlane().kubectlWith({ user: "alice" }, "auth", "whoami", "-o=json");
     const { username, groups } = JSON.parse(stdout).status.userInfo;
     assert.deepEqual({ username, groups }, { username: "alice", groups: ["team-a", "system:authenticated"] });
   });
 
-  it("hands out tokens of ServiceAccounts", async () => {
+  it("issues tokens of ServiceAccounts", async () => {
     const { namespace } = team;
     const kubeconfig = await controlPlane().kubeconfigForServiceAccount(namespace, "default");
     const { stdout } = await controlPlane().kubectl(`--kubeconfig=${kubeconfig}`, "auth", "whoami", "-o=json");
@@ -43,7 +43,7 @@ describe("the shared control plane", () => {
     await team.api.get("/apis/inlay.dev/v1alpha1/secretbindings");
   });
 
-  it("deletes a namespace with all that is in it", async () => {
+  it("deletes a namespace with all its objects", async () => {
     const deleted = await createNamespace({ account: false, rules: [], controller: false });
     await deleted.api.create(deleted.path("v1", "configmaps"), { metadata: { name: "inside" } });
     const namespace = `/api/v1/namespaces/${deleted.namespace}`;
@@ -52,14 +52,14 @@ describe("the shared control plane", () => {
   });
 });
 
-describe("a control plane of its own", () => {
+describe("a control plane of a test's own", () => {
   let own: ControlPlane;
   before(async () => {
     own = await startControlPlane({ controllers: false });
   });
   after(async () => await own.stop());
 
-  it("runs etcd and the API server alone when asked to", () => {
+  it("runs only etcd and the API server on request", () => {
     assert.deepEqual([...own.processes.keys()], ["etcd", "kube-apiserver"]);
   });
 
@@ -83,14 +83,14 @@ describe("a control plane of its own", () => {
     assert.equal(existsSync(own.folder), false);
   });
 
-  it("says why a program did not start, and leaves nothing", async () => {
+  it("reports why a program did not start, and leaves nothing", async () => {
     const keepers = keepersOf(process.pid);
-    let said = "";
+    let failure = "";
     await assert.rejects(startControlPlane({ apiServerFlags: ["--no-such-flag"] }), (error: Error) => {
-      said = error.message;
+      failure = error.message;
       return true;
     });
-    assert.match(said, /^kube-apiserver did not start.*exit code 1.*unknown flag: --no-such-flag/s);
+    assert.match(failure, /^kube-apiserver did not start.*exit code 1.*unknown flag: --no-such-flag/s);
     assert.deepEqual(keepersOf(process.pid), keepers);
   });
 });
@@ -114,14 +114,14 @@ describe("a control plane whose parent is killed", () => {
       const [keeper = 0] = keepersOf(parent.pid as number);
       assert.equal(programsOf(folder).length, 5);
       parent.kill(signal);
-      // The folder goes last.
+      // The folder is removed last.
       await eventually(() => assert.ok(!existsSync(folder)), 30_000);
       await eventually(() => assert.ok(programsOf(folder).length === 0 && !isAlive(keeper)));
     });
   }
 });
 
-/** Where the control plane that main.ts runs has its files. */
+/** The folder with the files of the control plane that main.ts runs. */
 async function folderOf(main: ChildProcess): Promise<string> {
   for await (const line of createInterface(main.stdout as NodeJS.ReadableStream)) {
     const kubeconfig = /^export KUBECONFIG=(.*)$/.exec(line)?.[1];

@@ -1,6 +1,6 @@
 /**
- * The compositions for Secrets that are copied as Reflector's and the replicator's annotations say: what they leave alone, and what
- * the author of such a Secret gains.
+ * The compositions for Secrets that are copied by the annotations of Reflector and the replicator: the objects that they do
+ * not change, and the limits of the author of such a Secret.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -29,11 +29,11 @@ const REPLICATOR = "replicator.v1.mittwald.de";
 
 interface Source {
   team: TestNamespace;
-  /** Where its copy goes. */
+  /** The namespace of its copy. */
   other: TestNamespace;
 }
 
-/** A shipped composition, for the Secrets of one namespace alone, whose account may copy into another one. */
+/** A shipped composition, limited to the Secrets of one namespace, whose account may copy into another one. */
 async function newSource(folder: string): Promise<Source> {
   const team = await createNamespace({ rules: [MAY_COPY] });
   const other = await createNamespace({ rules: [] });
@@ -70,12 +70,12 @@ describe("a Secret that is copied by its annotations", function () {
   before(() => installCompositions([CLAIMS]));
   after(() => removeCompositions());
 
-  it("keeps its copies while it is a claim, and stays itself when they go, also if it names its own namespace", async () => {
+  it("keeps its copies while it is a claim, and is not deleted with them, also if it names its own namespace", async () => {
     const { team, other } = await newSource("reflector");
     const value = secretText("value");
     await make(team, "key", reflected(team.namespace, other.namespace), { value });
     await eventually(async () => assert.equal(valueIn(await read(other, "key")), value));
-    // The copy has annotations of its own, and is no claim: nothing is copied on.
+    // The copy has annotations of its own, and is no claim, so it is not copied again.
     const annotations = reflected(team.namespace);
     await other.api.merge(`/api/v1/namespaces/${other.namespace}/secrets/key`, { metadata: { annotations } });
     await team.until("key-reflected", "Synced");
@@ -92,7 +92,7 @@ describe("a Secret that is copied by its annotations", function () {
     const [value, another] = [secretText("value"), secretText("another")];
     const left = await make(other, "key", markOf(team), { value });
     await make(third, "key", markOf(team), { value: another });
-    // A guess at the values of a Secret must not be enough to take it over.
+    // A user who guesses the values of a Secret must not be able to take it over.
     await make(fourth, "key", {}, { value });
     await make(team, "key", reflected(other.namespace, third.namespace, fourth.namespace), { value });
     const { status } = await team.until("key-reflected", "Conflict");
@@ -100,7 +100,7 @@ describe("a Secret that is copied by its annotations", function () {
     assert.equal((await read(other, "key"))?.["metadata"].uid, left["metadata"].uid);
     assert.equal(valueIn(await read(third, "key")), another);
     assert.equal((await read(fourth, "key"))?.["metadata"].labels, undefined);
-    // From the second change on, an adopted copy is written without a read, as one that the binding made.
+    // From the second change on, an adopted copy is written without a read, as a created one.
     let mark = 0;
     for (const next of [secretText("second"), secretText("third")]) {
       mark = await auditLog().mark();
@@ -115,7 +115,7 @@ describe("a Secret that is copied by its annotations", function () {
     );
   });
 
-  it("overwrites no Secret of that name that others made, as the replicator did", async () => {
+  it("overwrites no Secret of that name that another user created, unlike the replicator", async () => {
     const { team, other } = await newSource("replicator");
     const [value, theirs] = [secretText("value"), secretText("theirs")];
     const before = await make(other, "key", {}, { value: theirs });
@@ -124,7 +124,7 @@ describe("a Secret that is copied by its annotations", function () {
     assert.deepEqual(await read(other, "key"), before);
   });
 
-  it("is copied into no namespace that its account has no rights in, whatever it names", async () => {
+  it("is not copied into a namespace in which its account has no permissions", async () => {
     const { team, other } = await newSource("reflector");
     const poor = await createNamespace({ rules: [CLAIMS] });
     await poor.grantInCluster([NAMESPACES]);

@@ -1,4 +1,7 @@
-/** The SecretBinding CRD becomes that of another version of Inlay while there are bindings: nothing restarts and nothing is written for it. */
+/**
+ * The SecretBinding CRD is replaced by that of another version of Inlay while bindings exist. No workload restarts, and
+ * nothing is written for it.
+ */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -11,7 +14,7 @@ import { rolloutRules, Workloads } from "../controller/workloads.ts";
 const CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretbindings.inlay.dev";
 const LATER = "addedLater";
 
-/** With a field more in the spec and in its rollout, which every binding has then by its default. */
+/** The other version has one more field in the spec and in its rollout, which every binding gets by its default. */
 function upgraded(spec: AnyObject): AnyObject {
   const after = structuredClone(spec);
   const { properties } = after.versions[0].schema.openAPIV3Schema.properties.spec;
@@ -21,7 +24,7 @@ function upgraded(spec: AnyObject): AnyObject {
   return after;
 }
 
-/** Puts a spec in place of the CRD's, and waits until bindings are read by it. */
+/** Replaces the spec of the CRD, and waits until the API server reads bindings by it. */
 async function become(team: TestNamespace, spec: AnyObject, isThere: (binding: AnyObject) => boolean): Promise<void> {
   await team.api.jsonPatch(CRD, [{ op: "replace", path: "/spec", value: spec }]);
   await eventually(async () => assert.ok(isThere(await team.binding("rolls"))));
@@ -35,10 +38,10 @@ async function untilWatched(team: TestNamespace, mark: number, kind: string): Pr
   }, RESTARTED_WITHIN_MS);
 }
 
-describe("a CRD that is upgraded", function () {
+describe("an upgrade of the CRD", function () {
   this.timeout("2m");
 
-  it("restarts nothing, has nothing written, and loses no change", async () => {
+  it("restarts no workload, writes nothing, and loses no change", async () => {
     const team = await createNamespace({ rules: rolloutRules });
     const shop = new Workloads(team);
     await team.secret("bucket", { access: secretText("access") });

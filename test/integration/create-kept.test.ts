@@ -1,4 +1,4 @@
-/** Objects that a binding made: it keeps them as they are said to be, and knows them after a restart. */
+/** Objects that a binding created. The binding keeps them as specified, and recognizes them after a restart. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import type { AuditedRequest } from "../controller/audit.ts";
@@ -18,8 +18,8 @@ async function writesSince(team: TestNamespace, mark: number): Promise<AuditedRe
   );
 }
 
-describe("an object that a binding made", () => {
-  it("follows its values and its manifest, and loses what the manifest drops", async () => {
+describe("an object that a binding created", () => {
+  it("follows its values and its manifest, and loses fields that the manifest drops", async () => {
     const team = await newMaker();
     await makeHarbor(team);
     const rotated = secretText("rotated");
@@ -35,7 +35,7 @@ describe("an object that a binding made", () => {
     assert.equal(harbor.spec.storage.spec.s3.accesskey, rotated);
   });
 
-  it("loses what the manifest drops as the first thing after it was made", async () => {
+  it("loses fields that the manifest drops in the first change after it was created", async () => {
     const team = await newMaker();
     await makeHarbor(team);
     const { version: _, ...spec } = manifest().spec;
@@ -46,7 +46,7 @@ describe("an object that a binding made", () => {
     assert.deepEqual(Object.keys(metadata.labels), [LABEL]);
   });
 
-  it("keeps what others add to it", async () => {
+  it("keeps fields that others add to it", async () => {
     const team = await newMaker();
     await makeHarbor(team);
     await team.api.merge(team.harborPath(), { metadata: { annotations: { theirs: "yes" } } });
@@ -66,12 +66,13 @@ describe("an object that a binding made", () => {
       team.api.merge(team.harborPath(), {
         spec: { database: { spec: { postgresql: { hosts: [{ host: "other" }] } } } },
       }),
-    "its labels are taken off": (team) => team.api.merge(team.harborPath(), { metadata: { labels: null } }),
-    "its owner is taken off": (team) => team.api.merge(team.harborPath(), { metadata: { ownerReferences: null } }),
-    "another applies it by force": (team) => team.applyS3({ accesskey: "theirs", region: "theirs" }, "platform", true),
+    "its labels are removed": (team) => team.api.merge(team.harborPath(), { metadata: { labels: null } }),
+    "its owner is removed": (team) => team.api.merge(team.harborPath(), { metadata: { ownerReferences: null } }),
+    "another user applies it by force": (team) =>
+      team.applyS3({ accesskey: "theirs", region: "theirs" }, "platform", true),
   };
   for (const [what, edit] of Object.entries(edits)) {
-    it(`is put right when ${what}, before and after it was corrected once`, async () => {
+    it(`is restored when ${what}, before and after another correction`, async () => {
       const team = await newMaker();
       const { spec, metadata } = await makeHarbor(team);
       for (let time = 0; time < 2; time++) {
@@ -87,7 +88,7 @@ describe("an object that a binding made", () => {
     });
   }
 
-  it("is made again at once when it is deleted", async () => {
+  it("is recreated at once when it is deleted", async () => {
     const team = await newMaker();
     const { spec, metadata } = await makeHarbor(team);
     await team.api.delete(team.harborPath());
@@ -99,7 +100,7 @@ describe("an object that a binding made", () => {
     });
   });
 
-  it("is not made again while the binding is suspended, and is after", async () => {
+  it("is not recreated while the binding is suspended, and is afterwards", async () => {
     const team = await newMaker();
     await makeHarbor(team);
     await team.rebind("harbor", { suspend: true });
@@ -111,7 +112,7 @@ describe("an object that a binding made", () => {
     assert.ok(await team.api.find(team.harborPath()));
   });
 
-  it("is made again more and more rarely when somebody keeps deleting it, and the binding says so", async () => {
+  it("is recreated with backoff when another user keeps deleting it, and the binding reports it", async () => {
     const team = await newMaker();
     await makeHarbor(team);
     const mark = await auditLog().mark();
@@ -122,7 +123,7 @@ describe("an object that a binding made", () => {
     await eventually(async () => assert.ok(await team.api.find(team.harborPath())));
     await team.api.delete(team.harborPath());
     const { status } = await team.until("harbor", "Contended");
-    assert.match(status.conditions[0].message, /keeps changing or deleting HarborCluster .*harbor/);
+    assert.match(status.conditions[0].message, /HarborCluster \S+\/harbor/);
     await eventually(async () => assert.ok(await team.api.find(team.harborPath())));
     await team.barrier();
     const creates = (await writesSince(team, mark)).filter(({ verb, code }) => verb === "create" && code === 201);
@@ -131,7 +132,7 @@ describe("an object that a binding made", () => {
     assert.ok(times.length <= 5 && last - former >= 1_000 - 1, `${times}`);
   });
 
-  it("waits for one that is being deleted and held by a finalizer", async () => {
+  it("waits for an object that is being deleted and has a finalizer", async () => {
     const team = await newMaker();
     const { metadata } = await makeHarbor(team);
     await team.api.merge(team.harborPath(), { metadata: { finalizers: ["example.com/hold"] } });
@@ -143,7 +144,7 @@ describe("an object that a binding made", () => {
     assert.notEqual((await team.api.get(team.harborPath())).metadata.uid, metadata.uid);
   });
 
-  it("is left alone when its record is lost: anyone can have written the label", async () => {
+  it("does not change when its record is lost, because any user can have written the label", async () => {
     const team = await newMaker();
     const { metadata } = await makeHarbor(team);
     await team.controller.stop();
@@ -178,7 +179,7 @@ describe("an object that a binding made", () => {
     assert.deepEqual((await team.api.get(team.harborPath())).metadata, metadata);
   });
 
-  it("is an ordinary target once create is taken out: it stays, and only the fields are the binding's", async () => {
+  it("is an ordinary target once create is removed: it stays, and the binding owns only the fields", async () => {
     const team = await newMaker();
     const { metadata } = await makeHarbor(team);
     const { create: _, ...ordinary } = made();
@@ -198,12 +199,12 @@ describe("an object that a binding made", () => {
   });
 });
 
-describe("an object that is made once", () => {
-  it("is left alone from then on: not corrected, not made again when it is gone, whatever the binding says of it", async () => {
+describe("an object that is created once", () => {
+  it("does not change afterwards: it is not corrected and not recreated, whatever the binding specifies", async () => {
     const team = await newMaker();
     const { metadata } = await makeHarbor(team, { mode: "Once" });
     const { status } = await team.binding("harbor");
-    assert.match(status.conditions[0].message, /created once/);
+    assert.match(status.conditions[0].message, / once\b/);
     await team.api.merge(team.harborPath(), { spec: { version: "9.9.9" }, metadata: { labels: null } });
     await team.secret("bucket", { accessKeyID: secretText("rotated") });
     const edited = { create: { manifest: manifest({ version: "3.0.0" }) }, mode: "Once" };
@@ -225,16 +226,16 @@ describe("an object that is made once", () => {
   });
 });
 
-describe("a controller that is killed while it makes objects", () => {
+describe("a controller that is killed while it creates objects", () => {
   const moments: Record<string, (team: TestNamespace) => [path: string, has: (object: AnyObject) => boolean]> = {
-    "when it has noted what it is about to make": (team) => [
+    "after it has recorded the objects": (team) => [
       team.path("inlay.dev/v1alpha1", "secretbindings"),
       ({ status }) => status?.targets?.[0].created === true,
     ],
-    "when it has made some": (team) => [team.path("goharbor.io/v1beta1", "harborclusters"), () => true],
+    "after it has created some": (team) => [team.path("goharbor.io/v1beta1", "harborclusters"), () => true],
   };
   for (const [moment, seen] of Object.entries(moments)) {
-    it(`${moment} knows all that it made, makes the rest, and leaves nothing behind`, async () => {
+    it(`${moment} recognizes the objects that it created, creates the rest, and leaves nothing behind`, async () => {
       const team = await newMaker();
       await team.secret("bucket", { accessKeyID: secretText("access") });
       const names = Array.from({ length: 16 }, (_, index) => `harbor-${index}`);
@@ -253,7 +254,7 @@ describe("a controller that is killed while it makes objects", () => {
         before.set(name, harbor.metadata.uid);
         assert.equal((await recordOf(team, name)).created, true);
       }
-      // Some are deleted, and some name another object, while nobody looks.
+      // Some objects are deleted, and some targets name another object, while no controller runs.
       for (const name of names.slice(0, 5)) await team.api.delete(team.bindingPath(name));
       for (const name of names.slice(5, 10)) await team.rebind(name, specOf(made({ name: `${name}-b` })));
       await team.controller.start();

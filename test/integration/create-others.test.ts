@@ -1,4 +1,4 @@
-/** Whatever bindings make and unmake, and whatever happens around them: nothing that others made is ever changed. */
+/** Random sequences of bindings that create and delete objects. Objects of other users never change. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { AnyObject } from "../controller/api.ts";
@@ -24,10 +24,10 @@ const action = fc.oneof(
   fc.record({ does: fc.constant("rotate") }),
 ) as fc.Arbitrary<{ does: string; binding: string; object: string; onRelease: string }>;
 
-/** One namespace in which bindings and somebody else make ConfigMaps of the same names. */
+/** A namespace in which bindings and another user create ConfigMaps of the same names. */
 class World {
   readonly #team: TestNamespace;
-  /** What somebody else made, as he left it. */
+  /** The objects of the other user, as that user last wrote them. */
   readonly theirs = new Map<string, AnyObject>();
   readonly bound = new Map<string, { object: string; onRelease: string }>();
   #edits = 0;
@@ -76,7 +76,7 @@ class World {
     }
   }
 
-  /** Waits until each binding has said what became of it, and looks at everything. */
+  /** Waits until each binding has reported its result, and checks all objects. */
   async check(): Promise<void> {
     await eventually(async () => {
       const makers = new Map<string, string[]>();
@@ -94,19 +94,19 @@ class World {
         const maker = there?.metadata.labels?.[LABEL];
         if (theirs) assert.deepEqual(there, theirs);
         else if (maker !== undefined || (wanted && there === undefined)) assert.deepEqual(makers.get(object), [maker]);
-        // What a binding left behind is nobody's, and no binding's any more.
+        // An object that a binding released has no owner, and belongs to no binding.
         else if (there !== undefined) this.theirs.set(object, there);
       }
     });
   }
 }
 
-describe("what others made", () => {
+describe("objects of other users", () => {
   const SEED = 20261121;
   for (const [index, actions] of fc
     .sample(fc.array(action, { minLength: 25, maxLength: 25 }), { numRuns: 4, seed: SEED })
     .entries()) {
-    it(`stays as they left it, through story ${index} of seed ${SEED}`, async () => {
+    it(`do not change in sequence ${index} of seed ${SEED}`, async () => {
       const team = await createNamespace({
         rules: [
           { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch"] },

@@ -1,4 +1,4 @@
-/** Objects that a binding makes once all values are there, keeps as they are said to be, and takes away with it. */
+/** Objects that a binding creates once all values exist, keeps as specified, and deletes with itself. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -28,7 +28,7 @@ async function writesSince(team: TestNamespace, mark: number): Promise<string[]>
 }
 
 describe("a target with create", () => {
-  it("is made when its last value is there, in one request, with all values in it", async () => {
+  it("is created when its last value exists, in one request, with all values in it", async () => {
     const team = await newMaker();
     const mark = await auditLog().mark();
     await team.bind("harbor", specOf(made()));
@@ -44,10 +44,10 @@ describe("a target with create", () => {
     assert.deepEqual([accesskey, region, harbor.spec.version], [key, "eu-central-1", "2.5.0"]);
     assert.equal(harbor.metadata.generation, 1);
     assert.deepEqual(await writesSince(team, mark), ["create 201"]);
-    await untilEvent(team, "harbor", "Created", /created HarborCluster .*\/harbor/);
+    await untilEvent(team, "harbor", "Created", /HarborCluster \S+\/harbor/);
   });
 
-  it("says whose it is: by label, owner and record", async () => {
+  it("names its binding by label, owner and record", async () => {
     const team = await newMaker();
     const { metadata } = await makeHarbor(team);
     const binding = await team.binding("harbor");
@@ -79,7 +79,7 @@ describe("a target with create", () => {
     await untilEvent(team, "harbor", "Removed", /deleted HarborCluster/);
   });
 
-  it("is deleted when the binding names it no more, or another in its place", async () => {
+  it("is deleted when the binding does not name it any more, or names another object", async () => {
     const team = await newMaker();
     await makeHarbor(team);
     await team.rebind("harbor", specOf(made({ name: "other" })));
@@ -90,7 +90,7 @@ describe("a target with create", () => {
     assert.equal(await team.api.find(team.harborPath("other")), undefined);
   });
 
-  it("stays with onRelease: Retain, with no mark of Inlay left on it", async () => {
+  it("stays with onRelease: Retain, without any mark of Inlay", async () => {
     const team = await newMaker();
     const { metadata } = await makeHarbor(team, { onRelease: "Retain" });
     assert.equal(metadata.ownerReferences, undefined);
@@ -102,7 +102,7 @@ describe("a target with create", () => {
     await untilEvent(team, "harbor", "Retained", /HarborCluster/);
   });
 
-  it("stays with spec.defaults.onRelease: Retain, after it was corrected too", async () => {
+  it("stays with spec.defaults.onRelease: Retain, also after a correction", async () => {
     const team = await newMaker();
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.bind("harbor", { ...specOf(made()), defaults: { onRelease: "Retain" } });
@@ -118,7 +118,7 @@ describe("a target with create", () => {
     });
   });
 
-  it("that is gone already, or was made anew by others, keeps nobody", async () => {
+  it("that is deleted already, or was recreated by others, does not block the deletion of the binding", async () => {
     const team = await newMaker();
     await makeHarbor(team);
     await team.rebind("harbor", { suspend: true });
@@ -131,8 +131,8 @@ describe("a target with create", () => {
   });
 });
 
-describe("an object that a binding did not make", () => {
-  it("is never touched, whoever put the binding's label on it", async () => {
+describe("an object that a binding did not create", () => {
+  it("never changes, whatever user set the binding's label on it", async () => {
     const team = await newMaker();
     const { metadata } = await team.bind("harbor", specOf(made()));
     await team.until("harbor", "SourceNotFound");
@@ -144,7 +144,7 @@ describe("an object that a binding did not make", () => {
     assert.deepEqual(await team.api.get(team.harborPath()), forged);
   });
 
-  it("is never touched, whoever put the label on it while the binding's account might not create it", async () => {
+  it("never changes, whatever user set the label on it while the binding's account was not allowed to create it", async () => {
     const team = await newMaker(ALL.filter((verb) => verb !== "create"));
     await team.secret("bucket", { accessKeyID: secretText("access") });
     const { metadata } = await team.bind("harbor", specOf(made()));
@@ -157,14 +157,14 @@ describe("an object that a binding did not make", () => {
     assert.deepEqual(await team.api.get(team.harborPath()), forged);
   });
 
-  it("is never touched, not even with onConflict: Force, and is made once it is gone", async () => {
+  it("never changes, even with onConflict: Force, and is created once it is deleted", async () => {
     const team = await newMaker();
     await team.harbor();
     const before = await team.api.get(team.harborPath());
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.bind("harbor", specOf(made({ onConflict: "Force" })));
     const { status, metadata } = await team.until("harbor", "Conflict");
-    assert.match(status.conditions[0].message, /exists and was not created by this binding/);
+    assert.match(status.conditions[0].message, /HarborCluster \S+\/harbor/);
     assert.deepEqual(metadata.finalizers ?? [], []);
     assert.deepEqual(await team.api.get(team.harborPath()), before);
     await team.api.delete(team.harborPath());
@@ -172,7 +172,7 @@ describe("an object that a binding did not make", () => {
     assert.equal((await team.api.get(team.harborPath())).metadata.labels[LABEL], metadata.uid);
   });
 
-  it("is another binding's: the one that was first has it, the other has it after", async () => {
+  it("of another binding stays with that binding, and belongs to the second one after its deletion", async () => {
     const team = await newMaker();
     await makeHarbor(team);
     await team.bind("second", specOf(made()));
@@ -182,7 +182,7 @@ describe("an object that a binding did not make", () => {
     assert.equal((await team.api.get(team.harborPath())).metadata.labels[LABEL], metadata.uid);
   });
 
-  it("stays another's when two bindings make one name at the same moment", async () => {
+  it("stays with its binding when two bindings create one name at the same moment", async () => {
     const team = await newMaker();
     await team.secret("bucket", { accessKeyID: secretText("access") });
     const names = Array.from({ length: 6 }, (_, index) => `maker-${index}`);
@@ -201,7 +201,7 @@ describe("an object that a binding did not make", () => {
     assert.deepEqual((await team.api.get(team.harborPath())).metadata, metadata);
   });
 
-  it("is first for its maker, whoever is older", async () => {
+  it("belongs to the binding that created it, even if another binding is older", async () => {
     const team = await newMaker();
     const other = { ...made(), create: undefined, fields: [{ path: "spec.version", template: "1" }] };
     await team.bind("a-first", specOf(other));
@@ -218,7 +218,7 @@ describe("an object that a binding did not make", () => {
     await team.until("a-first", "TargetNotFound");
   });
 
-  it("is left alone when create is added for it, and the fields of before are released as they were to be", async () => {
+  it("does not change when create is added for it, and the fields from before are released as specified", async () => {
     const team = await newMaker();
     const key = await team.boundHarbor();
     await team.rebind("harbor-s3", specOf(made()));
@@ -233,8 +233,8 @@ describe("an object that a binding did not make", () => {
   });
 });
 
-describe("what is made", () => {
-  it("may be of a built-in kind, without fields, and with a manifest as the server would not spell it", async () => {
+describe("a created object", () => {
+  it("may be of a built-in kind, without fields, and with a manifest in another notation than the server's", async () => {
     const deployments = { apiGroups: ["apps"], resources: ["deployments"], verbs: ALL };
     const team = await createNamespace({ rules: [...ownRules(ALL), deployments] });
     await team.secret("bucket", { accessKeyID: secretText("access") });
@@ -257,7 +257,7 @@ describe("what is made", () => {
     await team.until("web", "Synced");
     const path = `${team.path("apps/v1", "deployments")}/web`;
     const { metadata } = await team.api.get(path);
-    // What others write beside it is no reason to write.
+    // A field that another user writes beside it causes no write.
     await team.api.merge(path, { spec: { revisionHistoryLimit: 3 }, metadata: { annotations: { a: "b" } } });
     const requests = await team.requestsDuring(() => team.api.merge(path, { metadata: { annotations: { a: "c" } } }));
     assert.deepEqual(
@@ -272,9 +272,9 @@ describe("what is made", () => {
   });
 });
 
-// The last here: the garbage collector looks for new kinds twice a minute, and has found this one by now.
-describe("an object whose binding could not delete it", () => {
-  it("goes with its owner", async () => {
+// This suite is the last, because the garbage collector looks for new kinds twice a minute, and has found this one by now.
+describe("an object that its binding could not delete", () => {
+  it("is deleted with its owner", async () => {
     const team = await newMaker();
     await makeHarbor(team);
     await team.controller.stop();

@@ -1,6 +1,6 @@
 /**
- * The key by which rollouts tell that a value changed: made once in the Secret that deploy/ ships without data, kept, and
- * made anew only where somebody wants that; all with the rights that are shipped.
+ * The key with which rollouts detect that a value changed. It is created once, in the Secret that deploy/ ships without
+ * data. It is kept, and only a user's command replaces it. The shipped permissions are enough.
  */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -24,7 +24,7 @@ const SYSTEM = "/api/v1/namespaces/inlay-system/secrets";
 const SECRET = `${SYSTEM}/inlay-digest-key`;
 const ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/inlay-system";
 
-describe("the key of the installation", function () {
+describe("the digest key of the installation", function () {
   this.timeout("1m");
   let api: Api;
   let ring: Keyring;
@@ -33,7 +33,7 @@ describe("the key of the installation", function () {
   const data = async (): Promise<Record<string, string>> => (await api.get(SECRET)).data ?? {};
   const text = ({ bytes }: DigestKey) => Buffer.from(bytes.reveal()).toString("base64");
 
-  /** A key that is looked for from now on in all that is put out. */
+  /** Returns the primary key, which the leak detector searches for from now on. */
   async function primaryOf(keys: DigestKeys): Promise<DigestKey> {
     const key = await keys.primary();
     registerSecretBytes(key.bytes.reveal());
@@ -43,7 +43,7 @@ describe("the key of the installation", function () {
     return key;
   }
 
-  /** Why there is none. */
+  /** Returns the problem why there is no key. */
   async function problemOf(keys: DigestKeys, reason: Reason): Promise<Problem> {
     const problem = await keys.primary().then(
       () => assert.fail("there is a key"),
@@ -56,7 +56,7 @@ describe("the key of the installation", function () {
   }
 
   before(async () => {
-    // What it has read would not be what is there afterwards.
+    // The shared controller would keep the key that it has read.
     await stopSharedController();
     api = new Api(controlPlane());
     ring = await Keyring.open();
@@ -70,7 +70,7 @@ describe("the key of the installation", function () {
     await ring.close();
   });
 
-  it("is made by the first that needs it, and is the same over restarts, without another write", async () => {
+  it("is created by the first replica that needs it, and stays the same over restarts, without another write", async () => {
     assert.deepEqual(await data(), {});
     const key = await primaryOf(ring.start());
     assert.deepEqual(await data(), { primary: Buffer.from(key.id).toString("base64"), [key.id]: text(key) });
@@ -82,10 +82,10 @@ describe("the key of the installation", function () {
     assert.equal((await api.get(SECRET)).metadata.resourceVersion, metadata.resourceVersion);
   });
 
-  it("is one, though two replicas find none at the same time and both make one", async () => {
+  it("is one key, even if two replicas find none at the same time and both create one", async () => {
     const mark = await auditLog().mark();
     const found: (() => void)[] = [];
-    /** Goes on when both have seen that there is none. */
+    /** Continues when both replicas have seen that there is no key. */
     const meet = () =>
       new Promise<void>((resolve) => {
         found.push(resolve);
@@ -127,10 +127,10 @@ describe("the key of the installation", function () {
     });
   }
 
-  it("is another one after the commands of docs/security.md, with the old one beside it", async () => {
+  it("is replaced by the commands of docs/tasks/rotate-the-digest-key.md, with the old key beside it", async () => {
     const running = ring.start();
     const old = await primaryOf(running);
-    const page = await readFile(join(root, "docs", "security.md"), "utf8");
+    const page = await readFile(join(root, "docs", "tasks", "rotate-the-digest-key.md"), "utf8");
     const [rotate = "", prune = ""] = page.match(/^kubectl patch secret inlay-digest-key .*$/gm) ?? [];
     await paste(rotate);
     assert.equal((await primaryOf(running)).id, old.id);
@@ -147,14 +147,14 @@ describe("the key of the installation", function () {
     assert.equal(await later.byId(old.id), undefined);
   });
 
-  it("that is lost is said with the command that mends it, held by who has it, and another one afterwards", async () => {
+  it("that is deleted is reported with the command that fixes it, kept by the running controller, and replaced afterwards", async () => {
     const running = ring.start();
     const old = await primaryOf(running);
     await drop();
     assert.equal(text(await primaryOf(running)), text(old));
     const keys = ring.start();
     const { message, retryPolicy: healing } = await problemOf(keys, "NoDigestKey");
-    assert.match(message, /^there is no Secret inlay-system\/inlay-digest-key, /);
+    assert.match(message, /inlay-system\/inlay-digest-key/);
     assert.equal(healing, "Backoff");
     await paste(commandsIn(message));
     const key = await eventually(() => primaryOf(keys));
@@ -162,7 +162,7 @@ describe("the key of the installation", function () {
     assert.equal(await keys.byId(old.id), undefined);
   });
 
-  it("that is said to be in use and is not there is said too, and made anew only after the command", async () => {
+  it("that is in use according to the Secret and missing is reported too, and replaced only after the command", async () => {
     await api.merge(SECRET, { data: { primary: Buffer.from("lost").toString("base64") } });
     const keys = ring.start();
     const { message } = await problemOf(keys, "NoDigestKey");
@@ -171,13 +171,13 @@ describe("the key of the installation", function () {
     await eventually(() => primaryOf(keys));
   });
 
-  it("that can't be written, since the Secret is immutable, is said", async () => {
+  it("that can't be written, because the Secret is immutable, is reported", async () => {
     await api.merge(SECRET, { immutable: true });
     const { message } = await problemOf(ring.start(), "NoDigestKey");
-    assert.match(message, /^the API server refused to patch Secret inlay-system\/inlay-digest-key \(422 Invalid\); /);
+    assert.match(message, /patch Secret inlay-system\/inlay-digest-key \(422 Invalid\)/);
   });
 
-  describe("without a right", () => {
+  describe("without a permission", () => {
     const bindings = `${ROLES}/rolebindings`;
 
     afterEach(async () => {
@@ -186,13 +186,10 @@ describe("the key of the installation", function () {
       await eventually(() => primaryOf(ring.start()));
     });
 
-    it("is said with the commands that give it, and it is theirs alone", async () => {
+    it("is reported with the commands that grant it, and only with these", async () => {
       await api.delete(`${bindings}/inlay-controller`);
       const message = await eventually(async () => (await problemOf(ring.start(), "Forbidden")).message);
-      assert.match(
-        message,
-        /^Inlay's own account may not (get|patch) secrets\/inlay-digest-key in namespace inlay-system; /,
-      );
+      assert.match(message, /may not (get|patch) secrets\/inlay-digest-key in namespace inlay-system/);
       await paste(commandsIn(message));
       const { rules } = await api.get(`${ROLES}/roles/inlay-digest-key`);
       assert.deepEqual(rules, [

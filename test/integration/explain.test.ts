@@ -1,4 +1,4 @@
-/** `inlay explain` on a real API server: what it tells of a binding, to whoever asks, and what it leaves out. */
+/** `inlay explain` on a real API server: what it shows of a binding to different users, and what it omits. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
@@ -17,7 +17,7 @@ const explain = (team: TestNamespace, binding = "harbor-s3", kubeconfig = admin(
   inlayJson(kubeconfig, "explain", binding, "-n", team.namespace);
 const ACCESS_KEY = "spec.storage.spec.s3.accesskey";
 
-/** Somebody who may read all of a team's namespace but its Secrets. */
+/** A user who may read all of a team's namespace except its Secrets. */
 async function auditor(team: TestNamespace): Promise<string> {
   await team.createAccount("auditor");
   const rules = [
@@ -30,7 +30,7 @@ async function auditor(team: TestNamespace): Promise<string> {
 }
 
 describe("inlay explain", () => {
-  it("tells the whole chain of a binding that is well, and that there is nothing to do", async () => {
+  it("shows the whole chain of a binding that is in sync, and that there is nothing to do", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const { json, text } = await explain(team);
@@ -64,7 +64,7 @@ describe("inlay explain", () => {
     assert.match(text, /WHAT TO DO\n {2}nothing, the binding is in sync/);
   });
 
-  it("tells which key is missing and who holds a field, with exit code 0", async () => {
+  it("shows which key is missing and which manager owns a field, with exit code 0", async () => {
     const team = await createNamespace();
     await team.secret("bucket", { other: secretText("other") });
     await team.harbor();
@@ -78,7 +78,7 @@ describe("inlay explain", () => {
     assert.match(text, /accessKeyID \(not there\)/);
   });
 
-  it("tells of all data which keys are chosen, and whether there is any", async () => {
+  it("shows the chosen keys of all data, and whether there are any", async () => {
     const team = await createNamespace();
     await team.secret("bucket", { other: secretText("other") });
     await team.harbor();
@@ -95,7 +95,7 @@ describe("inlay explain", () => {
     await eventually(async () => assert.equal((await explain(team)).json.sources[0].uses[0].present, true));
   });
 
-  it("tells of a source from Vault what it reads by which VaultConnection, and how that is, to who may get it", async () => {
+  it("shows the paths and the VaultConnection of a source from Vault, and its state, to a user who may get the connection", async () => {
     const team = await createNamespace();
     await team.harbor();
     const connections = team.path("inlay.dev/v1alpha1", "vaultconnections");
@@ -144,7 +144,7 @@ describe("inlay explain", () => {
     assert.deepEqual([unseen.state, unseen.message], ["Unreadable", message]);
   });
 
-  it("ends with the command that mends it, to be pasted", async () => {
+  it("ends with a command to paste that fixes the binding", async () => {
     const team = await createNamespace({ rules: [] });
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.harbor();
@@ -164,7 +164,7 @@ describe("inlay explain", () => {
     assert.equal(pasted.size, 2);
   });
 
-  it("tells what a selector matched, and by which templates", async () => {
+  it("shows what a selector matched, and the templates", async () => {
     const team = await createNamespace();
     const bound = { accessKeyID: secretText("access"), region: secretText("region") };
     await team.secret("bucket", bound);
@@ -189,7 +189,7 @@ describe("inlay explain", () => {
     );
   });
 
-  it("tells which workloads restart, and of a rollout how far each is, what it waits for, and what to do", async () => {
+  it("shows which workloads restart, the progress of a rollout, what it waits for, and what to do", async () => {
     const team = await createNamespace({ rules: rolloutRules });
     const shop = new Workloads(team);
     await team.secret("bucket", { accessKeyID: secretText("access") });
@@ -207,7 +207,7 @@ describe("inlay explain", () => {
     });
     assert.equal(quiet.advice.reason, "Synced");
 
-    // No node takes its pods from now on.
+    // No node accepts its pods from now on.
     await team.api.merge(shop.path("core"), { spec: { template: { spec: { nodeSelector: { nowhere: "true" } } } } });
     await team.secret("bucket", { accessKeyID: secretText("access") });
     const { status } = await shop.until("harbor-s3", "RollingOut");
@@ -237,7 +237,7 @@ describe("inlay explain", () => {
     assert.match(stopped.json.advice.message, /spec\.rollout\.suspend is true; set it to false to continue/);
   });
 
-  it("tells of a rollout in many namespaces which are not known, with the command for one of them after the other", async () => {
+  it("shows a rollout in many namespaces with unknown workloads, with the command for the first of them", async () => {
     const spread = await Spread.over(3, (index) => index === 0);
     const { team } = spread;
     const closed = spread.namespaces.slice(1).toSorted();
@@ -290,7 +290,7 @@ describe("inlay explain", () => {
     ]);
   });
 
-  it("tells which SecretGrant lets it read a source of another namespace, and that none does", async () => {
+  it("shows which SecretGrant permits a source of another namespace, and that none does", async () => {
     const { both, value } = await newNeighbours();
     await both.reader.bind("harbor-s3", both.spec());
     await both.reader.until("harbor-s3", "NotGranted");
@@ -304,7 +304,7 @@ describe("inlay explain", () => {
     assert.match(grants.names[0], /reads-secrets-bucket$/);
   });
 
-  it("says which SecretGrant lets it read a source of its own namespace that says granted", async () => {
+  it("shows which SecretGrant permits a source of its own namespace with granted", async () => {
     const { both, value } = await newOwnReader();
     const { reader } = both;
     await both.grant("others", { from: [{ namespaceSelector: { names: ["*"] } }] });
@@ -316,7 +316,7 @@ describe("inlay explain", () => {
     assert.deepEqual((await explain(reader)).json.sources[0].grants, { state: "Found", names: ["own"] });
   });
 
-  it("tells one who may not read Secrets all the rest, and that he may not", async () => {
+  it("shows a user who may not read Secrets everything else, and that this permission is missing", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const { json, text } = await explain(team, "harbor-s3", await auditor(team));
@@ -329,7 +329,7 @@ describe("inlay explain", () => {
     assert.match(text, /accessKeyID \(unknown\)/);
   });
 
-  it("tells one who may do nothing so, with exit code 1, as it tells that there is no such binding", async () => {
+  it("reports to a user without permissions that they are missing, with exit code 1, as for a binding that does not exist", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const refused = await inlay(
@@ -349,7 +349,7 @@ describe("inlay explain", () => {
     assert.match(absent.stderr, /^there is no SecretBinding team-\d+\/nope; .*kubectl get secretbindings -A\n$/);
   });
 
-  it("reads only, as the user himself", async () => {
+  it("only reads, as the user", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const kubeconfig = await auditor(team);

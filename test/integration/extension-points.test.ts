@@ -1,8 +1,8 @@
 /**
- * What a new kind of source and a new controller need: one of each, which only tests have, in Inlay's own manager. The source is
- * polled, and the controller works on a kind of the cluster. Besides CRD, policy and docs, a shipped source is a new file in
- * src/sources/ and a line in registry.ts; a shipped controller is new files in src/controllers/, a line in start-controller.ts,
- * and its kind in resources.ts.
+ * The parts of a new kind of source and of a new controller. This test has one of each, in Inlay's own manager. The source
+ * is polled, and the kind of the controller is cluster-scoped. Besides CRD, policy and docs, a shipped source is a new file
+ * in src/sources/ and a line in registry.ts. A shipped controller is new files in src/controllers/, a line in
+ * start-controller.ts, and its kind in resources.ts.
  */
 import assert from "node:assert/strict";
 import { SOURCE_KINDS } from "../../src/sources/registry.ts";
@@ -81,7 +81,7 @@ describe("the extension points", function () {
     };
 
     it("is shown while another replica leads, and does nothing", async () => {
-      // It is ready once it has seen the Lease.
+      // The replica is ready once it has read the Lease.
       for (const path of ["/livez", "/readyz"])
         await eventually(async () => assert.deepEqual(await manager.page(path), { status: 200, text: "ok\n" }));
       const { text } = await manager.page("/metrics");
@@ -98,7 +98,7 @@ describe("the extension points", function () {
       assert.deepEqual((await watched()).all, []);
     });
 
-    it("keeps the replica from being ready while its kind is not served", async () => {
+    it("keeps the replica unready while its kind is not served", async () => {
       await manager.lead();
       await eventually(async () =>
         assert.deepEqual(await manager.page("/readyz"), {
@@ -112,7 +112,7 @@ describe("the extension points", function () {
       assert.ok((await manager.page("/metrics")).text.includes(age));
     });
 
-    it("makes a binding for an object of the cluster, and writes one status", async () => {
+    it("creates a binding for a cluster-scoped object, and writes one status", async () => {
       const { team, access } = await newTeam();
       const mark = await auditLog().mark();
       const { metadata } = await createThing(team, "one");
@@ -124,7 +124,7 @@ describe("the extension points", function () {
         [`ClusterThing ${metadata.uid}`],
       );
       assert.deepEqual(now.finalizers, [FINALIZER]);
-      // Its watch shows a later object after all that happened to this one.
+      // Its watch shows a later object after all events of this one.
       await createThing(team, "later");
       await until("later", "Ready");
       const writes = (await ownRequests(team, mark)).filter(
@@ -164,7 +164,7 @@ describe("the extension points", function () {
       await remove("two");
     });
 
-    it("prunes the binding of an object that is deleted before it lets the object go, and no other", async () => {
+    it("deletes the binding of a deleted object before it releases the object, and no other binding", async () => {
       const { team } = await newTeam();
       for (const name of ["three", "four"]) {
         await createThing(team, name);
@@ -190,9 +190,9 @@ describe("the extension points", function () {
       await remove("four");
     });
 
-    it("says on an object of the cluster why its binding can't be made, as a condition and as events", async () => {
+    it("reports on a cluster-scoped object why its binding can't be created, as a condition and as events", async () => {
       const { team } = await newTeam();
-      await createThing(team, "denied", { account: "somebody" });
+      await createThing(team, "denied", { account: "unknown" });
       const { metadata } = await until("denied", "Rejected");
       await eventually(async () => {
         const { items } = await api.get("/apis/events.k8s.io/v1/namespaces/default/events");
@@ -210,7 +210,7 @@ describe("the extension points", function () {
       await remove("denied");
     });
 
-    it("takes one key after the other, and lets no key wait for another one", async () => {
+    it("reconciles one key after the other, and a key waits for no other key", async () => {
       const { team } = await newTeam();
       manager.things.hold("held");
       await createThing(team, "held");
@@ -258,7 +258,7 @@ describe("the extension points", function () {
       await shop.deploy({ web: {} });
     });
 
-    it("has its value in a field, and the next one after the server has it, without a watch", async () => {
+    it("writes its value into a field, and the next value when the server has it, without a watch", async () => {
       const value = server.next();
       await team.bind("plain", counterSpec("plain"));
       await holds(value);
@@ -268,7 +268,7 @@ describe("the extension points", function () {
       assert.deepEqual([...new Set(own.map(({ resource }) => resource))], ["goharbor.io/harborclusters"]);
     });
 
-    it("is asked no sooner than it is due, however often its bindings are reconciled", async () => {
+    it("is not polled before it is due, however often its bindings are reconciled", async () => {
       const polls = () => server.polls.get("plain")?.length ?? 0;
       const reconciles = () => manager.metric("controller_runtime_reconcile_total", BINDINGS);
       await holds(server.next());
@@ -285,7 +285,7 @@ describe("the extension points", function () {
       await team.unbind("beside");
     });
 
-    it("counts for the digests of a rollout", async () => {
+    it("is part of the digests of a rollout", async () => {
       await team.unbind("plain");
       await team.bind("rolls", counterSpec("rolls", { rollout: ROLLOUT }));
       const first = await shop.rolledOut("rolls", 0);
@@ -297,7 +297,7 @@ describe("the extension points", function () {
       assert.deepEqual(await shop.restarts(), { web: 1 });
     });
 
-    it("says why it can't be read, leaves what was written, and recovers", async () => {
+    it("reports why it can't be read, keeps what was written, and recovers", async () => {
       await holds(server.next());
       const { accesskey } = await team.s3();
       server.status = 503;
@@ -311,7 +311,7 @@ describe("the extension points", function () {
       await team.until("rolls", "Synced");
     });
 
-    it("is not asked for a binding that is suspended or gone, and never sooner than due", async () => {
+    it("is not polled for a binding that is suspended or deleted", async () => {
       await team.rebind("rolls", { suspend: true });
       await team.until("rolls", "Suspended");
       const polled = server.polls.get("rolls")?.length;
@@ -327,7 +327,7 @@ describe("the extension points", function () {
   });
 
   describe("a manager that is stopped", () => {
-    it("waits for the reconcile that is under way, gives the lease away, and ends every watch", async () => {
+    it("waits for the running reconcile, releases the lease, and ends every watch", async () => {
       const team = await createNamespace({ controller: false });
       manager.things.hold("last");
       await createObject(api, clusterThings, "last", { namespace: team.namespace, secret: "bucket", key: "access" });

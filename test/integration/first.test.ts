@@ -1,6 +1,6 @@
 /**
- * Several bindings at one path: the one that holds it has it, else the oldest that can write it. The others say so, and the
- * next takes over when it goes.
+ * Several bindings with the same path. The binding that has written it keeps it, else the oldest that can write it. The
+ * others report that, and the next one writes when that binding is deleted.
  */
 import assert from "node:assert/strict";
 import { untilMay } from "../controller/access.ts";
@@ -18,12 +18,12 @@ import {
   usualRules,
 } from "../controller/test-namespace.ts";
 
-/** On a machine that has other things to do. */
+/** "At once" on a busy machine. */
 const AT_ONCE_MS = 5_000;
-/** An edit, its status, and what is tried again meanwhile. */
+/** The limit of reconciles for an edit: the edit, its status, and the retries meanwhile. */
 const RECONCILES_AN_EDIT = 5;
 
-/** A binding of one key of a Secret of its own to a field of HarborCluster `harbor`. */
+/** Binds one key of a Secret to a field of HarborCluster `harbor`. */
 async function bindTo(team: TestNamespace, name: string, field: string, more: object = {}): Promise<string> {
   const value = secretText(name);
   await team.secret(name, { value });
@@ -37,8 +37,8 @@ function specTo(name: string, field: string, more: object = {}): object {
 }
 
 /**
- * Waits until what is made is younger than a binding, as its creation is noted to the second. Of two that are made in one
- * second, the first by name is the older: most tests name theirs in the order in which they are made, and need not wait.
+ * Waits until new bindings are younger than a binding, because creation times are in seconds. Of two bindings of the same
+ * second, the first by name is older. Most tests create theirs in the order of their names, and need not wait.
  */
 async function untilYounger(team: TestNamespace, name: string): Promise<void> {
   const { metadata } = await team.binding(name);
@@ -53,7 +53,7 @@ async function says(team: TestNamespace, name: string, reason: string): Promise<
   return message;
 }
 
-/** Two teams: of bindings that are made in one second, those of the first are the older. */
+/** Two teams. Of bindings of the same second, those of the first team are older. */
 async function twoTeams(): Promise<[TestNamespace, TestNamespace]> {
   const [one, two] = [await createNamespace(), await createNamespace()];
   return one.namespace < two.namespace ? [one, two] : [two, one];
@@ -67,8 +67,8 @@ async function patches(team: TestNamespace, mark: number): Promise<number> {
   ).length;
 }
 
-describe("of two bindings at one path", () => {
-  it("the older writes it; the younger says whose it is, and writes nothing of that target", async () => {
+describe("two bindings with the same path:", () => {
+  it("the older one writes it; the younger one names the older one, and writes nothing to that target", async () => {
     const team = await createNamespace();
     await team.harbor();
     const first = await bindTo(team, "zz-first", "accesskey");
@@ -79,13 +79,13 @@ describe("of two bindings at one path", () => {
     const targets = [harborTarget({ accesskey: { from }, regionendpoint: { from } })];
     await team.bind("second", { sources: [{ secret: { name: "second" } }], targets });
     const message = await says(team, "second", "Conflict");
-    assert.match(message, /^HarborCluster \S+\/harbor: .* has precedence on spec\.storage\.spec\.s3\.accesskey/);
+    assert.match(message, /HarborCluster \S+\/harbor: .*spec\.storage\.spec\.s3\.accesskey/);
     assert.ok(message.includes(`SecretBinding ${team.namespace}/zz-first`), message);
     const { accesskey, regionendpoint } = await team.s3();
     assert.deepEqual([accesskey, regionendpoint], [first, undefined]);
   });
 
-  it("made in one second, the first by name has it", async () => {
+  it("of the same second: the first by name writes it", async () => {
     const team = await createNamespace();
     const names = ["b", "a", "c"];
     const values = new Map<string, string>();
@@ -101,11 +101,12 @@ describe("of two bindings at one path", () => {
     });
     await team.harbor();
     await team.until("a", "Synced");
-    for (const name of ["b", "c"]) assert.match(await says(team, name, "Conflict"), /\/a has precedence/);
+    for (const name of ["b", "c"])
+      assert.match(await says(team, name, "Conflict"), new RegExp(`SecretBinding ${team.namespace}/a\\b`));
     await eventually(async () => assert.equal((await team.s3()).accesskey, values.get("a")));
   });
 
-  it("the younger has it while the older can't write it, and keeps it when that can, also over a restart", async () => {
+  it("the younger one writes it while the older one can't, and keeps it afterwards, also over a restart", async () => {
     const team = await createNamespace();
     await team.harbor();
     await team.bind("older", specTo("older", "accesskey"));
@@ -125,7 +126,7 @@ describe("of two bindings at one path", () => {
     assert.equal((await team.s3()).accesskey, late);
   });
 
-  it("the older keeps what it has written while its source is gone", async () => {
+  it("the older one keeps what it has written while its source is missing", async () => {
     const team = await createNamespace();
     await team.harbor();
     const value = await bindTo(team, "older", "accesskey");
@@ -143,7 +144,7 @@ describe("of two bindings at one path", () => {
     assert.equal((await team.s3()).accesskey, again);
   });
 
-  it("the older keeps nobody out by a field that it can't have, or leaves out", async () => {
+  it("the older one does not block others by a field that it can't write or that is optional", async () => {
     const team = await createNamespace();
     await team.harbor();
     await team.applyS3({ regionendpoint: "theirs" }, "platform");
@@ -163,7 +164,7 @@ describe("of two bindings at one path", () => {
     await team.until("third", "Synced");
   });
 
-  it("the younger takes over at once when the older is deleted, and so does the third", async () => {
+  it("the younger one writes at once when the older one is deleted, and so does the third", async () => {
     const team = await createNamespace();
     await team.harbor();
     const values: string[] = [];
@@ -174,7 +175,7 @@ describe("of two bindings at one path", () => {
     await team.unbind("first");
     await team.until("second", "Synced", AT_ONCE_MS);
     assert.equal((await team.s3()).accesskey, values[1]);
-    assert.match(await says(team, "third", "Conflict"), /\/second has precedence/);
+    assert.match(await says(team, "third", "Conflict"), new RegExp(`SecretBinding ${team.namespace}/second\\b`));
     await team.api.delete(team.bindingPath("second"));
     await team.until("third", "Synced", AT_ONCE_MS);
     assert.equal((await team.s3()).accesskey, values[2]);
@@ -182,7 +183,7 @@ describe("of two bindings at one path", () => {
     assert.equal(fieldsOf(harbor, team.manager("second")), undefined);
   });
 
-  it("the younger keeps what it holds when the older is edited to name it, and that has it when it is free", async () => {
+  it("the younger one keeps what it owns when the older one is edited to name it, and the older one writes it after the release", async () => {
     const team = await createNamespace();
     await team.harbor();
     const older = await bindTo(team, "older", "regionendpoint");
@@ -209,7 +210,7 @@ describe("of two bindings at one path", () => {
     });
   });
 
-  it("the younger is in nobody's way after a restart, whatever comes first", async () => {
+  it("the younger one does not write after a restart, whichever is reconciled first", async () => {
     const team = await createNamespace();
     await team.harbor();
     const older = await bindTo(team, "b-older", "accesskey");
@@ -228,21 +229,21 @@ describe("of two bindings at one path", () => {
     }
   });
 
-  it("they have no war when both force it", async () => {
+  it("two that force it do not overwrite each other", async () => {
     const team = await createNamespace();
     await team.harbor();
     const force = { onConflict: "Force" };
     const first = await bindTo(team, "first", "accesskey", force);
     const mark = await auditLog().mark();
     await bindTo(team, "second", "accesskey", force);
-    assert.match(await says(team, "second", "Contended"), /\/first has precedence on .*accesskey/);
+    assert.match(await says(team, "second", "Contended"), new RegExp(`SecretBinding ${team.namespace}/first\\b`));
     await team.until("first", "Synced");
     await team.barrier();
     assert.ok((await patches(team, mark)) <= 1);
     assert.equal((await team.s3()).accesskey, first);
   });
 
-  it("one that may not write there keeps nobody from it, nor when it may later", async () => {
+  it("one that may not write there does not block the other, also when it may later", async () => {
     const [stranger, owner] = await twoTeams();
     await owner.harbor();
     const there = { namespace: owner.namespace };
@@ -257,7 +258,7 @@ describe("of two bindings at one path", () => {
     assert.equal((await owner.s3()).accesskey, value);
   });
 
-  it("one that may only look there keeps nobody from it, also once its own source is gone", async () => {
+  it("one that may only read there does not block the other, also when its own source is deleted", async () => {
     const [stranger, owner] = await twoTeams();
     await owner.harbor();
     const verbs = ["get", "list", "watch"];
@@ -273,7 +274,7 @@ describe("of two bindings at one path", () => {
     assert.equal((await owner.s3()).accesskey, value);
   });
 
-  it("150 older ones without rights, edited all the time, keep nobody from it, and do not wake each other", async () => {
+  it("150 older ones without permissions, edited all the time, do not block it, and do not requeue each other", async () => {
     const stranger = await createNamespace({ rules: [] });
     const owner = await createNamespace();
     const names = Array.from({ length: 150 }, (_, n) => `squatter-${n}`);
@@ -298,7 +299,7 @@ describe("of two bindings at one path", () => {
       await eventually(async () => assert.ok(edits >= 150));
       await owner.harbor();
       const value = await bindTo(owner, "late", "accesskey");
-      // The edits go on until it is. How long that takes depends on what else the machine does.
+      // The edits continue until then. How long that takes depends on the load of the machine.
       await owner.until("late", "Synced");
       assert.equal((await owner.s3()).accesskey, value);
       await eventually(async () => assert.ok(edits >= 300));
@@ -313,7 +314,7 @@ describe("of two bindings at one path", () => {
     assert.ok(reviews.length <= edits, `${reviews.length} access reviews for ${edits} edits`);
   });
 
-  it("the younger is told of nobody where it may not write, on a kind that the platform opened too", async () => {
+  it("one that may not write there learns nothing of the other, even if the platform permits its kind", async () => {
     const kind: Kind = {
       group: "strangers.example.com",
       kind: "Widget",
@@ -352,7 +353,7 @@ describe("of two bindings at one path", () => {
     }
   });
 
-  it("they go on side by side where their paths don't touch, and one that contains the other touches it", async () => {
+  it("they both write paths that don't overlap, and a path that contains the other overlaps it", async () => {
     const kind: Kind = {
       group: "first.example.com",
       kind: "Holder",
@@ -382,7 +383,10 @@ describe("of two bindings at one path", () => {
     await bind("two", "spec.other", from);
     for (const name of ["one", "other", "two"]) await team.until(name, "Synced");
     await bind("whole", "spec.inner", { template: '{"b": "x"}', as: "json" });
-    assert.match(await says(team, "whole", "Conflict"), /^Holder holder: .*\/one has precedence on spec\.inner/);
+    assert.match(
+      await says(team, "whole", "Conflict"),
+      new RegExp(`^Holder holder: (?=.*spec\\.inner).*SecretBinding ${team.namespace}/one\\b`),
+    );
     const { spec } = await team.api.get(objectPath(kind, undefined, "holder"));
     assert.deepEqual(spec, { inner: { a: "1", c: "1" }, other: "1" });
   });

@@ -1,4 +1,4 @@
-/** Tenants who would read what is another namespace's, and was granted to others or to nobody. */
+/** Tenants who try to read a Secret of another namespace that was granted to others or not at all. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api, RequestFailed } from "../controller/api.ts";
@@ -10,10 +10,10 @@ import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
 import { usualRules } from "../controller/test-namespace.ts";
 
-describe("somebody who would read what nobody granted him", () => {
+describe("a tenant without a grant", () => {
   const MALLORY = "bob";
 
-  /** A tenant with a role in the reader's namespace, who gets what he asks for refused with 403 where RBAC stops him. */
+  /** A tenant with a role in the reader's namespace, and its requests that RBAC refuses with 403. */
   async function tenant({ reader }: Neighbours, role: "edit" | "admin") {
     const mallory = new Api(controlPlane(), MALLORY);
     await reader.api.create(reader.path("rbac.authorization.k8s.io/v1", "rolebindings"), {
@@ -48,7 +48,7 @@ describe("somebody who would read what nobody granted him", () => {
     await both.reader.until("harbor-s3", reason);
     assert.equal((await both.reader.s3()).accesskey, undefined);
   };
-  /** Waits until the account was refused once more, or it was asked once more what it may do. */
+  /** Waits until a request of the account was refused once more, or its permissions were requested once more. */
   const refusedAgain = async ({ reader }: Neighbours) => {
     const mark = await auditLog().mark();
     await eventually(async () => {
@@ -60,7 +60,7 @@ describe("somebody who would read what nobody granted him", () => {
     await reader.barrier();
   };
 
-  it("may name it in a binding, may not make the grant there, and gains nothing by one in his own namespace", async () => {
+  it("may name the Secret in a binding, may not create the grant there, and gains nothing by one in the own namespace", async () => {
     const { both } = await newNeighbours();
     const mallory = await tenant(both, "admin");
     await mallory.create(bindings(both), binding(both));
@@ -69,7 +69,7 @@ describe("somebody who would read what nobody granted him", () => {
     await staysOut(both);
   });
 
-  it("may make no grant at all with the role edit", async () => {
+  it("may create no grant with the role edit", async () => {
     const { both } = await newNeighbours();
     const mallory = await tenant(both, "edit");
     for (const team of [both.owner, both.reader]) {
@@ -77,7 +77,7 @@ describe("somebody who would read what nobody granted him", () => {
     }
   });
 
-  it("has no binding write the grant for him, though its account may", async () => {
+  it("has no binding write the grant, even if its account may", async () => {
     const { both } = await newNeighbours();
     const all = ["get", "list", "watch", "create", "patch", "delete"];
     const rights = [{ apiGroups: ["inlay.dev"], resources: ["secretgrants"], verbs: all }];
@@ -97,7 +97,7 @@ describe("somebody who would read what nobody granted him", () => {
     assert.deepEqual((await both.owner.api.get(grants(both.owner))).items, []);
   });
 
-  it("swaps the name of a Secret that was granted for another, after the binding was let in", async () => {
+  it("changes the name of a granted Secret to another one, after the binding was accepted", async () => {
     const { both, value } = await newGranted();
     const mallory = await tenant(both, "edit");
     await both.rotate("other");
@@ -108,7 +108,7 @@ describe("somebody who would read what nobody granted him", () => {
     assert.equal((await both.reader.s3()).accesskey, value);
   });
 
-  it("uses what was granted to another account, or in another namespace", async () => {
+  it("uses a grant to another account, or to another namespace", async () => {
     const { both } = await newNeighbours();
     const mallory = await tenant(both, "edit");
     await both.grant("account", { from: [{ namespace: both.reader.namespace, serviceAccountName: "rotator" }] });
@@ -118,7 +118,7 @@ describe("somebody who would read what nobody granted him", () => {
   });
 
   for (const [rights, resourceNames] of Object.entries({ may: undefined, "may not": ["pulses"] })) {
-    it(`learns by a grant for another uid or other labels not even whether the Secret exists, which its account ${rights} read`, async () => {
+    it(`does not learn by a grant for another uid or other labels whether the Secret exists, which its account ${rights} read`, async () => {
       const { both, value } = await newNeighbours({ rights: false });
       const { owner, reader } = both;
       const verbs = ["get", "list", "watch"];
@@ -131,7 +131,7 @@ describe("somebody who would read what nobody granted him", () => {
         { namespaceSelector: { matchExpressions: [{ key: "team", operator: "Exists" }] } },
       ];
       for (const [n, each] of from.entries()) await both.grant(`other-${n}`, { from: [each], to });
-      // The controller has seen these grants by then.
+      // The controller has read these grants by then.
       await both.barrier();
       const mark = await auditLog().mark();
       const names = { "harbor-s3": "bucket", absent: "absent" };
@@ -151,7 +151,7 @@ describe("somebody who would read what nobody granted him", () => {
     });
   }
 
-  it("makes a namespace of the name of one that was deleted, for which a grant by uid was", async () => {
+  it("creates a namespace with the name of a deleted one, to which a grant by uid was", async () => {
     const { both, value } = await newNeighbours();
     const { reader } = both;
     const home = `/api/v1/namespaces/${reader.namespace}`;
@@ -174,14 +174,14 @@ describe("somebody who would read what nobody granted him", () => {
     await both.untilHeld(value);
   });
 
-  it("finds a grant in kube-system, which is closed to bindings", async () => {
+  it("finds a grant in kube-system, a closed namespace", async () => {
     const { both } = await newNeighbours();
     const spec = { sources: [{ secret: { name: "bucket", namespace: "kube-system" } }] };
     await both.reader.bind("harbor-s3", { ...both.spec(), ...spec });
     await both.reader.until("harbor-s3", "ForbiddenNamespace");
   });
 
-  it("hopes for a grant without the right: the account's own RBAC decides too", async () => {
+  it("gains nothing by a grant without the permission of the account: RBAC decides too", async () => {
     const { both } = await newNeighbours({ rights: false });
     const mallory = await tenant(both, "edit");
     await both.grant("all", {

@@ -1,4 +1,7 @@
-/** That only he may make a SecretGrant who may himself get all that it grants, and that its schema refuses what opens more than it says. */
+/**
+ * A user may write a SecretGrant only if that user may get everything that it grants. Its schema refuses entries that would
+ * grant more than they say.
+ */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
@@ -53,22 +56,22 @@ describe("the policy on a grant's author", () => {
   });
   beforeEach(inNewNamespace);
 
-  it("lets in whoever has the role admin, who may read all of the namespace anyway", async () => {
+  it("permits a user with the role admin, who may read everything in the namespace anyway", async () => {
     await bindRole("ClusterRole", "admin");
     await lets(grant([bucket, { kind: "ConfigMap", name: "ca" }, { kind: "Secret", selector: { names: ["*"] } }]));
     await lets(grant([vault, allConnections]));
   });
 
   for (const role of ["edit", "view", undefined]) {
-    it(`leaves the refusal of whoever has ${role ? `the role ${role}` : "no role"} to RBAC`, async () => {
+    it(`does not refuse a user with ${role ? `the role ${role}` : "no role"}, because RBAC does`, async () => {
       if (role) await bindRole("ClusterRole", role);
       await refuses(grant(), /cannot create resource "secretgrants"/);
     });
   }
 
-  it("refuses whoever may make grants and read nothing, or other things", async () => {
+  it("refuses a user who may write grants and read nothing, or only other objects", async () => {
     await bindRole("ClusterRole", "inlay-grant");
-    await refuses(grant(), /carol may not get secrets "bucket" in namespace team-\d+\b/);
+    await refuses(grant(), /carol may not get secrets "bucket" in namespace team-\d+/);
     await bindRole("ClusterRole", "view");
     await lets(grant([{ kind: "ConfigMap", name: "ca" }]));
     await lets(grant([{ kind: "ConfigMap", selector: { names: ["*"] } }]));
@@ -78,7 +81,7 @@ describe("the policy on a grant's author", () => {
     await refuses(grant(), /carol may not get secrets "bucket"/);
   });
 
-  it("asks the same for a grant to a composition", async () => {
+  it("checks the same for a grant to a composition", async () => {
     await bindRole("ClusterRole", "inlay-grant");
     const toComposition = grant([bucket], [{ composition: "harbors" }]);
     await refuses(toComposition, /carol may not get secrets "bucket"/);
@@ -88,14 +91,14 @@ describe("the policy on a grant's author", () => {
 
   const selectors: Record<string, object> = {
     "a wildcard": { names: ["b*"] },
-    "the very name that may be read": { names: ["bucket"] },
+    "exactly the permitted name": { names: ["bucket"] },
     labels: { matchLabels: { shared: "yes" } },
-    "all names but some": { exceptNames: ["a*"] },
-    "the very name that may be read, without another": { names: ["bucket"], exceptNames: ["other"] },
+    "all names except some": { exceptNames: ["a*"] },
+    "exactly the permitted name, without another": { names: ["bucket"], exceptNames: ["other"] },
     expressions: { names: ["bucket"], matchExpressions: [{ key: "shared", operator: "Exists" }] },
   };
   for (const [what, selector] of Object.entries(selectors)) {
-    it(`takes the right to all Secrets of the namespace for a grant by ${what}`, async () => {
+    it(`requires permission for all Secrets of the namespace for a grant by ${what}`, async () => {
       await bindRole("ClusterRole", "inlay-grant");
       await give(get("secrets", "bucket"));
       await lets(grant());
@@ -105,7 +108,7 @@ describe("the policy on a grant's author", () => {
     });
   }
 
-  it("asks for the right to use a VaultConnection, and not to get it", async () => {
+  it("requires permission to use a VaultConnection, and not to get it", async () => {
     await bindRole("ClusterRole", "inlay-grant");
     await bindRole("ClusterRole", "view");
     await give({ ...use(), apiGroups: [""] }, { ...use(), verbs: ["get", "update"] }, get("secrets"), use("other"));
@@ -115,8 +118,8 @@ describe("the policy on a grant's author", () => {
     await give(use("vault"));
     await lets(grant([vault, bucket]));
     for (const selector of [{ names: ["vault"] }, { matchLabels: { shared: "yes" } }]) {
-      const said = /carol may not use all vaultconnections.inlay.dev in namespace/;
-      await refuses(grant([{ kind: "VaultConnection", selector }]), said);
+      const denial = /carol may not use all vaultconnections.inlay.dev in namespace/;
+      await refuses(grant([{ kind: "VaultConnection", selector }]), denial);
     }
     await give(use());
     await lets(grant([allConnections]));
@@ -128,7 +131,7 @@ describe("the policy on a grant's author", () => {
     "one VaultConnection": vault,
     "all VaultConnections": allConnections,
   })) {
-    it(`is content with the rule that it names for ${what}`, async () => {
+    it(`permits the author after a grant of the rule in the message, for ${what}`, async () => {
       await bindRole("ClusterRole", "inlay-grant");
       const refusal = await refuses(grant([entry]), /with \{.*\} bound to the author/);
       await give(parse(/a Role in that namespace with (\{.*\})/.exec(refusal)?.[1] ?? "") as Rule);
@@ -136,7 +139,7 @@ describe("the policy on a grant's author", () => {
     });
   }
 
-  it("asks about each of sixteen entries", async () => {
+  it("checks each of sixteen entries", async () => {
     await bindRole("ClusterRole", "inlay-grant");
     const names = Array.from({ length: 16 }, (_, i) => `bucket-${i}`);
     await give(get("secrets", ...names));
@@ -147,7 +150,7 @@ describe("the policy on a grant's author", () => {
     }
   });
 
-  it("does not take a right in another namespace for one in the grant's", async () => {
+  it("does not accept a permission in another namespace as one in the grant's namespace", async () => {
     await bindRole("ClusterRole", "admin");
     await lets(grant());
     await inNewNamespace();
@@ -155,28 +158,28 @@ describe("the policy on a grant's author", () => {
     await refuses(grant(), /carol may not get secrets "bucket"/);
   });
 
-  describe("on a grant that is there", () => {
+  describe("for a grant that exists", () => {
     beforeEach(async () => {
       await team.api.create(grants(), grant());
       await bindRole("ClusterRole", "inlay-grant");
     });
     const patch = (body: object) => author().merge(grantPath(), body);
 
-    it("asks whoever lets one more in, or changes what is granted, in whatever way he does it", async () => {
-      const said = /carol may not get secrets "(bucket|other)"/;
+    it("checks a user who adds an entry, or changes what is granted, in whatever way", async () => {
+      const denial = /carol may not get secrets "(bucket|other)"/;
       const wider = grant([bucket], [registry, { namespace: "mine" }]);
       const other = { spec: { to: [{ kind: "Secret", name: "other" }] } };
-      await eventually(() => assert.rejects(patch({ spec: wider.spec }), said));
-      await assert.rejects(patch(other), said);
-      await assert.rejects(author().apply(grantPath(), wider, "author", true), said);
+      await eventually(() => assert.rejects(patch({ spec: wider.spec }), denial));
+      await assert.rejects(patch(other), denial);
+      await assert.rejects(author().apply(grantPath(), wider, "author", true), denial);
       const { metadata } = await team.api.get(grantPath());
-      await assert.rejects(author().replace(grantPath(), { ...wider, metadata }), said);
+      await assert.rejects(author().replace(grantPath(), { ...wider, metadata }), denial);
       await give(get("secrets", "bucket"));
       await eventually(() => patch({ spec: wider.spec }));
-      await assert.rejects(patch(other), said);
+      await assert.rejects(patch(other), denial);
     });
 
-    it("lets anyone who may write grants label it, and withdraw it", async () => {
+    it("permits any user who may write grants to label and to delete it", async () => {
       await eventually(() => patch({ metadata: { labels: { team: "storage" } } }));
       await author().delete(grantPath());
     });
@@ -191,7 +194,7 @@ describe("the schema of SecretGrant", () => {
       grant([bucket], [{ serviceAccountName: "inlay" }]),
       /spec.from\[0\]" must validate one and only one/,
     ],
-    "an entry of from with both": [
+    "an entry of from with a namespace and a selector": [
       grant([bucket], [{ namespace: "a", namespaceSelector: { names: ["b"] } }]),
       /exactly one of namespace, namespaceSelector and composition/,
     ],
@@ -201,13 +204,13 @@ describe("the schema of SecretGrant", () => {
     ],
     "a wildcard in a composition": [grant([bucket], [{ composition: "harbor*" }]), /should match/],
     "a composition of 64 letters": [grant([bucket], [{ composition: "x".repeat(64) }]), /may not be more than 63/],
-    "the uid of a namespace that it does not name": [
+    "the uid of a namespace without its name": [
       grant([bucket], [{ namespaceUID: "a1", namespaceSelector: { names: ["a"] } }]),
       /namespaceUID needs namespace/,
     ],
-    "a uid that is none": [grant([bucket], [{ ...registry, namespaceUID: "Registry" }]), /should match/],
+    "an invalid uid": [grant([bucket], [{ ...registry, namespaceUID: "Registry" }]), /should match/],
     "an entry of to without a name": [grant([{ kind: "Secret" }]), /spec.to\[0\]" must validate one and only one/],
-    "an entry of to with both": [
+    "an entry of to with a name and a selector": [
       grant([{ ...bucket, selector: { names: ["a"] } }]),
       /exactly one of name and selector/,
     ],
@@ -216,11 +219,11 @@ describe("the schema of SecretGrant", () => {
       /supported values: "Secret", "ConfigMap", "VaultConnection"/,
     ],
     "an empty selector": [grant([{ kind: "Secret", selector: {} }]), /should have at least 1 properties/],
-    "empty labels, which would be all": [
+    "empty labels, which would match all": [
       grant([bucket], [{ namespaceSelector: { matchLabels: {} } }]),
       /should have at least 1 properties/,
     ],
-    "empty names, which would be none": [
+    "empty names, which would match none": [
       grant([bucket], [{ namespaceSelector: { names: [] } }]),
       /should have at least 1 items/,
     ],
@@ -228,7 +231,7 @@ describe("the schema of SecretGrant", () => {
       grant([{ kind: "Secret", selector: { matchExpressions: [] } }]),
       /should have at least 1 items/,
     ],
-    "a label that is none": [
+    "an invalid label": [
       grant([bucket], [{ namespaceSelector: { matchLabels: { "a b": "c" } } }]),
       /a key of matchLabels/,
     ],
@@ -238,20 +241,20 @@ describe("the schema of SecretGrant", () => {
     ],
     "a wildcard in a name": [grant([{ kind: "Secret", name: "b*" }]), /should match/],
     "a wildcard in a namespace": [grant([bucket], [{ namespace: "team-*" }]), /should match/],
-    nobody: [grant([bucket], []), /should have at least 1 items/],
-    nothing: [grant([]), /should have at least 1 items/],
+    "an empty from": [grant([bucket], []), /should have at least 1 items/],
+    "an empty to": [grant([]), /should have at least 1 items/],
   };
-  for (const [what, [object, saying]] of Object.entries(refused)) {
-    it(`refuses ${what}`, () => assert.rejects(accepted(object), saying));
+  for (const [what, [object, denial]] of Object.entries(refused)) {
+    it(`refuses ${what}`, () => assert.rejects(accepted(object), denial));
   }
 
-  it("takes the example of every field", async () => {
+  it("accepts the example of every field", async () => {
     const example = parse(await readFile("apis/examples/secretgrant.yaml", "utf8"));
     const { spec } = await accepted({ ...example, metadata: { name: "everything" } });
     assert.deepEqual(spec, example.spec);
   });
 
-  it("has room for the largest grant within the API server's limits for rules", async () => {
+  it("accepts the largest grant within the API server's limits for rules", async () => {
     const long = (length: number, end = "") => "x".repeat(length - end.length) + end;
     const selector = (names: number) => ({
       names: Array.from({ length: 16 }, (_, i) => long(names, `-${i}`)),
@@ -269,7 +272,7 @@ describe("the schema of SecretGrant", () => {
     await accepted(grant(to, from));
   });
 
-  it("lists grants by their short name and by Inlay's category, with who and what", async () => {
+  it("lists grants by their short name and by Inlay's category, with from and to", async () => {
     await team.api.create(grants(), grant());
     for (const name of ["sg", "inlay"]) {
       const { stdout } = await controlPlane().kubectl("get", name, `--namespace=${team.namespace}`);

@@ -1,4 +1,7 @@
-/** Sources that say `granted`: in their own namespace too, Inlay reads them only with a SecretGrant, which stands in for the author. */
+/**
+ * Sources with `granted`. Inlay reads them only with a SecretGrant, in their own namespace too. The grant decides instead
+ * of the author.
+ */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
@@ -10,14 +13,14 @@ import { auditLog } from "../controller/shared.ts";
 
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
 
-/** Waits until the controller has seen all grants, and the binding has still written nothing. */
+/** Waits until the controller has read all grants, and the binding has still written nothing. */
 async function staysOut(both: Neighbours): Promise<void> {
   await both.barrier();
   assert.equal((await both.reader.s3()).accesskey, undefined);
 }
 
-describe("a source that says granted", () => {
-  it("is not even looked at without a SecretGrant in its namespace, and comes with the command in the condition", async () => {
+describe("a source with granted", () => {
+  it("is not read without a SecretGrant in its namespace, and is written after the command in the condition", async () => {
     const { both, value } = await newOwnReader();
     const team = both.reader;
     const mark = await auditLog().mark();
@@ -37,7 +40,7 @@ describe("a source that says granted", () => {
     );
   });
 
-  it("is not opened by a grant for all other namespaces, and is by one that names its own", async () => {
+  it("is not permitted by a grant for all other namespaces, and is by one that names its own", async () => {
     const { both, value } = await newOwnReader();
     const { namespace, api } = both.reader;
     await api.merge(`/api/v1/namespaces/${namespace}`, { metadata: { labels: { env: "prod" } } });
@@ -76,7 +79,7 @@ describe("a source that says granted", () => {
     ["Wait", (value: string) => value],
     ["Remove", () => undefined],
   ] as const)
-    it(`whose grant is withdrawn says GrantWithdrawn, and with ${onMissing} does as for another namespace`, async () => {
+    it(`whose grant is withdrawn reports GrantWithdrawn, and ${onMissing} works as for another namespace`, async () => {
       const { both, value } = await newOwnReader();
       await both.grant();
       await both.reader.bind("harbor-s3", both.spec({ onMissing }));
@@ -91,7 +94,7 @@ describe("a source that says granted", () => {
       await both.untilHeld(rotated);
     });
 
-  it("is read as any other once the binding does not say granted any more, and no grant is missing then", async () => {
+  it("is read as any other once the binding does not set granted any more, and no grant is missing then", async () => {
     const { both, value } = await newOwnReader();
     await both.grant();
     await both.reader.bind("harbor-s3", both.spec());
@@ -104,11 +107,11 @@ describe("a source that says granted", () => {
   });
 });
 
-describe("somebody who may write bindings and may not get the Secret", () => {
+describe("a user who may write bindings and may not get the Secret", () => {
   const RBAC = "rbac.authorization.k8s.io";
   const AUTHOR = "alice";
 
-  /** The user may write bindings that act as the account inlay, and get no Secret. */
+  /** The user may write bindings with the account inlay, and get no Secret. */
   async function author({ reader }: Neighbours): Promise<Api> {
     const user = new Api(controlPlane(), AUTHOR);
     const subjects = [{ kind: "User", name: AUTHOR, apiGroup: RBAC }];
@@ -133,21 +136,21 @@ describe("somebody who may write bindings and may not get the Secret", () => {
   });
   const bindings = ({ reader }: Neighbours) => reader.path("inlay.dev/v1alpha1", "secretbindings");
 
-  it("uses what a grant of the namespace opens, and may not take granted away", async () => {
+  it("uses a Secret that a grant of the namespace permits, and may not remove granted", async () => {
     const { both, value } = await newOwnReader();
     const alice = await author(both);
     await eventually(() => alice.create(bindings(both), binding(both.spec())));
     await both.reader.until("harbor-s3", "NotGranted");
     await both.grant();
     await both.untilHeld(value);
-    const said = new RegExp(`${AUTHOR} may not get secrets "bucket"`);
+    const denial = new RegExp(`${AUTHOR} may not get secrets "bucket"`);
     const ungranted = { spec: both.spec({ secret: { name: "bucket" } }) };
-    await assert.rejects(alice.merge(both.reader.bindingPath("harbor-s3"), ungranted), said);
+    await assert.rejects(alice.merge(both.reader.bindingPath("harbor-s3"), ungranted), denial);
     const other = binding(both.spec({ secret: { name: "bucket" } }));
-    await assert.rejects(alice.create(bindings(both), { ...other, metadata: { name: "second" } }), said);
+    await assert.rejects(alice.create(bindings(both), { ...other, metadata: { name: "second" } }), denial);
   });
 
-  it("gains nothing by the label of a composition that has a grant, since Inlay computes what a composition makes", async () => {
+  it("gains nothing by the label of a composition with a grant, because Inlay computes the bindings of a composition", async () => {
     const { both } = await newOwnReader();
     const alice = await author(both);
     await both.grant("harbors", { from: [{ composition: "harbors" }] });

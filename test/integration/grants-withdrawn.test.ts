@@ -1,4 +1,7 @@
-/** SecretGrants that go: what was written stays or is taken out, and nothing that comes after is written. */
+/**
+ * SecretGrants that are deleted or do not match any more. Written values stay or are removed, and no later value is
+ * written.
+ */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { isOfBarrier } from "../controller/barrier.ts";
@@ -7,7 +10,7 @@ import { type Neighbours, newGranted, newNeighbours } from "../controller/neighb
 import { auditLog } from "../controller/shared.ts";
 import { RESTARTED_WITHIN_MS } from "../controller/test-namespace.ts";
 
-/** "Within a second", on a machine that has other things to do. */
+/** "Within a second" on a busy machine. */
 const A_SECOND = 5_000;
 
 const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;
@@ -15,11 +18,11 @@ const messageOf = (binding: AnyObject): string => binding.status.conditions[0].m
 describe("a SecretGrant that is withdrawn", () => {
   const untilWithdrawn = async ({ reader }: Neighbours, withinMs = A_SECOND) => {
     const binding = await reader.until("harbor-s3", "GrantWithdrawn", withinMs);
-    assert.match(messageOf(binding), /copied here was withdrawn; rotate/);
+    assert.match(messageOf(binding), /withdrawn.*rotate/);
     return binding;
   };
 
-  it("leaves what was written, stops what comes after, and is told until it is given again", async () => {
+  it("keeps the written value, blocks later values, and is reported until it is granted again", async () => {
     const { both, value } = await newGranted();
     await both.withdraw();
     await untilWithdrawn(both);
@@ -27,9 +30,9 @@ describe("a SecretGrant that is withdrawn", () => {
     await both.barrier();
     assert.equal((await both.reader.s3()).accesskey, value);
     await eventually(async () => {
-      const told = (await both.reader.events("harbor-s3")).filter(({ reason }) => reason === "GrantWithdrawn");
+      const reported = (await both.reader.events("harbor-s3")).filter(({ reason }) => reason === "GrantWithdrawn");
       assert.deepEqual(
-        told.map(({ type }) => type),
+        reported.map(({ type }) => type),
         ["Warning"],
       );
     });
@@ -38,7 +41,7 @@ describe("a SecretGrant that is withdrawn", () => {
     await both.reader.until("harbor-s3", "Synced");
   });
 
-  it("takes out what was written where the source says so, and goes on telling that it has to be rotated", async () => {
+  it("removes the written value if the source has onMissing: Remove, and reports that it must be rotated", async () => {
     const { both } = await newGranted({ onMissing: "Remove" });
     await both.withdraw();
     await both.untilHeld(undefined);
@@ -47,7 +50,7 @@ describe("a SecretGrant that is withdrawn", () => {
     await untilWithdrawn(both);
   });
 
-  it("goes on being told when another reason came between, until the source is granted again or no longer named", async () => {
+  it("is reported also when another reason came between, until the source is granted again or not named any more", async () => {
     const { both, value } = await newGranted({ onMissing: "Remove" });
     const { reader } = both;
     await both.withdraw();
@@ -69,19 +72,19 @@ describe("a SecretGrant that is withdrawn", () => {
     assert.equal(renamed.status.copiedSources, undefined);
   });
 
-  it("leaves Ready true where the source is optional, with a note", async () => {
+  it("leaves Ready true if the source is optional, with a message", async () => {
     const { both, value } = await newGranted({ optional: true });
     await both.withdraw();
     const binding = await eventually(async () => {
       const found = await both.reader.until("harbor-s3", "Synced");
-      assert.match(messageOf(found), /omitted: .* was withdrawn.*rotate/);
+      assert.match(messageOf(found), /withdrawn.*rotate/);
       return found;
     });
     assert.equal(binding.status.conditions[0].status, "True");
     assert.equal((await both.reader.s3()).accesskey, value);
   });
 
-  it("never lets a value through that came after it went, however short", async () => {
+  it("never permits a value from after the withdrawal, however short it was", async () => {
     const { both, value } = await newGranted();
     let held = value;
     for (let round = 0; round < 8; round++) {
@@ -96,7 +99,7 @@ describe("a SecretGrant that is withdrawn", () => {
     }
   });
 
-  const ends: Record<string, [said: Parameters<Neighbours["grant"]>[1], end: (both: Neighbours) => Promise<unknown>]> =
+  const ends: Record<string, [spec: Parameters<Neighbours["grant"]>[1], end: (both: Neighbours) => Promise<unknown>]> =
     {
       "is changed to another Secret": [
         {},
@@ -109,14 +112,14 @@ describe("a SecretGrant that is withdrawn", () => {
             spec: { from: [{ namespace: both.reader.namespace, serviceAccountName: "other" }] },
           }),
       ],
-      "goes by a label that is taken from the Secret": [
+      "selects by a label that is removed from the Secret": [
         { to: [{ kind: "Secret", selector: { matchLabels: { shared: "yes" } } }] },
         (both) =>
           both.owner.api.merge(`${both.owner.path("v1", "secrets")}/bucket`, {
             metadata: { labels: { shared: null } },
           }),
       ],
-      "goes by a label that is taken from the namespace": [
+      "selects by a label that is removed from the namespace": [
         { from: [{ namespaceSelector: { matchLabels: { reads: "buckets" } } }] },
         (both) =>
           both.reader.api.merge(`/api/v1/namespaces/${both.reader.namespace}`, {
@@ -124,8 +127,8 @@ describe("a SecretGrant that is withdrawn", () => {
           }),
       ],
     };
-  for (const [how, [said, end]] of Object.entries(ends)) {
-    it(`because it ${how} stops what comes after`, async () => {
+  for (const [how, [spec, end]] of Object.entries(ends)) {
+    it(`because it ${how} blocks later values`, async () => {
       const { both, value } = await newNeighbours();
       await both.owner.api.merge(`${both.owner.path("v1", "secrets")}/bucket`, {
         metadata: { labels: { shared: "yes" } },
@@ -133,7 +136,7 @@ describe("a SecretGrant that is withdrawn", () => {
       await both.reader.api.merge(`/api/v1/namespaces/${both.reader.namespace}`, {
         metadata: { labels: { reads: "buckets" } },
       });
-      await both.grant("bucket", said);
+      await both.grant("bucket", spec);
       await both.reader.bind("harbor-s3", both.spec());
       await both.untilHeld(value);
       await end(both);
@@ -144,7 +147,7 @@ describe("a SecretGrant that is withdrawn", () => {
     });
   }
 
-  it("while the controller was away stops what came meanwhile, and a start after that writes nothing", async () => {
+  it("while the controller was stopped blocks the values since then, and a start after that writes nothing", async () => {
     const { both, value } = await newGranted();
     const { controller } = both.reader;
     await controller.stop();
@@ -167,7 +170,7 @@ describe("a SecretGrant that is withdrawn", () => {
     );
   });
 
-  it("goes with its namespace, though both are held back from being deleted", async () => {
+  it("is deleted with its namespace, though the deletion of both is delayed", async () => {
     const { both, value } = await newGranted();
     const held = { metadata: { finalizers: ["example.com/held"] } };
     const secret = `${both.owner.path("v1", "secrets")}/bucket`;
@@ -175,7 +178,7 @@ describe("a SecretGrant that is withdrawn", () => {
     await both.owner.api.delete(`/api/v1/namespaces/${both.owner.namespace}`);
     await both.rotate();
     const binding = await untilWithdrawn(both);
-    assert.match(messageOf(binding), /is deleted or being deleted/);
+    assert.match(messageOf(binding), /being deleted/);
     assert.equal((await both.reader.s3()).accesskey, value);
     for (const path of [secret, both.grantPath()]) await both.owner.api.merge(path, { metadata: { finalizers: null } });
   });

@@ -1,4 +1,7 @@
-/** Objects and schemas that are made to stop the controller: each binding about them says so, and all others go on. */
+/**
+ * Objects and schemas that are made to block the controller. Each binding with one reports it, and all others are
+ * reconciled.
+ */
 import assert from "node:assert/strict";
 import { createDeep, deepText, heapRules, heaps } from "../controller/deep.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -15,7 +18,7 @@ const heapTarget = (fields: object[], more: object = {}) => ({
 });
 const bucket = [{ secret: { name: "bucket" } }];
 const key = { from: { source: "bucket", key: "accessKeyID" } };
-/** A path through a list, which is written as a whole with what else is in it. */
+/** A path through a list, which is written as a whole with its other elements. */
 const listed = { path: "spec.list[0].text", ...key };
 const list = [{ text: "none" }];
 
@@ -29,8 +32,8 @@ async function createTeam(): Promise<{ team: TestNamespace; value: string }> {
 
 const heapOf = async (team: TestNamespace) => (await team.api.get(objectPath(heaps, team.namespace, "heap"))).spec;
 
-describe("a schema with a pattern that is small and compiles to a large program", () => {
-  it("does not stop the controller on a long text, and what else is wrong with the target is told", async () => {
+describe("a schema with a short pattern that compiles to a large program", () => {
+  it("does not block the controller on a long text, and other errors of the target are reported", async () => {
     const { team } = await createTeam();
     await createObject(team.api, heaps, "heap", {}, team.namespace);
     await team.secret("long", { text: "x".repeat(60_000), address: `${"0".repeat(60_000)}:` });
@@ -44,7 +47,7 @@ describe("a schema with a pattern that is small and compiles to a large program"
     assert.equal(await team.controller.page("/livez"), "ok\n");
   });
 
-  it("is left to the API server, which takes what matches and refuses what does not", async () => {
+  it("is left to the API server, which accepts what matches and refuses what does not", async () => {
     const { team } = await createTeam();
     await createObject(team.api, heaps, "heap", {}, team.namespace);
     await team.secret("short", { text: "no" });
@@ -58,7 +61,7 @@ describe("a schema with a pattern that is small and compiles to a large program"
 });
 
 describe("an object that nests thousands of levels deep", () => {
-  it("as a target is not written, and is as soon as it is flat", async () => {
+  it("is not written as a target, and is written as soon as it is flat", async () => {
     const { team, value } = await createTeam();
     await createDeep(team.api, team.namespace, "heap", { list });
     await team.bind("deep", { sources: bucket, targets: [heapTarget([listed])] });
@@ -69,7 +72,7 @@ describe("an object that nests thousands of levels deep", () => {
     assert.equal((await heapOf(team)).list[0].text, value);
   });
 
-  it("as a source is not read", async () => {
+  it("is not read as a source", async () => {
     const { team } = await createTeam();
     await createDeep(team.api, team.namespace, "heap");
     await createObject(team.api, heaps, "other", {}, team.namespace);
@@ -79,7 +82,7 @@ describe("an object that nests thousands of levels deep", () => {
     await team.until("deep", "TooDeep");
   });
 
-  it("as a manifest is not made", async () => {
+  it("is not created as a manifest", async () => {
     const { team } = await createTeam();
     const fields = [{ path: "spec.text", ...key }];
     const target = JSON.stringify(heapTarget(fields, { create: { manifest: { spec: { deep: 0 } } } }));
@@ -91,7 +94,7 @@ describe("an object that nests thousands of levels deep", () => {
     await team.unbind("deep");
   });
 
-  it("is no hindrance to others of its kind: among those that a selector finds, each has its own result", async () => {
+  it("does not block others of its kind: each object that a selector finds has its own result", async () => {
     const { team, value } = await createTeam();
     await createObject(team.api, heaps, "heap", { list }, team.namespace);
     await createDeep(team.api, team.namespace, "deep", { list });

@@ -1,4 +1,6 @@
-/** A tenant who makes as many bad bindings as he can: they fail, and those of others are written as if there were none. */
+/**
+ * A tenant who creates as many bad bindings as possible. They fail, and the bindings of others are written as without them.
+ */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
@@ -12,13 +14,13 @@ import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { createNamespace, harborTarget, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 
 const BAD = scaled(5, 2) * WAYS;
-/** Those that name a thousand objects each. */
+/** The number of bindings that name a thousand objects each. */
 const NAMING = scaled(30, 3);
 const ROTATIONS = scaled(15, 3);
-/** What a try asks at most: the source, the target, the write that is refused, and the status. */
+/** The most requests of a try: the source, the target, the refused write, and the status. */
 const REQUESTS_A_TRY = 4;
 const TRIES_A_SECOND = 20;
-/** How often bad ones are tried again while that is looked at. */
+/** How many retries of bad bindings the test waits for. */
 const TRIES = scaled(40, 3);
 
 describe(`with ${BAD} hostile bindings beside it`, function () {
@@ -61,11 +63,11 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     await eventually(async () => assert.equal((await good.s3()).accesskey, accessKeyID), 5_000);
   }
 
-  it("a good one is written while the controller finds out what is wrong with them", async () => {
+  it("a good one is written while the controller finds the errors of the others", async () => {
     for (let n = 0; n < ROTATIONS; n++) await rotate();
   });
 
-  it("each says what is wrong with it", async () => {
+  it("each reports its error", async () => {
     const wrong = async () => {
       const { items } = await bad.api.get(bad.path("inlay.dev/v1alpha1", "secretbindings"));
       assert.deepEqual(foundIn(JSON.stringify(items)), []);
@@ -84,7 +86,7 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     }, 180_000);
   });
 
-  it("a good one is written while they are tried again", async () => {
+  it("a good one is written while the others are retried", async () => {
     const before = await tries();
     for (let n = 1; n <= ROTATIONS; n++) {
       await rotate();
@@ -93,7 +95,7 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     assert.equal((await good.binding("harbor-s3")).status.conditions[0].reason, "Synced");
   });
 
-  it("the API server is asked no more for all of them than for a few", async () => {
+  it("the API server gets no more requests for all of them than for a few", async () => {
     const [mark, since] = [await auditLog().mark(), performance.now()];
     await untilTried((await tries()) + TRIES);
     const { length } = await requestsFor(bad, mark);
@@ -110,16 +112,16 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     let team: TestNamespace;
     let mark: number;
 
-    /** Waits until each says that of a condition. */
-    const untilSaid = (type: string, reason: string | RegExp, which = names) =>
+    /** Waits until each binding has one of these reasons in a condition. */
+    const untilReported = (type: string, reason: string | RegExp, which = names) =>
       eventually(async () => {
         const { items } = await team.api.get(team.path("inlay.dev/v1alpha1", "secretbindings"));
-        const said = (items as AnyObject[]).filter(({ metadata }) => which.includes(metadata.name));
-        for (const { metadata, status } of said) {
+        const chosen = (items as AnyObject[]).filter(({ metadata }) => which.includes(metadata.name));
+        for (const { metadata, status } of chosen) {
           const condition = status?.conditions?.find((each: AnyObject) => each.type === type);
           assert.match(condition?.reason ?? "", new RegExp(reason), `${metadata.name}: ${condition?.message}`);
         }
-        assert.equal(said.length, which.length);
+        assert.equal(chosen.length, which.length);
       }, 60_000);
     const asked = async (...verbs: string[]) =>
       (await requestsFor(team, mark)).filter(({ verb, as }) => as !== undefined && verbs.includes(verb));
@@ -131,19 +133,19 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
     });
     after(() => team?.api.delete(team.path("inlay.dev/v1alpha1", "secretbindings")));
 
-    it("which their account may not watch, has none of them asked for by name", async () => {
-      await untilSaid("Ready", "Forbidden");
-      await untilSaid("RolledOut", "Forbidden");
+    it("which their account may not watch, none of the objects is read by name", async () => {
+      await untilReported("Ready", "Forbidden");
+      await untilReported("RolledOut", "Forbidden");
       for (let n = 0; n < ROTATIONS; n++) await rotate();
       assert.deepEqual(await asked("list", "watch"), []);
       const reviews = await asked("create");
       assert.ok(reviews.length > 0);
     });
 
-    it("which their account may watch by name, has some of each watched and says so of the others", async () => {
+    it("which their account may watch by name, some objects of each are watched and the others reported", async () => {
       const all = names.flatMap((_, n) => Array.from({ length: 1_024 }, (_, d) => namedDeployment(n, d)));
       await team.grant(workloads(all), { role: "by-name" });
-      await untilSaid("RolledOut", "TooManyWatches");
+      await untilReported("RolledOut", "TooManyWatches");
       await rotate();
       await eventually(async () => {
         const watched = await watchesFor(team, mark);
@@ -151,18 +153,18 @@ describe(`with ${BAD} hostile bindings beside it`, function () {
       });
     });
 
-    it("which their account may all watch, has them watched by one stream", async () => {
+    it("which their account may all watch, one stream watches them", async () => {
       await team.grant(workloads(), { role: "all" });
-      await untilSaid("RolledOut", "^(?!TooManyWatches)");
+      await untilReported("RolledOut", "^(?!TooManyWatches)");
       await rotate();
     });
 
-    it("leaves the leader what it is", () => assert.doesNotMatch(controller.output, /lost the lease/));
+    it("the leader stays the leader", () => assert.doesNotMatch(controller.output, /lost the lease/));
   });
 
-  it("the controller is the one that was started, is ready, and holds no more than it may", () => controller.isWell());
+  it("the controller did not restart, is ready, and stays within its memory limit", () => controller.isWell());
 
-  it("a good one that is made now is written too", async () => {
+  it("a new good one is written too", async () => {
     await good.harbor("late");
     await good.bind("late", {
       sources: [{ secret: { name: "bucket" } }],

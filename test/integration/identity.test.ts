@@ -1,4 +1,4 @@
-/** Everything is read and written as the account of the binding, with its rights and no others. */
+/** Inlay reads and writes everything as the account of the binding, with the permissions of the account and no others. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { harborTarget, type Rule, type TestNamespace, usualRules } from "../cont
 const RBAC = "/apis/rbac.authorization.k8s.io/v1";
 
 describe("identity: a binding", () => {
-  it("reads, lists, watches and writes all sources and targets as its account, and nothing of them as the controller", async () => {
+  it("reads, lists, watches and writes all sources and targets as its account, and none of them as the controller", async () => {
     const { team } = await newRegistry();
     const mark = await auditLog().mark();
     const account = `system:serviceaccount:${team.namespace}:inlay`;
@@ -76,7 +76,7 @@ describe("identity: a binding", () => {
     );
   });
 
-  it("with another account waits for its namespace to open it, as docs/tasks/allow-a-namespace.md shows, and then works", async () => {
+  it("with another account waits until its namespace permits it by the documented Role, and then works", async () => {
     const { team, value } = await newRegistry({ account: false, rules: [] });
     await team.createAccount("rotator");
     await team.grant(usualRules, { account: "rotator", role: "rotator" });
@@ -91,7 +91,7 @@ describe("identity: a binding", () => {
     assert.equal((await team.s3()).accesskey, value);
   });
 
-  it("with another account stops when its namespace closes it again", async () => {
+  it("with another account stops when its namespace withdraws the permission", async () => {
     const { team, value } = await newRegistry({ account: false, rules: [] });
     await team.createAccount("rotator");
     await team.grant(usualRules, { account: "rotator", role: "rotator" });
@@ -106,7 +106,7 @@ describe("identity: a binding", () => {
     assert.equal((await team.s3()).accesskey, value);
   });
 
-  it("whose account does not exist says how to make it, and works once it is made", async () => {
+  it("whose account does not exist reports how to create it, and works once it exists", async () => {
     const { team, value } = await newRegistry({ account: false });
     await team.bind("harbor-s3", spec());
     const binding = await team.until("harbor-s3", "ServiceAccountNotFound");
@@ -115,7 +115,7 @@ describe("identity: a binding", () => {
     assert.equal((await team.s3()).accesskey, value);
   });
 
-  it("whose account is deleted writes nothing until it is there again", async () => {
+  it("whose account is deleted writes nothing until it exists again", async () => {
     const { team, value } = await newRegistry();
     await team.bind("harbor-s3", spec());
     await team.until("harbor-s3", "Synced");
@@ -124,7 +124,7 @@ describe("identity: a binding", () => {
     const mark = await auditLog().mark();
     const rotated = secretText("rotated");
     await team.secret("bucket", { accessKeyID: rotated });
-    // Nothing tells when a thing was left undone; a change of the spec, and its condition, come after the rotation.
+    // No event shows that nothing was written. But a change of the spec, and its condition, come after the rotation.
     await team.api.merge(team.bindingPath("harbor-s3"), { spec: { defaults: { onRelease: "Remove" } } });
     await team.until("harbor-s3", "ServiceAccountNotFound");
     assert.equal((await team.s3()).accesskey, value);
@@ -138,7 +138,7 @@ describe("identity: a binding", () => {
     assert.equal((await team.s3()).accesskey, rotated);
   });
 
-  it("that calls a kind of the cluster namespaced, to be asked the wrong question, is InvalidBinding and reads nothing", async () => {
+  it("that names a cluster-scoped kind as namespaced, to change the check at admission, is InvalidBinding and reads nothing", async () => {
     const kind: Kind = {
       group: "identity.example.com",
       kind: "Vault",
@@ -150,7 +150,7 @@ describe("identity: a binding", () => {
     await installKind(team.api, kind);
     const password = secretText("password");
     await createObject(team.api, kind, "root", { password });
-    // The account may read it, and the author may not: the right that he has in his namespace counts for nothing.
+    // The account may read it, and the author may not. The permission of the author in the namespace does not count.
     await team.grantInCluster([{ apiGroups: [kind.group], resources: [kind.plural], verbs: ["get", "list", "watch"] }]);
     await grantUser(team, "bob", [
       { apiGroups: ["inlay.dev"], resources: ["secretbindings"], verbs: ["get", "create"] },
@@ -178,7 +178,7 @@ describe("identity: a binding", () => {
   });
 });
 
-/** Lets the controller act as an account of another name than inlay. */
+/** Permits the controller to impersonate an account with another name than inlay. */
 function openAccount(team: TestNamespace, account: string): Promise<void> {
   return bindRole(
     team,

@@ -1,4 +1,4 @@
-/** What a binding wrote stays: what others change is put back, and where nothing has to change, nothing is asked. */
+/** Written values stay. Inlay reverts changes of others, and sends no request if nothing must change. */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
@@ -10,7 +10,7 @@ const isWrite = ({ verb }: { verb: string }) => ["create", "update", "patch", "d
 const isOfTarget = ({ resource }: { resource: string }) => resource === "goharbor.io/harborclusters";
 
 describe("a field that a binding wrote", () => {
-  it("is put back at once when somebody changes it", async () => {
+  it("is reverted at once when another user changes it", async () => {
     const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await team.editS3({ accesskey: "edited" });
@@ -20,21 +20,21 @@ describe("a field that a binding wrote", () => {
     await team.until("harbor-s3", "Synced");
   });
 
-  it("is put back at once when somebody removes it", async () => {
+  it("is restored at once when another user removes it", async () => {
     const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await team.editS3({ accesskey: null });
     await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey), AT_ONCE);
   });
 
-  it("is put back at once when somebody applies another value with force", async () => {
+  it("is reverted at once when another user applies another value with force", async () => {
     const team = await createNamespace();
     const accessKey = await team.boundHarbor();
     await team.applyS3({ accesskey: "applied" }, "platform", true);
     await eventually(async () => assert.equal((await team.s3()).accesskey, accessKey), AT_ONCE);
   });
 
-  it("is put back with the other fields of its target, in one request", async () => {
+  it("is reverted with the other fields of its target, in one request", async () => {
     const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });
@@ -69,7 +69,7 @@ describe("a field that a binding wrote", () => {
     assert.equal(annotations["example.com/key"], accessKey);
   });
 
-  it("is not written again when its Secret changes elsewhere", async () => {
+  it("is not written again when other keys of its Secret change", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const requests = await team.requestsDuring(async () => {
@@ -88,7 +88,7 @@ describe("a field that a binding wrote", () => {
     assert.equal((await team.s3()).bucket, "other");
   });
 
-  it("is not even read when only the status of its target changes", async () => {
+  it("is not read when only the status of its target changes", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const requests = await team.requestsDuring(() =>
@@ -97,7 +97,7 @@ describe("a field that a binding wrote", () => {
     assert.deepEqual(requests.filter(isOfTarget), []);
   });
 
-  it("is not read for a new value, nor again for the binding's own write", async () => {
+  it("is not read for a new value, or for the binding's own write", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     const requests = await team.requestsDuring(async () => {
@@ -109,7 +109,7 @@ describe("a field that a binding wrote", () => {
     assert.deepEqual(verbs, ["patch"]);
   });
 
-  it("that has the value already is taken on by one request, beside who wrote it", async () => {
+  it("that has the value already gets the binding as an owner by one request, beside its writer", async () => {
     const team = await createNamespace();
     const accessKey = secretText("access");
     await team.secret("bucket", { accessKeyID: accessKey });

@@ -1,4 +1,4 @@
-/** A binding whose targets are more than the controller may hold: they are written some at a time. */
+/** A binding with targets that are larger than the controller's memory. They are written some at a time. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ConfinedController } from "../controller/confined.ts";
@@ -8,10 +8,10 @@ import { scaled } from "../controller/scale.ts";
 import { stopSharedController } from "../controller/shared.ts";
 import { createNamespace } from "../controller/test-namespace.ts";
 
-/** A controller that holds all of them at once ends by it at 160, and does not yet at 110. */
+/** A controller with all of them in memory runs out of it at 160 objects, and not at 110. */
 const LARGE = scaled(200, 160);
 
-describe(`${LARGE} objects that are too large to be held together`, function () {
+describe(`${LARGE} objects that are too large to be in memory together`, function () {
   this.timeout("4m");
   let controller: ConfinedController;
 

@@ -1,6 +1,6 @@
 /**
- * No value stands in anything that Inlay or the cluster puts out, whatever goes wrong. The same is looked for after every
- * test and every file (test/setup.ts); here, random values meet every kind of failure.
+ * No value of a Secret is in any output of Inlay or the cluster, whatever fails. test/setup.ts searches for values after
+ * every test and every file. Here, random values meet every kind of failure.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -19,7 +19,7 @@ import {
   usualRules,
 } from "../controller/test-namespace.ts";
 
-/** A kind that refuses all that is written, and whose API server says so with the value in its answer. */
+/** A kind that refuses all writes, and whose API server returns the value in its answer. */
 const wall: Kind = {
   group: "no-leaks.example.com",
   kind: "Wall",
@@ -51,7 +51,7 @@ const onWall = (path: string, more: object = from) => ({
 const onHarbor = (...fields: object[]) => harborTarget({}, { fields });
 const ACCESS_KEY = "spec.storage.spec.s3.accesskey";
 
-/** Ways to go wrong. Some are told apart by Inlay, some only by the API server, which quotes what it was sent. */
+/** Failures. Inlay recognizes some of them, and others only the API server, which quotes the request. */
 const failures: Record<string, object> = {
   "a template that is not well-formed": onHarbor({ path: ACCESS_KEY, template: "{{bucket.value" }),
   "a template with a helper": onHarbor({ path: ACCESS_KEY, template: "{{shout bucket.value}}" }),
@@ -66,7 +66,7 @@ const failures: Record<string, object> = {
   "an enum": onWall("spec.choice"),
   "a CEL rule": onWall("spec.rule"),
   "a CEL rule for a template": onWall("spec.rule", { template: "https://{{bucket.value}}@host" }),
-  "what a label can't be": onWall('metadata.labels["no-leaks.example.com/value"]', {
+  "an invalid label": onWall('metadata.labels["no-leaks.example.com/value"]', {
     template: "? {{bucket.value}} ?",
   }),
   "a conflict": onHarbor({ path: "spec.storage.spec.s3.regionendpoint", ...from }),
@@ -74,14 +74,14 @@ const failures: Record<string, object> = {
   nothing: onHarbor({ path: ACCESS_KEY, ...from }),
 };
 
-/** Rights that lack something, or not. */
+/** Permissions that lack something, or not. */
 const grants: Record<string, Rule[]> = {
   all: [...usualRules, mayWrite(wall)],
   "none to write": [...usualRules, mayWrite(wall)].map((rule) => ({ ...rule, verbs: ["get", "list", "watch"] })),
   "none to read": [{ apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"] }, mayWrite(wall)],
 };
 
-describe("no leaks:", () => {
+describe("leaks:", () => {
   before("random values meet random failures", async () => {
     const api = new Api(controlPlane());
     await installKind(api, wall);
@@ -97,7 +97,7 @@ describe("no leaks:", () => {
       around: fc.tuple(fc.string({ unit: "grapheme", maxLength: 20 }), fc.string({ unit: "binary", maxLength: 20 })),
     });
     const random = fc.sample(scenario, 24);
-    // And each way once, with all rights.
+    // Each failure once more, with all permissions.
     const each = Object.keys(failures).map((failure) => ({
       failure,
       rights: "all",
@@ -140,7 +140,7 @@ describe("no leaks:", () => {
     assert.deepEqual(foundIn(text), []);
   };
 
-  it("the leak detector finds a value in every spelling", () => {
+  it("the leak detector finds a value in every encoding", () => {
     const value = secretText("planted");
     const [label, random] = value.split("-") as [string, string];
     const spelled: Record<string, string> = {
@@ -163,7 +163,7 @@ describe("no leaks:", () => {
     assert.deepEqual(foundIn(`something ${label} ${random.slice(1)} else`), []);
   });
 
-  it("the leak detector finds the bytes of a key in every spelling", () => {
+  it("the leak detector finds the bytes of a key in every encoding", () => {
     const key = Buffer.from("00f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1e", "hex");
     registerSecretBytes(key);
     const before = Buffer.concat([Buffer.of(1), key]);
@@ -176,7 +176,7 @@ describe("no leaks:", () => {
     for (const text of texts) assert.deepEqual(foundIn(`something ${text} else`), [key.toString("hex")], text);
   });
 
-  it("and none stands in what the controller writes to its log", () => {
+  it("no value is in the log of the controller", () => {
     const { output } = sharedController(controlPlane());
     for (const reason of ["Rejected", "TypeMismatch", "InvalidTemplate", "Conflict", "Forbidden"]) {
       assert.ok(output.includes(reason), reason);
@@ -184,7 +184,7 @@ describe("no leaks:", () => {
     clean(output);
   });
 
-  it("nor in events, whichever API they are read by", async () => {
+  it("no value is in events, with either API version", async () => {
     for (const path of ["/api/v1/events", "/apis/events.k8s.io/v1/events"]) {
       await eventually(async () => {
         const { items } = await new Api(controlPlane()).get(path);
@@ -194,7 +194,7 @@ describe("no leaks:", () => {
     }
   });
 
-  it("nor in what kubectl shows of SecretBindings: spec, status, managedFields and all", async () => {
+  it("no value is in what kubectl shows of SecretBindings: spec, status, managedFields and all", async () => {
     for (const args of [
       ["get", "secretbindings", "--all-namespaces", "--output=wide"],
       ["get", "secretbindings", "--all-namespaces", "--output=json", "--show-managed-fields"],
@@ -204,7 +204,7 @@ describe("no leaks:", () => {
     }
   });
 
-  it("nor in what is recorded of who owns the fields of targets", async () => {
+  it("no value is in the managedFields of targets", async () => {
     const api = new Api(controlPlane());
     for (const path of ["/apis/goharbor.io/v1beta1/harborclusters", `/apis/${apiVersionOf(wall)}/walls`]) {
       const { items } = await api.get(path);

@@ -1,4 +1,4 @@
-/** Several replicas: one leads, another follows when it stops, dies or is paused, and nothing is written twice. */
+/** Several replicas. One leads, and another takes over when it is stopped, killed or paused. Nothing is written twice. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ControllerProcess } from "../controller/controller.ts";
@@ -9,10 +9,10 @@ import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { createNamespace } from "../controller/test-namespace.ts";
 
 const LEASE = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
-/** How long it may take, on a machine with much else to do, until a lease that ran out after nine seconds is taken. */
+/** How long it may take, on a busy machine, until another replica takes a lease that expired after nine seconds. */
 const TAKEN_OVER_MS = 30_000;
 
-describe("of two replicas", function () {
+describe("two replicas:", function () {
   this.timeout("2m");
   const replicas: ControllerProcess[] = [];
   let fleet: Fleet;
@@ -26,11 +26,11 @@ describe("of two replicas", function () {
   const leads = (replica: ControllerProcess) =>
     eventually(() => assert.match(replica.output, /"msg":"leading"/), TAKEN_OVER_MS);
   const lease = async () => (await fleet.team.api.get(LEASE)).spec;
-  /** Each target was written just once. */
+  /** Each target was written exactly once. */
   const writtenOnce = async (mark: number) =>
     assert.deepEqual([...(await fleet.writesSince(mark))].sort(), fleet.names.map((name) => [name, 1] as const).sort());
 
-  /** Each target changed just once. Where the client died, the audit log does not tell what became of its requests. */
+  /** Each target changed exactly once. If the client was killed, the audit log lacks the result of its requests. */
   const changedOnce = async (before: Map<string, number>) => {
     const once = fleet.names.map((name) => [name, (before.get(name) ?? 0) + 1] as const);
     assert.deepEqual(new Map([...(await fleet.generations())].sort()), new Map(once.sort()));
@@ -53,7 +53,7 @@ describe("of two replicas", function () {
     for (const { output } of replicas) assert.deepEqual(foundIn(output), []);
   });
 
-  it("one leads, by a record as client-go writes it, and the other watches nothing", async () => {
+  it("one leads, with a Lease record like client-go's, and the other watches nothing", async () => {
     const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = await lease();
     assert.match(holderIdentity, /_[0-9a-f-]{36}$/);
     assert.match(leader.output, new RegExp(`"identity":"${holderIdentity}"`));
@@ -68,7 +68,7 @@ describe("of two replicas", function () {
     assert.doesNotMatch(standby.output, /"msg":"wrote"/);
   });
 
-  it("the other leads when the leader is stopped in the middle of its work, before the lease has run out", async () => {
+  it("the other leads when the leader is stopped during its work, before the lease has expired", async () => {
     const mark = await auditLog().mark();
     const { leaseTransitions } = await lease();
     const rotated = fleet.rotate();
@@ -83,7 +83,7 @@ describe("of two replicas", function () {
     assert.equal((await lease()).leaseTransitions, leaseTransitions + 1);
   });
 
-  it("nothing is written by the one that takes over where nothing changed", async () => {
+  it("the new leader writes nothing if nothing changed", async () => {
     leader = standby;
     standby = await newReplica();
     const mark = await auditLog().mark();
@@ -97,7 +97,7 @@ describe("of two replicas", function () {
     assert.deepEqual([...(await fleet.writesSince(mark))], [[fleet.names[0], 1]]);
   });
 
-  it("the other leads when the lease of a leader that was killed has run out, and finishes what it began", async () => {
+  it("the other leads when the lease of a killed leader has expired, and finishes its work", async () => {
     standby = await newReplica();
     const before = await fleet.generations();
     const rotated = fleet.rotate();
@@ -108,7 +108,7 @@ describe("of two replicas", function () {
     await changedOnce(before);
   });
 
-  it("one that was paused for longer than its lease changes nothing when it goes on, and ends", async () => {
+  it("a leader that was paused for longer than its lease changes nothing afterwards, and ends", async () => {
     const paused = standby;
     standby = await newReplica();
     const before = await fleet.generations();
@@ -124,7 +124,7 @@ describe("of two replicas", function () {
     assert.equal(await paused.ended(), 1);
     assert.match(paused.output, /"msg":"lost the lease"/);
     await fleet.team.barrier({ controller: standby });
-    // A request may have been on the wire in half when the process was paused, and arrive in whole now.
+    // A half-sent request of the paused process may be completed now.
     assert.deepEqual(await fleet.versions(), versions);
     assert.equal((await lease()).holderIdentity, holder);
     await changedOnce(before);

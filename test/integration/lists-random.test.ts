@@ -1,6 +1,6 @@
 /**
- * Random objects with lists of every kind, random paths into them, and others who edit them meanwhile: what a binding
- * wrote goes again, or stays, and all that others have is as it was.
+ * Random objects with lists of every kind, random paths into them, and other users who edit them meanwhile. A release
+ * removes or keeps what the binding wrote, and changes nothing else.
  */
 import assert from "node:assert/strict";
 import fc from "fast-check";
@@ -65,7 +65,7 @@ const items = fc
 
 const lists = fc.record({ atomic: items, map: items, "free.atomic": items, "free.map": items }, { requiredKeys: [] });
 
-/** A path: to an item of a list, or a part in a list of it; by its id, another field, or its place. */
+/** A path to an item of a list, or to a part of a list in the item: by its id, another field, or its index. */
 const choice = fc.record({
   list: fc.constantFrom<Name>("atomic", "map", "free.atomic", "free.map"),
   id: fc.constantFrom(...ids, "new"),
@@ -103,7 +103,7 @@ function specOf({ lists: given }: Story): AnyObject {
   });
 }
 
-/** The paths that the object has, or that can be appended to it; one way to each place. */
+/** The paths that the object has, or that can be appended to it. Each place has one path. */
 function pathsOf({ lists: given, choices, append, plain }: Story): string[] {
   const paths = new Map<string, string>();
   for (const { list, id, by, inner } of choices) {
@@ -125,7 +125,7 @@ function pathsOf({ lists: given, choices, append, plain }: Story): string[] {
 const at = (spec: AnyObject, list: Name): AnyObject[] | undefined =>
   list.startsWith("free.") ? spec.free?.[list.slice(5)] : spec[list];
 
-/** The spec without any value of ours, nor what was appended and holds nothing but its id. */
+/** The spec without the binding's values, and without appended elements that have only an id. */
 function withoutOurs(value: AnyObject, before: AnyObject): AnyObject {
   if (Array.isArray(value)) {
     const old = (id: string) => (Array.isArray(before) ? before : []).find((each: AnyObject) => each.id === id);
@@ -141,7 +141,7 @@ function withoutOurs(value: AnyObject, before: AnyObject): AnyObject {
   );
 }
 
-/** Without lists that are one value: whoever writes an element of one, or takes it out, takes the list over. */
+/** Omits lists that are one value, because a manager who writes or removes one element owns the whole list. */
 function withoutLists(fields: AnyObject): AnyObject {
   const below = Object.entries(fields).map(([name, child]) => [name, withoutLists(child as AnyObject)] as const);
   const isList = (name: string) => /^f:(atomic|map)$/.test(name) && Object.keys(fields[name]).length === 0;
@@ -170,7 +170,7 @@ describe(`lists of random objects (seed ${SEED})`, () => {
     await team.secret("bucket", { token: secretText("token") });
   });
 
-  /** One edit by somebody else, who reads the object and writes it back. */
+  /** Edits the object as another user, who reads it and writes it back. */
   async function change(
     path: string,
     { list, what, by }: Story["edits"][number],
@@ -182,7 +182,7 @@ describe(`lists of random objects (seed ${SEED})`, () => {
       await team.api.merge(path, { spec: { note: `edited-${metadata.resourceVersion}` } }, "editor");
       return;
     }
-    // What a path of ours goes through stays, or it would be appended again.
+    // An element on a path of the binding stays, or it would be appended again.
     const free = elements.findIndex(({ id }) => !taken.includes(`${list}/${id}`));
     if (what === "prepend") elements.unshift({ id: `theirs-${metadata.resourceVersion}`, alias: "theirs" });
     else if (what === "note" && elements[0]) elements[0].note = "edited";
@@ -211,7 +211,7 @@ describe(`lists of random objects (seed ${SEED})`, () => {
     assert.equal(JSON.stringify(written.spec).match(/"token":/g)?.length, paths.length);
     assert.deepEqual(withoutOurs(written.spec, start), start);
 
-    // A place is only told to be ours while nobody else writes the list.
+    // An element that is named by its index belongs to the binding only while no other user writes the list.
     const numbered = paths.some((each) => /\[\d+\]/.test(each));
     const taken = some.choices.map(({ list, id }) => `${list}/${id}`);
     for (const each of numbered ? [] : some.edits) await change(path, each, taken);
@@ -225,7 +225,7 @@ describe(`lists of random objects (seed ${SEED})`, () => {
     await team.api.delete(path);
   }
 
-  /** What is not ours of the edited object: what stood there at first, and what others added. */
+  /** The edited object without the binding's parts: the first elements, and those that others added. */
   function specWith(start: AnyObject, edited: AnyObject): AnyObject {
     const merged = structuredClone(start);
     for (const list of ["atomic", "map", "free.atomic", "free.map"] as const) {
@@ -235,7 +235,7 @@ describe(`lists of random objects (seed ${SEED})`, () => {
     return merged;
   }
 
-  it("are as they were when a binding is gone, but for what it is to leave, and bear no name of ours", async function () {
+  it("are restored when a binding is deleted, except for retained values, and have no field manager of Inlay", async function () {
     this.timeout("5m");
     await fc.assert(fc.asyncProperty(story, live), { seed: SEED, numRuns: RUNS, endOnFailure: true });
     assert.ok(count > RUNS / 2, `${count} objects`);

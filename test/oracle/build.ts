@@ -1,7 +1,7 @@
-/** Says how the oracle is built: once for each state of its sources. */
+/** Builds the oracle, once for each state of its sources. */
 import { findGoProgram } from "../control-plane/go-program.ts";
 
-/** The path of the program, after building it where that is still to be done. */
+/** The path of the program, which is built first if necessary. */
 export function findOracle(env: Record<string, string | undefined> = process.env): Promise<string> {
   return findGoProgram(
     {

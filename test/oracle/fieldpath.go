@@ -7,7 +7,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// What Crossplane's field paths make of an object: parse, get, set, delete, expand, merge.
+// Runs Crossplane's field paths on an object: parse, get, set, delete, expand, merge.
 func init() {
 	operations["path.parse"] = parsePath
 	operations["path.get"] = onObject(func(paved *fieldpath.Paved, asked pathRequest) (any, error) {
@@ -50,7 +50,7 @@ type pathRequest struct {
 	Options *fieldpath.MergeOptions `json:"options,omitempty"`
 }
 
-// value is what the JSON means to Kubernetes: whole numbers are int64.
+// value parses JSON as Kubernetes does: whole numbers are int64.
 func (asked pathRequest) value() (any, error) {
 	var value any
 	err := kjson.Unmarshal(asked.Value, &value)

@@ -1,6 +1,6 @@
-// The oracle answers what Crossplane's field paths and Go's own formats and conversions make of a value, for tests that
-// compare Inlay with them. It reads one request a line, {"op": …, "input": …}, and answers each with one line: {"result": …}
-// or {"error": …}. Answers have the order of the requests.
+// The oracle runs Crossplane's field paths and Go's own formats and conversions on a value, for tests that
+// compare Inlay with them. It reads one request per line, {"op": …, "input": …}, and answers each with one line: {"result": …}
+// or {"error": …}. The order of the answers is the order of the requests.
 package main
 
 import (
@@ -12,10 +12,10 @@ import (
 	"os"
 )
 
-// An operation gets the request's input and returns what the answer's result is.
+// An operation gets the input of the request and returns the result of the answer.
 type operation func(input json.RawMessage) (any, error)
 
-// operations has all that can be asked for. Each file of a subject adds its own in init.
+// operations has all operations by name. Each file adds its own in init.
 var operations = map[string]operation{}
 
 type request struct {
@@ -23,7 +23,7 @@ type request struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// An answer has one of both; a result may be null.
+// An answer has a result or an error. The result may be null.
 type answer struct {
 	result any
 	err    string
@@ -50,7 +50,7 @@ func main() {
 		if _, err := out.Write(append(encode(respond(line)), '\n')); err != nil {
 			fail(err)
 		}
-		// Many requests may come at once; their answers leave together.
+		// The answers of requests that arrive together are written together.
 		if in.Buffered() == 0 {
 			if err := out.Flush(); err != nil {
 				fail(err)
@@ -63,7 +63,7 @@ func main() {
 }
 
 func respond(line []byte) (given answer) {
-	// A panic is an answer too: the next request does not depend on it.
+	// A panic becomes an error, so that the next request is answered too.
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			given = answer{err: fmt.Sprintf("panic: %v", panicked)}
@@ -92,7 +92,7 @@ func encode(value answer) []byte {
 	return text
 }
 
-// decode reads an operation's input; fields that it does not know are a mistake of the test. Use UseNumber's json.Number
+// decode reads an operation's input; an unknown field is an error in the test. Use UseNumber's json.Number
 // or json.RawMessage in the struct for numbers that have to survive.
 func decode(input json.RawMessage, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(input))

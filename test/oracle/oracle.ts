@@ -1,6 +1,6 @@
 /**
- * Asks the oracle, a Go program that runs Crossplane's own code and Go's standard library, what they make of a value. It starts
- * once for each test process, and ends with it.
+ * Sends requests to the oracle, a Go program that runs Crossplane's own code and Go's standard library on a value. It
+ * starts once for each test process, and ends with it.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Socket } from "node:net";
@@ -10,23 +10,23 @@ import { parseJson, stringifyJson } from "../../src/apimachinery/json.ts";
 import type { JsonValue } from "../../src/apimachinery/objects.ts";
 import { findOracle } from "./build.ts";
 
-/** What it made, or the words in which Go refused. */
+/** The result of the operation, or the error text of Go. */
 export type Answer = { result: JsonValue; error?: never } | { error: string; result?: never };
 
 type Child = ChildProcessByStdio<Writable, Readable, null>;
 
-/** Who waits for an answer, in the order of the questions. */
+/** The callbacks that wait for an answer, in the order of the requests. */
 const waiting: { resolve: (answer: Answer) => void; reject: (error: Error) => void }[] = [];
 let started: Promise<Child> | undefined;
 
-/** The hook of a suite that asks: `before(useOracle)`. Building the oracle takes longer than a test may. */
+/** The hook of a suite that uses the oracle: `before(useOracle)`. Building the oracle takes longer than a test may take. */
 export async function useOracle(this: Mocha.Context): Promise<void> {
   this.timeout("10m");
   started ??= start();
   await started;
 }
 
-/** Asks for an operation of test/oracle/*.go. Questions may be asked before earlier ones are answered. */
+/** Requests an operation of test/oracle/*.go. You may send requests before earlier ones are answered. */
 export async function ask(op: string, input: JsonValue): Promise<Answer> {
   const child = await (started ?? Promise.reject(new Error("call before(useOracle) in the suite")));
   const answer = new Promise<Answer>((resolve, reject) => waiting.push({ resolve, reject }));
@@ -53,7 +53,7 @@ async function start(): Promise<Child> {
   return child;
 }
 
-/** Only an open question keeps this process from ending; the end of its input ends the oracle. */
+/** Only an unanswered request keeps this process alive. The oracle ends when its input ends. */
 function keepAlive(child: Child, isNeeded: boolean): void {
   for (const each of [child, child.stdin as Socket, child.stdout as Socket]) isNeeded ? each.ref() : each.unref();
 }

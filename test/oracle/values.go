@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// What Go's own packages, and apimachinery's quantities, make of values: formats, texts, conversions. Values come and go with
-// their types, since JSON does not tell an int64 from a float64: {"int64": "1"}, {"float64": "1"}, {"string": base64},
+// Runs Go's own packages, and apimachinery's quantities, on values: formats, texts, conversions. Values are sent with
+// their types, since JSON has one type for int64 and float64: {"int64": "1"}, {"float64": "1"}, {"string": base64},
 // {"bool": true}, {"null": true}, {"list": […]} and {"object": {…}}.
 func init() {
 	operations["value.format"] = format

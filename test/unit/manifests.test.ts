@@ -23,6 +23,13 @@ describe("deploy/namespaced", () => {
     }
   });
 
+  it("has files that stay apart when a page joins them for one kubectl apply", async () => {
+    const files = (await readdir(join(deploy, "namespaced"))).filter((file) => file.endsWith(".yaml"));
+    const texts = await Promise.all(files.map((file) => text("namespaced", file)));
+    const objectsOf = (yaml: string) => objects(yaml).filter((each) => each !== null);
+    assert.deepEqual(objectsOf(texts.join("")), texts.flatMap(objectsOf));
+  });
+
   it("gives the controller the same permissions as deploy/manifests, except those that need a ClusterRole", async () => {
     const rights = async (folder: string) => rightsIn(await text(folder, "10-controller-role.yaml")).map(describeRight);
     const labels = ["list namespaces", "watch namespaces"];

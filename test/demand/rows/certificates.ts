@@ -1,4 +1,4 @@
-/** Rows of certificates, and of those who give them out. */
+/** The rows of tools that issue or check certificates. */
 import { secretText } from "../../controller/leak-detector.ts";
 import { base64, pem, type Row } from "../row.ts";
 
@@ -12,7 +12,7 @@ const server = "https://acme.example.com/directory";
 
 const accountRow: Row = {
   number: 4,
-  title: "a ClusterIssuer is made with the id of the key that its CA gave to the account",
+  title: "a ClusterIssuer is created with the id of the account's key at its CA",
   values: () => ({ eab: { kid: secretText("kid") } }),
   targets: [
     {
@@ -39,7 +39,7 @@ const accountRow: Row = {
 
 const appRoleRow: Row = {
   number: 5,
-  title: "a ClusterIssuer is made with the role id by which it logs in to Vault",
+  title: "a ClusterIssuer is created with the role id for its login to Vault",
   values: () => ({ approle: { "role-id": secretText("role") } }),
   targets: [
     {
@@ -66,7 +66,7 @@ const appRoleRow: Row = {
 
 const acmeCaRow: Row = {
   number: 6,
-  title: "a ClusterIssuer trusts the CA of a ConfigMap, text there and base64 here",
+  title: "a ClusterIssuer trusts the CA of a ConfigMap, whose text is encoded as base64",
   configMaps: ["ca"],
   values: () => ({ ca: { "ca.crt": pem() } }),
   targets: [
@@ -84,7 +84,7 @@ const acmeCaRow: Row = {
 const route53 = { region: "eu-central-1", role: "arn:aws:iam::000000000000:role/dns" };
 const zoneRow: Row = {
   number: 7,
-  title: "a solver in a ClusterIssuer's list gets its hosted zone, and the others stay",
+  title: "a solver in a ClusterIssuer's list gets its hosted zone, and the others don't change",
   configMaps: ["zone"],
   values: () => ({ zone: { id: secretText("zone") } }),
   targets: [
@@ -114,7 +114,7 @@ const zoneRow: Row = {
 
 const extensionRow: Row = {
   number: 8,
-  title: "an ExtensionConfig trusts the CA of a Secret, base64 there and base64 here",
+  title: "an ExtensionConfig trusts the CA of a Secret, base64 in both",
   values: () => ({ serving: { "ca.crt": pem() } }),
   targets: [
     {
@@ -133,7 +133,7 @@ const extensionRow: Row = {
 
 const routeRow: Row = {
   number: 9,
-  title: "a Route trusts the CA of the service behind it, as text",
+  title: "a Route trusts the CA of its service, as text",
   configMaps: ["service-ca"],
   values: () => ({ "service-ca": { "service-ca.crt": pem() } }),
   targets: [

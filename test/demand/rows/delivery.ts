@@ -1,10 +1,10 @@
-/** Rows of who builds and delivers. */
+/** The rows of tools that build and deliver software. */
 import { secretText } from "../../controller/leak-detector.ts";
 import type { Row } from "../row.ts";
 
 const applicationRow: Row = {
   number: 22,
-  title: "an Application of Argo CD takes a tree of Helm values out of YAML, and one parameter by its name",
+  title: "an Application of Argo CD gets a tree of Helm values from YAML, and one parameter by its name",
   configMaps: ["release"],
   values: () => ({
     release: {
@@ -55,7 +55,7 @@ const applicationRow: Row = {
 
 const runRow: Row = {
   number: 23,
-  title: "a PipelineRun is made with a parameter, and never touched again",
+  title: "a PipelineRun is created with a parameter, and does not change again",
   values: () => ({ deploy: { token: secretText("token") } }),
   targets: [
     {

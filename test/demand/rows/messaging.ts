@@ -1,10 +1,10 @@
-/** Rows of brokers and of who scales by them. */
+/** The rows of message brokers, and of tools that scale by their queues. */
 import { secretText } from "../../controller/leak-detector.ts";
 import type { Row } from "../row.ts";
 
 const connectRow: Row = {
   number: 11,
-  title: "a KafkaConnect takes its user, and a system property by its name",
+  title: "a KafkaConnect gets its user, and a system property by its name",
   values: () => ({ connect: { username: secretText("user"), license: secretText("license") } }),
   targets: [
     {
@@ -46,7 +46,7 @@ const connectRow: Row = {
 
 const sinkRow: Row = {
   number: 12,
-  title: "a KafkaSink is made with a list of servers out of one text",
+  title: "a KafkaSink is created with a list of servers from one text",
   values: () => {
     const servers = Array.from({ length: 3 }, () => `${secretText("broker")}:9092`);
     return { kafka: { "bootstrap.servers": servers.join(",") } };
@@ -68,7 +68,7 @@ const sinkRow: Row = {
 
 const scaledRow: Row = {
   number: 13,
-  title: "a trigger of a ScaledObject gets an entry of its metadata, and the other triggers stay",
+  title: "a trigger of a ScaledObject gets an entry of its metadata, and the other triggers don't change",
   values: () => ({ queue: { url: `https://sqs.example.com/${secretText("queue")}` } }),
   targets: [
     {

@@ -1,4 +1,4 @@
-/** Rows of who measures, and who is told. */
+/** The rows of tools that measure and alert. */
 import { randomInt } from "node:crypto";
 import { registerSecret, secretText } from "../../controller/leak-detector.ts";
 import { base64, type Row } from "../row.ts";
@@ -17,7 +17,7 @@ const withKey = {
 };
 const remoteWriteRow: Row = {
   number: 14,
-  title: "a Prometheus writes to a URL with the key in it, encoded, in an element that comes and goes with it",
+  title: "a Prometheus writes to a URL with the key in it, encoded, in an element that is added and removed with it",
   values: () => ({ central: { key: `${secretText("key")}/+ &` } }),
   targets: [
     {
@@ -48,7 +48,7 @@ function urlWith(key: string): string {
 const botToken = { name: "telegram", key: "token" };
 const alertRow: Row = {
   number: 15,
-  title: "an AlertmanagerConfig takes a chat's id as a negative integer of 64 bits, and a mail server's host and port",
+  title: "an AlertmanagerConfig gets a chat's id as a negative integer of 64 bits, and a mail server's host and port",
   values: () => ({
     telegram: { chat: registerSecret(`-1${randomInt(1e11, 1e12)}`) },
     mail: { host: secretText("smtp"), port: "587" },
@@ -65,7 +65,7 @@ const alertRow: Row = {
           manifest: {
             spec: {
               route: { receiver: "team" },
-              receivers: [{ name: "nobody" }, { name: "team", telegramConfigs: [{ botToken, sendResolved: true }] }],
+              receivers: [{ name: "blackhole" }, { name: "team", telegramConfigs: [{ botToken, sendResolved: true }] }],
             },
           },
         },
@@ -79,7 +79,7 @@ const alertRow: Row = {
         spec: {
           route: { receiver: "team" },
           receivers: [
-            { name: "nobody" },
+            { name: "blackhole" },
             { name: "team", emailConfigs: [{ to: "team@example.com", from: "alerts@example.com" }] },
           ],
         },

@@ -1,4 +1,4 @@
-/** Rows of buckets and databases. */
+/** The rows of buckets and databases. */
 import { randomInt } from "node:crypto";
 import { secretText } from "../../controller/leak-detector.ts";
 import { base64, bucketInfo, pem, type Row } from "../row.ts";
@@ -9,7 +9,7 @@ const harbor = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", plura
 const objectStore = { apiVersion: "barmancloud.cnpg.io/v1", kind: "ObjectStore", plural: "objectstores" };
 const location = { apiVersion: "velero.io/v1", kind: "BackupStorageLocation", plural: "backupstoragelocations" };
 
-/** The spec of a HarborCluster with a bucket, or without, and with nothing of its database but its host. */
+/** The spec of a HarborCluster, with or without a bucket. Of its database it contains only the host. */
 function harborSpec(s3: object = {}): object {
   return {
     externalURL: "https://harbor.example.com",
@@ -20,7 +20,7 @@ function harborSpec(s3: object = {}): object {
 
 const harborRow: Row = {
   number: 1,
-  title: "a HarborCluster takes its bucket's key and address and its database's, the port as an integer",
+  title: "a HarborCluster gets key and address of its bucket and its database, the port as an integer",
   values: () => ({
     bucket: { key: secretText("key"), name: secretText("bucket"), host: secretText("host"), port: "9000" },
     db: { username: secretText("user"), host: secretText("db"), port: `${randomInt(5000, 6000)}` },
@@ -69,7 +69,7 @@ const harborRow: Row = {
 
 const objectStoreRow: Row = {
   number: 2,
-  title: "an ObjectStore of CloudNativePG is made from COSI's JSON, and from a bucket claim",
+  title: "an ObjectStore of CloudNativePG is created from COSI's JSON, and from a bucket claim",
   configMaps: ["claim"],
   values: () => ({
     cosi: { BucketInfo: bucketInfo(secretText("bucket"), `https://${secretText("s3")}.example.com`, "made-up") },
@@ -259,7 +259,7 @@ const cloneRow: Row = {
 const FILE = "config.d/s3_disk.xml";
 const clickHouseRow: Row = {
   number: 18,
-  title: "a file of a ClickHouseInstallation is XML with values in it, escaped",
+  title: "a file of a ClickHouseInstallation is XML with escaped values",
   values: () => ({ bucket: { key: `${secretText("key")}<&>`, secret: `"${secretText("pair")}'` } }),
   targets: [
     {

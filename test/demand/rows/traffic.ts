@@ -1,11 +1,11 @@
-/** Rows of what stands before a service. */
+/** The rows of gateways and proxies. */
 import { randomInt } from "node:crypto";
 import { secretText } from "../../controller/leak-detector.ts";
 import type { Row } from "../row.ts";
 
 const jwksRow: Row = {
   number: 16,
-  title: "a rule of a RequestAuthentication gets a key as the JSON text of a key set, and the other rules stay",
+  title: "a rule of a RequestAuthentication gets a key as the JSON text of a key set, and the other rules don't change",
   values: () => ({ jwt: { kid: secretText("kid"), key: `${secretText("hmac")}~~>` } }),
   targets: [
     {
@@ -64,7 +64,7 @@ const middlewareRow: Row = {
 
 const kongRow: Row = {
   number: 21,
-  title: "a KongPlugin's configuration, which stands at the root and has no schema, takes text and numbers",
+  title: "a KongPlugin's configuration, which is at the root and has no schema, gets text and numbers",
   values: () => ({ redis: { password: secretText("password"), port: `${randomInt(6000, 7000)}` } }),
   targets: [
     {

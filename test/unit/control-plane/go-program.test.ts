@@ -1,4 +1,4 @@
-/** Where a Go program of the tests is kept, and when it must be built again. */
+/** The cache of a Go program of the tests: its folder, and when the program is built again. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { findGoProgram, goProgramPath } from "../../control-plane/go-program.ts"
 import { isVaultBuilt, vaultProgram } from "../../control-plane/vault-program.ts";
 
 describe("a Go program of the tests", function () {
-  // Go compiles its own runtime where it has not done so yet.
+  // The first build also compiles Go's runtime.
   this.timeout("5m");
   let sources: string;
   const program = () => ({ name: "thing", sources, called: "the thing", takes: "a second", purpose: "Tests need it." });
@@ -19,7 +19,7 @@ describe("a Go program of the tests", function () {
   });
   afterEach(() => rm(sources, { recursive: true }));
 
-  it("is in a folder of its own, which its sources alone decide", async () => {
+  it("has a folder whose name depends only on its sources", async () => {
     assert.match(await path(), /^\/cache\/thing\/[0-9a-f]{16}\/thing$/);
     const before = await path();
     await writeFile(join(sources, "README.md"), "text");
@@ -31,7 +31,7 @@ describe("a Go program of the tests", function () {
     }
   });
 
-  it("fails to build with what Go says of it, and leaves nothing half done", async () => {
+  it("reports the error of Go when the build fails, and leaves no files", async () => {
     const cache = await mkdtemp(join(tmpdir(), "inlay-cache-"));
     try {
       await writeFile(join(sources, "main.go"), "package main\n\nfunc main() { unknown() }\n");
@@ -39,7 +39,7 @@ describe("a Go program of the tests", function () {
       await writeFile(join(sources, "main.go"), "package main\n\nfunc main() {}\n");
       const built = await findGoProgram(program(), { INLAY_CACHE: cache });
       assert.equal(built, await goProgramPath(program(), { INLAY_CACHE: cache }));
-      // It is there by now, so no Go is needed.
+      // The program is in the cache now, so the test needs no Go.
       assert.equal(await findGoProgram(program(), { INLAY_CACHE: cache }), built);
     } finally {
       await rm(cache, { recursive: true });
@@ -48,7 +48,7 @@ describe("a Go program of the tests", function () {
 });
 
 describe("INLAY_TEST_VAULT", () => {
-  it("names a Vault server that is used as it is", async () => {
+  it("names a Vault server that the tests use without a build", async () => {
     const env = { INLAY_TEST_VAULT: import.meta.filename };
     assert.equal(await vaultProgram(env), import.meta.filename);
     assert.equal(await isVaultBuilt(env), true);

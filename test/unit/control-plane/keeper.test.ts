@@ -1,14 +1,14 @@
-/** What the keeper of a control plane's programs promises of the signals that it sends. */
+/** The signals that the keeper sends to the programs of a control plane. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { Keeper, type Program } from "../../control-plane/keeper.ts";
 
-/** Its threads share the cores, so that some have to wait before they can stop. */
+/** The threads share the cores, so some wait before they can stop. */
 const BUSY_THREADS = 16;
 const BUSY = `const { Worker } = require("node:worker_threads");
 for (let n = 0; n < ${BUSY_THREADS}; n++) new Worker("for (;;);", { eval: true });`;
 
-describe("a program that is kept", function () {
+describe("a program under the keeper", function () {
   this.timeout("30s");
   let keeper: Keeper;
   let program: Program;
@@ -22,7 +22,7 @@ describe("a program that is kept", function () {
   });
   after(() => keeper.stop());
 
-  it("has stopped, with all of its threads, when a SIGSTOP is answered", async () => {
+  it("has stopped with all of its threads when the keeper answers a SIGSTOP", async () => {
     const states: string[] = [];
     for (let turn = 0; turn < 10; turn++) {
       await program.kill("SIGSTOP");
@@ -33,7 +33,7 @@ describe("a program that is kept", function () {
   });
 });
 
-/** What each of its threads does, as Linux says it. */
+/** The state of each thread, from Linux. */
 function statesOf({ pid }: Program): string[] {
   const threads = `/proc/${pid}/task`;
   const statusOf = (thread: string) => readFileSync(`${threads}/${thread}/status`, "utf8");

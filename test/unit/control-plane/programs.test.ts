@@ -1,4 +1,4 @@
-/** Where the control plane's programs are looked for, and when they must be built anew. */
+/** The cache of the control plane's programs, and when they are built again. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { cacheKey, readRecipe, versionFlags } from "../../control-plane/recipe.t
 describe("the cache of programs", () => {
   const recipe = { goMod: "module a", goSum: "h1:x", ldflags: "-s" };
 
-  it("has a key of 16 hexadecimal digits that the recipe alone decides", () => {
+  it("has a key of 16 hexadecimal digits that depends only on the recipe", () => {
     assert.match(cacheKey(recipe), /^[0-9a-f]{16}$/);
     assert.equal(cacheKey(recipe), cacheKey({ ...recipe }));
   });
@@ -20,11 +20,11 @@ describe("the cache of programs", () => {
     });
   }
 
-  it("does not take a byte that moves from go.mod to go.sum for the same recipe", () => {
+  it("has another key when a byte moves from go.mod to go.sum", () => {
     assert.notEqual(cacheKey({ ...recipe, goMod: "ab", goSum: "c" }), cacheKey({ ...recipe, goMod: "a", goSum: "bc" }));
   });
 
-  it("lies in INLAY_CACHE, else in XDG_CACHE_HOME, else in ~/.cache", () => {
+  it("is in INLAY_CACHE, otherwise in XDG_CACHE_HOME, otherwise in ~/.cache", () => {
     assert.equal(cacheFolder({ INLAY_CACHE: "/i", XDG_CACHE_HOME: "/x" }, "k"), "/i/control-plane/k");
     assert.equal(cacheFolder({ XDG_CACHE_HOME: "/x" }, "k"), "/x/inlay/control-plane/k");
     assert.equal(cacheFolder({ INLAY_CACHE: "" }, "k"), join(homedir(), ".cache/inlay/control-plane/k"));
@@ -32,7 +32,7 @@ describe("the cache of programs", () => {
 });
 
 describe("the version flags", () => {
-  it("stamp the version that go.mod requires", () => {
+  it("contain the version that go.mod requires", () => {
     assert.equal(
       versionFlags("require (\n\tk8s.io/kubelet v0.36.3 // indirect\n\tk8s.io/kubernetes v1.36.3 // indirect\n)"),
       "-s -w -X k8s.io/component-base/version.gitVersion=v1.36.3" +
@@ -40,12 +40,12 @@ describe("the version flags", () => {
     );
   });
 
-  it("can be told from the project's own go.mod", async () => {
+  it("are read from the project's own go.mod", async () => {
     const { ldflags } = await readRecipe(join(import.meta.dirname, "../../control-plane/kubernetes"));
     assert.match(ldflags, /gitVersion=v1\.\d+\.\d+ /);
   });
 
-  it("need k8s.io/kubernetes to be required", () => {
+  it("report a go.mod that does not require k8s.io/kubernetes", () => {
     assert.throws(() => versionFlags("module a"), /does not require k8s\.io\/kubernetes/);
   });
 });
@@ -60,7 +60,7 @@ describe("KUBEBUILDER_ASSETS", () => {
   });
   afterEach(async () => await rm(folder, { recursive: true }));
 
-  it("is used as it is when it has etcd and kube-apiserver", async () => {
+  it("is used without a build when it has etcd and kube-apiserver", async () => {
     await put("etcd", "kube-apiserver", "kubectl");
     assert.deepEqual(await find(), {
       etcd: join(folder, "etcd"),
@@ -69,12 +69,12 @@ describe("KUBEBUILDER_ASSETS", () => {
     });
   });
 
-  it("leaves kubectl to the PATH when it has none", async () => {
+  it("uses kubectl of the PATH when the folder has none", async () => {
     await put("etcd", "kube-apiserver");
     assert.equal((await find()).kubectl, "kubectl");
   });
 
-  it("may have the controllers too, KWOK with its stages", async () => {
+  it("can also have the controllers, and KWOK with its stages", async () => {
     await put("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok");
     const { controllerManager, scheduler, kwok } = await find();
     assert.deepEqual(
@@ -85,7 +85,7 @@ describe("KUBEBUILDER_ASSETS", () => {
     assert.deepEqual((await find()).kwok, { program: join(folder, "kwok"), stages: join(folder, "kwok-stages.yaml") });
   });
 
-  it("is refused by name when a program is absent", async () => {
+  it("is refused with the name of the missing program", async () => {
     await put("kube-apiserver");
     await assert.rejects(find(), new Error(`KUBEBUILDER_ASSETS is ${folder}, which has no etcd`));
   });

@@ -1,4 +1,4 @@
-/** That what compositions ask as their account is held to bindings, to claims, and to the roles of the account. */
+/** The check of requests as the account of compositions: only bindings, claims, and what the account's roles allow. */
 import assert from "node:assert/strict";
 import type { AuditedRequest } from "../../controller/audit.ts";
 import { rightsOf } from "../../controller/rights.ts";
@@ -46,7 +46,7 @@ const request = (verb: string, resource: string, more: Partial<AuditedRequest> =
   ...more,
 });
 
-describe("as the account for compositions, the controller", () => {
+describe("the controller, as the account of compositions,", () => {
   for (const [verb, resource] of [
     ["create", "inlay.dev/secretbindings"],
     ["list", "example.com/claims"],
@@ -74,7 +74,7 @@ describe("as the account for compositions, the controller", () => {
       assert.equal(composing.isFor(asked), false);
     });
 
-  it("may try what its roles do not grant, for a claim", () => {
+  it("may try a request for a claim that the roles do not allow", () => {
     assert.equal(composing.isFor(request("list", "example.com/claims", { at: "9", lacks: "a right" })), true);
   });
 });

@@ -1,4 +1,4 @@
-/** That what accounts ask for VaultConnections is held to their own tokens, and to the Secrets and ConfigMaps that connections name. */
+/** The check of requests for VaultConnections: only tokens of the account itself, and the Secrets and ConfigMaps that connections name. */
 import assert from "node:assert/strict";
 import type { AuditedRequest } from "../../controller/audit.ts";
 import { Named } from "../../controller/named.ts";
@@ -50,7 +50,7 @@ const token = (name: string, more: Partial<AuditedRequest> = {}) =>
   request("create", "serviceaccounts/token", name, more);
 const ofShop = { as: account("inlay", "shop"), namespace: "shop" };
 
-describe("what an account asks for VaultConnections", () => {
+describe("a request of an account for a VaultConnection", () => {
   for (const [what, asked] of [
     ["a token of its own, for a binding", token("inlay")],
     ["a token of its own, for a binding of another namespace", token("inlay", ofShop)],
@@ -82,7 +82,7 @@ describe("what an account asks for VaultConnections", () => {
       assert.equal(named.isFor(asked), false);
     });
 
-  it("is of an account that a binding or connection names", () => {
+  it("is allowed only for an account that a binding or connection names", () => {
     assert.equal(named.isAccount(token("rotator", { as: account("rotator") })), false);
   });
 });

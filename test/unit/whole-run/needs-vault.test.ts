@@ -1,4 +1,4 @@
-/** Which test files wait for the build of the Vault server: those that use it, directly or by their helpers, and no others. */
+/** The test files that wait for the build of the Vault server: those that use it, directly or through helpers, and no others. */
 import assert from "node:assert/strict";
 import { globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ describe("the need for Vault", () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  it("comes with the import of a helper that uses the server", () => {
+  it("follows from the import of a helper that uses the server", () => {
     const server = relative(folder, join(test, "control-plane", "vault.ts"));
     write("helper.ts", `import {\n  startVault,\n} from "${server}";`);
     assert.equal(needsVault(write("static.ts", 'import { one } from "./helper.ts";')), true);
@@ -26,14 +26,14 @@ describe("the need for Vault", () => {
     assert.equal(needsVault(write("again.ts", 'export { one } from "./static.ts";')), true);
   });
 
-  it("does not come with a name in a text, nor with imports in a circle", () => {
+  it("does not follow from a name in a string, nor from circular imports", () => {
     assert.equal(needsVault(write("one.ts", 'import "./two.ts";\n// vault-program.ts')), false);
     write("two.ts", 'import "./three.ts";');
     write("three.ts", 'import "./two.ts";');
     assert.equal(needsVault(join(folder, "one.ts")), false);
   });
 
-  it("holds for the tests of the server, and not for the setup that all files share", () => {
+  it("applies to the tests of the server, and not to the setup that all files share", () => {
     const files = globSync("{unit,integration}/**/*.test.ts", { cwd: test });
     const needing = files.filter((file) => needsVault(join(test, file)));
     assert.ok(needing.includes("integration/vault-server.test.ts"));
