@@ -13,7 +13,9 @@ if (major < 24) {
 }
 
 const program = new Command("inlay")
-  .description("Keeps Secret values in the custom resources and workloads that need them inline")
+  .description(
+    "Copies values of Secrets into the objects that need them inline, and restarts the workloads that use them",
+  )
   .addCommand(controllerCommand())
   .addCommand(explainCommand())
   .addCommand(traceCommand())

@@ -56,8 +56,8 @@ export const onConflictOf = (binding: SecretBinding, target: Target) =>
 export const manifestOf = ({ create }: Target): JsonObject => (create?.manifest ?? {}) as JsonObject;
 
 /** The default of onRelease: delete an object that the binding created; keep the values in other objects. */
-export const onReleaseOf = (binding: SecretBinding, target: Target, isMade = target.create !== undefined) =>
-  target.onRelease ?? binding.spec.defaults.onRelease ?? (isMade ? "Remove" : "Retain");
+export const onReleaseOf = (binding: SecretBinding, target: Target, creates = target.create !== undefined) =>
+  target.onRelease ?? binding.spec.defaults.onRelease ?? (creates ? "Remove" : "Retain");
 
 export const modeOf = (binding: SecretBinding, target: Target) => target.mode ?? binding.spec.defaults.mode;
 

@@ -19,7 +19,7 @@ export function assertManifest(group: string, kind: string, manifest: JsonObject
   if (nestsDeeper(manifest, MAX_VALUE_LEVELS))
     throw new Problem(
       "InvalidBinding",
-      `the manifest nests more than ${MAX_VALUE_LEVELS} levels deep; make it flatter`,
+      `the manifest has more than ${MAX_VALUE_LEVELS} levels; nest fewer objects and lists`,
     );
   for (const key of Object.keys(manifest)) {
     const why = refused.get(key);

@@ -8,7 +8,7 @@ import { Problem } from "../apimachinery/problem.ts";
 const ENTRY = /^(?:(https?):\/\/)?(\[[0-9A-Fa-f:./]+\]|[^[\]:]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[^[\]]*)(?::(\d+))?$/;
 const NAME = /^(?:\*\.)?[a-z0-9](?:[-a-z0-9_]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9_]*[a-z0-9])?)*$/;
 const EXAMPLES =
-  "write one like vault.vault.svc:8200, *.vault.svc, 10.0.0.0/8:8200, [fd00::/8]:8200 or http://127.0.0.1:8200";
+  "write, for example, vault.vault.svc:8200, *.vault.svc, 10.0.0.0/8:8200, [fd00::/8]:8200 or http://127.0.0.1:8200";
 const MAX_PORT = 65_535;
 const DEFAULT_PORTS: Record<string, string> = { "https:": "443", "http:": "80" };
 const BITS = { ipv4: 32, ipv6: 128 } as const;

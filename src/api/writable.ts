@@ -40,7 +40,7 @@ export function assertWritablePath(path: FieldPath): void {
   }
   if (below.length > 0) {
     const quoted = `metadata.${map}[${JSON.stringify([key, ...below].join("."))}]`;
-    throw new Problem("InvalidPath", `${path} names a field inside a text; if the key has dots, quote it: ${quoted}`);
+    throw new Problem("InvalidPath", `${path} names a field inside a string; if the key has dots, quote it: ${quoted}`);
   }
 }
 

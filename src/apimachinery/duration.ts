@@ -15,5 +15,5 @@ export function parseDuration(text: string, field = "a duration"): number {
   if (ms === 0) for (const [, number, unit = ""] of text.matchAll(PARTS)) ms += Number(number) * (MS[unit] ?? 0);
   if (ms <= MAX_MS) return Math.round(ms);
   const what = `${JSON.stringify(text)} is not a duration`;
-  throw new Problem("InvalidBinding", `${field}: ${what}; write one like 45s, 10m or 1h30m`);
+  throw new Problem("InvalidBinding", `${field}: ${what}; write, for example, 45s, 10m or 1h30m`);
 }

@@ -229,7 +229,7 @@ class Parser {
       return JSON.parse(text) as string;
     } catch {
       this.#at -= text.length;
-      throw this.#wrong('text in quotes must be a JSON string: write \\\\ for \\, \\n for a line break, \\" for "');
+      throw this.#wrong('a string in quotes must be a JSON string: write \\\\ for \\, \\n for a line break, \\" for "');
     }
   }
 

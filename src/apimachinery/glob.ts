@@ -78,13 +78,13 @@ class Glob {
     set(reached, 0);
     for (const character of name) {
       effort.left -= this.#words;
-      if (!this.#goOn(reached, this.#passes.get(character) ?? this.#others)) return false;
+      if (!this.#advance(reached, this.#passes.get(character) ?? this.#others)) return false;
     }
     return ((reached[this.#end >>> 5] as number) >>> (this.#end & 31)) % 2 === 1;
   }
 
   /** Returns whether any place is reached. */
-  #goOn(reached: Uint32Array, passes: Uint32Array): boolean {
+  #advance(reached: Uint32Array, passes: Uint32Array): boolean {
     let [carry, any] = [0, 0];
     for (let word = 0; word < this.#words; word++) {
       const now = reached[word] as number;

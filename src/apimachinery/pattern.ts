@@ -82,15 +82,15 @@ export function compilePattern(text: string, effort: Effort): CompiledPattern | 
   if (effort.left < 0) return undefined;
   const known = cache.get(text);
   if (known !== undefined) return known;
-  const made = compiled(text, size);
-  cache.set(text, made);
+  const pattern = compiled(text, size);
+  cache.set(text, pattern);
   cachedSize += size;
   for (const oldest of cache.keys()) {
     if (cachedSize <= MAX_CACHED_SIZE) break;
     cache.delete(oldest);
     cachedSize -= sizeOf(oldest);
   }
-  return made;
+  return pattern;
 }
 
 function compiled(text: string, size: number): CompiledPattern {

@@ -30,7 +30,7 @@ export async function previewAdoption(
   { metadata: { uid, resourceVersion } }: KubeObject,
 ): Promise<KubeObject | "stale"> {
   const metadata = { ...(whole.object["metadata"] as JsonObject), resourceVersion };
-  const options = { fieldManager: whole.maker.fieldManager, force: true, dryRun: true };
+  const options = { fieldManager: whole.creator.fieldManager, force: true, dryRun: true };
   try {
     return await client.apply(identity, ref, uid, { ...whole.object, metadata }, options);
   } catch (error) {
@@ -85,7 +85,7 @@ export async function adoptObject(
 }
 
 /** The keys in the data of a Secret or ConfigMap that the binding does not write, and that the adoption keeps. */
-export function keysOfOthers(live: KubeObject, { object, maker: { fieldManager } }: Whole): string[] {
+export function keysOfOthers(live: KubeObject, { object, creator: { fieldManager } }: Whole): string[] {
   return ["data", "binaryData"].flatMap((field) => {
     const [there, ours] = [live[field], object[field]].map((each) => (isObject(each) ? each : {})) as [
       JsonObject,

@@ -11,17 +11,17 @@ import { ApiError, isOutdated, isStatus } from "../kube/api-error.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { immutableProblem } from "./immutable.ts";
-import { fieldsOf, isMadeBy, type Maker, merged, pathsIn, type Whole } from "./manifest.ts";
+import { type Creator, fieldsOf, isCreatedBy, merged, pathsIn, type Whole } from "./manifest.ts";
 import { isEntryOf, restrictedTo } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
 
 /** Creates the object; `stale` if one of that name exists, which stays unchanged. Throws Problem. */
-export async function makeObject(
-  { client, identity, ref, verbs }: ObjectAccess<"make">,
+export async function createObject(
+  { client, identity, ref, verbs }: ObjectAccess<"createObject">,
   whole: Whole,
 ): Promise<KubeObject | "stale"> {
   try {
-    return await client.make(identity, ref, whole.object, whole.maker.fieldManager);
+    return await client.createObject(identity, ref, whole.object, whole.creator.fieldManager);
   } catch (error) {
     if (isStatus(error, 409)) return "stale";
     throw placeless(error, ref) ?? refusal(error, { identity, ref, verbs }, "create");
@@ -34,7 +34,7 @@ export async function correctObject(
   whole: Whole,
   live: KubeObject,
 ): Promise<KubeObject | "stale"> {
-  const { fieldManager } = whole.maker;
+  const { fieldManager } = whole.creator;
   try {
     return await applyTo(live, { client, identity, ref }, whole.object, { fieldManager, force: true });
   } catch (error) {
@@ -69,21 +69,21 @@ const TRIES = 5;
  */
 export async function releaseObject(
   access: ObjectAccess<"get" | "delete" | "jsonPatch">,
-  maker: Maker,
+  creator: Creator,
   record: TargetStatus,
   mode: "Retain" | "Remove",
 ): Promise<Ending> {
   const { client, identity, ref, verbs } = access;
   for (let tries = 0; tries < TRIES; tries++) {
     const live = await getIfExists(access);
-    if (live === undefined || !isMadeBy(maker.uid, live, record)) return "gone";
+    if (live === undefined || !isCreatedBy(creator.uid, live, record)) return "gone";
     if (mode === "Remove" && live.metadata.deletionTimestamp !== undefined) return "gone";
     try {
       if (mode === "Remove") {
         await client.delete(identity, ref, live);
         return "deleted";
       }
-      const marks = withoutMarks(live, maker);
+      const marks = withoutMarks(live, creator);
       if (marks.length > 0) await client.jsonPatch(identity, ref, [onlyTo(live), ...marks], CONTROLLER_MANAGER);
       return "retained";
     } catch (error) {
@@ -138,7 +138,7 @@ function removals<T>(path: string, list: readonly T[], isGone: (element: T) => b
  * Removes the marks of the binding: the label, the owner reference, and all of its entries in managedFields. The API
  * server ignores an empty list of entries, so an empty entry clears the list.
  */
-export function withoutMarks({ metadata }: KubeObject, { uid, fieldManager }: Maker): JsonPatchOperation[] {
+export function withoutMarks({ metadata }: KubeObject, { uid, fieldManager }: Creator): JsonPatchOperation[] {
   const { labels = {}, ownerReferences = [], managedFields = [] } = metadata;
   const label = `/metadata/labels/${CREATED_BY.replaceAll("/", "~1")}`;
   const names = removals("/metadata/managedFields", managedFields, (entry) => isEntryOf(entry, fieldManager));

@@ -10,7 +10,7 @@ import type { TargetShape } from "../transform/target-shape.ts";
 import { otherHoldersOf } from "./leaves.ts";
 import { conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { mergedAt } from "./merge.ts";
-import { heldPart, holds, isOfOtherVersion, otherAppliers, otherHolders, strays } from "./ownership.ts";
+import { appliesBeyond, heldPart, holds, isOfOtherVersion, otherAppliers, otherHolders } from "./ownership.ts";
 
 export interface Desired {
   plan: Plan;
@@ -45,7 +45,7 @@ export interface Decision {
    */
   carried: Located[];
   /**
-   * All paths that the binding names, as in managedFields. The binding's other fields are given up before the apply.
+   * All paths that the binding names, as in managedFields. The binding's other fields are released before the apply.
    */
   keeps: FieldPath[];
   /** The managers that now own a path of the binding whose value differs. */
@@ -62,8 +62,8 @@ export function recordedPaths(record: TargetStatus | undefined, live: KubeObject
 }
 
 /** The binding's fields that are not written now, and keep their values. */
-export function waitingIn({ plan: { leftOut, kept = [] } }: Desired): FieldPath[] {
-  return [...leftOut.flatMap(({ path, why }) => (why.policy.onMissing === "Wait" ? [path] : [])), ...kept];
+export function waitingIn({ plan: { omitted, kept = [] } }: Desired): FieldPath[] {
+  return [...omitted.flatMap(({ path, why }) => (why.policy.onMissing === "Wait" ? [path] : [])), ...kept];
 }
 
 /**
@@ -93,7 +93,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       ? otherHolders(live, manager, place.held)
       : otherHoldersOf(live, manager, place.held, value.reveal(), shape);
   const contested = differing.flatMap((field) =>
-    // The manager that created such a list owns all of it. To name an element in a binding is the consent.
+    // The manager that created such a list owns all of it, so an element that a binding names is no conflict.
     recorded.has(String(field.path)) || field.place.within
       ? []
       : holdersOf(field).map((other) => ({ path: String(field.path), manager: other })),
@@ -106,7 +106,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     );
   const isOwned = wanted.every(({ place }) => holds(live, manager, place.held)) && !isOfOtherVersion(live, manager);
   return {
-    write: differing.length > 0 || (way === "apply" && (!isOwned || strays(live, manager, keeps))),
+    write: differing.length > 0 || (way === "apply" && (!isOwned || appliesBeyond(live, manager, keeps))),
     way,
     fields: wanted.map(put),
     force: desired.onConflict === "Force" || acquired.length < wanted.length,

@@ -21,8 +21,8 @@ export interface LastApplied {
 const KEY = createSecretKey(randomBytes(32));
 
 /** A digest of these values at these paths; undefined if the values alone don't determine the state of the target. */
-export function digestOf({ plan: { fields, leftOut, kept } }: Desired): string | undefined {
-  if (leftOut.length > 0 || kept !== undefined) return undefined;
+export function digestOf({ plan: { fields, omitted, kept } }: Desired): string | undefined {
+  if (omitted.length > 0 || kept !== undefined) return undefined;
   const values = fields.map(({ path, value }) => [String(path), value.reveal()] as const);
   const isAlone = values.every(([, value]) => value === null || typeof value !== "object");
   if (!isAlone || !fields.every(({ path }) => path.isPlain)) return undefined;

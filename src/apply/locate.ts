@@ -127,7 +127,7 @@ function notFound(path: FieldPath, list: FieldPath, segment: Segment, elements: 
   const named = list.with(segment);
   const why =
     segment.kind === "index"
-      ? `there is no ${named}: the list has ${count}, counted from 0`
+      ? `there is no ${named}: the list has ${count}, counted from 0; correct the index`
       : `there is no element ${named}; add it to the target, or set onMissingElement: Append`;
   return new Problem("ElementNotFound", String(named) === String(path) ? why : `${path}: ${why}`);
 }

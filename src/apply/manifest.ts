@@ -15,7 +15,7 @@ import { namesIn, placeOfName } from "./elements.ts";
 import { isEntryOf, isLeaf, isOfOtherVersion, otherHolders } from "./ownership.ts";
 import { withValues } from "./patch.ts";
 
-export interface Maker {
+export interface Creator {
   uid: string;
   fieldManager: string;
   /** Set if the garbage collector may delete the object with the binding. */
@@ -29,7 +29,7 @@ export interface Whole {
   fields: readonly PlannedField[];
   /** Changes with everything in the object except the values of fields. */
   digest: string;
-  maker: Maker;
+  creator: Creator;
 }
 
 /**
@@ -38,12 +38,12 @@ export interface Whole {
 export function composeWhole(
   manifest: JsonObject,
   fields: readonly PlannedField[],
-  maker: Maker,
+  creator: Creator,
   shape: TargetShape,
 ): Whole {
   const object = filled(manifest, fields, shape);
   const metadata = (object["metadata"] ?? {}) as JsonObject;
-  const { uid, owner } = maker;
+  const { uid, owner } = creator;
   object["metadata"] = {
     ...metadata,
     labels: { ...(metadata["labels"] as JsonObject | undefined), [CREATED_BY]: uid },
@@ -51,7 +51,7 @@ export function composeWhole(
   };
   const known = [manifest, uid, owner ?? null, fields.map(({ path }) => String(path)).sort()];
   const digest = createHash("sha256").update(stringifyJson(known)).digest("hex").slice(0, 16);
-  return { object, fields, digest, maker };
+  return { object, fields, digest, creator: creator };
 }
 
 /** The paths of all values of a manifest, with lists as one value; without values that no path can name. */
@@ -71,7 +71,7 @@ export function pathsIn(manifest: JsonObject): FieldPath[] {
  * write the label. So the label counts only until the record has a uid: from before the creation until the object is
  * known.
  */
-export function isMadeBy(uid: string, { metadata }: KubeObject, record: TargetStatus): boolean {
+export function isCreatedBy(uid: string, { metadata }: KubeObject, record: TargetStatus): boolean {
   if (record.created !== true) return false;
   return record.uid === undefined ? metadata.labels?.[CREATED_BY] === uid : record.uid === metadata.uid;
 }
@@ -86,7 +86,7 @@ export function decideWhole(
   live: KubeObject,
   record: TargetStatus,
 ): { write: boolean; takenBy: string[] } {
-  const { fieldManager } = whole.maker;
+  const { fieldManager } = whole.creator;
   const entries = live.metadata.managedFields ?? [];
   // By any operation: a POST is an Update in managedFields.
   const ours = entries.filter((entry) => isEntryOf(entry, fieldManager));
@@ -94,8 +94,8 @@ export function decideWhole(
   const lost =
     ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours.map(fieldsOf)), others.map(fieldsOf), [])];
   const changed = whole.fields.filter((field) => !hasValue(field, live, fieldManager)).map(({ path }) => path);
-  const isAsMade = record.uid === live.metadata.uid && record.manifestDigest === whole.digest;
-  const isOther = !isAsMade || isOfOtherVersion(live, fieldManager);
+  const isUnchanged = record.uid === live.metadata.uid && record.manifestDigest === whole.digest;
+  const isOther = !isUnchanged || isOfOtherVersion(live, fieldManager);
   const takers = others.filter((entry) =>
     lost.some((keys) => keys.length > 0 && at(fieldsOf(entry), ...keys) !== undefined),
   );

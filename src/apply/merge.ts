@@ -89,8 +89,8 @@ function mergeList(
         : want;
     return left === undefined ? [] : [left];
   });
-  const standing = new Set(live.map(idOf));
-  const added = (wanted ?? []).filter((want) => !standing.has(idOf(want)));
+  const present = new Set(live.map(idOf));
+  const added = (wanted ?? []).filter((want) => !present.has(idOf(want)));
   const all = [...kept, ...added];
   return wanted === undefined && all.length === 0 && isOursAlone(holders) ? undefined : all;
 }

@@ -115,7 +115,7 @@ export function restrictedTo(fields: JsonObject, paths: readonly FieldPath[]): J
 }
 
 /** Whether `manager` applies anything beside the paths. */
-export function strays(live: KubeObject, manager: string, paths: readonly FieldPath[]): boolean {
+export function appliesBeyond(live: KubeObject, manager: string, paths: readonly FieldPath[]): boolean {
   const applied = (live.metadata.managedFields ?? []).filter(
     (entry) => isEntryOf(entry, manager) && entry.operation === "Apply",
   );

@@ -63,9 +63,9 @@ class Draft {
       const child = place && (step(node, place) as JsonValue | undefined);
       const isLast = position === path.segments.length - 1;
       if (place === undefined || child === undefined || child === null || isLast) {
-        const made = this.#make(path, position, value);
-        if (place === undefined || child === undefined) this.#add(node, at, segment, made);
-        else this.#replace(node, at.with(place), child, made);
+        const added = this.#valueFor(path, position, value);
+        if (place === undefined || child === undefined) this.#add(node, at, segment, added);
+        else this.#replace(node, at.with(place), child, added);
         return;
       }
       at = at.with(place);
@@ -87,9 +87,9 @@ class Draft {
   }
 
   /** The value at the segment of that position, such that the path's end has `value`. */
-  #make(path: FieldPath, position: number, value: JsonValue): JsonValue {
+  #valueFor(path: FieldPath, position: number, value: JsonValue): JsonValue {
     const next = path.segments[position + 1];
-    const within = next === undefined ? value : this.#make(path, position + 1, value);
+    const within = next === undefined ? value : this.#valueFor(path, position + 1, value);
     const segment = path.segments[position] as Segment;
     const below = next?.kind === "key" ? { [next.key]: within } : next === undefined ? within : [within];
     if (segment.kind !== "element" || next === undefined) return below;

@@ -61,7 +61,7 @@ export async function release(
   let done: Released | undefined;
   try {
     for (let attempt = 1; attempt <= TRIES; attempt++) {
-      // The patch that removes a value owns its list, or the default in its place. So ownership is given up last.
+      // The patch that removes a value owns its list, or the default in its place. So ownership is released last.
       const outcome = await tryRelease(client, identity, ref, done ? { ...request, paths: [] } : request);
       if (outcome === "stale") continue;
       done ??= outcome.released;
@@ -97,7 +97,7 @@ async function tryRelease(
     // The manager that removes a value owns the default that replaces it, and gives it up next.
     const manager = released.removed.length > 0 ? request.fieldManager : CONTROLLER_MANAGER;
     const after = await client.jsonPatch(identity, ref, operations, manager, dryRun);
-    return { released, again: giveUp(after, request.fieldManager, kept).length > 0 };
+    return { released, again: dropOwnership(after, request.fieldManager, kept).length > 0 };
   };
   const isRefused = async (error: unknown) =>
     isStatus(error, 422) &&
@@ -142,7 +142,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
     const place = locateNow(path, request.shape, live);
     if (place === "ambiguous") return request.mode === "Remove" ? [{ path, at: path, fate: "shifted" }] : [];
     if (place === undefined || path.get(live) === undefined) return [];
-    return fatesOf(owned, request, path, place).map(([fate, at]) => ({ path, at, fate }));
+    return outcomesOf(owned, request, path, place).map(([fate, at]) => ({ path, at, fate }));
   });
   const removal = removeWhatMay(owned, parts, request);
   const released = nothing();
@@ -156,7 +156,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   });
   const operations: JsonPatchOperation[] = [
     // Includes the removed paths: without a schema, the API server keeps the ownership of their parent.
-    ...giveUp(live, request.fieldManager, kept),
+    ...dropOwnership(live, request.fieldManager, kept),
     ...removal,
   ];
   return {
@@ -206,7 +206,7 @@ function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): Field
 }
 
 /** The outcome for a value or its parts; none if the binding no longer owns it. */
-function fatesOf(
+function outcomesOf(
   live: KubeObject,
   { mode, fieldManager, written }: Release,
   path: FieldPath,
@@ -232,7 +232,7 @@ function fatesOf(
 const isNumbered = (path: FieldPath) => path.segments.some(({ kind }) => kind === "index");
 
 /** Removes all but some paths from the binding's entries in managedFields. The values stay. */
-function giveUp(live: KubeObject, manager: string, kept: readonly FieldPath[]): JsonPatchOperation[] {
+function dropOwnership(live: KubeObject, manager: string, kept: readonly FieldPath[]): JsonPatchOperation[] {
   const entries = live.metadata.managedFields ?? [];
   const operations = entries.flatMap((entry, index): JsonPatchOperation[] => {
     if (!isEntryOf(entry, manager)) return [];

@@ -116,28 +116,30 @@ function leavesOf(fields: readonly Located[]): JsonObject {
     let at: JsonObject | JsonValue[] = root;
     for (const [position, segment] of segments.entries()) {
       const next = segments[position + 1];
-      const made = next === undefined ? value.reveal() : next.kind === "key" ? emptyObject() : [];
-      at = (segment.kind === "key" ? field(at, segment.key, made) : element(at, elements.shift(), made)) as JsonObject;
+      const below = next === undefined ? value.reveal() : next.kind === "key" ? emptyObject() : [];
+      at = (
+        segment.kind === "key" ? field(at, segment.key, below) : element(at, elements.shift(), below)
+      ) as JsonObject;
     }
     if (place.within) throw new TypeError(`${path} goes into a list that can't be applied`);
   }
   return root;
 }
 
-function field(object: JsonObject | JsonValue[], key: string, made: JsonValue): JsonValue {
+function field(object: JsonObject | JsonValue[], key: string, value: JsonValue): JsonValue {
   const own = object as JsonObject;
-  own[key] ??= made;
+  own[key] ??= value;
   return own[key];
 }
 
 /** The element with those keys, created if it does not exist. */
-function element(list: JsonObject | JsonValue[], keys: JsonObject = {}, made: JsonValue): JsonValue {
+function element(list: JsonObject | JsonValue[], keys: JsonObject = {}, value: JsonValue): JsonValue {
   const elements = list as JsonValue[];
   const found = elements.find(
     (each) => isObject(each) && Object.entries(keys).every(([key, value]) => sameJson(each[key], value)),
   );
   if (found !== undefined) return found;
-  const own = Object.assign(emptyObject(), keys, made);
+  const own = Object.assign(emptyObject(), keys, value);
   elements.push(own);
   return own;
 }

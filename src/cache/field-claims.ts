@@ -27,7 +27,7 @@ export interface FieldClaim {
    */
   passed: boolean;
   /** The record says that the binding created the object. */
-  made: boolean;
+  created: boolean;
 }
 
 /** A claim that may keep a binding from a path: an older claim, or a younger claim that owns the path. */
@@ -69,11 +69,11 @@ export class FieldClaims {
     const there = this.#byObject.get(idOf(ref));
     if (there === undefined) return [];
     const own = there.get(key);
-    const made = own.some((claim) => claim.made);
-    const age = ageOf({ key, createdAt, made });
+    const created = own.some((claim) => claim.created);
+    const age = ageOf({ key, createdAt, created });
     const others = there
       .others(key, [...paths, ...own.flatMap((claim) => claim.paths)], mayDecide)
-      .filter((claim) => ageOf(claim) < age || (claim.held && !made));
+      .filter((claim) => ageOf(claim) < age || (claim.held && !created));
     const [held, named] = [others.filter(isHeldForSure), others.filter((claim) => !isHeldForSure(claim))];
     const inOrder = [...byAge(held), ...firstOfAccounts(byAge(named))];
     return inOrder.map((claim) => ({ ...claim, isOlder: ageOf(claim) < age }));
@@ -124,13 +124,13 @@ export class FieldClaims {
     const claims = new Map<string, FieldClaim[]>();
     const who = { key, account: spec.serviceAccountName, createdAt: metadata.creationTimestamp ?? "" };
     const records = new Map<string, TargetStatus>();
-    const made = new Set<string>();
+    const created = new Set<string>();
     const add = (
       object: string,
       paths: readonly string[],
       is: Partial<Pick<FieldClaim, "held" | "pending" | "passed">>,
     ) => {
-      const claim = { ...who, paths, held: false, pending: false, passed: false, made: made.has(object), ...is };
+      const claim = { ...who, paths, held: false, pending: false, passed: false, created: created.has(object), ...is };
       if (paths.length > 0) claims.set(object, [...(claims.get(object) ?? []), claim]);
     };
     const addNamed = (object: string, paths: readonly string[]) => {
@@ -143,7 +143,7 @@ export class FieldClaims {
     };
     for (const record of expand(status?.targets ?? [])) {
       records.set(recordId(record), record);
-      if (record.created && record.uid !== undefined) made.add(recordId(record));
+      if (record.created && record.uid !== undefined) created.add(recordId(record));
       add(recordId(record), record.paths ?? [], { held: true });
       add(recordId(record), pendingPaths(record), { held: true, pending: true });
     }
@@ -199,7 +199,7 @@ function pendingPaths({ reason, paths, pendingPaths: announced = [] }: TargetSta
  */
 function concernedBy(changed: readonly FieldClaim[], key: string, there: ObjectClaims): FieldClaim[] {
   const paths = changed.flatMap((claim) => claim.paths);
-  if (changed.some((claim) => claim.made || isHeldForSure(claim))) return there.others(key, paths);
+  if (changed.some((claim) => claim.created || isHeldForSure(claim))) return there.others(key, paths);
   // A write with an unknown outcome keeps older bindings out too.
   const isForAll = changed.some(({ pending }) => pending);
   const oldest = changed.map(ageOf).reduce((a, b) => (a < b ? a : b), "~");
@@ -214,7 +214,7 @@ function concernedBy(changed: readonly FieldClaim[], key: string, there: ObjectC
 function firstOfAccounts(claims: readonly FieldClaim[]): FieldClaim[] {
   const seen = new Set<string>();
   return claims.filter((claim) => {
-    if (claim.held || claim.made) return true;
+    if (claim.held || claim.created) return true;
     const all = claim.paths.map((path) => `${accountOf(claim)} ${path}`);
     const isFirst = all.some((each) => !seen.has(each));
     for (const each of all) seen.add(each);
@@ -228,7 +228,7 @@ export const accountOf = ({ key, account }: FieldClaim) => `${namespaceIn(key)}/
 const isHeldForSure = ({ held, pending }: FieldClaim) => held && !pending;
 
 /** A `passed` claim decides nothing, unless its binding created the object. */
-const mayDecide = ({ held, made, passed }: FieldClaim) => held || made || !passed;
+const mayDecide = ({ held, created, passed }: FieldClaim) => held || created || !passed;
 
 const notIn = (others: readonly FieldClaim[], claims: readonly FieldClaim[]) =>
   claims.filter((claim) => !others.some((other) => isDeepStrictEqual(claim, other)));
@@ -294,5 +294,5 @@ const byAge = (claims: readonly FieldClaim[]) =>
     .map(({ claim }) => claim);
 
 /** A text that sorts by creation, then namespace, then name. A blank sorts before all characters of names. */
-const ageOf = ({ key, createdAt, made }: Pick<FieldClaim, "key" | "createdAt" | "made">) =>
-  `${made ? "" : createdAt} ${key.replace("/", " ")}`;
+const ageOf = ({ key, createdAt, created }: Pick<FieldClaim, "key" | "createdAt" | "created">) =>
+  `${created ? "" : createdAt} ${key.replace("/", " ")}`;

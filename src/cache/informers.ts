@@ -90,7 +90,7 @@ export class Informers {
         const id = idOf(key);
         this.#replace(id, subscriptions, (cause, name) => {
           if (cause === "change") changed(key, cause, name);
-          else this.#calls.make(id, this.#subscriptions.get(id)?.size ?? 0, () => changed(key, cause));
+          else this.#calls.call(id, this.#subscriptions.get(id)?.size ?? 0, () => changed(key, cause));
         });
       },
       get: (key, subscription, name) => this.#get(idOf(key), subscription, name),

@@ -91,7 +91,7 @@ export function streamKeyOf(identity: Identity, scope: Scope, dependency: Subscr
 }
 
 /** Whether whole objects are requested, and not only metadata. Only a small part of each is cached. */
-export const looksAtWhole = (dependency: Subscription): boolean =>
+export const needsWholeObject = (dependency: Subscription): boolean =>
   dependency.workload !== undefined ||
   (isCollection(dependency) &&
     (dependency.whole === true || dependency.fields?.every((path) => /^metadata\b/.test(path)) === false));

@@ -10,8 +10,8 @@ import type { Scope } from "../kube/list-watch.ts";
 import type { AccessPlace, AccountRules } from "./account-rules.ts";
 import {
   isCollection,
-  looksAtWhole,
   namespaceOf,
+  needsWholeObject,
   resourceKey,
   resourceOf,
   type Subscription,
@@ -245,7 +245,7 @@ export function listWatchScope(scope: WatchScope, dependency: Subscription): Sco
   const namespace = namespaceOf(dependency);
   return {
     resource: resourceOf(dependency),
-    form: looksAtWhole(dependency) ? "whole" : "metadata",
+    form: needsWholeObject(dependency) ? "whole" : "metadata",
     ...((scope === "namespace" || scope === "name") && namespace !== undefined && { namespace }),
     ...(!isCollection(dependency) && OF_ONE_NAME.includes(scope) && { name: dependency.ref.name }),
     ...(isCollection(dependency) && dependency.labels !== "" && { labels: dependency.labels }),

@@ -52,8 +52,13 @@ export function reloaderOf(value: unknown): ReloaderRules {
     runCronJobs: given("runCronJobs", flagOf),
     providerClasses: given("providerClasses", flagOf),
   };
-  const said = Object.entries(optional).filter(([, each]) => each !== undefined);
-  return { namespaces, autoReloadAll: given("autoReloadAll", flagOf) ?? false, jobs, ...Object.fromEntries(said) };
+  const givenFields = Object.entries(optional).filter(([, each]) => each !== undefined);
+  return {
+    namespaces,
+    autoReloadAll: given("autoReloadAll", flagOf) ?? false,
+    jobs,
+    ...Object.fromEntries(givenFields),
+  };
 }
 
 function kindsOf(value: unknown, at: string, jobs: boolean): (typeof KINDS)[number][] {

@@ -97,8 +97,8 @@ function compileBinding(
 
 function compileBase(base: JsonObject, kind: ClaimKind, place: string): CompiledBinding["base"] {
   assertKnown(base, BASE, place);
-  const { apiVersion = "inlay.dev/v1alpha1", kind: made = "SecretBinding", metadata = {}, spec = {} } = base;
-  if (apiVersion !== "inlay.dev/v1alpha1" || made !== "SecretBinding")
+  const { apiVersion = "inlay.dev/v1alpha1", kind: baseKind = "SecretBinding", metadata = {}, spec = {} } = base;
+  if (apiVersion !== "inlay.dev/v1alpha1" || baseKind !== "SecretBinding")
     throw invalid(
       place,
       "must be a SecretBinding of inlay.dev/v1alpha1; remove apiVersion and kind, or set them to that",

@@ -63,7 +63,7 @@ export function composeBinding(
   const place = `bindings[${binding.name}]`;
   const home = namespaceOfClaim(claim, kind);
   const { base } = binding;
-  const made: JsonObject = structuredClone({ metadata: { ...base.metadata }, spec: base.spec }) as JsonObject;
+  const composed: JsonObject = structuredClone({ metadata: { ...base.metadata }, spec: base.spec }) as JsonObject;
   const from = claimObject(claim);
   assertSupported(notSupported, from);
   const missing: MissingField[] = [];
@@ -71,10 +71,11 @@ export function composeBinding(
   let applied = 0;
   for (const patch of binding.patches) {
     if (patch.direction !== "FromComposite") continue;
-    const outcome = applyPatch(patch, from, made);
-    if (++applied % PATCHES_PER_CHECK === 0) assertSmall(made, place);
+    const outcome = applyPatch(patch, from, composed);
+    if (++applied % PATCHES_PER_CHECK === 0) assertSmall(composed, place);
     // Elements are recorded by index: later patches may change the fields that identify them in a path.
-    if (outcome.outcome === "written") written.push({ patch, paths: outcome.paths.map((path) => placed(path, made)) });
+    if (outcome.outcome === "written")
+      written.push({ patch, paths: outcome.paths.map((path) => placed(path, composed)) });
     else
       missing.push({
         place: patch.place,
@@ -84,14 +85,14 @@ export function composeBinding(
         isRemoved: patch.isRemoved,
       });
   }
-  if (reach === "ClaimNamespace") assertWithinReach(made, written, home);
-  assertSameExpressions(base.spec, made, written, place);
-  grantNamedSources(made, written, claim, kind);
-  assertSmall(made, place);
+  if (reach === "ClaimNamespace") assertWithinReach(composed, written, home);
+  assertSameExpressions(base.spec, composed, written, place);
+  grantNamedSources(composed, written, claim, kind);
+  assertSmall(composed, place);
   // As the API server stores it, which treats null as missing.
-  const spec = withDefaults(SPEC_SCHEMA, fieldsAt(made, "spec")) as JsonObject;
+  const spec = withDefaults(SPEC_SCHEMA, fieldsAt(composed, "spec")) as JsonObject;
   assertValid(spec, missing, place);
-  const metadata = fieldsAt(made, "metadata");
+  const metadata = fieldsAt(composed, "metadata");
   const name = metadata["name"] ?? `${claim.name}-${binding.name}`;
   if (typeof name !== "string" || name.length > MAX_NAME_LENGTH || !NAME.test(name))
     throw new Problem(
@@ -115,12 +116,12 @@ export function composeBinding(
  * admission policy checks that. The same applies to VaultConnections. The claim itself needs no grant.
  */
 function grantNamedSources(
-  made: JsonObject,
+  composed: JsonObject,
   written: readonly WrittenPatch[],
   claim: Claim,
   kind: CompiledComposition["kind"],
 ): void {
-  for (const [index, source] of listAt(made, "spec", "sources").entries()) {
+  for (const [index, source] of listAt(composed, "spec", "sources").entries()) {
     const isGivenAt = (...keys: readonly string[]): boolean => {
       const place = new FieldPath([key("spec"), key("sources"), { kind: "index", index }, ...keys.map(key)]);
       return written.some(({ paths }) => paths.some((path) => mayOverlap(path, place)));
@@ -160,10 +161,10 @@ function isClaimItself(
 }
 
 /** Checked because many patches may copy the same large field. */
-function assertSmall(made: JsonObject, place: string): void {
-  const problem = nestsDeeper(made, MAX_VALUE_LEVELS)
+function assertSmall(composed: JsonObject, place: string): void {
+  const problem = nestsDeeper(composed, MAX_VALUE_LEVELS)
     ? `the binding would have more than ${MAX_VALUE_LEVELS} levels`
-    : stringifyJson(made).length > MAX_LENGTH
+    : stringifyJson(composed).length > MAX_LENGTH
       ? `the binding would have more than ${MAX_LENGTH} characters`
       : undefined;
   if (problem !== undefined)

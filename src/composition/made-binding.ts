@@ -14,7 +14,7 @@ import type { ComposedBinding } from "./compose.ts";
 export type ClaimOwner = Pick<Claim, "apiVersion" | "kind" | "namespace" | "name" | "uid">;
 
 /** A composed binding. */
-export interface MadeBinding {
+export interface DesiredBinding {
   readonly namespace: string;
   readonly name: string;
   readonly template: string;
@@ -29,16 +29,20 @@ export interface MadeBinding {
 type Metadata = SecretBinding["metadata"];
 
 /** The relation of a binding to its claim. */
-export interface MadeFor {
+export interface BindingOrigin {
   readonly composition: string;
   readonly claim: string;
   readonly owner: ClaimOwner;
 }
 
 /** The key of the composed binding. */
-export const madeKey = ({ namespace, name }: Pick<MadeBinding, "namespace" | "name">): string => `${namespace}/${name}`;
+export const desiredKey = ({ namespace, name }: Pick<DesiredBinding, "namespace" | "name">): string =>
+  `${namespace}/${name}`;
 
-export function madeBinding(composed: ComposedBinding, { composition, claim, owner }: MadeFor): MadeBinding {
+export function desiredBinding(
+  composed: ComposedBinding,
+  { composition, claim, owner }: BindingOrigin,
+): DesiredBinding {
   const { namespace, name, template, spec, patched } = composed;
   return {
     namespace,
@@ -58,19 +62,19 @@ export function madeBinding(composed: ComposedBinding, { composition, claim, own
 }
 
 /** An owner reference is valid within a namespace, or to a cluster-scoped owner. */
-export const ownersOf = ({ owner, namespace }: MadeBinding) => {
+export const ownersOf = ({ owner, namespace }: DesiredBinding) => {
   const { apiVersion, kind, name, uid } = owner;
   return owner.namespace === undefined || owner.namespace === namespace ? [{ apiVersion, kind, name, uid }] : [];
 };
 
 /** The required metadata, merged with the metadata of other writers. */
-export function metadataOf(made: MadeBinding, present: Partial<Metadata> = {}): Partial<Metadata> {
-  const owners = ownersOf(made);
-  const others = (present.ownerReferences ?? []).filter(({ uid }) => uid !== made.owner.uid);
+export function metadataOf(desired: DesiredBinding, present: Partial<Metadata> = {}): Partial<Metadata> {
+  const owners = ownersOf(desired);
+  const others = (present.ownerReferences ?? []).filter(({ uid }) => uid !== desired.owner.uid);
   const all = [...owners, ...others];
   return {
-    labels: { ...present.labels, ...made.labels },
-    annotations: { ...present.annotations, ...made.annotations },
+    labels: { ...present.labels, ...desired.labels },
+    annotations: { ...present.annotations, ...desired.annotations },
     ...(all.length > 0 && { ownerReferences: all }),
   };
 }

@@ -19,8 +19,12 @@ interface NamespaceField {
 }
 
 /** Throws Problem("OutOfReach") if a patch wrote another namespace than `home`, the claim's. */
-export function assertWithinReach(made: JsonObject, written: readonly WrittenPatch[], home: string | undefined): void {
-  const fields = [...namespaceFields(made, new FieldPath([]))];
+export function assertWithinReach(
+  composed: JsonObject,
+  written: readonly WrittenPatch[],
+  home: string | undefined,
+): void {
+  const fields = [...namespaceFields(composed, new FieldPath([]))];
   for (const { patch, paths } of written)
     for (const { path, value } of fields) {
       if (value === home || !paths.some((each) => mayOverlap(each, path))) continue;

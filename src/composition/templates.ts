@@ -15,12 +15,12 @@ const EXPRESSION = /\{\{[\s\S]*?\}\}+/g;
  */
 export function assertSameExpressions(
   base: JsonObject,
-  made: JsonObject,
+  composed: JsonObject,
   written: readonly WrittenPatch[],
   place: string,
 ): void {
   const before = templatesIn(base);
-  for (const [path, template] of templatesIn(made["spec"] as JsonObject)) {
+  for (const [path, template] of templatesIn(composed["spec"] as JsonObject)) {
     const field = FieldPath.parse(`spec.${path}`);
     const writing = written.filter(({ paths }) => paths.some((each) => mayOverlap(each, field)));
     const known = [before.get(path) ?? "", ...writing.flatMap(({ patch }) => patch.constants)];

@@ -16,12 +16,12 @@ export interface WriteBack {
 }
 
 /**
- * `made` are the existing bindings. `failed` contains the reasons why others could not be created or updated, by the names of their
+ * `present` are the existing bindings. `failed` contains the reasons why others could not be created or updated, by the names of their
  * entries.
  */
 export function writeBack(
   { bindings, writes }: CompiledComposition,
-  made: ReadonlyMap<string, object>,
+  present: ReadonlyMap<string, object>,
   failed: ReadonlyMap<string, Problem>,
   claim: Claim,
 ): WriteBack {
@@ -31,7 +31,7 @@ export function writeBack(
   for (const entry of bindings) {
     const { name, patches } = entry;
     const problem = failed.get(name);
-    const there = made.get(name);
+    const there = present.get(name);
     const binding =
       problem === undefined ? there : failedBinding(entry, there as JsonObject | undefined, problem, claim);
     if (binding === undefined) continue;

@@ -45,7 +45,7 @@ export interface Generator<G extends GeneratedBinding> {
   /** Where the bindings come from, for messages, such as `Reloader's annotations`. */
   origin: string;
   /** Whether another user created the binding, although it has the name of a generated one. */
-  isOthers(binding: SecretBinding): boolean;
+  isForeign(binding: SecretBinding): boolean;
   /** Whether the binding is `desired`, or has one of the specs that the API server stores in place of it. */
   matches(binding: SecretBinding, desired: G, kept: G["spec"][]): boolean;
   /** Whether it must be deleted and created again, because an update is not enough. */
@@ -57,7 +57,7 @@ export interface Generator<G extends GeneratedBinding> {
 }
 
 export interface GeneratedBindingServices {
-  client: Pick<Client, "make" | "replace" | "delete">;
+  client: Pick<Client, "createObject" | "replace" | "delete">;
   contention: Pick<ContentionBudget, "mayWrite" | "wrote">;
   events: Pick<EventRecorder, "recordOn">;
   log: Pick<Log, "warn">;
@@ -87,8 +87,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
   }
 
   /**
-   * The defaults of another version's CRD, or a webhook, may change what was written: the stored form of an own write counts as
-   * generated.
+   * The defaults of another version's CRD, or a webhook, may change what was written: the stored form of Inlay's own write counts as generated.
    */
   isAsGenerated(binding: SecretBinding, desired: G): boolean {
     const { written, kept = [] } = this.#kept.get(binding.metadata.uid) ?? {};
@@ -164,7 +163,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     const { namespace, name } = desired;
     const ref = { resource: SECRET_BINDINGS, namespace, name };
     try {
-      return await (present === undefined ? this.#make(ref, desired) : this.#repair(ref, present, desired));
+      return await (present === undefined ? this.#create(ref, desired) : this.#repair(ref, present, desired));
     } catch (error) {
       const verb = present === undefined ? "create" : "update";
       const problem = refusal(error, { identity, ref, verbs: [verb] }, verb);
@@ -173,17 +172,17 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     }
   }
 
-  #make(ref: ObjectRef, desired: G): Promise<WorkResult> {
+  #create(ref: ObjectRef, desired: G): Promise<WorkResult> {
     const { identity, fieldManager, metadataOf } = this.#generator;
     const object = { metadata: metadataOf(desired), spec: desired.spec };
-    return written(this.#services.client.make(identity, ref, object as object as JsonObject, fieldManager));
+    return written(this.#services.client.createObject(identity, ref, object as object as JsonObject, fieldManager));
   }
 
   async #repair(ref: ObjectRef, present: SecretBinding, desired: G): Promise<WorkResult> {
     const { client, contention } = this.#services;
-    const { identity, fieldManager, isOthers, isReplaced, metadataOf } = this.#generator;
+    const { identity, fieldManager, isForeign, isReplaced, metadataOf } = this.#generator;
     const { spec } = desired;
-    if (this.isAsGenerated(present, desired) || isOthers(present) || isGoing(present)) return DONE;
+    if (this.isAsGenerated(present, desired) || isForeign(present) || isBeingDeleted(present)) return DONE;
     if (isReplaced(present, desired)) return this.#delete(present);
     const contender = `generated/${present.metadata.uid}`;
     const revision = stringifyJson(spec);
@@ -233,14 +232,14 @@ export class GeneratedBindings<G extends GeneratedBinding> {
   }
 
   async #delete(binding: SecretBinding): Promise<WorkResult> {
-    if (isGoing(binding)) return DONE;
+    if (isBeingDeleted(binding)) return DONE;
     const { namespace = "", name } = binding.metadata;
     const ref = { resource: SECRET_BINDINGS, namespace, name };
     return written(this.#services.client.delete(this.#generator.identity, ref, binding));
   }
 }
 
-const isGoing = ({ metadata }: SecretBinding) => metadata.deletionTimestamp !== undefined;
+const isBeingDeleted = ({ metadata }: SecretBinding) => metadata.deletionTimestamp !== undefined;
 
 /** Requeues if the binding has changed since it was read. */
 async function written(write: Promise<unknown>): Promise<WorkResult> {

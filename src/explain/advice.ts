@@ -55,7 +55,7 @@ function connectionFindings(
   { ready }: NonNullable<SourceExplanation["vault"]>,
   what: string,
 ): Advice[] {
-  if (state === "NotFound") return [{ reason: "ConnectionNotFound", message: `there is no ${what}` }];
+  if (state === "NotFound") return [{ reason: "ConnectionNotFound", message: `there is no ${what}; create it` }];
   if (ready === undefined || ready.status === "True") return [];
   const advice = withCommand(ready.reason, ready.message);
   return [{ ...advice, message: `${what} is not ready: ${advice.message}` }];
@@ -78,11 +78,13 @@ function findings({ binding, account, sources, targets }: Facts): Advice[] {
       if (source.vault !== undefined) return connectionFindings(source.state, source.vault, what);
       if (source.optional) return [];
       if (source.state === "NotFound")
-        return [{ reason: "SourceNotFound", message: source.message ?? `there is no ${what}` }];
+        return [{ reason: "SourceNotFound", message: source.message ?? `there is no ${what}; create it` }];
       const lacking = source.uses
         .filter(({ present }) => present === false)
         .map(({ key }) => (key === ALL_KEYS ? "data" : useInWords(key)));
-      return lacking.length === 0 ? [] : [{ reason: "KeyNotFound", message: `${what} has no ${lacking.join(", ")}` }];
+      return lacking.length === 0
+        ? []
+        : [{ reason: "KeyNotFound", message: `${what} has no ${lacking.join(", ")}; add it, or correct the binding` }];
     }),
     ...targets.flatMap(({ kind, creates, objects, message }) => [
       ...(message === undefined || objects.length > 0 ? [] : [{ reason: "KindNotFound", message }]),
@@ -90,7 +92,7 @@ function findings({ binding, account, sources, targets }: Facts): Advice[] {
         .filter(({ state }) => state === "NotFound" && !creates)
         .map(({ namespace, name }) => ({
           reason: "TargetNotFound",
-          message: `there is no ${describeObject(kind, namespace, name)}`,
+          message: `there is no ${describeObject(kind, namespace, name)}; create it`,
         })),
     ]),
   ];

@@ -11,8 +11,8 @@ import { adviceFor } from "./advice.ts";
 import type { ExplainedEvent, Explanation } from "./explanation.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
 import { explainRollout } from "./rollout.ts";
-import { lookAtSources } from "./sources.ts";
-import { lookAtTargets } from "./targets.ts";
+import { explainSources } from "./sources.ts";
+import { explainTargets } from "./targets.ts";
 import { readerOfTemplates, type Tools } from "./tools.ts";
 
 const MAX_EVENTS = 5;
@@ -28,11 +28,11 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
   const { metadata, spec, status } = binding;
   const readTemplate = await readerOfTemplates([binding]);
   const account = { resource: SERVICE_ACCOUNTS, namespace, name: spec.serviceAccountName };
-  const isMade = claimsToBeGenerated(binding);
+  const isGenerated = claimsToBeGenerated(binding);
   const [accountSeen, sources, targets, events] = await Promise.all([
-    isMade ? OF_INSTALLATION : tools.reader.get(account, () => undefined),
-    lookAtSources(tools, binding, readTemplate),
-    lookAtTargets(tools, binding, readTemplate),
+    isGenerated ? OF_INSTALLATION : tools.reader.get(account, () => undefined),
+    explainSources(tools, binding, readTemplate),
+    explainTargets(tools, binding, readTemplate),
     lastEvents(tools, binding),
   ]);
   const accountName = describeIdentity(serviceAccountIdentity(namespace, account.name));
@@ -47,7 +47,7 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
       deleting: metadata.deletionTimestamp !== undefined,
       ...(madeBy && { madeBy: { composition: madeBy.composition, claim: madeBy.claim } }),
     },
-    account: { name: isMade ? `ServiceAccount ${account.name}` : accountName, ...seenOf(accountSeen) },
+    account: { name: isGenerated ? `ServiceAccount ${account.name}` : accountName, ...seenOf(accountSeen) },
     sources,
     targets,
     ...(spec.rollout && { rollout: explainRollout(binding) }),

@@ -84,10 +84,10 @@ function targetHeading({
   when,
   objects: [first],
 }: TargetExplanation): string {
-  const made = adopts === undefined ? "created by this binding" : `created or adopted (${adopts}) by this binding`;
+  const origin = adopts === undefined ? "created by this binding" : `created or adopted (${adopts}) by this binding`;
   const how = [
     selects ? "selected" : [],
-    creates ? made : [],
+    creates ? origin : [],
     when === "AfterRollout" ? "after the rollout" : [],
   ].flat();
   const what = selects || first === undefined ? kind : describeObject(kind, first.namespace, first.name);

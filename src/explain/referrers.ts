@@ -24,19 +24,19 @@ type Kind = Pick<KubeObject, "apiVersion" | "kind">;
 type List = <T>(kind: Kind, take: (object: KubeObject) => T | undefined) => Promise<Reading<T[]>[]>;
 
 /** Workloads of the object's namespace, and pods that belong to no known workload. */
-export async function lookAtReferrers(tools: Tools, traced: Traced): Promise<Reading<Referrer[]>[]> {
+export async function findReferrers(tools: Tools, traced: Traced): Promise<Reading<Referrer[]>[]> {
   const list: List = async (kind, take) => [await listIfServed(tools, kind, traced.namespace, take)];
-  const { wanted, unreadable } = await lookForClasses([traced], list);
-  return [...(await lookAtWorkloads(wanted, list)), ...(await lookAtPods(tools, traced, wanted)), ...unreadable];
+  const { wanted, unreadable } = await addClasses([traced], list);
+  return [...(await findWorkloads(wanted, list)), ...(await findPods(tools, traced, wanted)), ...unreadable];
 }
 
 /** For many objects, each in its own namespace. Keeps only the workloads that refer to one of them. */
-export async function lookAtReferrersOfAll(tools: Tools, objects: readonly Traced[]): Promise<Reading<Referrer[]>[]> {
+export async function findReferrersOfAll(tools: Tools, objects: readonly Traced[]): Promise<Reading<Referrer[]>[]> {
   if (objects.length === 0) return [];
   const namespaces = [...new Set(objects.map(({ namespace }) => namespace))].toSorted();
   const list: List = (kind, take) => listWidely(namespaces, (namespace) => listIfServed(tools, kind, namespace, take));
-  const { wanted, unreadable } = await lookForClasses(objects, list);
-  return [...(await lookAtWorkloads(wanted, list)), ...unreadable];
+  const { wanted, unreadable } = await addClasses(objects, list);
+  return [...(await findWorkloads(wanted, list)), ...unreadable];
 }
 
 /** One list of the whole cluster. If that is not allowed, lists of some namespaces, and a message that names the others. */
@@ -60,7 +60,7 @@ export async function listWidely<T>(
 type Wanted = ReadonlyMap<string, readonly { object: Traced; keys?: readonly string[] | undefined }[]>;
 
 /** Adds the SecretProviderClasses that provide the objects to pods, if the kind is served. */
-async function lookForClasses(
+async function addClasses(
   objects: readonly Traced[],
   list: List,
 ): Promise<{ wanted: Wanted; unreadable: Reading<never>[] }> {
@@ -79,7 +79,7 @@ async function lookForClasses(
   };
 }
 
-async function lookAtWorkloads(wanted: Wanted, list: List): Promise<Reading<Referrer[]>[]> {
+async function findWorkloads(wanted: Wanted, list: List): Promise<Reading<Referrer[]>[]> {
   const kinds = Object.entries(WORKLOAD_KINDS).map(([kind, { apiVersion, template }]) => {
     const path = FieldPath.parse(template);
     return list({ apiVersion, kind }, (object) => {
@@ -94,7 +94,7 @@ async function lookAtWorkloads(wanted: Wanted, list: List): Promise<Reading<Refe
 }
 
 /** Most pods belong to a workload, which their metadata shows. Only the other pods are read completely. */
-async function lookAtPods({ reader }: Tools, { namespace }: Traced, wanted: Wanted): Promise<Reading<Referrer[]>[]> {
+async function findPods({ reader }: Tools, { namespace }: Traced, wanted: Wanted): Promise<Reading<Referrer[]>[]> {
   const names = await reader.list({ resource: PODS, namespace, form: "metadata" }, (pod) =>
     MAKERS.includes(ownerOf(pod)?.kind ?? "") ? undefined : pod.metadata.name,
   );

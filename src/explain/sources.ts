@@ -28,25 +28,25 @@ interface Kept {
 
 const NO_OBJECT = new Problem("Unavailable", "it is not an object in this cluster; only the controller reads it");
 
-export function lookAtSources(
+export function explainSources(
   tools: Tools,
   binding: SecretBinding,
   readTemplate: ReadTemplate,
 ): Promise<SourceExplanation[]> {
   const uses = usesBySource(binding, readTemplate);
   return Promise.all(
-    parseSources(binding).map((source) => lookAt(tools, binding, source, uses.get(source.name) ?? [])),
+    parseSources(binding).map((source) => explainSource(tools, binding, source, uses.get(source.name) ?? [])),
   );
 }
 
-async function lookAt(
+async function explainSource(
   tools: Tools,
   binding: SecretBinding,
   source: ParsedSource,
   uses: readonly string[],
 ): Promise<SourceExplanation> {
-  if (source.vault !== undefined) return lookAtVault(tools, binding, source, source.vault, uses);
-  if (source.providerClass !== undefined) return lookAtClass(tools, source, source.providerClass, uses);
+  if (source.vault !== undefined) return explainVault(tools, binding, source, source.vault, uses);
+  if (source.providerClass !== undefined) return explainProviderClass(tools, source, source.providerClass, uses);
   const ref = await (source.locate ? attempt(source.locate(tools.discovery)) : NO_OBJECT);
   const { kind, name } = source.describe();
   const base = { source: source.name, name, optional: source.policy.optional };
@@ -69,7 +69,7 @@ async function lookAt(
 }
 
 /** Sends no request to Vault, so it is unknown which keys exist. */
-async function lookAtVault(
+async function explainVault(
   tools: Tools,
   binding: SecretBinding,
   { name, policy }: ParsedSource,
@@ -104,7 +104,7 @@ async function lookAtVault(
 }
 
 /** Uses the versions of its objects that pods report, which show that it exists. */
-async function lookAtClass(
+async function explainProviderClass(
   { discovery, reader }: Tools,
   source: ParsedSource,
   { namespace, name }: NonNullable<ParsedSource["providerClass"]>,

@@ -19,7 +19,7 @@ const MAX_OBJECTS = 20;
 type Named = Pick<TargetStatus, "namespace" | "name">;
 
 /** In the order of the spec, followed by objects that the spec no longer names. */
-export async function lookAtTargets(
+export async function explainTargets(
   tools: Tools,
   binding: SecretBinding,
   readTemplate: ReadTemplate,
@@ -31,7 +31,7 @@ export async function lookAtTargets(
   const recordsOf = targets.map((target) => records.filter(recordMatcher(target, binding)));
   const seen = targets.map((target, position) => {
     const fields = target.fields.map((field) => ({ path: field.path, from: textOf(field) }));
-    return lookAt(tools, binding, target, fields, recordsOf[position] ?? []);
+    return explainTarget(tools, binding, target, fields, recordsOf[position] ?? []);
   });
   const meant = new Set(recordsOf.flat());
   const left = records.filter((record) => !meant.has(record));
@@ -50,7 +50,7 @@ export function recordMatcher(target: Target, { metadata }: SecretBinding): (rec
   };
 }
 
-async function lookAt(
+async function explainTarget(
   { reader, discovery }: Tools,
   binding: SecretBinding,
   target: Target,

@@ -14,7 +14,7 @@ import {
 import { coversObject } from "../sources/grant-rules.ts";
 import { consumedCopies, copiesOf } from "./copies.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
-import { lookAtReferrers, lookAtReferrersOfAll } from "./referrers.ts";
+import { findReferrers, findReferrersOfAll } from "./referrers.ts";
 import { restarterOf } from "./restarts.ts";
 import { grantsIn } from "./sources.ts";
 import { listIfServed, readerOfTemplates, type Tools } from "./tools.ts";
@@ -48,19 +48,20 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
       tools.reader.list({ resource: SECRET_BINDINGS, namespace: within, form: "whole" }, concerning(traced)),
     ),
     grantsIn(tools, namespace),
-    lookAtReferrers(tools, traced),
+    findReferrers(tools, traced),
     kind === "Secret" ? pullers(tools, traced) : undefined,
     kind === "Secret" ? certificatesOf(tools, traced) : [],
     connectionsOf(tools, traced),
   ]);
-  if (object.state === "NotFound") throw new Error(`there is no ${kind} ${namespace}/${name}`);
+  if (object.state === "NotFound")
+    throw new Error(`there is no ${kind} ${namespace}/${name}; list all with: kubectl get ${kind.toLowerCase()}s -A`);
   const found = bindings.flatMap(seen);
   const readTemplate = await readerOfTemplates(found);
   const objectLabels = object.state === "Found" ? object.it.labels : undefined;
   const copies = await copiesOf(found);
   const consumed = consumedCopies(copies, traced);
   const objects = [...consumed.values()].map(([{ object }]) => object);
-  const workloads = [...referrers, ...(await lookAtReferrersOfAll(tools, objects))].flatMap(seen);
+  const workloads = [...referrers, ...(await findReferrersOfAll(tools, objects))].flatMap(seen);
   const restarters = found.map((binding) => ({
     binding,
     restarts: restarterOf(binding, traced, copies, readTemplate),

@@ -18,15 +18,15 @@ export const OPEN_ACCOUNT = "inlay";
 
 export const READ_VERBS = ["get", "list", "watch"];
 export const WRITE_VERBS = [...READ_VERBS, "patch"];
-const MAKE_VERBS = [...WRITE_VERBS, "create"];
-const OWN_VERBS = [...MAKE_VERBS, "delete"];
+const CREATE_VERBS = [...WRITE_VERBS, "create"];
+const OWN_VERBS = [...CREATE_VERBS, "delete"];
 
 /**
  * The verbs that an account needs on a target. More are needed if the binding creates the target, or deletes it on
  * release.
  */
-export function verbsFor(isMade: boolean, onRelease: "Retain" | "Remove"): readonly string[] {
-  return !isMade ? WRITE_VERBS : onRelease === "Remove" ? OWN_VERBS : MAKE_VERBS;
+export function verbsFor(creates: boolean, onRelease: "Retain" | "Remove"): readonly string[] {
+  return !creates ? WRITE_VERBS : onRelease === "Remove" ? OWN_VERBS : CREATE_VERBS;
 }
 
 /**
@@ -42,7 +42,7 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
     return isImpersonation(error, use) ? mayNotImpersonate(use.identity) : forbidden(use, verb);
   if (error.status === 404 && !isNotFound(error)) return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
   if (error.reason === "TooDeep") {
-    const message = `${describe(ref)} has more than ${MAX_LEVELS} levels, including its managedFields, and Inlay can't read it; make it flatter`;
+    const message = `${describe(ref)} has more than ${MAX_LEVELS} levels, including its managedFields, and Inlay can't read it; nest fewer objects and lists`;
     return new Problem("TooDeep", message);
   }
   if (error.isMisread) {

@@ -24,8 +24,8 @@ const NO_IMPERSONATION = / cannot impersonate resource "serviceaccounts" /;
 
 /** Node's codes for certificates that it rejects, with what is wrong and how to fix it. */
 const UNTRUSTED: Record<string, string> = {
-  CERT_HAS_EXPIRED: "the server's certificate has expired",
-  CERT_NOT_YET_VALID: "the server's certificate is not valid yet: is the clock right?",
+  CERT_HAS_EXPIRED: "the server's certificate has expired: renew it",
+  CERT_NOT_YET_VALID: "the server's certificate is not valid yet: check the clocks",
   ERR_TLS_CERT_ALTNAME_INVALID:
     "the server's certificate is for another name: correct the kubeconfig's server, or set its tls-server-name",
 };

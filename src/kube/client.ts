@@ -176,7 +176,7 @@ export class Client {
    * Creates the object that `ref` names, with the fields of `below`. Never changes an existing object. A dry run
    * creates nothing; the API server checks last whether the name is taken.
    */
-  make(
+  createObject(
     identity: Identity,
     ref: ObjectRef,
     below: JsonObject,

@@ -8,7 +8,7 @@ import { Client, type JsonPatchOperation, type WriteGate } from "./client.ts";
 import type { Transport } from "./transport.ts";
 import type { WriteVersions } from "./write-versions.ts";
 
-type Arguments<Verb extends "apply" | "jsonPatch" | "make" | "delete"> = Parameters<Client[Verb]>;
+type Arguments<Verb extends "apply" | "jsonPatch" | "createObject" | "delete"> = Parameters<Client[Verb]>;
 
 export class LosslessClient extends Client {
   readonly #versions: Pick<WriteVersions, "assertKeepsAll">;
@@ -39,10 +39,10 @@ export class LosslessClient extends Client {
   }
 
   /** A new object has no fields to lose, but its version must be one in which others can write it. */
-  override async make(...[identity, ref, below, ...how]: Arguments<"make">): Promise<KubeObject> {
+  override async createObject(...[identity, ref, below, ...how]: Arguments<"createObject">): Promise<KubeObject> {
     const { name: _, ...collection } = ref;
     await this.#versions.assertKeepsAll(identity, collection, [below]);
-    return super.make(identity, ref, below, ...how);
+    return super.createObject(identity, ref, below, ...how);
   }
 
   /** A delete is a write too, because a finalizer may keep the object. */

@@ -105,7 +105,7 @@ export function notStored(
   const what = `${named(lost)}: the API server stores the kind as ${storage}, which lacks these fields`;
   return new Problem(
     "VersionDropsFields",
-    `${what}. Nothing was written; remove the fields from the binding, or store another version`,
+    `${what}. Nothing was written; remove the fields from the binding, or set storage: true on another version of the CRD`,
   );
 }
 

@@ -93,7 +93,7 @@ export function controllersOf(services: Services, concurrency: number): Controll
 
 export async function startController(
   options: ControllerOptions,
-  makeControllers = controllersOf,
+  createControllers = controllersOf,
 ): Promise<RunningController> {
   const { installation, leaseNamespace, concurrency, healthPort, insecureMetrics = false, onLost } = options;
   const { scope } = installation;
@@ -115,7 +115,7 @@ export async function startController(
     version: replica.version,
     serveMetrics: metricsServerOf(options, services, transport),
   });
-  for (const each of makeControllers(services, concurrency)) manager.add(each);
+  for (const each of createControllers(services, concurrency)) manager.add(each);
   await manager.start();
   log.info({ server: credentials.server.href, ...(scope !== undefined && { namespace: scope }) }, "controller started");
   return {

@@ -23,7 +23,8 @@ export async function receiverUrl(
   if (found instanceof Problem) return found.message;
   const place = `Secret ${namespace}/${name}`;
   const value = found === undefined ? undefined : at(found, "data", key);
-  if (typeof value !== "string") return found === undefined ? `there is no ${place}` : `${place} has no key ${key}`;
+  if (typeof value !== "string")
+    return found === undefined ? `there is no ${place}; create it` : `${place} has no key ${key}; add it`;
   const url = URL.parse(Buffer.from(value, "base64").toString().trim());
   const isPlain = url?.protocol === "http:";
   if (url === null || (url.protocol !== "https:" && !isPlain))

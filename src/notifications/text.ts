@@ -124,8 +124,8 @@ function render(template: Template, notification: Notification, neutral: Escape)
     object: new SecretValue(object),
   };
   // A template with only one expression returns a value of that expression's type.
-  const made = template.render(new Map([[SOURCE, source]])).reveal();
-  return typeof made === "string" ? made : JSON.stringify(made);
+  const result = template.render(new Map([[SOURCE, source]])).reveal();
+  return typeof result === "string" ? result : JSON.stringify(result);
 }
 
 function sentence({ event, message, workload, binding }: Notification, neutral: Escape): string {

@@ -95,7 +95,7 @@ export class MetricsAccess {
       if (!this.#isFailing)
         this.#log.warn(
           { error: describeError(error) },
-          "can't check requests for /metrics: allow the controller to create tokenreviews and subjectaccessreviews",
+          "can't check requests for /metrics; allow the controller to create tokenreviews and subjectaccessreviews",
         );
       this.#isFailing = true;
       return 503;

@@ -74,7 +74,7 @@ export class Metrics {
   readonly #workloadRestarts = this.#counter("inlay_rollout_restarts_total", "Workloads that were restarted.");
   readonly #rolloutFailures = this.#counter(
     "inlay_rollout_failures_total",
-    "Workloads that did not roll out in time, or whose controllers gave up.",
+    "Workloads that did not roll out in time, or whose controllers reported a failure.",
   );
   readonly #rolloutTime = this.#histogram(
     "inlay_rollout_seconds",
@@ -181,7 +181,7 @@ export class Metrics {
     perController("controller_runtime_active_workers", "Running reconciles.", ({ running }) => running.length);
     perController(
       "controller_runtime_max_concurrent_reconciles",
-      "Most reconciles that may run at the same time.",
+      "The maximum number of reconciles that run at the same time.",
       ({ concurrency }) => concurrency,
     );
     this.#gauge("inlay_watch_streams", "Watches by state.", ["state"], (gauge) => {

@@ -67,7 +67,7 @@ interface Context {
   readonly cluster: FileCluster;
   readonly inputs: Inputs;
   /** Records a mistake at a place of the spec, and returns it as a reason. */
-  readonly said: (place: string, problem: Problem) => SealedTarget["problem"] & object;
+  readonly problemAt: (place: string, problem: Problem) => SealedTarget["problem"] & object;
 }
 
 export async function fieldsOf(
@@ -104,7 +104,7 @@ export async function fieldsOf(
     mismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
     cluster,
     inputs,
-    said(place, problem) {
+    problemAt(place, problem) {
       if (!WAITS.has(problem.reason) && !isKnown(problem)) mistakes.push(mistakeAt(`${place}: ${problem.message}`));
       return reasonOf(problem);
     },
@@ -123,7 +123,7 @@ const unique = (mistakes: readonly Mistake[]): Mistake[] => [
 ];
 
 function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem): SealedTarget {
-  const { binding, cluster, inputs, said, mismatch } = context;
+  const { binding, cluster, inputs, problemAt, mismatch } = context;
   const { apiVersion, kind, name } = target;
   const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
   const adopts = target.create?.adopt;
@@ -134,8 +134,8 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   };
   if (ref instanceof Problem) {
     const fields = target.fields.map((field, at) => checkedField(context, field, `${place}.fields[${at}]`));
-    const isSaid = fields.some((field) => field.problem?.message === ref.message);
-    const problem = isSaid ? reasonOf(ref) : said(place, ref);
+    const isReported = fields.some((field) => field.problem?.message === ref.message);
+    const problem = isReported ? reasonOf(ref) : problemAt(place, ref);
     const named = name === undefined ? {} : { name };
     return { apiVersion, kind, ...named, ...how, inFiles: false, written: false, problem, notes: [], fields };
   }
@@ -147,8 +147,8 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   );
   const whole = attemptSync(() => checkWhole(context, target, schema));
   const waiting = results.find(({ blocks }) => blocks)?.field.problem;
-  const differ = waiting === undefined && mismatch !== undefined ? said(place, mismatch) : waiting;
-  const problem = whole instanceof Problem ? said(place, whole) : differ;
+  const differ = waiting === undefined && mismatch !== undefined ? problemAt(place, mismatch) : waiting;
+  const problem = whole instanceof Problem ? problemAt(place, whole) : differ;
   return {
     apiVersion,
     kind,
@@ -164,9 +164,13 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
 }
 
 /** A field without a computed value. */
-function checkedField({ sources, said, textOf }: Context, field: Field, place: string): SealedField {
+function checkedField({ sources, problemAt, textOf }: Context, field: Field, place: string): SealedField {
   const wrong = attemptSync(() => checkFields([field], sources.keys()));
-  return { path: field.path, from: textOf(field), ...(wrong instanceof Problem && { problem: said(place, wrong) }) };
+  return {
+    path: field.path,
+    from: textOf(field),
+    ...(wrong instanceof Problem && { problem: problemAt(place, wrong) }),
+  };
 }
 
 /** Finds problems of a target whose fields are each valid. Throws Problem. */
@@ -198,7 +202,7 @@ interface Place {
 
 /** Renders one field. `blocks`: because of it, nothing of the target is written. */
 function renderField(
-  { sources, said, textOf }: Context,
+  { sources, problemAt, textOf }: Context,
   field: Field,
   target: Target,
   { live, schema, place }: Place,
@@ -208,17 +212,17 @@ function renderField(
   const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
   const base = { path: field.path, from: textOf(field), ...before };
   const plan = attemptSync(() => {
-    const made = planTarget([field], sources, schema && schemaIn(schema.root, schema.resolve));
-    if (schema !== undefined) checkAgainstSchema(made, schema.root, schema.resolve);
+    const planned = planTarget([field], sources, schema && schemaIn(schema.root, schema.resolve));
+    if (schema !== undefined) checkAgainstSchema(planned, schema.root, schema.resolve);
     const into = target.create === undefined ? live : manifestOf(target);
-    if (into !== undefined) withValues(into as JsonObject, made.fields, shapeOf(schema));
-    return made;
+    if (into !== undefined) withValues(into as JsonObject, planned.fields, shapeOf(schema));
+    return planned;
   });
-  if (plan instanceof Problem) return { field: { ...base, problem: said(place, plan) }, blocks: true };
-  const [missing] = plan.leftOut;
+  if (plan instanceof Problem) return { field: { ...base, problem: problemAt(place, plan) }, blocks: true };
+  const [missing] = plan.omitted;
   if (missing !== undefined) {
     const { optional } = missing.why.policy;
-    return { field: { ...base, problem: said(place, missing.why) }, blocks: !optional };
+    return { field: { ...base, problem: problemAt(place, missing.why) }, blocks: !optional };
   }
   const value = plan.fields[0]?.value as SecretValue<JsonValue>;
   const changes = live === undefined ? {} : { changes: !sameJson(there, value.reveal()) };

@@ -10,7 +10,7 @@ import { type Claim, namespaceOfClaim } from "../composition/claim.ts";
 import { claimMatcher, namespaceMatcher } from "../composition/claim-selection.ts";
 import type { CompiledBinding, CompiledComposition } from "../composition/compile.ts";
 import { type ComposedBinding, composeBinding } from "../composition/compose.ts";
-import { madeBinding, madeKey, metadataOf } from "../composition/made-binding.ts";
+import { desiredBinding, desiredKey, metadataOf } from "../composition/made-binding.ts";
 import type { CompiledPatch } from "../composition/patches/compile.ts";
 import { compiledOrMistakes } from "./composition-mistakes.ts";
 import type { Mistake } from "./documents.ts";
@@ -38,27 +38,27 @@ export interface NotMade {
   readonly problem: Problem;
 }
 
-export interface Made {
+export interface Composed {
   readonly bindings: readonly BindingToRender[];
   readonly notMade: readonly NotMade[];
   readonly notes: readonly string[];
   readonly mistakes: readonly Mistake[];
 }
 
-const NOTHING: Made = { bindings: [], notMade: [], notes: [], mistakes: [] };
+const NOTHING: Composed = { bindings: [], notMade: [], notes: [], mistakes: [] };
 
 /** `taken` are the keys of the SecretBindings in the files. */
-export function makeBindings(inputs: Inputs, installation: Installation, taken: ReadonlySet<string>): Made {
-  const made: Made[] = inputs.objects
+export function composeBindings(inputs: Inputs, installation: Installation, taken: ReadonlySet<string>): Composed {
+  const composed: Composed[] = inputs.objects
     .filter(({ object }) => isSameKind(object, { apiVersion: OWN_VERSION, kind: "BindingComposition" }))
-    .map((composition) => makeFor(composition, inputs, installation));
+    .map((composition) => composeClaims(composition, inputs, installation));
   const keys = new Set(taken);
   const bindings: BindingToRender[] = [];
-  const notMade = made.flatMap((each) => each.notMade);
-  const mistakes = made.flatMap((each) => each.mistakes);
-  for (const each of made.flatMap((one) => one.bindings)) {
+  const notMade = composed.flatMap((each) => each.notMade);
+  const mistakes = composed.flatMap((each) => each.mistakes);
+  for (const each of composed.flatMap((one) => one.bindings)) {
     const { namespace = "", name } = each.binding.metadata;
-    const key = madeKey({ namespace, name });
+    const key = desiredKey({ namespace, name });
     if (!keys.has(key)) {
       keys.add(key);
       bindings.push(each);
@@ -68,10 +68,10 @@ export function makeBindings(inputs: Inputs, installation: Installation, taken: 
     mistakes.push(each.mistakeAt(message));
     if (each.from !== undefined) notMade.push({ ...each.from, problem: new Problem("NameTaken", message) });
   }
-  return { bindings, notMade, notes: made.flatMap(({ notes }) => notes), mistakes };
+  return { bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
 }
 
-function makeFor(input: InputObject, inputs: Inputs, installation: Installation): Made {
+function composeClaims(input: InputObject, inputs: Inputs, installation: Installation): Composed {
   const { document } = input;
   const { metadata, spec } = input.object as unknown as BindingComposition;
   const { name: composition } = metadata;
@@ -88,9 +88,9 @@ function makeFor(input: InputObject, inputs: Inputs, installation: Installation)
     notes.push(`${called} is suspended, so Inlay creates no bindings until spec.suspend is false`);
   const claims = claimsOf(spec, inputs, installation, (note) => notes.push(`${called}: ${note}`));
   if (claims.length === 0) notes.push(`${called}: no object in the files is a claim of it`);
-  const all = claims.flatMap((claim) => compiled.bindings.map((entry) => makeOne(compiled, entry, claim, input)));
+  const all = claims.flatMap((claim) => compiled.bindings.map((entry) => composeEntry(compiled, entry, claim, input)));
   return {
-    bindings: all.flatMap(({ made }) => made ?? []),
+    bindings: all.flatMap(({ rendered }) => rendered ?? []),
     notMade: all.flatMap(({ notMade }) => notMade ?? []),
     notes: [...new Set(notes)],
     mistakes: all.flatMap(({ mistakes }) => mistakes),
@@ -131,12 +131,12 @@ function claimsOf(
 }
 
 interface One {
-  made?: BindingToRender;
+  rendered?: BindingToRender;
   notMade?: NotMade;
   mistakes: readonly Mistake[];
 }
 
-function makeOne(
+function composeEntry(
   compiled: CompiledComposition,
   entry: CompiledBinding,
   input: InputObject,
@@ -157,16 +157,16 @@ function makeOne(
     return { notMade: { ...from, problem: new Problem("FieldNotFound", message) }, mistakes: [] };
   }
   const key = objectKey(claim.namespace, claim.name);
-  const made = madeBinding(composed, { composition: from.composition, claim: key, owner: claim });
-  const metadata = { name: made.name, namespace: made.namespace, ...metadataOf(made) };
-  const binding = { apiVersion: OWN_VERSION, kind: "SecretBinding", metadata, spec: made.spec } as SecretBinding;
+  const desired = desiredBinding(composed, { composition: from.composition, claim: key, owner: claim });
+  const metadata = { name: desired.name, namespace: desired.namespace, ...metadataOf(desired) };
+  const binding = { apiVersion: OWN_VERSION, kind: "SecretBinding", metadata, spec: desired.spec } as SecretBinding;
   const notes = composed.missing
     .filter(({ isRemoved }) => !isRemoved)
     .map(({ place, path }) => `${place}: the claim has no ${path}, so the patch is skipped`);
   const claimNamespace = namespaceOfClaim(claim, compiled.kind);
   const within: Step[] = ["spec", "bindings", entry.name, "base"];
   return {
-    made: {
+    rendered: {
       binding,
       from,
       ...(claimNamespace !== undefined && { claimNamespace }),
@@ -174,7 +174,7 @@ function makeOne(
       isBroken: false,
       mistakeAt: (message) => ({
         ...mistakeAt(composition.document, message, within),
-        message: `binding ${made.namespace}/${made.name} for ${from.claim}: ${message}`,
+        message: `binding ${desired.namespace}/${desired.name} for ${from.claim}: ${message}`,
       }),
     },
     mistakes: [],

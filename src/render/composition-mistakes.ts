@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, type Problem } from "../apimachinery/problem.ts";
 import type { ClaimKind } from "../composition/allowed-paths.ts";
 import { type CompiledComposition, compileComposition } from "../composition/compile.ts";
-import { placeOf, type Step, stepsIn, takeOut } from "./place.ts";
+import { placeOf, removeAt, type Step, stepsIn } from "./place.ts";
 
 const MAX_MISTAKES = 100;
 /** A field that every object has, and one that every patch may write. */
@@ -50,7 +50,7 @@ function correct(spec: JsonObject, steps: readonly Step[]): boolean {
     if (isObject(metadata)) metadata["namespace"] = "any";
     return isObject(metadata);
   }
-  return takeOut(spec, steps);
+  return removeAt(spec, steps);
 }
 
 function correctPatch(spec: JsonObject, steps: readonly Step[], within: readonly Step[]): boolean {

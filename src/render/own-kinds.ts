@@ -10,7 +10,7 @@ import { missingFields, withDefaults, wrongChoices } from "../apimachinery/struc
 import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { BINDING_SCHEMA } from "../composition/compile.ts";
 import { checkManifest } from "../transform/schema-check.ts";
-import { stepsIn, takeOut } from "./place.ts";
+import { removeAt, stepsIn } from "./place.ts";
 
 export interface Checked {
   /** The mistakes, each beginning with its place. */
@@ -62,7 +62,7 @@ function checkSchema(object: JsonObject, schema: OpenApiSchema): Checked {
     // The advice to set `as` on a target does not apply to a file.
     const message = problem.message.replace(/; (?:(?:say|set) as:|name a (?:text|string) in it).*/s, "");
     wrong.push(message);
-    if (!takeOut(draft, stepsIn(message))) break;
+    if (!removeAt(draft, stepsIn(message))) break;
   }
   const corrected = withDefaults(schema, draft) as JsonObject;
   const isWhole = [...incomplete(corrected, schema)].length === 0;

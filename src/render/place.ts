@@ -46,7 +46,7 @@ export function placeOf(value: JsonValue | undefined, step: Step): string | numb
  * Removes the value that the steps lead to, or the deepest existing part of the path. An element of a list becomes null, so that the
  * indices of the others don't change. Returns whether anything was removed.
  */
-export function takeOut(object: JsonObject, steps: readonly Step[]): boolean {
+export function removeAt(object: JsonObject, steps: readonly Step[]): boolean {
   let [holder, place]: [JsonObject | JsonValue[] | undefined, string | number | undefined] = [undefined, undefined];
   let value: JsonValue | undefined = object;
   for (const step of steps) {

@@ -3,7 +3,7 @@ import type { SecretBinding } from "../api/binding.ts";
 import { Installation } from "../api/installation.ts";
 import { isSameKind } from "../apimachinery/objects.ts";
 import { fieldsOf } from "./binding-fields.ts";
-import { type BindingToRender, makeBindings } from "./claims.ts";
+import { type BindingToRender, composeBindings } from "./claims.ts";
 import { type Mistake, readDocuments, type TextFile } from "./documents.ts";
 import { fileCluster } from "./file-cluster.ts";
 import { type InputObject, inputsOf, mistakeAt } from "./inputs.ts";
@@ -30,8 +30,8 @@ export async function render(
   const cluster = fileCluster(inputs);
   const own = inputs.objects.filter(isBinding);
   const taken = new Set(own.map(({ object: { metadata } }) => `${metadata.namespace}/${metadata.name}`));
-  const made = makeBindings(inputs, installation, taken);
-  const all = [...made.bindings, ...own.map(bindingIn)];
+  const composed = composeBindings(inputs, installation, taken);
+  const all = [...composed.bindings, ...own.map(bindingIn)];
   const results = await Promise.all(
     all.map(async (each) => ({ each, ...(await fieldsOf(each, inputs, cluster, installation)) })),
   );
@@ -39,7 +39,7 @@ export async function render(
     ...unreadable,
     ...inputs.mistakes,
     ...vault.mistakes,
-    ...made.mistakes,
+    ...composed.mistakes,
     ...results.flatMap((each) => each.mistakes),
   ];
   const isEmpty = !inputs.objects.some(({ object }) => ["BindingComposition", "SecretBinding"].includes(object.kind));
@@ -58,8 +58,8 @@ export async function render(
     });
   return {
     bindings,
-    notMade: made.notMade.map(notMadeOf),
-    notes: [...made.notes],
+    notMade: composed.notMade.map(notMadeOf),
+    notes: [...composed.notes],
     mistakes: inOrder(mistakes, [...files, ...vaultFiles]),
   };
 }

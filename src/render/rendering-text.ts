@@ -17,7 +17,7 @@ export function renderingText({ bindings, notMade, notes }: OpenRendering): stri
   ]);
   const lines = [
     ...bindings.flatMap(bindingLines),
-    ...section("NOT MADE", table(["CLAIM", "COMPOSITION", "BINDING", "WHY"], notMadeRows)),
+    ...section("NOT CREATED", table(["CLAIM", "COMPOSITION", "BINDING", "WHY"], notMadeRows)),
     ...section(
       "NOTES",
       notes.flatMap((note) => fold(note)),

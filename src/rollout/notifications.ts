@@ -52,14 +52,14 @@ export function refusalNotifications(
   stored: RolloutStatus | undefined,
 ): Notification[] {
   if (unwritten.size === 0) return [];
-  const isSaid = refusalsIn(stored);
+  const isReported = refusalsIn(stored);
   const planned = new Map(stamps.map(({ dependent, stamp }) => [dependent, stamp]));
   return [...unwritten].flatMap(([dependent, problem]) => {
     if (!(problem instanceof Problem) || problem.reason === "Unavailable") return [];
     const { reason, message } = problem;
     const { uid } = dependent.version;
     const stamp = planned.get(dependent);
-    if (isSaid(uid, stamp, message)) return [];
+    if (isReported(uid, stamp, message)) return [];
     const id = ["refused", uid, stamp, reason].join("/");
     return [{ ...failed(binding, dependent.ref, changedFor(dependent, status)), id, reason, message }];
   });

@@ -97,10 +97,10 @@ export function rolloutResult(
   return { ...rest, status, ...later, isDone: pending === undefined && problem === undefined };
 }
 
-/** No watch shows a recreated Job that was deleted at once, so the binding is requeued when the Job is given up. */
-export function untilShown(result: RolloutResult, made: ReadonlyMap<string, RecreatedJob>): RolloutResult {
+/** No watch shows a recreated Job that was deleted at once, so the binding is requeued when Inlay stops waiting for the Job. */
+export function untilShown(result: RolloutResult, recreated: ReadonlyMap<string, RecreatedJob>): RolloutResult {
   const now = performance.now();
-  const due = [...made.values()].map(({ at }) => at + SHOWN_WITHIN_MS - now + 1).filter((ms) => ms > 0);
+  const due = [...recreated.values()].map(({ at }) => at + SHOWN_WITHIN_MS - now + 1).filter((ms) => ms > 0);
   if (result.isDone || due.length === 0) return result;
   return { ...result, requeueAfterMs: Math.min(result.requeueAfterMs ?? Number.POSITIVE_INFINITY, ...due) };
 }

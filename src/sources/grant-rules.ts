@@ -61,7 +61,7 @@ export function admits(
   unknown: Assumed = "none",
 ): boolean {
   const hasUID = (uid: string) => uid === home?.uid;
-  return isFrom(spec, asker, asked, { holds: by(home?.labels), hasUID, isMadeBy: madeBy(asker, unknown) });
+  return isFrom(spec, asker, asked, { holds: by(home?.labels), hasUID, isComposedBy: composedBy(asker, unknown) });
 }
 
 /** Whether the grant permits any binding to read the object. */
@@ -70,47 +70,47 @@ export function coversObject(spec: Spec, asked: ObjectRef, object: Labels | unde
 }
 
 const by = (known: Labels | undefined) => (selector: LabelSelector) =>
-  known === undefined ? !looksAtLabels(selector) : matchesLabels(selector, known);
+  known === undefined ? !dependsOnLabels(selector) : matchesLabels(selector, known);
 
 /** Whether the names match, so that the grant may apply. */
 export function mayAllow(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
   const isTrue = () => true;
-  const matches = { holds: isTrue, hasUID: isTrue, isMadeBy: madeBy(asker, "any") };
+  const matches = { holds: isTrue, hasUID: isTrue, isComposedBy: composedBy(asker, "any") };
   return isFrom(spec, asker, asked, matches) && isTo(spec, asked, isTrue);
 }
 
 /** Whether a composition in `from` decides. */
-export const looksAtComposition = ({ from }: Spec): boolean =>
+export const dependsOnComposition = ({ from }: Spec): boolean =>
   from.some(({ composition }) => composition !== undefined);
 
-const madeBy =
+const composedBy =
   ({ composition }: Asker, unknown: Assumed) =>
   (name: string): boolean =>
     typeof composition === "object" ? composition.by === name : composition !== "none" && unknown === "any";
 
 /** Whether labels or uid of the binding's namespace decide, besides its name. */
-export function looksAtNamespace({ from }: Spec): boolean {
+export function dependsOnNamespace({ from }: Spec): boolean {
   return from.some(
     ({ namespaceSelector, namespaceUID }) =>
-      namespaceUID !== undefined || (namespaceSelector !== undefined && looksAtLabels(namespaceSelector)),
+      namespaceUID !== undefined || (namespaceSelector !== undefined && dependsOnLabels(namespaceSelector)),
   );
 }
 
-const looksAtLabels = ({ matchLabels, matchExpressions }: LabelSelector) =>
+const dependsOnLabels = ({ matchLabels, matchExpressions }: LabelSelector) =>
   (matchLabels ?? matchExpressions) !== undefined;
 
 /** How an entry of `from` is compared, besides names. */
 interface Matches {
   holds(selector: LabelSelector): boolean;
   hasUID(uid: string): boolean;
-  isMadeBy(composition: string): boolean;
+  isComposedBy(composition: string): boolean;
 }
 
 function isFrom({ from }: Spec, { namespace, account }: Asker, asked: ObjectRef, matches: Matches): boolean {
   return from.some((each) => {
     if (each.serviceAccountName !== undefined && each.serviceAccountName !== account) return false;
     if (each.namespaceUID !== undefined && !matches.hasUID(each.namespaceUID)) return false;
-    if (each.composition !== undefined) return matches.isMadeBy(each.composition);
+    if (each.composition !== undefined) return matches.isComposedBy(each.composition);
     if (each.namespaceSelector === undefined) return each.namespace === namespace;
     // Selectors are for other namespaces only. The grant's own namespace must be listed by name.
     return namespace !== asked.namespace && selects(each.namespaceSelector, namespace, matches.holds);
@@ -165,7 +165,7 @@ export function compositionUnknown({ resource, namespace = "", name }: ObjectRef
 }
 
 /** The grants of a deleted namespace no longer apply. */
-export function goneWith({ namespace = "" }: ObjectRef, policy: MissingPolicy): MissingValue {
+export function namespaceDeleted({ namespace = "" }: ObjectRef, policy: MissingPolicy): MissingValue {
   const message = `namespace ${namespace} is deleted or being deleted, with its SecretGrants; remove its sources from the binding`;
   return new MissingValue("NotGranted", message, policy);
 }

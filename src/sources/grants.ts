@@ -21,11 +21,11 @@ import {
   allows,
   compositionUnknown,
   coversObject,
-  goneWith,
+  dependsOnComposition,
+  dependsOnNamespace,
   homeOf,
-  looksAtComposition,
-  looksAtNamespace,
   mayAllow,
+  namespaceDeleted,
   notGranted,
   type ProducedBy,
 } from "./grant-rules.ts";
@@ -92,7 +92,7 @@ export function observeGrants(
     standings.set(ref, members instanceof Problem ? members : members.map(grantOf).filter(isRelevant));
   }
   const byNamespace = [...standings].flatMap(([ref, grants]) =>
-    !(grants instanceof Problem) && grants.some(({ spec }) => looksAtNamespace(spec)) ? [ref] : [],
+    !(grants instanceof Problem) && grants.some(({ spec }) => dependsOnNamespace(spec)) ? [ref] : [],
   );
   const home = byNamespace.length > 0 ? shown(collection({ resource: NAMESPACES, names: [own] })) : [];
   let isPending = false;
@@ -107,13 +107,13 @@ export function observeGrants(
     isPending ||= !isKnown && asker.composition === "pending";
   }
   const { composition } = asker;
-  const madeBy = typeof composition === "object" ? `by ${composition.by}` : composition;
-  const said = (each: readonly Grant[]) =>
-    each.length === 0 || each.some(({ spec }) => looksAtComposition(spec)) ? madeBy : "";
+  const composedBy = typeof composition === "object" ? `by ${composition.by}` : composition;
+  const composerOf = (each: readonly Grant[]) =>
+    each.length === 0 || each.some(({ spec }) => dependsOnComposition(spec)) ? composedBy : "";
   const state = [...standings.values()].map((each) =>
     each instanceof Problem
       ? each.message
-      : [...each.map(({ name, version }) => `${name}/${version}`), said(each)].join(" "),
+      : [...each.map(({ name, version }) => `${name}/${version}`), composerOf(each)].join(" "),
   );
   const versions = home instanceof Problem ? [] : home.map(({ version }) => version.resourceVersion);
   const all = [...state, ...versions].join();
@@ -135,11 +135,11 @@ export async function readGranted(
   if (source instanceof Problem || source.kind === "absent") return source;
   const place = getAsController(client, { resource: NAMESPACES, name: ref.namespace as string });
   const asking = asker();
-  const standing = letsNow(client, asking, ref, source.labels.reveal(), grants);
-  const now = await attempt(Promise.all([place, standing]));
+  const permitted = permitsNow(client, asking, ref, source.labels.reveal(), grants);
+  const now = await attempt(Promise.all([place, permitted]));
   if (now instanceof Problem) return now;
   const [there, by] = now;
-  if (there === undefined || isGoing(there)) return refused(description, goneWith(ref, policy));
+  if (there === undefined || isBeingDeleted(there)) return refused(description, namespaceDeleted(ref, policy));
   if (by === undefined) return refused(description, notGranted(asking, ref, policy));
   // The version includes the grants, because a new grant is a change even for an unchanged source.
   return { ...source, version: `${source.version} ${by}`, isGranted: true };
@@ -149,14 +149,14 @@ export async function readGranted(
  * The versions of the grants that permit the binding to read an object with these labels now; undefined if there are none. Throws
  * Problem("Unavailable") if an unknown composition decides.
  */
-async function letsNow(
+async function permitsNow(
   client: Pick<Client, "get">,
   asker: Asker,
   asked: ObjectRef,
   object: Readonly<Record<string, string>>,
   grants: readonly Grant[],
 ): Promise<string | undefined> {
-  const isByNamespace = grants.some(({ spec }) => looksAtNamespace(spec));
+  const isByNamespace = grants.some(({ spec }) => dependsOnNamespace(spec));
   const home = isByNamespace
     ? await getAsController(client, { resource: NAMESPACES, name: asker.namespace })
     : undefined;
@@ -164,7 +164,7 @@ async function letsNow(
   for (const { name } of grants.filter(({ spec }) => allows(spec, asker, asked, known))) {
     const ref = { resource: SECRET_GRANTS, namespace: asked.namespace as string, name };
     const grant = await getAsController<SecretGrant & KubeObject>(client, ref);
-    if (grant !== undefined && !isGoing(grant) && allows(grant.spec, asker, asked, known))
+    if (grant !== undefined && !isBeingDeleted(grant) && allows(grant.spec, asker, asked, known))
       return [grant, home].map((each) => `${each?.metadata.uid}/${each?.metadata.resourceVersion}`).join();
   }
   if (grants.some(({ spec }) => allows(spec, asker, asked, known, "any") && !allows(spec, asker, asked, known)))
@@ -192,7 +192,7 @@ export function copiedSources(
   return copied.length === 0 ? {} : { copiedSources: copied };
 }
 
-const isGoing = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
+const isBeingDeleted = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
 function refused(description: string, problem: MissingValue): LiveSource {
   return { kind: "absent", description, version: problem.reason, policy: problem.policy, problem };

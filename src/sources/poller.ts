@@ -183,7 +183,7 @@ export class Poller {
   /** The binding reports the source, and continues with everything that does not need it. */
   #waitNoLonger(entry: Entry): void {
     if (entry.version !== undefined || entry.problem !== undefined) return;
-    const message = "the server has not answered yet, and the source is retried; check that the server runs";
+    const message = "the server has not answered yet; Inlay retries. Check that the server runs";
     entry.problem = new Problem("VaultUnavailable", message);
     for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
   }
@@ -236,7 +236,7 @@ export class Poller {
       answer =
         error instanceof Problem
           ? error
-          : new Problem("VaultUnavailable", "unexpected error; see the log of the controller");
+          : new Problem("VaultUnavailable", "unexpected error; see the controller's log");
     }
     if (this.#isStopped || this.#entries.get(id) !== entry) return;
     const isNews = answer instanceof Problem ? this.#failed(entry, answer) : this.#answered(entry, answer);

@@ -52,7 +52,7 @@ export async function decideAdoption(
   if (preview === "stale") return preview;
   const marks = marksOf(live);
   const isGone = ({ uid }: { uid: string }) => marks.includes(uid) && context.deps.bindings.keyOf(uid) === undefined;
-  const adoption = adoptionOf(live, preview, whole.maker.fieldManager, isGone);
+  const adoption = adoptionOf(live, preview, whole.creator.fieldManager, isGone);
   if (mode === "Any" || adoption.differing.length === 0) return adoption;
   const message = `${describe(ref)} exists and differs from what the binding would write, at ${bounded(adoption.differing)}, so it is not adopted. Make them equal, set create.adopt: Any to overwrite these fields, or delete the object`;
   throw new Problem("Conflict", message);
@@ -62,7 +62,7 @@ export async function decideAdoption(
  * Throws Problem unless the binding exists as it was read: the garbage collector deletes dependents of a deleted
  * binding.
  */
-export async function assertLives({ deps, binding }: SyncContext): Promise<void> {
+export async function assertBindingExists({ deps, binding }: SyncContext): Promise<void> {
   const { uid, namespace, name } = binding.metadata;
   const ref = { resource: SECRET_BINDINGS, name, ...(namespace !== undefined && { namespace }) };
   const now = await listedAsController(deps.client, ref);
@@ -90,17 +90,17 @@ async function assertNoOtherBinding(
   { object }: Whole,
 ): Promise<void> {
   const { deps, binding } = context;
-  const maker = marksOf(live)
+  const creatorKey = marksOf(live)
     .filter((uid) => uid !== binding.metadata.uid)
     .map((uid) => deps.bindings.keyOf(uid))
     .find((key) => key !== undefined);
   const claims = competingClaims(deps, binding, access.ref, pathsIn(object).map(String));
   const holder = claims.find(({ held }) => held)?.key;
-  if (maker === undefined && holder === undefined) return;
+  if (creatorKey === undefined && holder === undefined) return;
   await assertMay(access, "patch");
   const whose =
-    maker !== undefined
-      ? `belongs to the SecretBinding ${maker}`
+    creatorKey !== undefined
+      ? `belongs to the SecretBinding ${creatorKey}`
       : `has fields that the SecretBinding ${holder} writes`;
   const message = `${describe(access.ref)} ${whose}, so it is not adopted. Remove it from one of the two bindings`;
   throw new Problem("Conflict", message, "Slow");

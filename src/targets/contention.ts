@@ -52,7 +52,7 @@ export function contentionProblem(
   const messages = {
     corrections: `${state.by} keeps ${what}`,
     echoes:
-      "the values that this binding writes change its own sources, perhaps through another binding, so Inlay writes less and less often. Remove the circle",
+      "the values that this binding writes change its own sources, perhaps through another binding, so Inlay writes less and less often. Break this loop",
     changes:
       "the sources changed sixty times in a minute, so Inlay writes less and less often. If another client copies the written values back to the sources, stop that client",
   };

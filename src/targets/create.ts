@@ -14,21 +14,21 @@ import {
 import { attemptSync, Problem, UnintendedTarget } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { type Adoption, adoptObject } from "../apply/adopt.ts";
-import { correctObject, isApplied, makeObject } from "../apply/create.ts";
+import { correctObject, createObject, isApplied } from "../apply/create.ts";
 import { decideWholeByLastApplied, lastAppliedObject, wholeDigestOf } from "../apply/last-applied.ts";
-import { composeWhole, decideWhole, isMadeBy, type Maker, type Whole } from "../apply/manifest.ts";
+import { type Creator, composeWhole, decideWhole, isCreatedBy, type Whole } from "../apply/manifest.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
 import { assertMay } from "../kube/assert-may.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import { adoptMode, assertLives, decideAdoption, noteOnOthers } from "./adopt.ts";
+import { adoptMode, assertBindingExists, decideAdoption, noteOnOthers } from "./adopt.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import type { SyncContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { createdRecord, withoutOwnership } from "./record-changes.ts";
-import { makerOf } from "./release.ts";
+import { creatorOf } from "./release.ts";
 
 /** The object that the spec and the sources describe, whatever is in the cluster. */
 interface Wanted {
@@ -56,14 +56,14 @@ export interface PreparedObject {
   putOffMs?: number;
 }
 
-export const madeOnce = ({ create }: Target) =>
+export const onceNote = ({ create }: Target) =>
   `${create?.adopt === undefined ? "created" : "created or adopted"} once, and not changed again (mode: Once)`;
 
 /** How often a decision is repeated within one sync because others change the object. */
 const MAX_TRIES = 5;
 
 /** Whether the target is complete, even if the object is gone: a run that was pruned must not run again. */
-export function isMadeOnce(binding: SecretBinding, target: Target, { created, uid }: TargetStatus): boolean {
+export function isCreatedOnce(binding: SecretBinding, target: Target, { created, uid }: TargetStatus): boolean {
   return modeOf(binding, target) === "Once" && created === true && uid !== undefined;
 }
 
@@ -82,7 +82,7 @@ export async function prepareObject(
   const wanted = { target, ref, plan, shape, missing: missingOf(plan) ?? context.sourceMismatch };
   const unread = attemptSync(() => {
     assertNoSource(context, ref);
-    return decideUnread(context, wanted, record);
+    return decideWithoutRead(context, wanted, record);
   });
   if (unread instanceof Problem) return { record, problem: unread };
   return unread ?? decideObject(context, wanted, record, context.seenVersion(ref));
@@ -97,9 +97,9 @@ function assertNoSource({ parsedSources }: SyncContext, ref: ObjectRef): void {
 }
 
 /** The decision for an object that is as this binding last applied it; undefined if it must be read. Throws Problem. */
-function decideUnread(context: SyncContext, wanted: Wanted, record: TargetStatus): PreparedObject | undefined {
+function decideWithoutRead(context: SyncContext, wanted: Wanted, record: TargetStatus): PreparedObject | undefined {
   const { target, ref, plan, missing } = wanted;
-  const isPlain = missing === undefined && plan.leftOut.length === 0;
+  const isPlain = missing === undefined && plan.omitted.length === 0;
   const last = isPlain ? context.lastApplied(target, ref) : undefined;
   if (last === undefined) return undefined;
   const whole = compose(context, wanted, plan.fields);
@@ -108,7 +108,7 @@ function decideUnread(context: SyncContext, wanted: Wanted, record: TargetStatus
 }
 
 const compose = ({ binding }: SyncContext, { target, ref, shape }: Wanted, fields: readonly PlannedField[]): Whole =>
-  composeWhole(manifestOf(target), fields, makerFor(binding, ref, onReleaseOf(binding, target)), shape);
+  composeWhole(manifestOf(target), fields, creatorFor(binding, ref, onReleaseOf(binding, target)), shape);
 
 /** The decision for the current object. */
 export async function decideObject(
@@ -151,18 +151,18 @@ async function decideOn(
     // Until its uid is recorded, the label alone identifies the object. So the status announces it only when the
     // creation is permitted now.
     await assertMay(accessOf(context, wanted), "create");
-    const putOffMs = mayMakeIn(context, prepared.decision.takenBy, ref);
+    const putOffMs = creationDelayMs(context, prepared.decision.takenBy, ref);
     const { uid: _, ...former } = record;
     const none = { ...withoutOwnership(record), onRelease };
     if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
     return { ...prepared, record: { ...(isNew ? none : former), created: true, onRelease }, isNew: true };
   }
-  if (!isMadeBy(context.binding.metadata.uid, live, record)) return decideOnOther(context, wanted, record, live);
+  if (!isCreatedBy(context.binding.metadata.uid, live, record)) return decideOnOther(context, wanted, record, live);
   if (live.metadata.deletionTimestamp !== undefined)
     throw new Problem("TargetNotFound", `${described()} is being deleted; Inlay creates it again after the deletion`);
   const same = record.uid === live.metadata.uid && !isNew ? record : withoutOwnership(record);
   const intent = { ...same, created: true, uid: live.metadata.uid, onRelease };
-  const isOnce = isMadeOnce(context.binding, target, intent);
+  const isOnce = isCreatedOnce(context.binding, target, intent);
   const whole = compose(context, wanted, isOnce ? plan.fields : fieldsFor(wanted, live, same));
   const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, same);
   return { record: intent, isNew, wanted, live, whole, decision };
@@ -190,13 +190,17 @@ async function decideOnOther(
   const decision = { write: true, takenBy: ["another client"] };
   const prepared = { wanted, live, whole, decision, adoption };
   const none = { ...withoutOwnership(record), onRelease: onReleaseOf(context.binding, target) };
-  const putOffMs = mayMakeIn(context, decision.takenBy, ref);
+  const putOffMs = creationDelayMs(context, decision.takenBy, ref);
   if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
   // The status must announce the adoption, like a creation: then the label shows whether it happened.
   return { ...prepared, record: { ...none, created: true }, isNew: true };
 }
 
-function mayMakeIn({ deps, binding, sourceRevisions, sourceUids }: SyncContext, takenBy: string[], ref: ObjectRef) {
+function creationDelayMs(
+  { deps, binding, sourceRevisions, sourceUids }: SyncContext,
+  takenBy: string[],
+  ref: ObjectRef,
+) {
   return deps.contention.mayWrite(contenderFor(binding, ref), sourceRevisions, takenBy, sourceUids);
 }
 
@@ -214,11 +218,11 @@ function fieldsFor({ plan, missing }: Wanted, live: KubeObject, { paths = [] }: 
     const value = isOurs(path) ? (path.get(live) as JsonValue | undefined) : undefined;
     return value === undefined ? [] : [{ path, value: new SecretValue(value), fromSecret: true, append: true }];
   };
-  const leftOut = (onMissing: string) =>
-    plan.leftOut.filter(({ why }) => why.policy.onMissing === onMissing).map(({ path }) => path);
-  const waiting = leftOut("Wait").flatMap(asItIs);
+  const omitted = (onMissing: string) =>
+    plan.omitted.filter(({ why }) => why.policy.onMissing === onMissing).map(({ path }) => path);
+  const waiting = omitted("Wait").flatMap(asItIs);
   if (missing === undefined) return [...plan.fields, ...waiting];
-  if (!leftOut("Remove").some(isOurs)) throw missing;
+  if (!omitted("Remove").some(isOurs)) throw missing;
   return [...plan.fields.flatMap(({ path }) => asItIs(path)), ...waiting];
 }
 
@@ -231,12 +235,12 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   const contender = contenderFor(binding, ref);
   const access = accessOf(context, wanted);
   const adopt = async (live: KubeObject, adoption: Adoption) => {
-    await assertLives(context);
-    return adoptObject(access, live, adoption, whole.maker.fieldManager);
+    await assertBindingExists(context);
+    return adoptObject(access, live, adoption, whole.creator.fieldManager);
   };
   const { reason, note, send } =
     live === undefined
-      ? { reason: "Created" as const, note: `created ${where}`, send: () => makeObject(access, whole) }
+      ? { reason: "Created" as const, note: `created ${where}`, send: () => createObject(access, whole) }
       : adoption !== undefined
         ? { reason: "Adopted" as const, note: `adopted ${where}`, send: () => adopt(live, adoption) }
         : { reason: "Written" as const, note: `corrected ${where}`, send: () => correctObject(access, whole, live) };
@@ -253,27 +257,27 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   const common = {
     ...ofPlan,
     ...(notes.length > 0 && { note: notes.join("; ") }),
-    ...(isOnce && { note: madeOnce(target) }),
+    ...(isOnce && { note: onceNote(target) }),
     ...contentionProblem(context, contender, contention),
     ...(missing && !isOnce && { problem: missing }),
   };
   if (typeof written === "number") return { record: prepared.record, ...common, requeueAfterMs: written };
   const { uid, resourceVersion, generation } = written.metadata;
   // An object is read before the next write if it was only posted, lacks values, or has keys of others to report.
-  const hasAll = missing === undefined && plan.leftOut.length === 0 && others.length === 0;
-  const isWhole = hasAll && isApplied(written, whole.maker.fieldManager);
+  const hasAll = missing === undefined && plan.omitted.length === 0 && others.length === 0;
+  const isWhole = hasAll && isApplied(written, whole.creator.fieldManager);
   const values = isWhole ? { values: wholeDigestOf(whole, ref) } : {};
   const applied = { ref, version: { uid, resourceVersion, generation }, ...values };
   return { record: createdRecord(prepared.record, written, whole), applied, ...common };
 }
 
 /** When to retry for objects that Inlay does not watch, such as a listed namespace. */
-const AGAIN_MS = 30_000;
+const RETRY_MS = 30_000;
 
 /** The outcome of a failed target. For a selected object that the selection can't have meant, only a note. */
 export function failed(record: TargetStatus, problem: Problem): TargetOutcome {
   if (!record.selected || !(problem instanceof UnintendedTarget)) return { record, problem };
-  return { record, note: problem.message, ...(problem.retryPolicy === "Slow" && { requeueAfterMs: AGAIN_MS }) };
+  return { record, note: problem.message, ...(problem.retryPolicy === "Slow" && { requeueAfterMs: RETRY_MS }) };
 }
 
 function accessOf(
@@ -284,8 +288,8 @@ function accessOf(
 }
 
 /** An owner must be in the same namespace. Otherwise the garbage collector deletes the object as an orphan. */
-function makerFor(binding: SecretBinding, ref: ObjectRef, onRelease: "Retain" | "Remove"): Maker {
+function creatorFor(binding: SecretBinding, ref: ObjectRef, onRelease: "Retain" | "Remove"): Creator {
   const { apiVersion, kind, metadata } = binding;
   const isOwner = onRelease === "Remove" && ref.namespace === metadata.namespace;
-  return { ...makerOf(binding), ...(isOwner && { owner: { apiVersion, kind, name: metadata.name } }) };
+  return { ...creatorOf(binding), ...(isOwner && { owner: { apiVersion, kind, name: metadata.name } }) };
 }

@@ -117,7 +117,7 @@ async function lostTo(
 /** Whether a path of the claim belongs to the other binding. `isHeld`: this binding owns it. */
 function isTheirs(claim: CompetingClaim, isHeld: boolean): boolean {
   if (!claim.isOlder) return !isHeld;
-  return claim.held || claim.made || !(isHeld || claim.passed);
+  return claim.held || claim.created || !(isHeld || claim.passed);
 }
 
 /** A binding that may not have written to an object, and has no permission to, has no precedence. */
@@ -133,6 +133,6 @@ async function mayWrite({ client }: Dependencies, { key, account }: FieldClaim, 
 
 /** The access that the binding's own account needs to the target. */
 function accessOf({ deps, binding, identity }: SyncContext, target: Target, ref: ObjectRef): ObjectAccess<"may"> {
-  const isMade = target.create !== undefined;
-  return { client: deps.client, identity, ref, verbs: verbsFor(isMade, onReleaseOf(binding, target, isMade)) };
+  const creates = target.create !== undefined;
+  return { client: deps.client, identity, ref, verbs: verbsFor(creates, onReleaseOf(binding, target, creates)) };
 }

@@ -40,7 +40,7 @@ export async function resolveReferences(binding: SecretBinding, context: Referen
   const sources = await resolveSources(parsedSources, context);
   const resolve = async (target: Target) => ({ target, at: await attempt(resolveTarget(target, namespace, context)) });
   const targets = await Promise.all(binding.spec.targets.map(resolve));
-  return { parsedSources, sources, targets: withoutTwins(targets) };
+  return { parsedSources, sources, targets: withoutDuplicates(targets) };
 }
 
 /** The object of a record in the status; undefined if the cluster no longer serves its kind in any version. */
@@ -99,7 +99,7 @@ export const isSelection = (at: ObjectRef | Selection | Problem): at is Selectio
 /**
  * Refuses the second of two entries for one object, such as in different versions, or with and without its namespace.
  */
-function withoutTwins(targets: References["targets"]): References["targets"] {
+function withoutDuplicates(targets: References["targets"]): References["targets"] {
   const seen = new Set<string>();
   return targets.map(({ target, at }) => {
     if (at instanceof Problem || isSelection(at)) return { target, at };

@@ -21,7 +21,7 @@ import { Problem } from "../apimachinery/problem.ts";
 import type { EventReason } from "../apimachinery/reasons.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import { releaseObject } from "../apply/create.ts";
-import type { Maker } from "../apply/manifest.ts";
+import type { Creator } from "../apply/manifest.ts";
 import { type Released, release } from "../apply/release.ts";
 import { accountNotFound, attempt, verbsFor } from "../kube/access-error.ts";
 import { getAsController } from "../kube/get.ts";
@@ -49,7 +49,7 @@ export async function releaseRemovedTargets(
   const outcomes = await mapConcurrent(unnamed, async (before) => {
     const { record, problem } = await releasePaths(context, before, before.onRelease ?? "Retain", new Set());
     // If the namespace is deleted, its permissions may go first, and nothing is left to release.
-    const isOver = problem === undefined || (await wentWithNamespace(context, before));
+    const isOver = problem === undefined || (await isDeletedWithNamespace(context, before));
     return isOver ? [] : [{ record, problem }];
   });
   return outcomes.flat();
@@ -167,11 +167,11 @@ export async function releasePaths(
   const work = async () => {
     const ref = await resolveRecorded(record, context.deps.discovery);
     if (ref === undefined) return;
-    if (record.created) await releaseMade(context, ref, record, keep.size > 0 ? "Retain" : mode);
+    if (record.created) await releaseCreated(context, ref, record, keep.size > 0 ? "Retain" : mode);
     else await releaseFields(context, ref, record, mode, paths);
   };
   const problem = context.account ?? (await attempt(work()));
-  if (problem === undefined || (problem.reason === "Forbidden" && (await wentWithNamespace(context, record)))) {
+  if (problem === undefined || (problem.reason === "Forbidden" && (await isDeletedWithNamespace(context, record)))) {
     const left = record.created ? withoutOwnership(record) : withoutPaths(record, new Set(paths));
     return { record: left, released: true };
   }
@@ -201,14 +201,14 @@ async function releaseFields(
   recordReleaseEvents(context, ref, released);
 }
 
-async function releaseMade(
+async function releaseCreated(
   context: ReleaseContext,
   ref: ObjectRef,
   record: TargetStatus,
   mode: "Retain" | "Remove",
 ): Promise<void> {
   const access = { client: context.deps.client, identity: context.identity, ref, verbs: verbsFor(true, mode) };
-  const ending = await releaseObject(access, makerOf(context.binding), record, mode);
+  const ending = await releaseObject(access, creatorOf(context.binding), record, mode);
   if (ending === "gone") return;
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const [reason, note]: [EventReason, string] =
@@ -220,7 +220,7 @@ async function releaseMade(
 }
 
 /** The marks of an object that the binding created. */
-export function makerOf(binding: SecretBinding): Maker {
+export function creatorOf(binding: SecretBinding): Creator {
   return { uid: binding.metadata.uid, fieldManager: fieldManagerOf(binding) };
 }
 
@@ -265,7 +265,7 @@ export function pathsOf(target: Target): ReadonlySet<string> {
 }
 
 /** The permissions in a namespace that is being deleted may be gone before the object is. */
-async function wentWithNamespace({ deps }: ReleaseContext, record: TargetStatus): Promise<boolean> {
+async function isDeletedWithNamespace({ deps }: ReleaseContext, record: TargetStatus): Promise<boolean> {
   const namespace = knownNamespace(record);
   return namespace !== undefined && (await attempt(isTerminating(deps, namespace))) === true;
 }

@@ -173,8 +173,8 @@ const MAX_NAMES = 3;
 
 function notesOn(where: string, all: number, own: number, closed: readonly UnresolvedSelection[]): string[] {
   const names = closed.flatMap(({ namespace, name }) => namespace ?? name ?? []);
-  const said = firstOf(names, MAX_NAMES);
-  const apart = closed.length === 0 ? [] : [`${where} excludes ${said}, where the installation allows no writes`];
+  const listed = firstOf(names, MAX_NAMES);
+  const apart = closed.length === 0 ? [] : [`${where} excludes ${listed}, where the installation allows no writes`];
   if (all === 0) return closed.length === 0 ? [`no object matches ${where}`] : apart;
   const others =
     own === all ? [] : [`${all - own} objects that ${where} matches belong to other entries of spec.targets`];

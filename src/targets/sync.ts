@@ -29,8 +29,8 @@ import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import {
   decideObject,
   failed,
-  isMadeOnce,
-  madeOnce,
+  isCreatedOnce,
+  onceNote,
   type PreparedObject,
   prepareObject,
   syncObject,
@@ -66,14 +66,14 @@ export async function prepareTarget(
   sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
 ): Promise<PreparedTarget> {
-  const isMade = target.create !== undefined;
-  const onRelease = onReleaseOf(context.binding, target, isMade && before.created === true);
+  const creates = target.create !== undefined;
+  const onRelease = onReleaseOf(context.binding, target, creates && before.created === true);
   const named = { ...withoutAwaited(before), apiVersion: target.apiVersion, onRelease };
-  if (isMade && isMadeOnce(context.binding, target, before)) return { record: named, note: madeOnce(target) };
+  if (creates && isCreatedOnce(context.binding, target, before)) return { record: named, note: onceNote(target) };
   const found = await attempt(examine(context, target, ref, before, sources, blocked));
-  if (isMade && found instanceof Problem) return { record: named, problem: found };
+  if (creates && found instanceof Problem) return { record: named, problem: found };
   if (found instanceof Problem && isMistake(found)) return { record: named, problem: found };
-  if (isMade && !(found instanceof Problem)) return prepareObject(context, target, found, named);
+  if (creates && !(found instanceof Problem)) return prepareObject(context, target, found, named);
   const { record, released, problem } = await releaseDropped(context, named, target, found);
   if (problem) return { record, problem };
   if (found instanceof Problem) return { record, problem: found };
@@ -149,8 +149,8 @@ export async function examine(
   if (readable && deps.installation.requires("ReadableCopies") && due.some(isNamed))
     throw notAcknowledged(binding, readable);
   const make = () => planTarget(due, sources, schemaAt);
-  const made = kept ? await planning.alone(make) : await planning.plan(target, make);
-  const plan: Plan = { ...made, ...(kept && { kept }), ...(readable && { readable }) };
+  const planned = kept ? await planning.alone(make) : await planning.plan(target, make);
+  const plan: Plan = { ...planned, ...(kept && { kept }), ...(readable && { readable }) };
   // If the sources don't belong together, nothing is removed either.
   if (isDue(plan) && sourceMismatch?.reason === "SourceAnnotationMismatch") throw sourceMismatch;
   const lastApplied = target.create || once ? undefined : context.lastApplied(target, ref);
@@ -160,7 +160,7 @@ export async function examine(
     checkAgainstSchema(plan, root, resolve);
     if (target.create) checkManifest(manifestOf(target), root, resolve);
   };
-  if (schema) await planning.fit(made, () => fits(schema));
+  if (schema) await planning.fit(planned, () => fits(schema));
   return { ref, plan, shape: shapeOf(written), live, lastApplied };
 }
 
@@ -171,8 +171,8 @@ function writtenOnce(target: Target, record: TargetStatus, live: KubeObject): Fi
 }
 
 /** Whether there is anything to write, now or later. */
-function isDue({ fields, leftOut }: Plan): boolean {
-  return fields.length + leftOut.length > 0;
+function isDue({ fields, omitted }: Plan): boolean {
+  return fields.length + omitted.length > 0;
 }
 
 /**
@@ -182,7 +182,7 @@ async function releaseDropped(context: SyncContext, before: TargetStatus, target
   const named = pathsOf(target);
   const kept = await releasePaths(context, before, onReleaseOf(context.binding, target), named);
   if (kept.problem || found instanceof Problem) return kept;
-  const gone = found.plan.leftOut
+  const gone = found.plan.omitted
     .filter(({ why }) => why.policy.onMissing === "Remove")
     .map(({ path }) => String(path));
   const remaining = new Set([...named].filter((path) => !gone.includes(path)));

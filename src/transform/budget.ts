@@ -32,12 +32,7 @@ export class Budget {
 
   step(): void {
     this.#steps += 1;
-    assertAtMost(
-      MAX_STEPS,
-      this.#steps,
-      "InvalidTemplate",
-      "the target's templates have too many parts; make them shorter",
-    );
+    assertAtMost(MAX_STEPS, this.#steps, "InvalidTemplate", "the target's templates have too many parts; shorten them");
   }
 
   /** Called before so many characters are read or written, in so many parts. */
@@ -61,7 +56,7 @@ export class Budget {
       MAX_OUTPUT_BYTES,
       this.#output,
       "InvalidTemplate",
-      "the template's result has more than 1 MiB; make it shorter",
+      "the template's result has more than 1 MiB; shorten it",
     );
   }
 

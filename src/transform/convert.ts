@@ -41,11 +41,11 @@ export function convert(value: Uint8Array | JsonValue, as: As | undefined, subje
 }
 
 const rules: Record<As, string> = {
-  string: "a text, a number, or true or false",
+  string: "a string, a number, or true or false",
   integer: "a whole number of 64 bits, such as 5432 or -7, without spaces and line breaks",
   number: "a number in JSON's notation, such as 0.5 or -2e9, that fits into a double, without spaces and line breaks",
   boolean: "true or false, in lower case, without spaces and line breaks",
-  bytes: "bytes or a text",
+  bytes: "bytes or a string",
   json: "JSON other than null",
   yaml: "YAML other than null or an empty document",
 };

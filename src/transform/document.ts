@@ -85,7 +85,7 @@ function assertUniqueKeys(document: Document): void {
   visit(document, {
     Map(_, map) {
       const keys = new Set(map.items.map(({ key }) => (isScalar(key) ? String(key.value) : key)));
-      if (!isMap(map) || keys.size < map.items.length) throw new Error("a key is there twice");
+      if (!isMap(map) || keys.size < map.items.length) throw new Error("duplicate key");
     },
   });
 }
@@ -96,22 +96,24 @@ function bounded(parsed: unknown, subject: string): JsonValue {
   const wrong = (what: string) => new Problem("InvalidValue", `${subject} ${what}`);
   const text = (value: string): string => {
     characters += value.length;
-    if (characters > MAX_CHARACTERS) throw wrong("is too long after parsing");
+    if (characters > MAX_CHARACTERS) throw wrong("is too long after parsing; make it shorter");
     if (!value.isWellFormed()) throw wrong("contains half a character, written as \\ud800 to \\udfff");
     return value;
   };
   const copy = (value: unknown, depth: number): JsonValue => {
     values += 1;
-    if (values > MAX_VALUES) throw wrong(`has more than ${MAX_VALUES} values`);
-    if (depth > MAX_VALUE_LEVELS) throw wrong(`is nested more than ${MAX_VALUE_LEVELS} levels deep`);
+    if (values > MAX_VALUES) throw wrong(`has more than ${MAX_VALUES} values; make it smaller`);
+    if (depth > MAX_VALUE_LEVELS) throw wrong(`has more than ${MAX_VALUE_LEVELS} levels; nest fewer objects and lists`);
     if (typeof value === "string") return text(value);
     if (typeof value === "bigint") {
       // The API server stores a larger integer as a double.
       const isExact = isInt64(value) || String(Number(value)) === String(value);
-      if (!isExact) throw wrong("has an integer of more than 64 bits, which would lose its last digits");
+      if (!isExact)
+        throw wrong("has an integer of more than 64 bits, which would lose its last digits; write it as a string");
       return integerOf(value);
     }
-    if (typeof value === "number" && !Number.isFinite(value)) throw wrong("has a number that JSON can't represent");
+    if (typeof value === "number" && !Number.isFinite(value))
+      throw wrong("has a number that JSON can't represent; write it as a string");
     if (typeof value !== "object" || value === null) return value as JsonValue;
     if (Array.isArray(value)) return value.map((each) => copy(each, depth + 1));
     return Object.fromEntries(Object.entries(value).map(([key, each]) => [text(key), copy(each, depth + 1)]));

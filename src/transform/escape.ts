@@ -21,12 +21,13 @@ const PLAIN = /^[^\s#;'"`\\](?:[^#;'"`\\]*[^\s#;'"`\\])?$/;
 
 export const INI_QUOTES = ["'", '"', "`", '"""'];
 
-export const invalidText = (subject: string, why: string) => new Problem("InvalidValue", `${subject}: the text ${why}`);
+export const invalidText = (subject: string, why: string) =>
+  new Problem("InvalidValue", `${subject}: the string ${why}`);
 
 /** For text and attributes. Whitespace that an XML reader would normalize becomes character references. */
 export function toXml(text: string, subject: string): string {
   if (!XML.test(text)) throw invalidText(subject, "has a character that XML does not allow");
-  return ENTITIES.reduce((made, [character, entity]) => swap(made, character, entity), text);
+  return ENTITIES.reduce((escaped, [character, entity]) => swap(escaped, character, entity), text);
 }
 
 /** Replaces each occurrence: faster than `replaceAll` for a million of them, and `$` is not special. */

@@ -14,7 +14,7 @@ export const newFilterEffort = (): Effort => ({ left: MAX_EFFORT });
 
 const WRONG = {
   Invalid: "is not a regular expression of RE2; see https://golang.org/s/re2syntax",
-  TooLarge: "the regular expression is too large; write a shorter one, with smaller numbers in braces",
+  TooLarge: "the regular expression is too large; shorten it, or use smaller numbers in braces",
   TooMany: "the regular expressions up to this one are too large together; write fewer or shorter ones",
 };
 

@@ -8,7 +8,7 @@ import type { PlannedField } from "./plan-types.ts";
 type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
 
 /** Throws Problem("InvalidPath"). */
-export function assertNotSpelledOut({ path, value, fromSecret }: PlannedField, schemaAt: SchemaAt): void {
+export function assertNotInManagedFields({ path, value, fromSecret }: PlannedField, schemaAt: SchemaAt): void {
   if (!fromSecret) return;
   const above = listAbove(path, schemaAt);
   if (above === "none") return;

@@ -12,19 +12,19 @@ const COLUMNS = /.{1,64}/g;
  */
 export function pemBundle(texts: readonly string[], subject: string): string {
   const certificates = new Set(texts.filter((text) => text !== "").flatMap((text) => certificatesOf(text, subject)));
-  if (certificates.size === 0) throw wrong(subject, "none of the texts contains a certificate");
+  if (certificates.size === 0) throw wrong(subject, "none of the strings contains a certificate");
   return [...certificates].map((body) => `-----BEGIN CERTIFICATE-----\n${body}-----END CERTIFICATE-----\n`).join("");
 }
 
 function certificatesOf(text: string, subject: string): string[] {
   const blocks = [...text.matchAll(BLOCK)];
   if (blocks.some(([, label]) => label !== "CERTIFICATE")) {
-    const what = "a text contains PEM other than certificates, such as a private key; use only certificates";
+    const what = "a string contains PEM other than certificates, such as a private key; use only certificates";
     throw wrong(subject, what);
   }
   if (/-----(?:BEGIN|END)/.test(text.replace(BLOCK, "")))
     throw wrong(subject, "a PEM block is incomplete, or contains more than base64");
-  if (blocks.length === 0) throw wrong(subject, "one of the texts has no certificate in PEM");
+  if (blocks.length === 0) throw wrong(subject, "one of the strings has no certificate in PEM");
   return blocks.map(([, , body = ""]) => normalized(body, subject));
 }
 

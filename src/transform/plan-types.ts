@@ -16,7 +16,7 @@ export interface PlannedField {
 }
 
 /** A field whose value is missing. The policy says what happens to it. */
-export interface LeftOut {
+export interface OmittedField {
   readonly path: FieldPath;
   readonly why: MissingValue;
 }
@@ -31,7 +31,7 @@ export interface ReadableCopies {
 /** All fields of one target, to be written in one request. */
 export interface Plan {
   readonly fields: readonly PlannedField[];
-  readonly leftOut: readonly LeftOut[];
+  readonly omitted: readonly OmittedField[];
   /** The sources that the binding may read only because of a SecretGrant, and whose values are in `fields`. */
   readonly granted?: readonly string[];
   /** With mode: Once, the fields that were written before. Their current values don't matter. */

@@ -11,8 +11,8 @@ import { convert, inferAs, notNull, type SchemaAt } from "./convert.ts";
 import { costOf, readDocument } from "./document.ts";
 import { type KeyFilter, keyFilter, newFilterEffort } from "./key-filter.ts";
 import type { LiveSource } from "./live-source.ts";
-import type { LeftOut, Plan, PlannedField, ReadableCopies } from "./plan-types.ts";
-import { type DataSource, keyOf, present, readBytes, readField, textOf } from "./read.ts";
+import type { OmittedField, Plan, PlannedField, ReadableCopies } from "./plan-types.ts";
+import { type DataSource, keyOf, missingIn, present, readBytes, readField, textOf } from "./read.ts";
 import { compileTemplate } from "./template.ts";
 import { type Reference, type Sources, unknownSource } from "./template-value.ts";
 
@@ -39,37 +39,37 @@ export function planTarget(
   schemaAt: SchemaAt = () => undefined,
 ): Plan {
   const planned: PlannedField[] = [];
-  const leftOut: LeftOut[] = [];
+  const omitted: OmittedField[] = [];
   const granted = new Set<string>();
   const budget = new Budget();
   for (const { path, append, references, make } of checkFields(fields, sources.keys())) {
     try {
       const live = about(path, () => readable(references, sources));
       const fromSecret = [...live.values()].some((source) => source.kind === "data" && source.isSecret);
-      const made = about(path, () => make(live, schemaAt, budget));
-      about(path, () => budget.value(made.value.reveal()));
-      planned.push({ path, append, fromSecret, ...made });
+      const field = about(path, () => make(live, schemaAt, budget));
+      about(path, () => budget.value(field.value.reveal()));
+      planned.push({ path, append, fromSecret, ...field });
       for (const source of live.values())
         if (source.kind !== "absent" && source.isGranted) granted.add(source.description);
     } catch (error) {
       if (!(error instanceof MissingValue)) throw error;
-      leftOut.push({ path, why: error });
+      omitted.push({ path, why: error });
     }
   }
-  return { fields: planned, leftOut, ...(granted.size > 0 && { granted: [...granted] }) };
+  return { fields: planned, omitted, ...(granted.size > 0 && { granted: [...granted] }) };
 }
 
 /** The missing value that prevents the write of the whole target, if any: one that is not optional. */
-export function missingOf({ leftOut }: Plan): MissingValue | undefined {
-  const missing = leftOut.flatMap(({ why }) => (why.policy.optional ? [] : [why]));
+export function missingOf({ omitted }: Plan): MissingValue | undefined {
+  const missing = omitted.flatMap(({ why }) => (why.policy.optional ? [] : [why]));
   return missing.find(({ reason }) => reason === "GrantWithdrawn") ?? missing[0];
 }
 
 /** Notes about a target that is written without problems. */
-export function noteOf({ fields, leftOut, kept, readable }: Plan): { note?: string; readable?: ReadableCopies } {
+export function noteOf({ fields, omitted, kept, readable }: Plan): { note?: string; readable?: ReadableCopies } {
   const isWritten = fields.length + (kept?.length ?? 0) > 0;
   const notes = [
-    ...(leftOut.length > 0 ? [`omitted: ${leftOut.map(({ why }) => why.message).join("; ")}`] : []),
+    ...(omitted.length > 0 ? [`omitted: ${omitted.map(({ why }) => why.message).join("; ")}`] : []),
     ...(kept && isWritten ? ["written once, and not changed again (mode: Once)"] : []),
     ...(readable ? [readable.note] : []),
   ];
@@ -164,7 +164,7 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
     const subject = keyOf(source, key);
     if (pointer !== undefined) {
       const found = readDocument(source, key, budget).map((document) => pointAt(document, pointer) ?? null);
-      if (found.reveal() === null) throw missingAt(source, `nothing at ${from.pointer} in its key ${key}`);
+      if (found.reveal() === null) throw missingIn(source, `nothing at ${from.pointer} in its key ${key}`);
       return converted(found, as, `${from.pointer} in ${subject}`, budget);
     }
     if (as === "json" || as === "yaml") {
@@ -187,10 +187,10 @@ function allOf(
   schemaAt: SchemaAt,
   budget: Budget,
 ): Made {
-  if (source.data.size === 0) throw missingAt(source, "no data");
+  if (source.data.size === 0) throw missingIn(source, "no data");
   const passes = keyFilter(filter, "from", budget.filters);
   const chosen = [...source.data].filter(([key]) => passes(key));
-  if (chosen.length === 0) throw missingAt(source, "no key that passes include and exclude");
+  if (chosen.length === 0) throw missingIn(source, "no key that passes include and exclude");
   const entries = chosen.map(([key, bytes]) => {
     const { value } = inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget);
     return [key, value.reveal()] as const;
@@ -221,9 +221,6 @@ function inferred(
 ): Made {
   return converted(value, as ?? inferAs(schema, value.reveal()), subject, budget);
 }
-
-const missingAt = ({ description, policy }: LiveSource, what: string) =>
-  new MissingValue("KeyNotFound", `${description} has ${what}`, policy);
 
 /** Prepends the path of the field to a Problem. */
 function about<T>(path: FieldPath, act: () => T): T {

@@ -19,7 +19,7 @@ export function present(source: LiveSource): PresentSource {
 /** The bytes of one key. Throws MissingValue("KeyNotFound"). */
 export function readBytes(source: DataSource, key: string): SecretValue<Uint8Array> {
   const bytes = source.data.get(key);
-  if (bytes === undefined) throw notFound(source, `key ${key}`);
+  if (bytes === undefined) throw missingIn(source, `no key ${key}`);
   return bytes;
 }
 
@@ -43,14 +43,14 @@ export function readField(source: ObjectSource, path: FieldPath): SecretValue<Js
     if (!nestsDeeper(value, MAX_VALUE_LEVELS)) return value;
     throw new Problem(
       "InvalidValue",
-      `field ${path} of ${source.description} is nested more than ${MAX_VALUE_LEVELS} levels deep`,
+      `field ${path} of ${source.description} has more than ${MAX_VALUE_LEVELS} levels; read a field below it`,
     );
   });
 }
 
 /** The value if it exists. Throws MissingValue("KeyNotFound") for undefined and null. */
 export function there(value: unknown, source: PresentSource, where: string): JsonValue {
-  if (value === undefined || value === null) throw notFound(source, where);
+  if (value === undefined || value === null) throw missingIn(source, `no ${where}`);
   return value as JsonValue;
 }
 
@@ -59,7 +59,7 @@ export function textOf(bytes: Uint8Array, subject: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    const message = `${subject} is not UTF-8 text; write it to a field of bytes, or to a text field with {{base64 source.key}}`;
+    const message = `${subject} is not UTF-8 text; write it to a field of bytes, or to a string field with {{base64 source.key}}`;
     throw new Problem("NotUtf8", message);
   }
 }
@@ -67,6 +67,8 @@ export function textOf(bytes: Uint8Array, subject: string): string {
 /** `key tls.crt of Secret registry/bucket`, for messages. */
 export const keyOf = (source: LiveSource, key: string): string => `key ${key} of ${source.description}`;
 
-function notFound(source: LiveSource, where: string): MissingValue {
-  return new MissingValue("KeyNotFound", `${source.description} has no ${where}`, source.policy);
+/** `what` is missing in the source, such as `no key host`. Nothing needs to be done about an optional value. */
+export function missingIn({ description, policy }: LiveSource, what: string): MissingValue {
+  const advice = policy.optional ? "" : "; add it, or correct the binding";
+  return new MissingValue("KeyNotFound", `${description} has ${what}${advice}`, policy);
 }

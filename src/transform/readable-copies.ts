@@ -42,5 +42,8 @@ export function readableCopies(
 export function notAcknowledged(binding: SecretBinding, { note }: ReadableCopies): Problem {
   const { namespace, name } = binding.metadata;
   const patch = `kubectl patch secretbinding ${name} -n ${namespace} --type=merge -p '{"spec":{"acknowledge":["ReadableCopies"]}}'`;
-  return new Problem("NotAcknowledged", `${note}. The installation requires that before anything is written: ${patch}`);
+  return new Problem(
+    "NotAcknowledged",
+    `${note}. The installation requires this acknowledgement before anything is written; set it with: ${patch}`,
+  );
 }

@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, OpenApiType, ResolveRef } from "../apimachinery/openapi.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
-import { assertNotSpelledOut } from "./managed-fields-keys.ts";
+import { assertNotInManagedFields } from "./managed-fields-keys.ts";
 import type { Plan, PlannedField } from "./plan-types.ts";
 import { brokenRule } from "./schema-rules.ts";
 
@@ -19,7 +19,7 @@ const MAX_EFFORT = 1_000_000;
 /**
  * Follows each path of a plan through a kind's schema. Throws Problem("UnknownField") with the known names,
  * Problem("TypeMismatch") if a value or a segment of the path has another type than the field, Problem("InvalidValue")
- * with the rule that a value breaks, and what `assertNotSpelledOut` throws. Accepts what the schema leaves open, and
+ * with the rule that a value breaks, and what `assertNotInManagedFields` throws. Accepts what the schema leaves open, and
  * ignores rules about several fields (required, oneOf, CEL), which only the API server checks.
  */
 export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: ResolveRef): void {
@@ -27,7 +27,7 @@ export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: 
   const schemaAt = schemaIn(root, resolveRef);
   for (const field of plan.fields) {
     walk.check(field);
-    assertNotSpelledOut(field, schemaAt);
+    assertNotInManagedFields(field, schemaAt);
   }
 }
 
@@ -253,7 +253,7 @@ function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | s
     typeof value === "string" || (isScalar && takesText)
       ? `; set as: ${conversions[wanted as OpenApiType]}`
       : value !== null && takesText
-        ? "; name a text in it, or convert it with json, yaml or join in a template"
+        ? "; name a string in it, or convert it with json, yaml or join in a template"
         : "";
   const message = `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${isField ? hint : ""}`;
   throw new Problem("TypeMismatch", message);

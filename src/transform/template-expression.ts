@@ -11,7 +11,7 @@ import {
   isOfSecret,
   isTrue,
   isTruthy,
-  mayStandIn,
+  mayUseDefault,
   readSlot,
   type Slot,
   type Sources,
@@ -111,7 +111,7 @@ export class Expressions {
     return {
       evaluate: (frame) => {
         frame.budget.step();
-        if (name === "default") return standIn(frame, args as Evaluate[]);
+        if (name === "default") return withDefault(frame, args as Evaluate[]);
         const missing = (what: string) => missingIn(slot, frame.sources, what, subject);
         return helper.make(
           args.map((evaluate) => evaluate(frame)),
@@ -189,7 +189,7 @@ export function asText(evaluate: Evaluate, at: string): Evaluate<string> {
     const value = evaluate(frame);
     if (value !== null && typeof value !== "object") return String(value);
     const what = value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
-    const message = `template ${at}: the value is ${what}; name a text or number in it, or convert it with json, yaml or join`;
+    const message = `template ${at}: the value is ${what}; name a string or number in it, or convert it with json, yaml or join`;
     throw new Problem("TypeMismatch", message);
   };
 }
@@ -197,16 +197,16 @@ export function asText(evaluate: Evaluate, at: string): Evaluate<string> {
 function parsed(value: JsonValue, { budget }: Frame, at: string): JsonValue {
   if (typeof value !== "string") return value;
   budget.work(costOf(value));
-  return parseText(value, "either", `template ${at}: the text`);
+  return parseText(value, "either", `template ${at}: the string`);
 }
 
 /** Evaluates `default`: the second argument if the first is missing or an empty text. */
-function standIn(frame: Frame, [first, second]: Evaluate[]): JsonValue {
+function withDefault(frame: Frame, [first, second]: Evaluate[]): JsonValue {
   try {
     const value = (first as Evaluate)(frame);
     if (value !== "") return value;
   } catch (error) {
-    if (!mayStandIn(error)) throw error;
+    if (!mayUseDefault(error)) throw error;
   }
   return (second as Evaluate)(frame);
 }

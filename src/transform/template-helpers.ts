@@ -65,7 +65,7 @@ export const helpers: ReadonlyMap<string, Helper> = new Map(
     urlencode: ofText("urlencode source.key", (text, { subject }) => {
       if (!text.isWellFormed()) throw invalidText(subject, "contains half a character");
       return [..."!'()*"].reduce(
-        (made, each) => swap(made, each, `%${each.charCodeAt(0).toString(16).toUpperCase()}`),
+        (escaped, each) => swap(escaped, each, `%${each.charCodeAt(0).toString(16).toUpperCase()}`),
         encodeURIComponent(text),
       );
     }),
@@ -102,8 +102,8 @@ const isQuote = (value: unknown) => INI_QUOTES.some((each) => each === value);
 
 /** The kinds of literal arguments: the rule for messages, and a check. */
 export const literals: ReadonlyMap<ArgumentKind, { rule: string; fits(value: unknown): boolean }> = new Map([
-  ["word", { rule: "a text in quotes, not empty", fits: (value) => isText(value) && value !== "" }],
-  ["any", { rule: "a text in quotes", fits: isText }],
+  ["word", { rule: "a string in quotes, not empty", fits: (value) => isText(value) && value !== "" }],
+  ["any", { rule: "a string in quotes", fits: isText }],
   ["count", { rule: `a whole number from 0 to ${MAX_SPACES}`, fits: isCount }],
   ["pointer", { rule: "a JSON pointer in quotes", fits: isText }],
   ["quote", { rule: `one of ${INI_QUOTES.join(" ")} in quotes`, fits: isQuote }],
@@ -176,7 +176,7 @@ function join([list, separator]: [JsonValue[], string], { budget, subject }: Cal
   if (list.some((each) => each === null || typeof each === "object")) {
     throw new Problem(
       "TypeMismatch",
-      `${subject}: the list contains objects, lists or nulls, so it can't be joined; join only texts and numbers`,
+      `${subject}: the list contains objects, lists or nulls, so it can't be joined; join only strings and numbers`,
     );
   }
   const texts = list.map(String);

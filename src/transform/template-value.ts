@@ -73,7 +73,7 @@ export function isTrue(slot: Slot, sources: Sources): boolean {
 export const isTruthy = (value: unknown): boolean => (Array.isArray(value) ? value.length > 0 : Boolean(value));
 
 /** Whether `default` may replace a missing value: if its source exists or is optional. */
-export const mayStandIn = (error: unknown): boolean =>
+export const mayUseDefault = (error: unknown): boolean =>
   error instanceof MissingValue && (error.reason === "KeyNotFound" || error.policy.optional);
 
 /** The message for a reference to an unknown source, with a hint if the source's name has dots. */

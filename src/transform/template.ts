@@ -116,10 +116,10 @@ export class Template {
 /** Charges each part of the result. */
 function put<T extends JsonValue>(part: Evaluate<T>): Evaluate<T> {
   return (frame) => {
-    const made = part(frame);
+    const result = part(frame);
     frame.budget.step();
-    frame.budget.output(typeof made === "string" ? made : stringifyJson(made));
-    return made;
+    frame.budget.output(typeof result === "string" ? result : stringifyJson(result));
+    return result;
   };
 }
 

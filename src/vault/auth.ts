@@ -81,8 +81,8 @@ export class Authenticator {
     const reply = await this.#send(principal, { ...request, body: new SecretValue({}) });
     if (reply.status >= 400 && reply.status < 500 && reply.status !== 429) return undefined;
     if (reply.status !== 200) throw this.#refused(principal, reply);
-    const auth = this.#within(principal, () => reply.json()["auth"]);
-    return isObject(auth) ? leaseOf(auth, "lease_duration") : undefined;
+    const answer = this.#within(principal, () => reply.json()["auth"]);
+    return isObject(answer) ? leaseOf(answer, "lease_duration") : undefined;
   }
 
   /**
@@ -92,7 +92,7 @@ export class Authenticator {
   async lookUp(principal: Principal, token: SecretValue<string>): Promise<Lease | "unknown" | "unsure"> {
     const request = { operation: "lookup", method: "GET", path: "auth/token/lookup-self", token } as const;
     const reply = await this.#send(principal, request);
-    if (reply.status === 403) return saysUnknown(reply) ? "unknown" : "unsure";
+    if (reply.status === 403) return isTokenUnknown(reply) ? "unknown" : "unsure";
     if (reply.status !== 200) throw this.#refused(principal, reply);
     const data = this.#within(principal, () => reply.json()["data"]);
     return isObject(data) ? leaseOf(data, "ttl") : "unsure";
@@ -113,15 +113,15 @@ export class Authenticator {
     const path = `${encodePath("auth", auth.mount)}/login`;
     const reply = await this.#send(principal, { operation: "login", method: "POST", path, body });
     if (reply.status !== 200) throw this.#refused(principal, reply);
-    const made = this.#within(principal, () => reply.json()["auth"]);
-    const token = isObject(made) ? made["client_token"] : undefined;
-    if (!isObject(made) || typeof token !== "string" || !TOKEN.test(token)) {
+    const answer = this.#within(principal, () => reply.json()["auth"]);
+    const token = isObject(answer) ? answer["client_token"] : undefined;
+    if (!isObject(answer) || typeof token !== "string" || !TOKEN.test(token)) {
       const why = "the answer contains no token; turn off response wrapping and MFA for this login";
       throw new VaultProblem("VaultUnavailable", `${this.describe(principal)}: ${why}`);
     }
     // A batch token can't be revoked.
-    const isRevocable = made["token_type"] !== "batch";
-    return { token: new SecretValue(token), isRevocable, isGiven: false, ...leaseOf(made, "lease_duration") };
+    const isRevocable = answer["token_type"] !== "batch";
+    return { token: new SecretValue(token), isRevocable, isGiven: false, ...leaseOf(answer, "lease_duration") };
   }
 
   /** Policies may forbid looking up a token. Such a token is used as long as it works. */
@@ -192,7 +192,7 @@ export class Authenticator {
 }
 
 /** Whether Vault denies a request because it does not know the token. Servers before Vault 1.13 do not report that. */
-export const saysUnknown = (reply: VaultReply): boolean => reply.says(/invalid token|bad token/i);
+export const isTokenUnknown = (reply: VaultReply): boolean => reply.says(/invalid token|bad token/i);
 
 /** `field` contains the seconds. */
 function leaseOf(answer: JsonObject, field: string): Lease {

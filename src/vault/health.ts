@@ -209,7 +209,7 @@ export class ServerHealth {
 function urlOf(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol) && url.host !== "") return new URL(url.origin);
-  const why = "is not the address of a server; write one like https://vault-0.vault.svc:8200";
+  const why = "is not the address of a server; write, for example, https://vault-0.vault.svc:8200";
   throw new Problem("InvalidBinding", `vault.health.address: ${JSON.stringify(address)} ${why}`);
 }
 

@@ -35,7 +35,7 @@ export interface LoginServices {
 }
 
 interface Held extends Token {
-  readonly madeAt: number;
+  readonly createdAt: number;
   readonly firstTtlMs: number;
   renewAt: number;
   expiresAt: number;
@@ -126,15 +126,15 @@ export class Login {
 
   async #replacementOf(held: Held, isUnknown: boolean): Promise<SecretValue<string> | undefined> {
     const { now } = this.#services;
-    const age = now() - held.madeAt;
+    const age = now() - held.createdAt;
     if (age < UNDOUBTED_MS.unknown || (!isUnknown && now() < this.#believedUntil)) return undefined;
     const known = isUnknown ? "unknown" : await this.#authenticator.lookUp(this.principal, held.token);
     if (typeof known !== "string") this.#believedUntil = now() + BELIEVED_MS;
     if (typeof known !== "string" || age < UNDOUBTED_MS[known]) return undefined;
-    const made = await this.#login();
+    const renewed = await this.#login();
     // The token may be valid after all.
     if (known === "unsure") this.#revoke(held);
-    return made.token;
+    return renewed.token;
   }
 
   /** Revokes the token, also that of a running login. Waits for all revocations. */
@@ -165,8 +165,8 @@ export class Login {
 
   #hold(token: Token): Held {
     this.#believedUntil = 0;
-    const madeAt = this.#services.now();
-    const held = { ...token, madeAt, firstTtlMs: token.ttlMs, renewAt: 0, expiresAt: 0 };
+    const createdAt = this.#services.now();
+    const held = { ...token, createdAt, firstTtlMs: token.ttlMs, renewAt: 0, expiresAt: 0 };
     this.#held = held;
     this.#extend(held, token.ttlMs);
     return held;

@@ -1,7 +1,7 @@
 /** The logins of a connection: one for all readers with the same principal. Sends their requests with its token. */
 import { Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
-import { Authenticator, saysUnknown } from "./auth.ts";
+import { Authenticator, isTokenUnknown } from "./auth.ts";
 import { REPLACED } from "./failures.ts";
 import type { VaultReply, VaultRequest, VaultSender } from "./http.ts";
 import { Login } from "./login.ts";
@@ -64,7 +64,7 @@ export class Logins {
     const token = await login.use();
     const reply = await send(token);
     if (reply.status !== 403) return reply;
-    const other = await login.afterDenial(token, saysUnknown(reply));
+    const other = await login.afterDenial(token, isTokenUnknown(reply));
     return other === undefined ? reply : send(other);
   }
 

@@ -39,10 +39,10 @@ export function isPassing(job: KubeObject): boolean {
 
 /** The Job of a copy, as the copy says; undefined for an object that is not a copy or does not have the name of one. */
 export function copied(job: KubeObject): { name: string; uid: string; annotations: unknown } | undefined {
-  const said = read(textIn(job));
-  const { name, uid } = said;
+  const original = read(textIn(job));
+  const { name, uid } = original;
   if (typeof name !== "string" || typeof uid !== "string" || job.metadata.name !== copyName(uid)) return undefined;
-  return { name, uid, annotations: at(said, "metadata", "annotations") };
+  return { name, uid, annotations: at(original, "metadata", "annotations") };
 }
 
 export const copyName = (uid: string): string =>
@@ -69,11 +69,11 @@ export function isCopyOf(object: KubeObject, job: KubeObject): boolean {
   const { labels = {}, ownerReferences = [], finalizers = [] } = object.metadata;
   const found = { metadata: { labels }, spec: ownSpecOf(object) };
   const isFree = ownerReferences.length === 0 && finalizers.length === 0;
-  return isFree && isAsMade(object) && sameJson(found, copyOf(job));
+  return isFree && isUnchanged(object) && sameJson(found, copyOf(job));
 }
 
 /** Whether the spec never changed: the API server counts its changes, and the Job controller makes none. */
-export const isAsMade = ({ metadata }: KubeObject): boolean => metadata.generation === 1;
+export const isUnchanged = ({ metadata }: KubeObject): boolean => metadata.generation === 1;
 
 /** The record of a Job in its copy. */
 export function originalOf({ metadata, spec }: KubeObject): Original {

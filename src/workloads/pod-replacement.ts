@@ -60,12 +60,12 @@ export function nextPod(
 ): Next {
   if (revision === undefined) return { do: "wait" };
   const isOld = ({ metadata }: KubeObject) => metadata.labels?.[label] !== revision;
-  const isGoing = ({ metadata }: KubeObject) => metadata.deletionTimestamp !== undefined;
+  const isBeingDeleted = ({ metadata }: KubeObject) => metadata.deletionTimestamp !== undefined;
   const old = pods.filter(isOld).toSorted((a, b) => ordinalOf(b) - ordinalOf(a) || byName(a, b));
-  const idle = old.find((pod) => !isReady(pod) && !isGoing(pod));
+  const idle = old.find((pod) => !isReady(pod) && !isBeingDeleted(pod));
   if (idle !== undefined) return { do: "evict", pod: idle };
   if (old[0] === undefined) return { do: "nothing" };
-  if (pods.length < wanted || pods.some(isGoing)) return { do: "wait" };
+  if (pods.length < wanted || pods.some(isBeingDeleted)) return { do: "wait" };
   const readyAt = Math.max(...pods.filter((pod) => !isOld(pod)).map((pod) => readySince(pod) + readySeconds * 1000));
   if (readyAt > now) return { do: "wait", ...(Number.isFinite(readyAt) && { requeueAfterMs: readyAt - now }) };
   return { do: "evict", pod: old[0] };

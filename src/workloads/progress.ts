@@ -24,7 +24,7 @@ interface Parts {
 
 /** A shared object: most workloads are done most of the time. */
 const DONE: Progress = { state: "Done", message: "rolled out" };
-const NOT_OBSERVED = rolling("its controller has not seen the change yet");
+const NOT_OBSERVED = rolling("its controller has not observed the change yet");
 
 const judges: Readonly<Record<string, (workload: Parts) => Progress>> = {
   "apps/Deployment": ofDeployment,

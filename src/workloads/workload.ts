@@ -19,7 +19,7 @@ export interface Workload {
   readonly progress: Progress;
   /** A change of its template changes no pod until a user resumes it. */
   readonly paused: boolean;
-  /** It uses the pod template of another object. Its controller rejects an own template beside that. */
+  /** It uses the pod template of another object. Its controller rejects a template of its own beside that. */
   readonly templateElsewhere?: true;
   /** New pods are created only after the old ones are deleted. */
   readonly onDelete: boolean;

@@ -44,7 +44,7 @@ export class CpuScheduler {
     if (this.#tookMs >= TURN_MS || this.#waiting.length > 0) {
       await new Promise<void>((go) => {
         this.#waiting.push({ taker, go });
-        this.#comeBack();
+        this.#continueLater();
       });
     }
     const began = this.#now();
@@ -55,7 +55,7 @@ export class CpuScheduler {
       this.#lately(name).tookMs += took;
       this.#tookMs += took;
       if (this.#tookMs < TURN_MS) this.#callNext();
-      this.#comeBack();
+      this.#continueLater();
     }
   }
 
@@ -70,7 +70,7 @@ export class CpuScheduler {
   }
 
   /** Continues after everything that has arrived meanwhile. */
-  #comeBack(): void {
+  #continueLater(): void {
     if (this.#isNextDue) return;
     this.#isNextDue = true;
     setImmediate(() => {
@@ -86,6 +86,6 @@ export class CpuScheduler {
     const next = others.reduce((least, each) => (each.taker.tookMs < least.taker.tookMs ? each : least), first);
     this.#waiting.splice(this.#waiting.indexOf(next), 1);
     next.go();
-    if (this.#waiting.length > 0) this.#comeBack();
+    if (this.#waiting.length > 0) this.#continueLater();
   }
 }

@@ -4,7 +4,7 @@
 export const MAX_CONCURRENT = 32;
 
 /**
- * Returns the results in the order of the items. Waits until all have ended, also if one fails: work that continues in the
+ * Returns the results in the order of the items. Waits until all have ended, even if one fails: work that continues in the
  * background could overlap the next reconcile.
  */
 export async function mapConcurrent<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {

@@ -74,7 +74,7 @@ const GENERATOR: Generator<GeneratedBinding> = {
   fieldManager: "clusterthing",
   origin: "ClusterThings",
   consequence: "so that nothing is written",
-  isOthers: (binding) => thingOf(binding) === undefined,
+  isForeign: (binding) => thingOf(binding) === undefined,
   isReplaced: ({ metadata }, { owner }) => metadata.ownerReferences?.some(({ uid }) => uid === owner.uid) !== true,
   matches: ({ spec }, desired, kept) => [desired.spec, ...kept].some((each) => sameJson(spec, each)),
   metadataOf: ({ owner }, present = {}) => ({

@@ -139,7 +139,7 @@ describe("bindings whose targets are each other's sources", () => {
     await team.bind("there", grow("one", "two"));
     await team.bind("back", grow("two", "one"));
     for (const name of ["there", "back"]) {
-      assert.match(contended(await team.until(name, "Contended")).message, / the circle/);
+      assert.match(contended(await team.until(name, "Contended")).message, / this loop/);
     }
     const [one, two] = await Promise.all(["one", "two"].map((name) => untilRare(mark, team, `configmaps/${name}`)));
     const writes = [one, two].map((times) => times?.length ?? 0);

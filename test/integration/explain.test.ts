@@ -75,7 +75,7 @@ describe("inlay explain", () => {
     assert.deepEqual(json.sources[0].uses, [{ key: "accessKeyID", present: false }]);
     assert.deepEqual(json.targets[0].objects[0].fields, [{ path: ACCESS_KEY, held: false, managers: ["argocd"] }]);
     assert.equal(json.advice.reason, "KeyNotFound");
-    assert.match(text, /accessKeyID \(not there\)/);
+    assert.match(text, /accessKeyID \(missing\)/);
   });
 
   it("shows the chosen keys of all data, and whether there are any", async () => {
@@ -90,7 +90,7 @@ describe("inlay explain", () => {
     const { json, text } = await explain(team);
     assert.deepEqual(json.sources[0].uses, [{ key: '*{"include":["^access","key$"]}', present: false }]);
     assert.deepEqual(json.targets[0].fields[0].from, ["bucket (keys that match ^access or key$)"]);
-    assert.match(text, /keys that match \^access or key\$ \(not there\)/);
+    assert.match(text, /keys that match \^access or key\$ \(missing\)/);
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await eventually(async () => assert.equal((await explain(team)).json.sources[0].uses[0].present, true));
   });

@@ -240,7 +240,7 @@ describe("with Reloader's annotations enabled in single namespaces", function ()
       await eventually(async () =>
         assert.match(
           (await warningsOn(team, "core")).join(),
-          /not allowed to list SecretProviderClasses here; .*optional\/reloader\.yaml/,
+          /may not list SecretProviderClasses in this namespace; .*optional\/reloader\.yaml/,
         ),
       );
       assert.ok(unreadIn(second).has(namespaceOf(former)));

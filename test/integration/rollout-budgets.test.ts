@@ -70,7 +70,7 @@ describe("a workload with several replicas and without a PodDisruptionBudget", f
     await rotate();
     const { status } = await shop.until("rolls", "RestartBlocked");
     const { message } = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
-    assert.match(message, /spec\.rollout\.requireDisruptionBudget: .* bare$/);
+    assert.match(message, /spec\.rollout\.requireDisruptionBudget: .* bare; add one$/);
     await shop.run(["safe", "single"]);
     assert.deepEqual(await shop.restarts(), { bare: 0, safe: 1, single: 1 });
     await budget(team, "bare");

@@ -220,7 +220,7 @@ describe("a Deployment without a readiness probe", function () {
     await rotate();
     const { status } = await shop.until("rolls", "RestartBlocked");
     const { message } = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
-    assert.match(message, /1 of 2 waiting: spec\.rollout\.requireReadinessProbe: .* app$/);
+    assert.match(message, /1 of 2 waiting: spec\.rollout\.requireReadinessProbe: .* app; add one$/);
     await shop.run(["probed"]);
     await rolloutBarrier(team);
     assert.deepEqual(await shop.restarts(), { ...before, probed: 1 });

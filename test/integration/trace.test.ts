@@ -284,6 +284,10 @@ describe("inlay trace", () => {
       [["StatefulSet", "db", ["volume"], ["a"]]],
     );
     const absent = await inlay(controlPlane().kubeconfigFile, "trace", "bucket", "-n", team.namespace);
-    assert.deepEqual(absent, { stdout: "", stderr: `there is no Secret ${team.namespace}/bucket\n`, code: 1 });
+    assert.deepEqual(absent, {
+      stdout: "",
+      stderr: `there is no Secret ${team.namespace}/bucket; list all with: kubectl get secrets -A\n`,
+      code: 1,
+    });
   });
 });

@@ -266,11 +266,11 @@ describe("the messages about random values and random mistakes", () => {
         () => planPatch(target, decision.fields, shape),
         (operations) => operations.length,
       );
-    const maker = { uid: "uid-2", fieldManager: OURS };
+    const creator = { uid: "uid-2", fieldManager: OURS };
     step(
       said,
-      () => composeWhole({ spec: { map: [] } }, plan.fields, maker, shape),
-      ({ fields, digest, maker: by }) => [fields, digest, by],
+      () => composeWhole({ spec: { map: [] } }, plan.fields, creator, shape),
+      ({ fields, digest, creator: by }) => [fields, digest, by],
     );
   }
 

@@ -55,13 +55,13 @@ function pathOf(options: Options, name: string): ConcretePath {
 
 /** A field that is missing in the element is omitted. */
 function elementOf(from: JsonObject, fields: readonly CompiledField[], at: number): GoValue {
-  const made: JsonObject = {};
+  const result: JsonObject = {};
   for (const { reads, writes, transforms } of fields) {
     const value = getField(from, reads.segments);
     if (value === undefined) continue;
     const changed = attemptSync(() => transforms.apply(value));
     if (changed instanceof Problem) throw invalid(`element ${at}, ${reads.text}: ${changed.message}`);
-    if (changed !== null) setField(made, writes.segments, changed);
+    if (changed !== null) setField(result, writes.segments, changed);
   }
-  return fromJson(made);
+  return fromJson(result);
 }

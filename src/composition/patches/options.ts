@@ -28,7 +28,7 @@ export class Options {
       if (names.includes(key) || this.get(key) === undefined) continue;
       const path = `${this.place}.${key}`;
       if (known.includes(key)) throw mistake(path, `is not allowed here; remove it, or write ${names.join(", ")}`);
-      throw mistake(path, `does not exist; ${suggestNames(this.place, key, known)}`);
+      throw mistake(path, `unknown field; ${suggestNames(this.place, key, known)}`);
     }
     return this;
   }
@@ -41,7 +41,7 @@ export class Options {
   text(name: string, example: string): string {
     const value = this.get(name);
     if (value === undefined) throw this.missing(name, example);
-    if (typeof value !== "string") throw this.wrong(name, `must be a string; write for example ${example}`);
+    if (typeof value !== "string") throw this.wrong(name, `must be a string; write, for example, ${example}`);
     return value.toWellFormed();
   }
 
@@ -59,7 +59,7 @@ export class Options {
     if (value === undefined) throw this.missing(name, "a whole number");
     const isWhole = typeof value === "bigint" || (typeof value === "number" && Number.isSafeInteger(value));
     if (!isWhole || BigInt.asIntN(64, BigInt(value)) !== BigInt(value)) {
-      throw this.wrong(name, "must be a whole number of 64 bits; write for example 1024");
+      throw this.wrong(name, "must be a whole number of 64 bits; write, for example, 1024");
     }
     return BigInt(value);
   }

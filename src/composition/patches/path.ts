@@ -52,7 +52,7 @@ export function textOf(segments: readonly CompositeSegment[]): string {
     .join("");
 }
 
-/** The keys that a path begins with, as far as no list or wildcard comes. */
+/** The keys at the beginning of a path, up to the first list or wildcard. */
 export function plainPrefix({ segments }: CompositePath): FieldPath {
   const end = segments.findIndex(({ kind }) => kind !== "key");
   return new FieldPath((end < 0 ? segments : segments.slice(0, end)) as Segment[]);

@@ -140,7 +140,7 @@ function compileReplace(options: Options): Step {
 function compileSplit(given: Options): Step {
   const options = given.below("split", 'separator: "," below it').only(["separator"]);
   const separator = options.text("separator", '","');
-  if (separator === "") throw options.wrong("separator", 'is empty; write for example ","');
+  if (separator === "") throw options.wrong("separator", 'is empty; write, for example, ","');
   const split = (text: string) =>
     text
       .split(separator)

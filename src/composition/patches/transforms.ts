@@ -46,8 +46,8 @@ function compileTransform(transform: unknown, place: string): Step {
 
 function applied(step: Step, value: GoValue, position: number): GoValue {
   try {
-    const made = step.apply(value);
-    return typeof made === "string" ? bounded(made) : made;
+    const result = step.apply(value);
+    return typeof result === "string" ? bounded(result) : result;
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     throw new Problem(error.reason, `transforms[${position}]: ${error.message}`);

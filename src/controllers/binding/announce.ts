@@ -17,7 +17,7 @@ export async function announce(
   records: readonly TargetStatus[],
   batch: readonly Step[],
 ): Promise<SecretBinding> {
-  const stored = await writer.setFinalizer(binding, holdsAnything(records));
+  const stored = await writer.setFinalizer(binding, ownsAnything(records));
   if (batch.length === 0) return stored;
   const copied = copiedSources(stored, parsedSources, batch.flatMap(grantedIn));
   return writer.writeStatus(stored, { ...stored.status, targets: [...records], ...copied });
@@ -35,5 +35,5 @@ export function needsAnnouncement({ status }: SecretBinding, step: Step): boolea
  * Whether there is anything to release. The value of onRelease does not matter: it may change to Remove while no controller runs.
  * The finalizer keeps such a binding until it is released.
  */
-export const holdsAnything = (records: readonly TargetStatus[]): boolean =>
+export const ownsAnything = (records: readonly TargetStatus[]): boolean =>
   records.some((record) => record.created === true || heldPaths(record).length > 0);

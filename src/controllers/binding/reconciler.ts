@@ -28,7 +28,7 @@ import type { LiveSource } from "../../transform/live-source.ts";
 import { sourcesDiffer } from "../../transform/require-same.ts";
 import { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
-import { holdsAnything } from "./announce.ts";
+import { ownsAnything } from "./announce.ts";
 import { type BindingStatusWriter, bindingStatusWriter } from "./binding-status-writer.ts";
 import { heldStatus, newlyReadable, refused, SUSPENDED, statusOf } from "./conditions.ts";
 import { Deletions } from "./deletions.ts";
@@ -249,7 +249,7 @@ export class Reconciler {
     this.#results.forget(key);
     const deferred = this.#rollouts.forget(key);
     this.#unsubscribe(key);
-    const held = await this.#status.setFinalizer(binding, holdsAnything(binding.status?.targets ?? []));
+    const held = await this.#status.setFinalizer(binding, ownsAnything(binding.status?.targets ?? []));
     const rollout = deferred && rolloutOf({ status: deferred, workloads: deferred.pending?.workloads?.length ?? 0 });
     const status = heldStatus(held, verdict, new Date(), rollout);
     await this.#status.writeStatus(held, status);

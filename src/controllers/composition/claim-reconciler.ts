@@ -11,7 +11,7 @@ import type { CachedObject } from "../../cache/cached-object.ts";
 import type { Claim } from "../../composition/claim.ts";
 import type { CompiledBinding } from "../../composition/compile.ts";
 import { type ComposedBinding, composeBinding } from "../../composition/compose.ts";
-import { type MadeBinding, madeBinding, madeKey } from "../../composition/made-binding.ts";
+import { type DesiredBinding, desiredBinding, desiredKey } from "../../composition/made-binding.ts";
 import { writeBack } from "../../composition/write-back.ts";
 import type { EventRecorder } from "../../observability/events.ts";
 import { soonest } from "../../workqueue/soonest.ts";
@@ -76,18 +76,18 @@ export class ClaimReconciler {
       const template = composedFrom(each)?.template ?? "";
       return !desired.has(bindingKey(each)) && !held.has(template);
     });
-    const find = (each: MadeBinding) => this.#services.bindings.get(madeKey(each));
+    const find = (each: DesiredBinding) => this.#services.bindings.get(desiredKey(each));
     const results: WorkResult[] = [];
     try {
       results.push(await accepted.generated.sync(key, [...desired.values()], obsolete, find));
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       const failures = [...accepted.generated.failuresOf(key).values()];
-      problems.push(...(failures.length > 0 ? failures.map(notMade) : [error]));
+      problems.push(...(failures.length > 0 ? failures.map(notCreated) : [error]));
     }
     for (const [name, problem] of accepted.generated.failuresOf(key)) {
       const template = [...desired.values()].find((each) => each.name === name)?.template;
-      if (template !== undefined) failed.set(template, notMade(problem));
+      if (template !== undefined) failed.set(template, notCreated(problem));
     }
     const left = own.filter((each) => held.has(composedFrom(each)?.template ?? ""));
     const written = await this.#writeBack(ref, claim, { desired, left, failed });
@@ -119,18 +119,18 @@ export class ClaimReconciler {
 
   #compose(ref: ClaimRef, claim: Claim, own: readonly SecretBinding[], before: ClaimRecord | undefined) {
     const { compiled } = ref.accepted;
-    const desired = new Map<string, MadeBinding>();
+    const desired = new Map<string, DesiredBinding>();
     const held = new Set<string>();
     const problems: Problem[] = [];
     const failed = new Map<string, Problem>();
     const taken: string[] = [];
     for (const binding of compiled.bindings) {
-      const made = own.filter((each) => isMadeBy(each, binding, claim));
+      const existing = own.filter((each) => isComposedFor(each, binding, claim));
       const composed = attemptSync(() => composeBinding(compiled, binding, claim));
-      const found = composed instanceof Problem ? composed : this.#check(ref, claim, composed, made, desired);
-      if (!(composed instanceof Problem) && found instanceof Problem) taken.push(madeKey(composed));
+      const found = composed instanceof Problem ? composed : this.#check(ref, claim, composed, existing, desired);
+      if (!(composed instanceof Problem) && found instanceof Problem) taken.push(desiredKey(composed));
       if (!(found instanceof Problem)) {
-        desired.set(madeKey(found), found);
+        desired.set(desiredKey(found), found);
         continue;
       }
       // A claim that asks for something unsupported gets one message for all entries.
@@ -139,8 +139,8 @@ export class ClaimReconciler {
       if (found.reason === "NameTaken") continue;
       // The binding stays as last composed, and is corrected, if that is still known.
       const last = [...(before?.desired.values() ?? [])].find(({ template }) => template === binding.name);
-      if (last !== undefined && before?.uid === claim.uid) desired.set(madeKey(last), last);
-      else if (made.length > 0) held.add(binding.name);
+      if (last !== undefined && before?.uid === claim.uid) desired.set(desiredKey(last), last);
+      else if (existing.length > 0) held.add(binding.name);
     }
     return { desired, held, problems, failed, taken };
   }
@@ -153,21 +153,21 @@ export class ClaimReconciler {
     { composition, state, key }: ClaimRef,
     claim: Claim,
     composed: ComposedBinding,
-    made: readonly SecretBinding[],
-    others: ReadonlyMap<string, MadeBinding>,
-  ): MadeBinding | Problem {
+    existing: readonly SecretBinding[],
+    others: ReadonlyMap<string, DesiredBinding>,
+  ): DesiredBinding | Problem {
     // An existing binding keeps its name. A binding in another namespace does not count, whatever its labels say.
-    const there = made.filter(({ metadata }) => metadata.namespace === composed.namespace);
+    const there = existing.filter(({ metadata }) => metadata.namespace === composed.namespace);
     const kept = there.find(({ metadata }) => metadata.name === composed.name) ?? there[0];
     const name = kept?.metadata.name ?? composed.name;
-    const binding = madeBinding({ ...composed, name }, { composition, claim: key, owner: claim });
-    const present = this.#services.bindings.get(madeKey(binding));
+    const binding = desiredBinding({ ...composed, name }, { composition, claim: key, owner: claim });
+    const present = this.#services.bindings.get(desiredKey(binding));
     const from = present && composedFrom(present);
     const known = present && state.own.get(bindingKey(present));
-    const saysOwn = from?.composition === composition && from.claim === key;
-    const isOwn = known !== undefined && known.uid === present?.metadata.uid ? known.claim === key : saysOwn;
+    const namesThisClaim = from?.composition === composition && from.claim === key;
+    const isOwn = known !== undefined && known.uid === present?.metadata.uid ? known.claim === key : namesThisClaim;
     const isTaken = present !== undefined && !isOwn;
-    if (isTaken || others.has(madeKey(binding))) {
+    if (isTaken || others.has(desiredKey(binding))) {
       const message = `another SecretBinding in namespace ${binding.namespace} has the name ${binding.name}; delete it, or set metadata.name with a patch`;
       return new Problem("NameTaken", message);
     }
@@ -191,20 +191,20 @@ export class ClaimReconciler {
       left,
       failed,
     }: {
-      desired: ReadonlyMap<string, MadeBinding>;
-      /** Existing bindings of which it is no longer known how they were composed. */
+      desired: ReadonlyMap<string, DesiredBinding>;
+      /** Existing bindings whose last composed form is no longer known. */
       left: readonly SecretBinding[];
       failed: ReadonlyMap<string, Problem>;
     },
   ) {
     const { compiled, identity, resource } = ref.accepted;
     if (compiled.writes.length === 0) return { problems: [] };
-    const made = new Map<string, object>(left.map((each) => [composedFrom(each)?.template ?? "", each]));
+    const byTemplate = new Map<string, object>(left.map((each) => [composedFrom(each)?.template ?? "", each]));
     for (const [key, { template }] of desired) {
       const binding = this.#services.bindings.get(key);
-      if (binding !== undefined) made.set(template, binding);
+      if (binding !== undefined) byTemplate.set(template, binding);
     }
-    const { fields, problems } = writeBack(compiled, made, failed, claim);
+    const { fields, problems } = writeBack(compiled, byTemplate, failed, claim);
     if (Object.keys(fields).length === 0) return { problems };
     const { name, namespace, uid } = claim;
     const target = { resource, name, ...(namespace !== undefined && { namespace }) };
@@ -232,10 +232,10 @@ export class ClaimReconciler {
 }
 
 /** A refusal by a quota or a policy concerns the binding, whatever its reason. */
-const notMade = (problem: Problem): Problem =>
+const notCreated = (problem: Problem): Problem =>
   problem.reason === "Unavailable" ? problem : new Problem("BindingNotMade", problem.message, problem.retryPolicy);
 
-const isMadeBy = (each: SecretBinding, { name }: CompiledBinding, { uid }: Claim): boolean => {
+const isComposedFor = (each: SecretBinding, { name }: CompiledBinding, { uid }: Claim): boolean => {
   const from = composedFrom(each);
   return from?.template === name && from.claimUID === uid;
 };

@@ -2,7 +2,7 @@
 import type { Resource } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { CompiledComposition } from "../../composition/compile.ts";
-import type { MadeBinding } from "../../composition/made-binding.ts";
+import type { DesiredBinding } from "../../composition/made-binding.ts";
 import type { Identity } from "../../kube/identity.ts";
 import type { GeneratedBindings } from "../generated-bindings.ts";
 
@@ -10,7 +10,7 @@ import type { GeneratedBindings } from "../generated-bindings.ts";
 export interface ClaimRecord {
   readonly uid: string;
   /** The wanted bindings, by their keys. */
-  readonly desired: ReadonlyMap<string, MadeBinding>;
+  readonly desired: ReadonlyMap<string, DesiredBinding>;
   /** The entries whose bindings are not changed, because their wanted state is not known. */
   readonly held: ReadonlySet<string>;
   /** Why bindings can't be created, or a patch can't be written to the claim. */
@@ -23,7 +23,7 @@ export interface AcceptedComposition {
   readonly compiled: CompiledComposition;
   readonly resource: Resource;
   readonly identity: Identity;
-  readonly generated: GeneratedBindings<MadeBinding>;
+  readonly generated: GeneratedBindings<DesiredBinding>;
 }
 
 /** A binding that was composed for a claim. */

@@ -2,24 +2,24 @@
 import type { SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
 import { sameJson } from "../../apimachinery/json.ts";
-import { type MadeBinding, metadataOf, ownersOf } from "../../composition/made-binding.ts";
+import { type DesiredBinding, metadataOf, ownersOf } from "../../composition/made-binding.ts";
 import type { Generator } from "../generated-bindings.ts";
 import type { OwnBinding } from "./composition-state.ts";
 
 /** Labels and annotations of other users are ignored. */
 function matches(
   { metadata, spec }: SecretBinding,
-  made: MadeBinding,
+  desired: DesiredBinding,
   kept: readonly SecretBinding["spec"][],
 ): boolean {
   const { labels = {}, annotations = {}, ownerReferences = [] } = metadata;
   const has = (present: Readonly<Record<string, string>>, wanted: Readonly<Record<string, string>>) =>
     Object.entries(wanted).every(([key, value]) => present[key] === value);
   return (
-    has(labels, made.labels) &&
-    has(annotations, made.annotations) &&
-    ownersOf(made).every(({ uid }) => ownerReferences.some((each) => each.uid === uid)) &&
-    [made.spec, ...kept].some((each) => sameJson(spec, each))
+    has(labels, desired.labels) &&
+    has(annotations, desired.annotations) &&
+    ownersOf(desired).every(({ uid }) => ownerReferences.some((each) => each.uid === uid)) &&
+    [desired.spec, ...kept].some((each) => sameJson(spec, each))
   );
 }
 
@@ -28,12 +28,12 @@ export const generatorOf = (
   composition: string,
   identity: string,
   ownOf: (binding: SecretBinding) => OwnBinding | undefined,
-): Generator<MadeBinding> => ({
+): Generator<DesiredBinding> => ({
   identity,
   fieldManager: "inlay-compositions",
   origin: `the BindingComposition ${composition}`,
   consequence: `although the BindingComposition ${composition} asks for it`,
-  isOthers: (binding) => composedFrom(binding)?.composition !== composition && ownOf(binding) === undefined,
+  isForeign: (binding) => composedFrom(binding)?.composition !== composition && ownOf(binding) === undefined,
   // The name belonged to another claim before.
   isReplaced: (binding, { owner }) => (ownOf(binding) ?? composedFrom(binding))?.claimUID !== owner.uid,
   matches,

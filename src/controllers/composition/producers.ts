@@ -41,7 +41,7 @@ export class Producers {
     if (from === undefined || this.#services.exists(from.composition) === false) return "none";
     const { composition } = from;
     const key = bindingKey(binding);
-    const answer = this.#makes(binding, key, from);
+    const answer = this.#composes(binding, key, from);
     if (typeof answer === "object" || answer === "none") return answer;
     this.#asked.set(composition, (this.#asked.get(composition) ?? new Set()).add(key));
     return answer;
@@ -80,7 +80,7 @@ export class Producers {
     this.#asked.get(composition)?.delete(key);
   }
 
-  #makes(
+  #composes(
     binding: SecretBinding,
     key: string,
     { composition, claim, template }: NonNullable<ReturnType<typeof composedFrom>>,

@@ -21,7 +21,7 @@ const NAME = "app.kubernetes.io/name";
 /** How often the other replicas are asked for their version: an image may change under its tag. */
 const EVERY_MS = 10_000;
 /** How often to retry while the Role is missing. */
-const LOOK_AGAIN_MS = 60_000;
+const RETRY_MS = 60_000;
 /** The next replica waits for the lease meanwhile. */
 const RESIGN_WITHIN_MS = 1_000;
 const BACKOFF_MS = { first: 100, most: EVERY_MS };
@@ -78,10 +78,10 @@ export class RegistrationController {
       if (!this.#isRefused)
         this.#services.log.info(
           { namespace: this.#namespace },
-          "not allowed to label the pods of this Deployment; apply the Role inlay-controller",
+          "Inlay may not label the pods of this Deployment; apply the Role inlay-controller",
         );
       this.#isRefused = true;
-      return { retry: "after", ms: LOOK_AGAIN_MS };
+      return { retry: "after", ms: RETRY_MS };
     }
   }
 

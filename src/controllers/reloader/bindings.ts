@@ -67,14 +67,14 @@ export function metadataOf({ owner }: ReloaderBinding, there: Partial<SecretBind
  */
 export function isAsGenerated(
   { metadata, spec, status }: SecretBinding,
-  made: ReloaderBinding,
+  desired: ReloaderBinding,
   kept: ReloaderBinding["spec"][] = [],
 ): boolean {
   return (
     isLabelled(metadata.labels) &&
-    isFor(metadata, made) &&
+    isFor(metadata, desired) &&
     (status?.targets ?? []).length === 0 &&
-    [made.spec, ...kept].some((each) => sameJson(spec, each))
+    [desired.spec, ...kept].some((each) => sameJson(spec, each))
   );
 }
 
@@ -82,29 +82,29 @@ export function isAsGenerated(
  * Whether the binding is replaced instead of updated: the account of the former spec has to release what that spec wrote, and
  * another workload needs its own baseline.
  */
-export const isReplaced = (binding: SecretBinding, made: ReloaderBinding): boolean =>
-  (binding.status?.targets ?? []).length > 0 || isFormer(binding, made);
+export const isReplaced = (binding: SecretBinding, desired: ReloaderBinding): boolean =>
+  (binding.status?.targets ?? []).length > 0 || isFormer(binding, desired);
 
 /** The bindings of a namespace that no workload asks for. Workloads of `unseen` kinds may exist although none is seen. */
 export function obsoleteOf(
   there: readonly SecretBinding[],
-  made: ReadonlyMap<string, ReloaderBinding>,
+  desired: ReadonlyMap<string, ReloaderBinding>,
   unseen: readonly string[],
 ): SecretBinding[] {
   const isUnseen = ({ metadata }: SecretBinding) =>
     metadata.ownerReferences?.some(({ kind = "" }) => unseen.includes(kind)) === true;
-  return there.filter((each) => claimsToBeGenerated(each) && !made.has(each.metadata.name) && !isUnseen(each));
+  return there.filter((each) => claimsToBeGenerated(each) && !desired.has(each.metadata.name) && !isUnseen(each));
 }
 
 /** Whether a binding was generated for a former workload of the same name. */
-export function isFormer({ metadata }: SecretBinding, made: ReloaderBinding): boolean {
+export function isFormer({ metadata }: SecretBinding, desired: ReloaderBinding): boolean {
   const { ownerReferences = [], annotations = {} } = metadata;
-  const { kind, name } = made.owner;
-  const isMade =
+  const { kind, name } = desired.owner;
+  const isGenerated =
     kind === JOB
       ? annotations[GENERATED_FOR_UID] !== undefined
       : ownerReferences.some((each) => each.kind === kind && each.name === name);
-  return isMade && !isFor(metadata, made);
+  return isGenerated && !isFor(metadata, desired);
 }
 
 /**
@@ -186,7 +186,7 @@ const placeOf = ({ kind, name }: ReloaderSource) => Number.parseInt(hashOf(`${ki
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
 
 /** Whether another user created the binding, although it has the name of a generated one. */
-export const isOthers = ({ metadata, spec }: SecretBinding): boolean =>
+export const isForeign = ({ metadata, spec }: SecretBinding): boolean =>
   !isLabelled(metadata.labels) && spec.serviceAccountName !== RELOADER_ACCOUNT;
 
 /** Why Inlay does not process a binding that was generated before annotations were switched off. */
@@ -201,7 +201,7 @@ export const RELOADER_BINDINGS: Omit<Generator<ReloaderBinding>, "identity"> = {
   fieldManager: RELOADER_ACCOUNT,
   origin: "Reloader's annotations",
   consequence: "so the workload does not restart by it",
-  isOthers,
+  isForeign: isForeign,
   matches: isAsGenerated,
   isReplaced,
   metadataOf,

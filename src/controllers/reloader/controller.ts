@@ -23,7 +23,7 @@ import { type GeneratedBindingServices, GeneratedBindings } from "../generated-b
 import { choiceOf, type ReloadRules } from "./annotations.ts";
 import {
   bindingsOf,
-  isOthers,
+  isForeign,
   leftOver,
   obsoleteOf,
   PREFIX,
@@ -32,17 +32,17 @@ import {
 } from "./bindings.ts";
 import { ALL, Inventory, type InventoryResult } from "./inventory.ts";
 import { type Pausable, Pauses } from "./pauses.ts";
-import { concernsClasses, There } from "./sources.ts";
+import { concernsClasses, NamespaceSources } from "./sources.ts";
 
 /** A kind may be served later. */
-const LOOK_AGAIN_MS = 20_000;
+const RETRY_MS = 20_000;
 /** A namespace that took long rests for this many times as long, so that others are reconciled first. */
 const REST = 10;
 const MAX_REST_MS = 5_000;
 const SHORT_MS = 20;
 const DONE: WorkResult = { retry: "never" };
-const BLIND =
-  "Inlay is not allowed to list SecretProviderClasses here; ask an admin to apply optional/reloader.yaml of this release";
+const CLASSES_FORBIDDEN =
+  "Inlay may not list SecretProviderClasses in this namespace; ask the administrator of Inlay in this cluster to apply optional/reloader.yaml of this release";
 
 /** A workload, and the rules of its annotations. */
 type Chooser = InventoryResult["workloads"][number] & { choice: ReloadRules };
@@ -110,7 +110,7 @@ export class ReloaderController {
   /** `key` is a namespace, or ALL. */
   async reconcile(key: string): Promise<WorkResult> {
     if (key !== ALL) return this.#work(key);
-    return (await this.#inventory.look()) ? { retry: "after", ms: LOOK_AGAIN_MS } : DONE;
+    return (await this.#inventory.look()) ? { retry: "after", ms: RETRY_MS } : DONE;
   }
 
   onActorChanged(changed: (key: string) => void): void {
@@ -125,7 +125,7 @@ export class ReloaderController {
     // The annotation of its Deployment depends on when the rollout began.
     const hasBegun = this.#pauses?.hasBegun(binding) === true;
     // Another user's binding matters only when it is created or deleted.
-    const isSettled = desired === undefined ? isOthers(binding) : this.#generated.isAsGenerated(binding, desired);
+    const isSettled = desired === undefined ? isForeign(binding) : this.#generated.isAsGenerated(binding, desired);
     if (isGone) for (const each of [this.#generated, this.#pauses]) each?.gone(binding);
     else if (isSettled && !hasBegun) return;
     this.queue.add(namespace);
@@ -160,25 +160,25 @@ export class ReloaderController {
     // Nothing is created twice: all existing bindings must be known.
     if (bindings.state.phase !== "synced") return { retry: "backoff" };
     const there = bindings.in(namespace);
-    const all = new There([...found.present, ...classes.present]);
-    const made = await this.#choose(namespace, choosers, all, classes.isRefused, there);
+    const all = new NamespaceSources([...found.present, ...classes.present]);
+    const desired = await this.#choose(namespace, choosers, all, classes.isRefused, there);
     const took = performance.now() - began;
     if (took > SHORT_MS) this.#rests.set(namespace, performance.now() + Math.min(REST * took, MAX_REST_MS));
-    this.#desired.set(namespace, made);
+    this.#desired.set(namespace, desired);
     this.#wake(namespace);
-    const obsolete = obsoleteOf([...there.values()], made, found.unseen);
-    const generated = await this.#generated.sync(namespace, [...made.values()], obsolete, ({ name }) =>
+    const obsolete = obsoleteOf([...there.values()], desired, found.unseen);
+    const generated = await this.#generated.sync(namespace, [...desired.values()], obsolete, ({ name }) =>
       there.get(name),
     );
-    return soonest([generated, (await this.#pauses?.sync(this.#pausablesIn(found, made, there))) ?? DONE]);
+    return soonest([generated, (await this.#pauses?.sync(this.#pausablesIn(found, desired, there))) ?? DONE]);
   }
 
   #pausablesIn(
     { workloads }: InventoryResult,
-    made: ReadonlyMap<string, ReloaderBinding>,
+    desired: ReadonlyMap<string, ReloaderBinding>,
     there: ReadonlyMap<string, SecretBinding>,
   ): Pausable[] {
-    const byOwner = Map.groupBy(made.values(), ({ owner }) => owner.uid);
+    const byOwner = Map.groupBy(desired.values(), ({ owner }) => owner.uid);
     return workloads.flatMap(({ resource, namespace, name, version }) => {
       const noted = version.workload?.reloaderAnnotations?.own[this.#view.keys.pausedAt];
       const bindings = (byOwner.get(version.uid) ?? []).flatMap((each) => there.get(each.name) ?? []);
@@ -234,19 +234,19 @@ export class ReloaderController {
   async #choose(
     namespace: string,
     choosers: readonly Chooser[],
-    all: There,
+    all: NamespaceSources,
     isBlind: boolean,
     there: ReadonlyMap<string, SecretBinding>,
   ): Promise<Map<string, ReloaderBinding>> {
     const { events, installation } = this.#services;
     const { reloader } = installation;
-    const made = new Map<string, ReloaderBinding>();
+    const desired = new Map<string, ReloaderBinding>();
     const current = new Map<string, string>();
     for (const { resource, name, version, choice } of choosers) {
       const { workload, uid, resourceVersion } = version;
       const found = all.chosen(choice, workload?.references ?? []);
       const mistakes = [...choice.mistakes, ...found.mistakes];
-      if (isBlind && choice.rules.SecretProviderClass.isOwn) mistakes.push(BLIND);
+      if (isBlind && choice.rules.SecretProviderClass.isOwn) mistakes.push(CLASSES_FORBIDDEN);
       const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name, uid };
       for (const each of bindingsOf(
         owner,
@@ -255,7 +255,7 @@ export class ReloaderController {
         (workload?.stamps ?? []).length > 0,
       )) {
         const other = there.get(each.name);
-        if (other === undefined || !isOthers(other)) made.set(each.name, each);
+        if (other === undefined || !isForeign(other)) desired.set(each.name, each);
         else
           mistakes.push(
             `does not restart for its sources, because another user created a SecretBinding with the name ${each.name}; rename that one`,
@@ -272,6 +272,6 @@ export class ReloaderController {
       await turn();
     }
     this.#mistakes.set(namespace, current);
-    return made;
+    return desired;
   }
 }

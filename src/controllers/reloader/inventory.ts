@@ -194,7 +194,7 @@ export class Inventory {
     const { watcher } = this.#services;
     watcher.subscribe(key, subscriptions);
     const states = subscriptions.map((watched) => ({ watched, ...watcher.list(key, watched) }));
-    for (const state of states) if (state.phase === "failed") return this.#complain(key, state.watched, state.error);
+    for (const state of states) if (state.phase === "failed") return this.#logRefusal(key, state.watched, state.error);
     if (states.some(({ phase }) => phase === "pending")) return undefined;
     this.#refused.delete(key);
     return states.map(({ members }) => members);
@@ -213,7 +213,7 @@ export class Inventory {
     this.forgetClasses(namespace);
   }
 
-  #complain(key: string, watched: CollectionSubscription, error: Parameters<typeof streamRefusal>[0]): undefined {
+  #logRefusal(key: string, watched: CollectionSubscription, error: Parameters<typeof streamRefusal>[0]): undefined {
     const { identity, resource, namespace } = watched;
     const { message } = streamRefusal(error, { identity, ref: { resource, namespace }, verbs: READ_VERBS }, "list");
     // The kind was served a moment ago.

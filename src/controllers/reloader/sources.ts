@@ -57,7 +57,7 @@ interface Names {
 }
 
 /** The sources of a namespace. Workloads share the results of patterns. */
-export class There {
+export class NamespaceSources {
   readonly #names: Readonly<Record<ChosenKind, Names>>;
   readonly #writes = new Map<string, readonly string[]>();
   readonly #versioned = new Set<string>();
@@ -124,8 +124,8 @@ export class There {
 }
 
 const WRONG = {
-  Invalid: "is not a regular expression; correct it",
-  TooLarge: "is too large a regular expression; write a shorter one, or list plain names",
+  Invalid: "is not a regular expression of RE2; see https://golang.org/s/re2syntax",
+  TooLarge: "is too large a regular expression; shorten it, or list plain names",
 };
 
 function chosenOf(

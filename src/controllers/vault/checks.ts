@@ -110,7 +110,7 @@ export class Checks {
       return result instanceof Problem ? { problem: result } : result;
     } catch (error) {
       this.#hooks.failed(key, error);
-      const message = "an unexpected error kept Inlay from checking the server; see the log of the controller";
+      const message = "an unexpected error kept Inlay from checking the server; see the controller's log";
       return { problem: new Problem("VaultUnavailable", message) };
     }
   }

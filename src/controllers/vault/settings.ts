@@ -124,7 +124,7 @@ function textOf(named: NamedKey, found: FoundObjects): SecretValue<string> {
   const { resource, namespace, name } = ref;
   const what = describeObject(resource.kind, namespace, name);
   const object = found.get(idOf(ref));
-  if (object === undefined) throw notReady(`${field}: ${what} does not exist; create it, or correct the name`);
+  if (object === undefined) throw notReady(`${field}: there is no ${what}; create it, or correct the name`);
   const data = (object["data"] ?? {}) as Record<string, string>;
   const value = Object.hasOwn(data, key) ? data[key] : undefined;
   if (value === undefined) throw notReady(`${field}: ${what} has no key ${key}; add it, or correct the key`);

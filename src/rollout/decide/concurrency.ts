@@ -89,13 +89,13 @@ export class ConcurrencyLimiter {
     if (!isRolling && this.#isLimited && !this.#room({ bindingKey, id }).has(id, namespace)) {
       if (asked === undefined) this.#asked.set(keyOf(bindingKey, id), { bindingKey, id, namespace });
       // It was woken, and the limits were lowered since: it keeps its position, and its slot may suit another request.
-      this.#uncall(asked);
+      this.#withdrawCall(asked);
       if (asked !== undefined) this.#callNext();
       return false;
     }
     // A binding may use the slot that was kept for it for another of its workloads.
     const isOwn = (each: Asked) => each.bindingKey === bindingKey;
-    if (!isRolling && asked?.lapse === undefined) this.#uncall([...this.#called].find(isOwn));
+    if (!isRolling && asked?.lapse === undefined) this.#withdrawCall([...this.#called].find(isOwn));
     this.#hold(bindingKey, id, namespace);
     this.#callNext();
     return true;
@@ -134,7 +134,7 @@ export class ConcurrencyLimiter {
     if (rolling?.bindings.size !== 0) return;
     clearTimeout(rolling.lapse);
     this.#rolling.delete(id);
-    this.#goBehind(rolling.namespace, bindingKey);
+    this.#moveToEnd(rolling.namespace, bindingKey);
   }
 
   #lapse(id: string): void {
@@ -146,12 +146,12 @@ export class ConcurrencyLimiter {
     const asked = this.#asked.get(keyOf(bindingKey, id));
     this.#asked.delete(keyOf(bindingKey, id));
     if (asked?.lapse === undefined) return;
-    this.#uncall(asked);
-    this.#goBehind(asked.namespace, bindingKey);
+    this.#withdrawCall(asked);
+    this.#moveToEnd(asked.namespace, bindingKey);
   }
 
   /** Moves a namespace that had a slot, or had one kept, behind all others, and in the namespace the binding that had it. */
-  #goBehind(namespace: string, bindingKey: string): void {
+  #moveToEnd(namespace: string, bindingKey: string): void {
     const isOwn = (asked: Asked) => Number(asked.bindingKey === bindingKey);
     const there = [...this.#asked].filter(([, asked]) => asked.namespace === namespace);
     for (const [key, asked] of there.sort(([, a], [, b]) => isOwn(a) - isOwn(b))) {
@@ -188,7 +188,7 @@ export class ConcurrencyLimiter {
     this.#wake(asked.bindingKey);
   }
 
-  #uncall(asked: Asked | undefined): void {
+  #withdrawCall(asked: Asked | undefined): void {
     if (asked?.lapse === undefined) return;
     clearTimeout(asked.lapse);
     asked.lapse = undefined;

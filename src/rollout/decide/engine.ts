@@ -102,11 +102,9 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   // A restart from before a crash that is not recorded in the status yet.
   const isFound = entries.some(({ entry, isDue }) => !isDue && (states.get(entry.uid) ?? "Waiting") === "Waiting");
   const intent = intentOf(turn, former, changed, isThrough(turn, entries, states), isFound);
-  const block = entries.some(({ isDue }) => isDue) ? turn.block(intent, before?.lastStartTime) : undefined;
-  const { stamps, said } =
-    block === undefined
-      ? schedule(turn, entries, rollout, changed, former?.digests ?? {})
-      : { stamps: [], said: block };
+  const held = entries.some(({ isDue }) => isDue) ? turn.block(intent, before?.lastStartTime) : undefined;
+  const { stamps, block } =
+    held === undefined ? schedule(turn, entries, rollout, changed, former?.digests ?? {}) : { stamps: [], block: held };
   const { startTime, lastRestartTime: restarted } = intent;
   const began = startTime ?? (stamps.length > 0 ? timeOf(turn.now) : undefined);
   if (began !== undefined && began !== former?.startTime)
@@ -115,15 +113,15 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
     ...intent,
     ...(began !== undefined && { startTime: began }),
     ...(stamps.length > 0 && { lastRestartTime: timeOf(turn.now) }),
-    reason: said.reason,
-    message: said.message,
+    reason: block.reason,
+    message: block.message,
     digests: changed,
     workloads: [...entries.map(({ entry }) => entry), ...hidden],
   };
   const withSlot = entries.filter((each) => isRolling(each) && untilLapse(turn, each) > 0);
   const rolling = withSlot.map(({ dependent }) => dependent);
   const times = [...entries.map((each) => untilTimeout(turn, each)), ...withSlot.map((each) => untilLapse(turn, each))];
-  const requeueAfterMs = Math.min(...[said.requeueAfterMs, ...times].filter((each) => each !== undefined));
+  const requeueAfterMs = Math.min(...[block.requeueAfterMs, ...times].filter((each) => each !== undefined));
   const last = began ?? base.lastStartTime;
   const status = { ...base, ...(last !== undefined && { lastStartTime: last }), pending };
   const unstamped = { began: startTime, restarted, last: startTime ?? base.lastStartTime };

@@ -15,7 +15,7 @@ const SLACK_MS = 5;
 export const STOPPED: RolloutBlock = {
   reason: "Suspended",
   message:
-    "all rollouts of this installation are suspended (rollouts.suspend in its configuration); ask an admin of Inlay to resume them",
+    "the configuration of Inlay suspends all rollouts (rollouts.suspend); ask the administrator of Inlay in this cluster to resume them",
 };
 
 /** Undefined if workloads may restart now. Throws Problem("InvalidBinding") for an invalid duration, schedule or time zone. */

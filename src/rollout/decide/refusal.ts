@@ -19,8 +19,8 @@ export function refusalOf(
   if (givenText(dependent) === "true" && workload.restart === "true")
     return `${ref.name} is still restarting by ${stampAt}; Inlay restarts it again when its operator has removed that`;
   if (requireReadinessProbe && workload.unprobed.length > 0)
-    return `spec.rollout.requireReadinessProbe: no readiness probe in ${workload.unprobed.join(", ")}`;
+    return `spec.rollout.requireReadinessProbe: no readiness probe in ${workload.unprobed.join(", ")}; add one`;
   if (requireDisruptionBudget && isUnbudgeted)
-    return `spec.rollout.requireDisruptionBudget: no PodDisruptionBudget selects the pods of ${ref.name}`;
+    return `spec.rollout.requireDisruptionBudget: no PodDisruptionBudget selects the pods of ${ref.name}; add one`;
   return undefined;
 }

@@ -37,7 +37,7 @@ export function schedule(
   rollout: Rollout,
   changed: Digests,
   formerlyChanged: Digests,
-): { stamps: PlannedRestart[]; said: RolloutBlock } {
+): { stamps: PlannedRestart[]; block: RolloutBlock } {
   for (const [position, step] of turn.steps.entries()) {
     const group = entries.filter(({ dependent }) => dependent.step === position);
     const open = group.filter(({ entry }) => entry.state !== "Done");
@@ -48,7 +48,7 @@ export function schedule(
     const label = step.name === undefined ? "" : `step ${step.name}: `;
     if (failed.length > 0 && step.onFailure === "Halt") {
       const message = `${label}${failedText(failed)}; no other workload restarts until it has rolled out`;
-      return { stamps: [], said: { reason: "RolloutFailed", message } };
+      return { stamps: [], block: { reason: "RolloutFailed", message } };
     }
     const plan = (dependent: Dependent): PlannedRestart => ({
       dependent,
@@ -56,10 +56,10 @@ export function schedule(
       causes: causesOf(dependent, changed, formerlyChanged),
     });
     const { stamps, waits } = startGroup(turn, group, entries, plan);
-    return { stamps, said: saidOf(label, group, waits ?? waitingFor(unknown)) };
+    return { stamps, block: groupBlock(label, group, waits ?? waitingFor(unknown)) };
   }
   const failed = entries.filter(({ entry }) => entry.state === "Failed");
-  return { stamps: [], said: { reason: "RolloutFailed", message: failedText(failed) } };
+  return { stamps: [], block: { reason: "RolloutFailed", message: failedText(failed) } };
 }
 
 /** What a step waits for if not all of its workloads can be known. */
@@ -118,7 +118,7 @@ function causesOf({ uses }: Dependent, changed: Digests, formerlyChanged: Digest
   return causes.find(({ length }) => length > 0) ?? all;
 }
 
-function saidOf(label: string, group: Entry[], waits: RolloutBlock | undefined): RolloutBlock {
+function groupBlock(label: string, group: Entry[], waits: RolloutBlock | undefined): RolloutBlock {
   const counts = (["Rolling", "Waiting"] as const).flatMap((state) => {
     const { length } = group.filter(({ entry }) => entry.state === state);
     return length === 0 ? [] : `${length} of ${group.length} ${state === "Rolling" ? "rolling out" : "waiting"}`;

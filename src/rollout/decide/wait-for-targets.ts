@@ -60,7 +60,7 @@ function notObserved({ resource, namespace, name }: ObjectRef, found: KubeObject
 function whyNot({ metadata, status }: KubeObject, { condition: type }: WaitFor): string | undefined {
   const { generation = 0 } = metadata;
   const observed = Number(at(status, "observedGeneration"));
-  if (observed < generation) return `is at generation ${generation}, and its controller has seen ${observed}`;
+  if (observed < generation) return `is at generation ${generation}, and its controller has observed ${observed}`;
   if (type === undefined)
     return Number.isNaN(observed)
       ? "has no status.observedGeneration; set waitForTargets.condition to one of its conditions"

@@ -68,7 +68,7 @@ export class DigestKeys {
 
   #read(): Promise<Keys> {
     if (this.#keys !== undefined) return this.#keys;
-    this.#keys = this.#readOrMake();
+    this.#keys = this.readOrCreate();
     const forget = () => {
       this.#keys = undefined;
     };
@@ -76,13 +76,13 @@ export class DigestKeys {
     return this.#keys;
   }
 
-  async #readOrMake(): Promise<Keys> {
+  async readOrCreate(): Promise<Keys> {
     for (let left = TRIES; left > 0; left--) {
       const found = await this.#find();
-      const keys = found.primary === undefined ? await this.#make(found) : this.#inUse(found.primary, found.byId);
+      const keys = found.primary === undefined ? await this.#create(found) : this.#inUse(found.primary, found.byId);
       if (keys !== undefined) return keys;
     }
-    throw new Problem("Unavailable", `${this.#what} is changed by other clients all the time; retrying`);
+    throw new Problem("Unavailable", `${this.#what} changes faster than Inlay can write it; Inlay retries`);
   }
 
   async #find(): Promise<Found> {
@@ -98,7 +98,7 @@ export class DigestKeys {
   }
 
   /** Undefined if another client wrote meanwhile. Existing keys stay, for the digests that were computed with them. */
-  async #make({ version, byId }: Found): Promise<Keys | undefined> {
+  async #create({ version, byId }: Found): Promise<Keys | undefined> {
     // With its date, for users who remove old keys.
     const id = `${new Date().toISOString().slice(0, 10)}-${randomBytes(4).toString("hex")}`;
     const bytes = randomBytes(KEY_BYTES);
@@ -119,7 +119,7 @@ export class DigestKeys {
     throw new Problem(
       "NoDigestKey",
       `${this.#what} names in ${PRIMARY} a key that it lacks, or that has fewer than ${KEY_BYTES} bytes; ` +
-        `restore that key, or let Inlay create a new one, which restarts no workload: kubectl patch secret ${DIGEST_KEY_NAME} -n ${this.#ref.namespace} ` +
+        `restore that key, or let Inlay create a new one, which restarts no workload, with: kubectl patch secret ${DIGEST_KEY_NAME} -n ${this.#ref.namespace} ` +
         `--type=json -p '[{"op":"remove","path":"/data/${PRIMARY}"}]'`,
     );
   }

@@ -235,7 +235,7 @@ export function apartFrom({ unknown, missing }: Pick<Dependents, "unknown" | "mi
   }
   if (missing.length === 0) return undefined;
   const names = missing.map(({ resource, namespace, name }) => describeObject(resource.kind, namespace, name));
-  const message = `spec.rollout names ${firstOf(names, MAX_NAMED)}, and there is no such workload; create it, or correct the name`;
+  const message = `spec.rollout: there is no ${firstOf(names, MAX_NAMED)}; create it, or correct the name`;
   return new Problem("WorkloadNotFound", message);
 }
 

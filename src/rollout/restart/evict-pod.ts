@@ -16,8 +16,8 @@ interface Replaced {
 }
 
 /** The status of the workload may be late, and no watch shows the state of a PodDisruptionBudget. */
-const LOOK_AGAIN_MS = 10_000;
-const HELD = "a PodDisruptionBudget permits no eviction of its pods at the moment; retrying";
+const RETRY_MS = 10_000;
+const HELD = "a PodDisruptionBudget permits no eviction of its pods at the moment; Inlay retries";
 
 /**
  * Reads the pods first, so that a deleted one does not count as present. Then reads the workload, so that no pod is evicted that
@@ -40,15 +40,15 @@ export async function evictNextPod(
     next = latest === undefined ? { do: "nothing" } : nextPod(latest, pods, now);
   }
   if (next.do !== "evict")
-    return { requeueAfterMs: Math.min(LOOK_AGAIN_MS, (next.do === "wait" && next.requeueAfterMs) || LOOK_AGAIN_MS) };
+    return { requeueAfterMs: Math.min(RETRY_MS, (next.do === "wait" && next.requeueAfterMs) || RETRY_MS) };
   const { name, uid } = next.pod.metadata;
   try {
     await client.evict(identity, { resource: PODS, namespace, name }, uid);
   } catch (error) {
-    if (isStatus(error, 429)) return { requeueAfterMs: LOOK_AGAIN_MS, message: HELD };
+    if (isStatus(error, 429)) return { requeueAfterMs: RETRY_MS, message: HELD };
     // It was deleted meanwhile, or another pod has its name.
     if (!isStatus(error, 404) && !isStatus(error, 409))
       throw refusal(error, { identity, ref: { resource: EVICTIONS, namespace }, verbs: ["create"] }, "create");
   }
-  return { requeueAfterMs: LOOK_AGAIN_MS };
+  return { requeueAfterMs: RETRY_MS };
 }

@@ -15,9 +15,9 @@ import type { Identity } from "../../kube/identity.ts";
 import {
   copyName,
   copyOf,
-  isAsMade,
   isCopyOf,
   isCreatedFrom,
+  isUnchanged,
   jobToCreate,
   originalIn,
   originalOf,
@@ -27,7 +27,7 @@ import {
 const CHANGED = "it has changed in the meantime";
 const VERBS = ["get", "list", "watch", "create", "delete"];
 
-type JobVerbs = "may" | "get" | "make" | "delete";
+type JobVerbs = "may" | "get" | "createObject" | "delete";
 
 /** The annotation for its pods. */
 interface Mark {
@@ -66,9 +66,9 @@ export async function recreateJob(
   const recreation = isThere
     ? recreateFrom(access, uid, await replaceByCopy(access, job, mark, record))
     : finishRecreation(client, identity, ref, uid, mark, record.uid);
-  const made = (await recreation) ?? (isFormer ? undefined : job);
-  if (made === undefined) throw tryAgain(ref, isFormer ? "another client deletes it" : "it does not exist");
-  return made;
+  const present = (await recreation) ?? (isFormer ? undefined : job);
+  if (present === undefined) throw tryAgain(ref, isFormer ? "another client deletes it" : "it does not exist");
+  return present;
 }
 
 /** Creates a copy of the Job, then deletes the Job. Returns what was read of the Job, not of the copy. Throws Problem. */
@@ -90,7 +90,7 @@ async function replaceByCopy(
   const whole = jobToCreate(copyOf(job), originalOf(job), annotation, stamp);
   // A Job that admission or a quota refuses would be lost.
   const tried = await attempt(
-    during(access, "create", isTaken, () => client.make(identity, ref, whole, ROLLOUT_MANAGER, true)),
+    during(access, "create", isTaken, () => client.createObject(identity, ref, whole, ROLLOUT_MANAGER, true)),
   );
   if (tried instanceof Problem) {
     await release(copy, copyUid);
@@ -115,15 +115,15 @@ async function replaceByCopy(
  * Creates the copy of a Job. Returns its uid. An existing copy is used if it is equal to a new one, and deleted otherwise. Throws
  * Problem.
  */
-async function ensureCopy(access: ObjectAccess<"get" | "make" | "delete">, job: KubeObject, of: ObjectRef) {
+async function ensureCopy(access: ObjectAccess<"get" | "createObject" | "delete">, job: KubeObject, of: ObjectRef) {
   const { client, identity, ref } = access;
-  const make = () => client.make(identity, ref, copyOf(job), ROLLOUT_MANAGER);
+  const make = () => client.createObject(identity, ref, copyOf(job), ROLLOUT_MANAGER);
   for (let tries = 0; tries < 2; tries++) {
-    const made = await during(access, "create", isTaken, make);
-    const copy = made ?? (await getIfExists(access));
+    const created = await during(access, "create", isTaken, make);
+    const copy = created ?? (await getIfExists(access));
     if (copy === undefined) break;
     const { uid } = copy.metadata;
-    if (made !== undefined || isCopyOf(copy, job)) return uid;
+    if (created !== undefined || isCopyOf(copy, job)) return uid;
     // It is forged, or of another version of the Job. No Job was deleted for it.
     await release(access, uid);
   }
@@ -138,7 +138,7 @@ async function ensureCopy(access: ObjectAccess<"get" | "make" | "delete">, job: 
  * Problem.
  */
 export async function finishRecreation(
-  client: Pick<Client, "get" | "make" | "delete">,
+  client: Pick<Client, "get" | "createObject" | "delete">,
   identity: Identity,
   ref: ObjectRef,
   uid: string,
@@ -149,28 +149,29 @@ export async function finishRecreation(
   const access = { client, identity, ref, verbs: VERBS };
   const copy = await getIfExists(copyAccessOf(access, uid));
   if (copy?.metadata.uid !== recorded) return undefined;
-  const original = isAsMade(copy) ? originalIn(copy, uid) : undefined;
+  const original = isUnchanged(copy) ? originalIn(copy, uid) : undefined;
   const whole = original?.name === ref.name ? jobToCreate(copy, original, annotation, stamp) : undefined;
   return recreateFrom(access, uid, { whole, copyUid: recorded });
 }
 
 /** Creates a Job in place of the former one. Undefined if the former one was not deleted. Throws Problem. */
 async function recreateFrom(
-  access: ObjectAccess<"get" | "make" | "delete">,
+  access: ObjectAccess<"get" | "createObject" | "delete">,
   uid: string,
   { whole, copyUid }: Held,
 ): Promise<KubeObject | undefined> {
   const { client, identity, ref } = access;
-  const make = async () => whole && client.make(identity, ref, whole, ROLLOUT_MANAGER);
-  const made = await during(access, "create", isTaken, make);
-  const job = made ?? (await getIfExists(access));
+  const make = async () => whole && client.createObject(identity, ref, whole, ROLLOUT_MANAGER);
+  const created = await during(access, "create", isTaken, make);
+  const job = created ?? (await getIfExists(access));
   if (job === undefined && whole === undefined) throw changedCopy(access, uid);
   const isOther = job !== undefined && job.metadata.uid !== uid;
   // A finalizer keeps the former Job.
   if (job === undefined || job.metadata.deletionTimestamp !== undefined)
     throw tryAgain(ref, `${isOther ? "another Job of that name" : "the former Job"} is not deleted yet`);
   // An earlier try, or another binding, may have created the same Job.
-  if (made === undefined && isOther && whole !== undefined && !isCreatedFrom(job, whole)) throw nameTaken(access, uid);
+  if (created === undefined && isOther && whole !== undefined && !isCreatedFrom(job, whole))
+    throw nameTaken(access, uid);
   await release(copyAccessOf(access, uid), copyUid);
   return isOther ? job : undefined;
 }
@@ -232,4 +233,4 @@ function nameTaken({ ref }: Pick<ObjectAccess, "ref">, uid: string): Problem {
 }
 
 const tryAgain = (ref: ObjectRef, why: string) =>
-  new Problem("Unavailable", `${describe(ref)} is being recreated: ${why}; retrying`);
+  new Problem("Unavailable", `${describe(ref)} is being recreated: ${why}; Inlay retries`);

@@ -31,30 +31,30 @@ export function recreated({ ...former }: Dependent, { metadata }: KubeObject, st
 }
 
 /**
- * `made` is by the uids of the former Jobs. A recreated Job is forgotten once watches show it and the status records it. A Job
+ * `recreated` is by the uids of the former Jobs. A recreated Job is forgotten once watches show it and the status records it. A Job
  * that another client created does not have our stamp.
  */
 export function withRecreated(
   dependents: Dependents,
-  made: Map<string, RecreatedJob>,
+  recreated: Map<string, RecreatedJob>,
   status: RolloutStatus | undefined,
 ): Dependents {
-  if (made.size === 0) return dependents;
+  if (recreated.size === 0) return dependents;
   const shown = new Set(dependents.all.map(({ version }) => version.uid));
   const recorded = new Set(status?.pending?.workloads?.map(({ uid }) => uid));
   const unrecorded = new Map<string, readonly string[]>();
   const now = performance.now();
   const unshown: Dependent[] = [];
-  for (const [former, { dependent, at }] of made) {
+  for (const [former, { dependent, at }] of recreated) {
     const { uid } = dependent.version;
     const isShown = shown.has(uid);
     const isUnrecorded = isShown && status?.pending !== undefined && !recorded.has(uid);
     if (isUnrecorded) unrecorded.set(uid, dependent.workload.stamps);
     else if (!isShown && at + SHOWN_WITHIN_MS >= now) unshown.push(dependent);
-    else if (!shown.has(former)) made.delete(former);
+    else if (!shown.has(former)) recreated.delete(former);
   }
   const others = dependents.all
-    .filter(({ version }) => !made.has(version.uid))
+    .filter(({ version }) => !recreated.has(version.uid))
     .map((each): Dependent => {
       const stamps = [...each.workload.stamps, ...(unrecorded.get(each.version.uid) ?? [])];
       return { ...each, workload: { ...each.workload, stamps } };
@@ -80,7 +80,7 @@ export async function finishCutOff(
     events,
     notifier,
   }: {
-    client: Pick<Client, "get" | "make" | "delete">;
+    client: Pick<Client, "get" | "createObject" | "delete">;
     events: Pick<EventRecorder, "record">;
     notifier: Pick<Notifier, "notify">;
   },
@@ -99,18 +99,18 @@ export async function finishCutOff(
     if (shown.has(uid) || settled.has(uid)) continue;
     const ref = { resource: JOBS, namespace, name };
     const mark = { annotation: spec.stamp.annotation, stamp };
-    const made = await attempt(finishRecreation(client, identity, ref, uid, mark, copyUID));
-    if (made instanceof Problem) {
-      problem ??= made;
+    const job = await attempt(finishRecreation(client, identity, ref, uid, mark, copyUID));
+    if (job instanceof Problem) {
+      problem ??= job;
       continue;
     }
-    isOne ||= made !== undefined;
-    const isLost = made === undefined && copyUID !== undefined && (await isGone(client, identity, ref));
+    isOne ||= job !== undefined;
+    const isLost = job === undefined && copyUID !== undefined && (await isGone(client, identity, ref));
     if (isLost) {
       events.record(binding, lostJobEvent(ref, copyName(uid)));
       notifier.notify(lostJobNotification(binding, ref, uid));
     }
-    if (made !== undefined || isLost) settled.add(uid);
+    if (job !== undefined || isLost) settled.add(uid);
   }
   if (problem !== undefined) throw problem;
   return isOne;

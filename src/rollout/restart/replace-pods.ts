@@ -10,7 +10,7 @@ import type { Dependent } from "../types.ts";
 import { evictNextPod } from "./evict-pod.ts";
 
 /** The interval of retries after the API server refused a request. */
-const TRIED_AGAIN_MS = 10_000;
+const RETRY_MS = 10_000;
 
 /**
  * For the workloads that restarted and are not done, including failed ones, whose old pods are of no use. `isSeen` says whether
@@ -36,7 +36,7 @@ export async function replacePods(
   await mapConcurrent(due, async ({ dependent, replacing }) => {
     const replaced = await attempt(evictNextPod(client, identity, dependent, replacing, Date.now()));
     if (replaced instanceof Problem) problem ??= replaced;
-    requeueAfterMs = Math.min(requeueAfterMs, replaced instanceof Problem ? TRIED_AGAIN_MS : replaced.requeueAfterMs);
+    requeueAfterMs = Math.min(requeueAfterMs, replaced instanceof Problem ? RETRY_MS : replaced.requeueAfterMs);
     const { message } = replaced;
     if (message !== undefined) messages.set(dependent.version.uid, { message });
   });

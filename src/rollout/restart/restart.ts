@@ -48,7 +48,7 @@ export class Restarter {
     const { client, propagation } = this.#deps;
     const key = bindingKey(binding);
     const unwritten = new Map<Dependent, Problem | "stale">();
-    const made = new Map<Dependent, ObjectMeta>();
+    const restarted = new Map<Dependent, ObjectMeta>();
     await mapConcurrent(stamps, async (planned) => {
       const { dependent, causes } = planned;
       const { uid } = dependent.version;
@@ -76,9 +76,9 @@ export class Restarter {
       // The annotation may be there already: an interrupted request had arrived.
       if (resourceVersion !== dependent.version.resourceVersion)
         this.#recordRestart(binding, dependent, answer.metadata, causes, memory);
-      made.set(dependent, answer.metadata);
+      restarted.set(dependent, answer.metadata);
     });
-    if (!spec.requireDisruptionBudget) await this.#warnUnbudgeted(identity, made, memory.asked);
+    if (!spec.requireDisruptionBudget) await this.#warnUnbudgeted(identity, restarted, memory.asked);
     return unwritten;
   }
 
@@ -93,15 +93,15 @@ export class Restarter {
   /** One warning for each workload. If the budgets can't be read, there is no reason for a warning. */
   async #warnUnbudgeted(
     identity: Identity,
-    made: ReadonlyMap<Dependent, ObjectMeta>,
+    restarted: ReadonlyMap<Dependent, ObjectMeta>,
     asked: Set<string>,
   ): Promise<void> {
     const { client, events } = this.#deps;
-    const due = [...made.keys()].filter(({ workload, version }) => workload.isMany && !asked.has(version.uid));
+    const due = [...restarted.keys()].filter(({ workload, version }) => workload.isMany && !asked.has(version.uid));
     for (const { version } of due) asked.add(version.uid);
     const found = await attempt(withoutDisruptionBudget(client, identity, due));
     for (const dependent of found instanceof Problem ? [] : found.without)
-      events.recordOn(regarding(dependent, made.get(dependent) as ObjectMeta), unbudgetedEvent());
+      events.recordOn(regarding(dependent, restarted.get(dependent) as ObjectMeta), unbudgetedEvent());
   }
 
   #recordRestart(

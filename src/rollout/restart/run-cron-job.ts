@@ -15,7 +15,7 @@ import type { Dependent } from "../types.ts";
 
 /** `stamp` identifies the restart. Returns `stale` if the CronJob was recreated. Throws Problem. */
 export async function runCronJob(
-  client: Pick<Client, "get" | "make">,
+  client: Pick<Client, "get" | "createObject">,
   identity: Identity,
   { ref, version }: Pick<Dependent, "ref" | "version">,
   { annotation, stamp }: { annotation: string; stamp: string },
@@ -26,7 +26,7 @@ export async function runCronJob(
   const namespace = ref.namespace as string;
   const job: ObjectRef = { resource: JOBS, namespace, name: manualJobName(cronJob, stamp) };
   try {
-    await client.make(identity, job, manualJobOf(cronJob, { [annotation]: stamp }), ROLLOUT_MANAGER);
+    await client.createObject(identity, job, manualJobOf(cronJob, { [annotation]: stamp }), ROLLOUT_MANAGER);
   } catch (error) {
     // An earlier try has created it.
     if (isStatus(error, 409) && error.reason === "AlreadyExists") return undefined;

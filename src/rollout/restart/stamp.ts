@@ -59,7 +59,7 @@ export async function stamp(
   } catch (error) {
     throw refusal(error, use, "patch");
   }
-  const message = `${ref.resource.kind} ${ref.name} changes too often to be restarted; retrying`;
+  const message = `${ref.resource.kind} ${ref.name} changes faster than it can be restarted; Inlay retries`;
   throw new Problem("Unavailable", message);
 }
 

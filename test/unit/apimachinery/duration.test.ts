@@ -66,7 +66,7 @@ describe("a duration", () => {
           assert.ok(error instanceof Problem && error.reason === "InvalidBinding");
           assert.equal(
             error.message,
-            `rollout.timeout: ${JSON.stringify(text)} is not a duration; write one like 45s, 10m or 1h30m`,
+            `rollout.timeout: ${JSON.stringify(text)} is not a duration; write, for example, 45s, 10m or 1h30m`,
           );
           return true;
         },

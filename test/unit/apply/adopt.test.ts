@@ -89,8 +89,8 @@ describe("the adoption of an object", () => {
 });
 
 describe("keys of data that a binding does not write", () => {
-  const maker = { uid: "uid-9", fieldManager: OURS };
-  const whole = { object: { data: { a: "1" } }, fields: [], digest: "", maker };
+  const creator = { uid: "uid-9", fieldManager: OURS };
+  const whole = { object: { data: { a: "1" } }, fields: [], digest: "", creator };
 
   it("are named, except those that the next write removes because no other manager owns them", () => {
     const managedFields = [entry(OURS, ["data.a", "data.dropped", "data.shared"]), entry("helm", ["data.shared"])];
@@ -110,7 +110,7 @@ describe("an answer of the API server while an object is adopted", () => {
     object: { metadata: { labels: {} }, data: { a: "2" } },
     fields: [],
     digest: "",
-    maker: { uid: "uid-9", fieldManager: OURS },
+    creator: { uid: "uid-9", fieldManager: OURS },
   };
   const invalid = (field: string) => {
     const cause = { reason: "FieldValueInvalid", message: 'Invalid value: "uid-1": field is immutable', field };

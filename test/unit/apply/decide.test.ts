@@ -26,7 +26,7 @@ interface Case {
   append?: boolean;
 }
 
-const leftOut = (paths: string[]) =>
+const omitted = (paths: string[]) =>
   paths.map((path) => ({
     path: FieldPath.parse(path),
     why: new MissingValue("KeyNotFound", "no key", { onMissing: "Wait", optional: true }),
@@ -51,7 +51,7 @@ function decided({
   }));
   const record = ours && recordOf({ uid, paths: ours });
   return decide(
-    { plan: { fields, leftOut: leftOut(waiting) }, shape: shape(lists), fieldManager: OURS, onConflict },
+    { plan: { fields, omitted: omitted(waiting) }, shape: shape(lists), fieldManager: OURS, onConflict },
     liveObject(live, entries),
     record,
   );

@@ -20,7 +20,7 @@ function desired(want: Record<string, JsonValue>, more: Partial<Desired["plan"]>
     value: new SecretValue(value),
     fromSecret: true,
   }));
-  return { plan: { fields, leftOut: [], ...more }, shape: shape(), fieldManager: OURS, onConflict: "Fail" };
+  return { plan: { fields, omitted: [], ...more }, shape: shape(), fieldManager: OURS, onConflict: "Fail" };
 }
 
 const recordOf = (more: Partial<TargetStatus>) => syncedRecordOf({ uid: "uid-1", ...more });
@@ -61,7 +61,7 @@ describe("a target that is as last applied", () => {
       desired({ [KEY]: ["a"] }),
       desired({ "spec.list[0].key": "a" }),
       desired({ "spec.list[name=web].key": "a" }),
-      desired({ [KEY]: "a" }, { leftOut: [{ path: FieldPath.parse(OTHER), why }] }),
+      desired({ [KEY]: "a" }, { omitted: [{ path: FieldPath.parse(OTHER), why }] }),
       desired({ [KEY]: "a" }, { kept: [] }),
     ])
       assert.equal(digestOf(each), undefined);

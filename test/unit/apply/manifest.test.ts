@@ -5,12 +5,12 @@ import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { toApplied, withoutMarks } from "../../../src/apply/create.ts";
-import { composeWhole, decideWhole, isMadeBy, type Maker } from "../../../src/apply/manifest.ts";
+import { type Creator, composeWhole, decideWhole, isCreatedBy } from "../../../src/apply/manifest.ts";
 import type { PlannedField } from "../../../src/transform/plan-types.ts";
 import { entry, liveObject, OURS, shape } from "./managed.ts";
 
 const LABEL = "inlay.dev/created-by";
-const maker: Maker = { uid: "binding-1", fieldManager: OURS };
+const creator: Creator = { uid: "binding-1", fieldManager: OURS };
 const owner = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", name: "harbor" };
 const field = (path: string, value: JsonValue = "v"): PlannedField => ({
   path: FieldPath.parse(path),
@@ -33,7 +33,7 @@ describe("the object that a binding creates", () => {
     const { object } = composeWhole(
       manifest,
       [field("spec.y.z", "new"), field("data.k", 7)],
-      { ...maker, owner },
+      { ...creator, owner },
       shape(),
     );
     assert.deepEqual(object, {
@@ -49,12 +49,12 @@ describe("the object that a binding creates", () => {
   });
 
   it("is invalid if a field goes through a text of the manifest", () => {
-    const compose = () => composeWhole({ spec: { y: "text" } }, [field("spec.y.z")], maker, shape());
+    const compose = () => composeWhole({ spec: { y: "text" } }, [field("spec.y.z")], creator, shape());
     assert.throws(compose, { reason: "InvalidBinding", message: /spec\.y\.z/ });
   });
 
   it("has a digest of everything except the values", () => {
-    const digest = (manifest: JsonObject, paths: string[], by = maker, value = "v") =>
+    const digest = (manifest: JsonObject, paths: string[], by = creator, value = "v") =>
       composeWhole(
         manifest,
         paths.map((path) => field(path, value)),
@@ -62,11 +62,11 @@ describe("the object that a binding creates", () => {
         shape(),
       ).digest;
     const first = digest({ a: 1 }, ["x", "y"]);
-    assert.equal(digest({ a: 1 }, ["y", "x"], maker, "other"), first);
+    assert.equal(digest({ a: 1 }, ["y", "x"], creator, "other"), first);
     const others = [
       digest({ a: 2 }, ["x", "y"]),
       digest({ a: 1 }, ["x"]),
-      digest({ a: 1 }, ["x", "y"], { ...maker, owner }),
+      digest({ a: 1 }, ["x", "y"], { ...creator, owner }),
     ];
     assert.ok(!others.includes(first));
   });
@@ -79,17 +79,17 @@ describe("an object is a binding's own", () => {
   };
   it("by its label, while the record only announces it", () => {
     const { uid: _, ...announced } = record();
-    assert.ok(isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), announced));
-    assert.ok(!isMadeBy("binding-1", live({}), announced));
-    assert.ok(!isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), record({ uid: "other" })));
-    assert.ok(!isMadeBy("binding-1", live({ [LABEL]: "binding-1" }), { ...announced, created: false }));
+    assert.ok(isCreatedBy("binding-1", live({ [LABEL]: "binding-1" }), announced));
+    assert.ok(!isCreatedBy("binding-1", live({}), announced));
+    assert.ok(!isCreatedBy("binding-1", live({ [LABEL]: "binding-1" }), record({ uid: "other" })));
+    assert.ok(!isCreatedBy("binding-1", live({ [LABEL]: "binding-1" }), { ...announced, created: false }));
   });
   it("by the uid in the record, without a label", () => {
-    assert.ok(isMadeBy("binding-1", live({}), record()));
+    assert.ok(isCreatedBy("binding-1", live({}), record()));
   });
   it("in no other case", () => {
-    assert.ok(!isMadeBy("binding-1", live({ [LABEL]: "binding-2" }), record({ uid: "other" })));
-    assert.ok(!isMadeBy("binding-1", live({}), { ...record(), created: false }));
+    assert.ok(!isCreatedBy("binding-1", live({ [LABEL]: "binding-2" }), record({ uid: "other" })));
+    assert.ok(!isCreatedBy("binding-1", live({}), { ...record(), created: false }));
   });
 });
 
@@ -129,7 +129,7 @@ describe("an object that a binding created is written", () => {
       "f:token": {},
     },
   });
-  const whole = composeWhole(manifest, [field("spec.token")], maker, shape());
+  const whole = composeWhole(manifest, [field("spec.token")], creator, shape());
   const current = record({ manifestDigest: whole.digest });
   const decideOn = (
     fieldsV1: JsonObject,
@@ -246,7 +246,7 @@ describe("a released object", () => {
       ...liveObject({}),
       metadata: { ...metadata, labels: { [LABEL]: "binding-1" }, ownerReferences: owners },
     };
-    assert.deepEqual(withoutMarks(live, maker), [
+    assert.deepEqual(withoutMarks(live, creator), [
       { op: "remove", path: "/metadata/labels/inlay.dev~1created-by" },
       { op: "remove", path: "/metadata/ownerReferences/1" },
       { op: "remove", path: "/metadata/managedFields/1" },
@@ -256,6 +256,6 @@ describe("a released object", () => {
   it("gets empty managedFields if all are the binding's, and keeps the label of another binding", () => {
     const { metadata } = liveObject({}, [entry(OURS, ["spec.a"])]);
     const live = { ...liveObject({}), metadata: { ...metadata, labels: { [LABEL]: "binding-2" } } };
-    assert.deepEqual(withoutMarks(live, maker), [{ op: "replace", path: "/metadata/managedFields", value: [{}] }]);
+    assert.deepEqual(withoutMarks(live, creator), [{ op: "replace", path: "/metadata/managedFields", value: [{}] }]);
   });
 });

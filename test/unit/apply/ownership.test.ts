@@ -3,7 +3,14 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
-import { holds, isEntryOf, otherAppliers, otherHolders, restrictedTo, strays } from "../../../src/apply/ownership.ts";
+import {
+  appliesBeyond,
+  holds,
+  isEntryOf,
+  otherAppliers,
+  otherHolders,
+  restrictedTo,
+} from "../../../src/apply/ownership.ts";
 import { entry, fieldsOf, liveObject, OURS } from "./managed.ts";
 
 const at = (text: string) => FieldPath.parse(text);
@@ -132,10 +139,10 @@ describe("an entry that is reduced to some paths", () => {
 describe("the fields that a manager applies beside some paths", () => {
   it("are detected", () => {
     const live = liveObject({}, [entry("other", ["spec.z"]), entry(OURS, ["spec.a", "spec.b.c"])]);
-    assert.equal(strays(live, OURS, [at("spec.a"), at("spec.b"), at("spec.c")]), false);
-    assert.equal(strays(live, OURS, [at("spec.a"), at("spec.b.d")]), true);
-    assert.equal(strays(live, "unknown", []), false);
+    assert.equal(appliesBeyond(live, OURS, [at("spec.a"), at("spec.b"), at("spec.c")]), false);
+    assert.equal(appliesBeyond(live, OURS, [at("spec.a"), at("spec.b.d")]), true);
+    assert.equal(appliesBeyond(live, "unknown", []), false);
     const patched = liveObject({}, [entry(OURS, ["spec.a"], { operation: "Update" })]);
-    assert.equal(strays(patched, OURS, []), false);
+    assert.equal(appliesBeyond(patched, OURS, []), false);
   });
 });

@@ -20,7 +20,7 @@ function located(live: KubeObject, want: Record<string, JsonValue>, append = fal
     fromSecret: false,
     append,
   }));
-  const plan = { fields, leftOut: [] };
+  const plan = { fields, omitted: [] };
   return decide({ plan, shape: shape(LISTS), fieldManager: OURS, onConflict: "Fail" }, live, undefined).fields;
 }
 
@@ -126,7 +126,7 @@ describe("a patch of an object or list with fields of others", () => {
       fromSecret: true,
     }));
     const desired = {
-      plan: { fields, leftOut: [] },
+      plan: { fields, omitted: [] },
       shape: shape(lists),
       fieldManager: OURS,
       onConflict: "Fail" as const,
@@ -216,7 +216,7 @@ describe("a target with lists", () => {
         fromSecret: true,
         append,
       })),
-      leftOut: [],
+      omitted: [],
     },
     shape: shape(LISTS),
     fieldManager: OURS,

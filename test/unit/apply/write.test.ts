@@ -28,7 +28,7 @@ async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise
     jsonPatch: () => assert.fail("unexpected patch"),
   });
   const fields = paths.map((path) => ({ path: FieldPath.parse(path), value: new SecretValue("v"), fromSecret: true }));
-  const plan = { fields, leftOut: [] };
+  const plan = { fields, omitted: [] };
   const desired = { plan, shape: shape(), fieldManager: "inlay/registry/b", onConflict: "Fail" as const };
   const decision = decide(desired, live, undefined);
   if ((await writeTarget(client, "", ref, desired, decision, live)) === "stale") return "stale";

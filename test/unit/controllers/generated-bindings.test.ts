@@ -47,8 +47,8 @@ class Cluster {
 
   constructor() {
     const client = {
-      make: async () => {
-        this.writes.push("make");
+      createObject: async () => {
+        this.writes.push("create");
         return kubeObjectOf();
       },
       delete: async () => void this.writes.push("delete"),
@@ -86,7 +86,7 @@ const isReplaced = (object: SecretBinding): SecretBinding => ({
 describe("of the generated bindings,", () => {
   it("a missing one is created, a right one is not written, and a changed one is corrected", async () => {
     const cluster = new Cluster();
-    assert.deepEqual(await cluster.sync([]), ["make"]);
+    assert.deepEqual(await cluster.sync([]), ["create"]);
     assert.deepEqual(await cluster.sync([binding()]), []);
     assert.deepEqual(await cluster.sync([binding({ spec: { suspend: true } })]), ["replace"]);
   });

@@ -157,9 +157,9 @@ describe("the client", () => {
 
   it("creates nothing in a dry run, which does not count as a write", async () => {
     const { client, last } = recording();
-    await client.make("me", HARBOR, { spec: {} }, "inlay");
+    await client.createObject("me", HARBOR, { spec: {} }, "inlay");
     const { mayBeSent: _, query, ...made } = last();
-    await client.make("me", HARBOR, { spec: {} }, "inlay", true);
+    await client.createObject("me", HARBOR, { spec: {} }, "inlay", true);
     assert.deepEqual(last(), { ...made, query: { ...query, dryRun: "All" } });
   });
 
@@ -213,7 +213,7 @@ describe("the client", () => {
     requests.splice(0);
     await client.get("me", HARBOR);
     await client.may("me", "watch", HARBORS);
-    await client.make("me", HARBOR, {}, "m", true);
+    await client.createObject("me", HARBOR, {}, "m", true);
     assert.ok(requests.every((request) => !("mayBeSent" in request)));
   });
 

@@ -23,7 +23,7 @@ const writes = (client: LosslessClient) => [
   () => client.apply("me", HARBOR, "uid", {}, { fieldManager: "m", force: false }),
   () => client.jsonPatch("me", HARBOR, [{ op: "remove", path: "/a" }], "m"),
   () => client.delete("me", HARBOR, { metadata: { uid: "uid" } }),
-  () => client.make("me", HARBOR, {}, "m"),
+  () => client.createObject("me", HARBOR, {}, "m"),
 ];
 
 describe("a write to an object", () => {
@@ -49,7 +49,7 @@ describe("a write to an object", () => {
   it("stays a dry run", async () => {
     const { client, paths } = clientWith(async () => "7");
     await client.jsonPatch("me", HARBOR, [], "m", true);
-    await client.make("me", HARBOR, {}, "m", true);
+    await client.createObject("me", HARBOR, {}, "m", true);
     for (const path of paths) assert.match(path, /dryRun=All/);
   });
 
@@ -71,7 +71,7 @@ describe("a write to an object", () => {
       { op: "remove" as const, path: "/spec/c" },
     ];
     await client.jsonPatch("me", HARBOR, operations, "m");
-    await client.make("me", HARBOR, { spec: { b: "x" } }, "m");
+    await client.createObject("me", HARBOR, { spec: { b: "x" } }, "m");
     assert.deepEqual(written, [
       [{ spec: { a: "x" } }],
       [{ spec: { list: [{ a: "x" }] } }, { spec: { list: [{ "a/b": "y" }] } }],

@@ -62,7 +62,7 @@ describe("the URL of a receiver", () => {
       assert.match(said, /^key ops of Secret inlay-system\/inlay-notifications (is|contains) /);
       assert.doesNotMatch(said, /path-of-it|example/);
     }
-    assert.match(String(await of(undefined)), /has no key ops$/);
+    assert.match(String(await of(undefined)), /has no key ops; add it$/);
     const refuse = (error: Error) => fakeClient({ get: () => Promise.reject(error) });
     const none = refuse(new ApiError("GET", 404, "NotFound"));
     assert.match(String(await receiverUrl(none, "inlay-system", rulesOf())), /^there is no Secret inlay-system/);

@@ -264,7 +264,7 @@ spec:
           from: ["db (keys that do not match .a? or [.])"],
           problem: {
             reason: "KeyNotFound",
-            message: "data: Secret team/db has no key that passes include and exclude",
+            message: "data: Secret team/db has no key that passes include and exclude; add it, or correct the binding",
           },
         },
       ],

@@ -5,8 +5,8 @@ import type { SecretGrant } from "../../../src/api/secret-grant.ts";
 import {
   type Asker,
   allows,
-  looksAtComposition,
-  looksAtNamespace,
+  dependsOnComposition,
+  dependsOnNamespace,
   mayAllow,
   notGranted,
 } from "../../../src/sources/grant-rules.ts";
@@ -45,7 +45,7 @@ describe("a SecretGrant", () => {
     assert.deepEqual(is(by({ names: ["registry"], exceptNames: ["*"] })), [false, false]);
     assert.deepEqual(is(by({ names: ["*"] }, { exceptNames: ["bucket-*"] })), [true, true]);
     assert.deepEqual(is(by({ names: ["*"] }, { names: ["b*"], exceptNames: ["bucket"] })), [false, false]);
-    assert.equal(looksAtNamespace(by({ exceptNames: ["x"] })), false);
+    assert.equal(dependsOnNamespace(by({ exceptNames: ["x"] })), false);
   });
 
   it("does not match unknown labels, whatever the selector is", () => {
@@ -61,9 +61,9 @@ describe("a SecretGrant", () => {
 
   it("reports whether labels or uid of a namespace decide", () => {
     const selector = (namespaceSelector: object) =>
-      looksAtNamespace({ from: [here, { namespaceSelector }], to: [theBucket] } as Spec);
-    assert.equal(looksAtNamespace({ from: [here], to: [theBucket] }), false);
-    assert.equal(looksAtNamespace({ from: [{ ...here, namespaceUID: "a1" }], to: [theBucket] }), true);
+      dependsOnNamespace({ from: [here, { namespaceSelector }], to: [theBucket] } as Spec);
+    assert.equal(dependsOnNamespace({ from: [here], to: [theBucket] }), false);
+    assert.equal(dependsOnNamespace({ from: [{ ...here, namespaceUID: "a1" }], to: [theBucket] }), true);
     assert.equal(selector({ names: ["*"] }), false);
     assert.equal(selector({ matchLabels: { env: "prod" } }), true);
     assert.equal(selector({ names: ["x"], matchExpressions: absent }), true);
@@ -101,7 +101,7 @@ describe("a SecretGrant", () => {
     assert.deepEqual(is(by("harbors"), asker), [false, false]);
     assert.deepEqual(is(by("harbors"), unsure), [true, false]);
     assert.equal(allows(by("harbors"), unsure, bucket, unlabelled, "any"), true);
-    assert.deepEqual([by("harbors"), { ...by("x"), from: [here] }].map(looksAtComposition), [true, false]);
+    assert.deepEqual([by("harbors"), { ...by("x"), from: [here] }].map(dependsOnComposition), [true, false]);
   });
 
   it("never permits a read that its names alone exclude", () => {

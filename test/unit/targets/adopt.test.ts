@@ -74,7 +74,7 @@ class World {
     });
     const context = contextOf(deps, bindingOf(), "");
     const target = targetOf({ apiVersion: "v1", kind: "ConfigMap", name: "a", create: { adopt, manifest: {} } });
-    const wanted = { target, ref: REF, plan: { fields: [], leftOut: [] }, shape: shape(), missing: undefined };
+    const wanted = { target, ref: REF, plan: { fields: [], omitted: [] }, shape: shape(), missing: undefined };
     const prepared = await decideObject(context, wanted, recordOf(record));
     return { prepared, sync: () => syncTarget(context, prepared) };
   }

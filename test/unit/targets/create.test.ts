@@ -43,7 +43,7 @@ describe("an object to create", () => {
     const contention = { mayWrite: () => waitMs, stateOf: () => undefined };
     const context = contextOf(dependenciesOf({ client, contention }), bindingOf(), "");
     const target = targetOf({ create: { manifest: {} } });
-    const wanted = { target, ref: HARBOR, plan: { fields: [], leftOut: [] }, shape: shape(), missing: undefined };
+    const wanted = { target, ref: HARBOR, plan: { fields: [], omitted: [] }, shape: shape(), missing: undefined };
     const prepared = await decideObject(context, wanted, recordOf(record));
     return { prepared, sync: () => ("whole" in prepared ? syncObject(context, prepared) : undefined) };
   }

@@ -7,7 +7,7 @@ import type { Plan } from "../../../src/transform/plan-types.ts";
 import { CpuScheduler } from "../../../src/workqueue/cpu-scheduler.ts";
 
 describe("the plan cache", () => {
-  const plan = (): Plan => ({ fields: [], leftOut: [] });
+  const plan = (): Plan => ({ fields: [], omitted: [] });
   const [one, other] = [{ kind: "One" }, { kind: "Other" }] as Target[] as [Target, Target];
   let planning: PlanCache;
   let count: number;

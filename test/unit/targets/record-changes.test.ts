@@ -5,7 +5,7 @@ import { intentRecord } from "../../../src/targets/record-changes.ts";
 import { liveObject } from "../apply/managed.ts";
 import { recordOf } from "../objects.ts";
 
-const desired = { plan: { fields: [], leftOut: [] } } as unknown as Desired;
+const desired = { plan: { fields: [], omitted: [] } } as unknown as Desired;
 const writing = (...acquires: string[]) => ({ write: true, acquires, parents: [] }) as unknown as Decision;
 const failed = (reason: string, pendingPaths?: string[]) =>
   recordOf({ uid: "uid-1", reason, message: "why", ...(pendingPaths && { pendingPaths }) });

@@ -50,7 +50,7 @@ async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
     log: { info() {} },
   });
   const fields = [{ path: FieldPath.parse(PATH), value: new SecretValue("new"), fromSecret: true }];
-  const desired = { plan: { fields, leftOut: [] }, shape: shape(), fieldManager: OURS, onConflict: "Fail" as const };
+  const desired = { plan: { fields, omitted: [] }, shape: shape(), fieldManager: OURS, onConflict: "Fail" as const };
   const mine = record(ours);
   const decision = decide(desired, before, mine);
   const outcome = await syncTarget(contextOf(deps, bindingOf(), ""), {
@@ -123,8 +123,8 @@ describe("a target whose write was interrupted", () => {
   it("keeps a path on record that it may have written, while its value is missing", async () => {
     const live = liveObject({ spec: { list: [{ name: "web", token: "new", user: "old" }] } });
     const fields = [{ path: FieldPath.parse(list), value: new SecretValue("new"), fromSecret: true }];
-    const leftOut = [{ path: FieldPath.parse(optional), why: new MissingValue("KeyNotFound", "no key", policy) }];
-    const desired = { plan: { fields, leftOut }, shape: shape(), fieldManager: OURS, onConflict: "Fail" as const };
+    const omitted = [{ path: FieldPath.parse(optional), why: new MissingValue("KeyNotFound", "no key", policy) }];
+    const desired = { plan: { fields, omitted }, shape: shape(), fieldManager: OURS, onConflict: "Fail" as const };
     const noted = record({ pendingPaths: [list, optional] });
     const decision = decide(desired, live, noted);
     const context = contextOf(dependenciesOf({ contention: new ContentionBudget() }), bindingOf(), "");

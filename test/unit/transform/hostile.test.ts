@@ -80,7 +80,7 @@ const templates: Record<string, [template: string, reason: Problem["reason"], sa
   "YAML of many comments": ["{{parse s.comments}}", "InvalidValue", "YAML of more than 25000"],
   "a billion laughs": ["{{parse s.laughs}}", "InvalidValue", "is not valid JSON or YAML"],
   "many aliases": ["{{parse s.aliases}}", "InvalidValue", "is not valid JSON or YAML"],
-  "JSON that nests 100,000 deep": ["{{parse s.deep}}", "InvalidValue", "more than 64 levels deep"],
+  "JSON that nests 100,000 deep": ["{{parse s.deep}}", "InvalidValue", "more than 64 levels"],
   "JSON of 200,000 values": ["{{parse s.wide}}", "InvalidValue", "more than 100000 values"],
   "a number of a million digits": ["{{parse s.digits}}", "InvalidValue", "has a number that JSON can't represent"],
   "a certificate of a megabyte": ["{{pembundle s.a}}", "InvalidTemplate", WORK],

@@ -31,7 +31,7 @@ describe("a filter of keys", () => {
     for (const [filter, said] of [
       [{ include: ["a", "(b"] }, /^spec\.targets\[0\]\.fields\[1\]\.from\.include\[1\]: is not a regular expression/],
       [{ exclude: ["a(?=b)"] }, /^spec\.targets\[0\]\.fields\[1\]\.from\.exclude\[0\]: is not a regular expression/],
-      [{ exclude: ["(a{1000}){1000}"] }, /from\.exclude\[0\]: the regular expression is too large; write a shorter/],
+      [{ exclude: ["(a{1000}){1000}"] }, /from\.exclude\[0\]: the regular expression is too large; shorten it/],
       [{ include: ["a"], exclude: Array(16).fill("b{1,999}") }, /from\.exclude\[\d+\]: .* too large together/],
     ] satisfies [KeyFilter, RegExp][]) {
       const { reason, message, retryPolicy } = mistakeIn(filter);

@@ -5,7 +5,7 @@ import type { JsonValue } from "../../../src/apimachinery/objects.ts";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
 import type { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
-import { assertNotSpelledOut } from "../../../src/transform/managed-fields-keys.ts";
+import { assertNotInManagedFields } from "../../../src/transform/managed-fields-keys.ts";
 import { schemaIn } from "../../../src/transform/schema-check.ts";
 
 const SECRET = "hunter2-s3cr3t";
@@ -38,7 +38,7 @@ const schemaAt = schemaIn(root, () => undefined);
 const check =
   (path: string, value: JsonValue, fromSecret = true) =>
   () =>
-    assertNotSpelledOut({ path: FieldPath.parse(path), value: new SecretValue(value), fromSecret }, schemaAt);
+    assertNotInManagedFields({ path: FieldPath.parse(path), value: new SecretValue(value), fromSecret }, schemaAt);
 
 const spelled: [path: string, value: JsonValue][] = [
   ["spec.set", [SECRET]],

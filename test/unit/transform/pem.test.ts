@@ -51,9 +51,9 @@ describe("a bundle of certificates", () => {
   });
 
   it("accepts only complete certificates", () => {
-    refused(["hunter2-s3cr3t-and-more-of-it"], "one of the texts has no certificate");
-    refused([one, " "], "one of the texts has no certificate");
-    refused(["", ""], "none of the texts contains a certificate");
+    refused(["hunter2-s3cr3t-and-more-of-it"], "one of the strings has no certificate");
+    refused([one, " "], "one of the strings has no certificate");
+    refused(["", ""], "none of the strings contains a certificate");
     refused([one.replace(/-----END.*/, "")], "a PEM block is incomplete");
     refused([one.slice(40)], "a PEM block is incomplete");
     refused([one.replace("M", "*")], "a PEM block is incomplete");

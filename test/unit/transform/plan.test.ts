@@ -37,10 +37,10 @@ const pointer = (path: string, at: string): Field => ({ path, from: { source: "b
 
 /** Asserts that the field is omitted for this reason, with this message. */
 function missing(one: Field, reason: Problem["reason"], advice: string): void {
-  const { fields, leftOut } = planTarget([one], sources);
+  const { fields, omitted } = planTarget([one], sources);
   assert.equal(fields.length, 0);
-  assert.equal(leftOut[0]?.why.reason, reason);
-  assert.ok(leftOut[0]?.why.message.includes(advice), leftOut[0]?.why.message);
+  assert.equal(omitted[0]?.why.reason, reason);
+  assert.ok(omitted[0]?.why.message.includes(advice), omitted[0]?.why.message);
 }
 
 const plan = (...fields: Field[]) =>
@@ -192,10 +192,13 @@ describe("a plan", () => {
   it("contains only keys that pass include and exclude, and ignores all others", () => {
     const from = { source: "bucket", include: ["^(host|port|bytes)$"], exclude: ["bytes"] };
     assert.deepEqual(plan({ path: "spec.a", from }), [["spec.a", { host: "s3", port: "9000" }]]);
-    const none = planTarget([{ path: "spec.a", from: { ...from, include: ["^x"] } }], sources).leftOut[0]?.why;
+    const none = planTarget([{ path: "spec.a", from: { ...from, include: ["^x"] } }], sources).omitted[0]?.why;
     assert.deepEqual(
       [none?.reason, none?.message],
-      ["KeyNotFound", "spec.a: Secret registry/bucket has no key that passes include and exclude"],
+      [
+        "KeyNotFound",
+        "spec.a: Secret registry/bucket has no key that passes include and exclude; add it, or correct the binding",
+      ],
     );
   });
 
@@ -225,9 +228,9 @@ describe("a plan", () => {
   });
 
   it("treats a source without data as missing", () => {
-    const { leftOut } = planTarget([{ path: "spec.a", from: { source: "s" } }], new Map([["s", secret({})]]));
-    assert.equal(leftOut[0]?.why.message, "spec.a: Secret registry/bucket has no data");
-    assert.equal(leftOut[0]?.why.reason, "KeyNotFound");
+    const { omitted } = planTarget([{ path: "spec.a", from: { source: "s" } }], new Map([["s", secret({})]]));
+    assert.equal(omitted[0]?.why.message, "spec.a: Secret registry/bucket has no data; add it, or correct the binding");
+    assert.equal(omitted[0]?.why.reason, "KeyNotFound");
   });
 
   it("fails with the problem of a source that could not be read", () => {

@@ -67,7 +67,7 @@ const resolveRef = (name: string) => schemas[name.replace("#/components/schemas/
 function check(path: string, value: JsonValue): void {
   const plan = {
     fields: [{ path: FieldPath.parse(path), value: new SecretValue(value), fromSecret: true }],
-    leftOut: [],
+    omitted: [],
   };
   checkAgainstSchema(plan, root, resolveRef);
 }
@@ -163,7 +163,7 @@ describe("the check against the published schema", () => {
   it("accepts bytes for fields of bytes only with as: bytes", () => {
     const value = new SecretValue<JsonValue>("aGk=");
     const fields = [{ path: FieldPath.parse("data.a"), value, isBytes: true, fromSecret: true }];
-    checkAgainstSchema({ fields, leftOut: [] }, root, resolveRef);
+    checkAgainstSchema({ fields, omitted: [] }, root, resolveRef);
     fails("data.a", "aGk=", "TypeMismatch", "as: bytes");
     check("data", { a: "aGk=" });
     fails("data", { a: SECRET }, "InvalidValue", "a part of the value must be of the format byte");

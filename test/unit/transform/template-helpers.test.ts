@@ -117,8 +117,8 @@ describe("a helper", () => {
     ["{{base64}}", "base64 takes 1 argument, but has 0; write {{base64 source.key}}"],
     ["{{base64 s.user s.user}}", "base64 takes 1 argument, but has 2"],
     ["{{replace s.user 'a'}}", 'write {{replace source.key "from" "to"}}'],
-    ["{{replace s.user '' 'a'}}", "1:18: expected a text in quotes, not empty"],
-    ["{{replace s.user s.key 'a'}}", "a text in quotes"],
+    ["{{replace s.user '' 'a'}}", "1:18: expected a string in quotes, not empty"],
+    ["{{replace s.user s.key 'a'}}", "a string in quotes"],
     ["{{split s.user ''}}", "not empty"],
     ["{{indent s.user '4'}}", "a whole number from 0 to 64"],
     ["{{indent s.user 65}}", "a whole number from 0 to 64"],
@@ -169,16 +169,16 @@ describe("a helper", () => {
   });
 
   it("reports input that it can't read, and quotes nothing of it", () => {
-    fails("{{base64decode s.broken}}", "InvalidValue", "the text is not base64");
+    fails("{{base64decode s.broken}}", "InvalidValue", "the string is not base64");
     fails("{{base64decode 'a'}}", "InvalidValue");
     fails("{{base64decode '//79'}}", "NotUtf8", "template 1:1");
     fails("{{parse s.broken}}", "InvalidValue", "key broken of Secret registry/bucket is not valid JSON or YAML");
-    fails("{{pointer (trim s.broken) '/a'}}", "InvalidValue", "template 1:11: the text is not valid");
+    fails("{{pointer (trim s.broken) '/a'}}", "InvalidValue", "template 1:11: the string is not valid");
     fails("{{trim s.bytes}}", "NotUtf8", "key bytes");
     fails("{{trim o.spec.nested}}", "TypeMismatch", "an object");
     fails("{{trim (split s.list ',')}}", "TypeMismatch", "a list");
     fails("{{join s.list ','}}", "TypeMismatch", "not a list");
-    fails("{{join (parse '[[1]]') ','}}", "TypeMismatch", "only texts");
+    fails("{{join (parse '[[1]]') ','}}", "TypeMismatch", "only strings");
     fails("{{urlencode (parse '\"\\ud800\"')}}", "InvalidValue", "half a character");
   });
 

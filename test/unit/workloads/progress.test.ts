@@ -15,7 +15,7 @@ function workload(type: string, spec: Fields, status: Fields, generation = 2): K
 type Case = [spec: Fields, status: Fields, state: Progress["state"], message: RegExp];
 
 const seen = { observedGeneration: 2 };
-const UNSEEN = /has not seen the change/;
+const UNSEEN = /has not observed the change/;
 const rollingUpdate = (partition: number) => ({
   updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition } },
 });

@@ -13,8 +13,8 @@ export function toLower(text: string): string {
 }
 
 function upper(character: string): string {
-  const [made, more] = character.toUpperCase();
-  if (made !== undefined && more === undefined) return made;
+  const [upper, more] = character.toUpperCase();
+  if (upper !== undefined && more === undefined) return upper;
   if (!WITH_IOTA.test(character)) return character;
   const code = character.charCodeAt(0);
   return String.fromCharCode(code + (code < 0x1fb0 ? 8 : 9));

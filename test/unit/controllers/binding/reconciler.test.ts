@@ -86,7 +86,7 @@ describe("a reconcile", () => {
         held: true,
         pending: false,
         passed: false,
-        made: false,
+        created: false,
         isOlder: true,
       });
       assert.deepEqual(await loop.reconcile(), NEVER);

@@ -4,7 +4,7 @@ import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import type { ClaimKind } from "../../../../src/composition/allowed-paths.ts";
 import type { CompiledComposition } from "../../../../src/composition/compile.ts";
-import type { ClaimOwner, MadeBinding } from "../../../../src/composition/made-binding.ts";
+import type { ClaimOwner, DesiredBinding } from "../../../../src/composition/made-binding.ts";
 import { CompositionState } from "../../../../src/controllers/composition/composition-state.ts";
 import { Producers } from "../../../../src/controllers/composition/producers.ts";
 
@@ -77,7 +77,7 @@ describe("the composition of a binding", () => {
       const compiled = { kind } as CompiledComposition;
       const generated = { isAsGenerated: () => true };
       state.accepted = { compiled, generated } as unknown as CompositionState["accepted"];
-      const desired = new Map([["shop/harbor-s3", { owner } as MadeBinding]]);
+      const desired = new Map([["shop/harbor-s3", { owner } as DesiredBinding]]);
       state.records.set(CLAIM, { uid: "1", desired, held: new Set(), problems: [] });
       return producers.of(binding);
     };
@@ -97,7 +97,7 @@ describe("the composition of a binding", () => {
     state = new CompositionState();
     const generated = { isAsGenerated: () => false, isUnderWay: () => underWay };
     state.accepted = { generated } as unknown as CompositionState["accepted"];
-    const desired = new Map([["shop/harbor-s3", {} as MadeBinding]]);
+    const desired = new Map([["shop/harbor-s3", {} as DesiredBinding]]);
     state.records.set(CLAIM, { uid: "1", desired, held: new Set(), problems: [] });
     assert.equal(producers.of(binding), "pending");
     state.isSuspended = true;

@@ -171,7 +171,7 @@ describe("the registration of replicas", () => {
     refused = true;
     for (let tries = 0; tries < 2; tries++)
       assert.deepEqual(await controller.reconcile(), { retry: "after", ms: 60_000 });
-    assert.match(logged.join("\n"), /^not allowed to label the pods .* Role inlay-controller$/);
+    assert.match(logged.join("\n"), /^Inlay may not label the pods .* Role inlay-controller$/);
     refused = false;
     assert.equal((await labelled()).labels.length, 1);
   });

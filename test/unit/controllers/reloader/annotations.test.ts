@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type ReloaderMark, ReloaderView, STANDARD_VIEW, type Texts } from "../../../../src/api/reloader.ts";
 import type { ReloaderRules } from "../../../../src/api/reloader-rules.ts";
 import { choiceOf, type ReloadRules, STANDARD_RULES } from "../../../../src/controllers/reloader/annotations.ts";
-import { concernsClasses, type Present, There } from "../../../../src/controllers/reloader/sources.ts";
+import { concernsClasses, NamespaceSources, type Present } from "../../../../src/controllers/reloader/sources.ts";
 import { type PodPlace, type PodReference, podReferences } from "../../../../src/workloads/pod-references.ts";
 
 const DEPLOYMENT = { kind: "Deployment", namespace: "shop" };
@@ -64,7 +64,7 @@ function chosen(situation: Situation) {
   const rules = { keys: view.keys, reloadAll: all, ignored: ignoreKinds };
   const choice = choiceOf({ kind, namespace: "shop" }, view.annotationsOf(own, pods), rules);
   if (choice === undefined) return { sources: [], mistakes: [], minInterval: undefined };
-  const found = new There(situation.present ?? present).chosen(choice, situation.references ?? references);
+  const found = new NamespaceSources(situation.present ?? present).chosen(choice, situation.references ?? references);
   return {
     sources: found.sources.map((each) => `${each.kind} ${each.name}`),
     mistakes: [...choice.mistakes, ...found.mistakes],
@@ -300,7 +300,7 @@ describe("the mistakes in Reloader's annotations include", () => {
     "a search that is none": [{ own: { [SEARCH]: "T" } }, /search: "T" is neither/],
     "an invalid pattern": [
       { own: { [SECRETS]: "db,a[" } },
-      /secret\..*\/reload: "a\[" is not a regular expression; correct/,
+      /secret\..*\/reload: "a\[" is not a regular expression of RE2/,
     ],
     "a pattern that is too long": [{ own: { [SECRETS]: "a?".repeat(600) } }, /is too large a regular expression/],
 
@@ -311,7 +311,7 @@ describe("the mistakes in Reloader's annotations include", () => {
     "a list that is too long": [{ own: { [SECRETS]: "db,".repeat(100) } }, /100 entries, and only the first 64 count/],
     "a pause-period that is no duration": [
       { own: { [PAUSE]: "soon" } },
-      /pause-period: "soon" is not a duration; write one like/,
+      /pause-period: "soon" is not a duration; write, for example/,
     ],
     "a pause-period on a kind other than Deployment": [
       { kind: "StatefulSet", own: { [PAUSE]: "5m" } },
@@ -377,7 +377,7 @@ describe("the mistakes in Reloader's annotations include", () => {
     const choiceFor = (entry: string) =>
       choiceOf(DEPLOYMENT, STANDARD_VIEW.annotationsOf({ [SECRETS]: entry }, {})) as ReloadRules;
     const names = ["aa", "ab", "ba"].map((each) => there("Secret", each));
-    const all = new There(names, 4_000, 3_000);
+    const all = new NamespaceSources(names, 4_000, 3_000);
     const found = (entry: string) => all.chosen(choiceFor(entry), []).sources.map(({ name }) => name);
     assert.deepEqual(found("a.*"), ["aa", "ab"]);
     assert.deepEqual(found("b.*"), ["ba"]);

@@ -112,7 +112,7 @@ describe("the settings of a VaultConnection", () => {
     const value = secretText("secret-id");
     assert.equal(
       messageOf(spec),
-      "spec.auth.appRole.secretID: Secret registry/login does not exist; create it, or correct the name",
+      "spec.auth.appRole.secretID: there is no Secret registry/login; create it, or correct the name",
     );
     for (const data of [undefined, {}, { other: base64(value) }])
       assert.equal(

@@ -25,11 +25,14 @@ function why(
 describe("a workload is not restarted", () => {
   it("without a readiness probe or a PodDisruptionBudget, if that is required", () => {
     assert.equal(why({ unprobed: ["app"] }), undefined);
-    assert.match(why({ unprobed: ["app"] }, { requireReadinessProbe: true }) ?? "", /no readiness probe in app$/);
+    assert.match(
+      why({ unprobed: ["app"] }, { requireReadinessProbe: true }) ?? "",
+      /no readiness probe in app; add one$/,
+    );
     assert.equal(why({}, { requireReadinessProbe: true }), undefined);
     assert.equal(why({}, {}, undefined, true), undefined);
     const without = why({}, { requireDisruptionBudget: true }, undefined, true);
-    assert.match(without ?? "", /no PodDisruptionBudget selects the pods of core$/);
+    assert.match(without ?? "", /no PodDisruptionBudget selects the pods of core; add one$/);
     assert.equal(why({}, { requireDisruptionBudget: true }), undefined);
   });
 

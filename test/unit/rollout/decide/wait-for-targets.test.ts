@@ -45,7 +45,7 @@ describe("a rollout that waits for its targets", () => {
   }
 
   it("continues once every controller has seen the current generation of its target", async () => {
-    assert.equal(await whyNot({ observedGeneration: 2 }), "is at generation 3, and its controller has seen 2");
+    assert.equal(await whyNot({ observedGeneration: 2 }), "is at generation 3, and its controller has observed 2");
     for (const observedGeneration of [3, 4]) assert.equal(await whyNot({ observedGeneration }), undefined);
   });
 
@@ -67,7 +67,7 @@ describe("a rollout that waits for its targets", () => {
   it("needs no observedGeneration if it names a condition, but waits if that one is too old", async () => {
     assert.equal(await whyNot({ conditions: [ready()] }, "Ready"), undefined);
     const behind = { observedGeneration: 2, conditions: [ready({ observedGeneration: 3 })] };
-    assert.equal(await whyNot(behind, "Ready"), "is at generation 3, and its controller has seen 2");
+    assert.equal(await whyNot(behind, "Ready"), "is at generation 3, and its controller has observed 2");
   });
 
   it("waits for a target that does not exist", async () => {
@@ -96,7 +96,7 @@ describe("a rollout that waits for its targets", () => {
     const behind = put({ observedGeneration: 1 }, "behind");
     const others = Array.from({ length: 100 }, (_, index) => put({ observedGeneration: 2 }, `other-${index}`));
     const hold = await holdOf([put({ observedGeneration: 3 }), behind, ...others]);
-    assert.match(hold?.message ?? "", / registry\/behind is at generation 3, and its controller has seen 1$/);
+    assert.match(hold?.message ?? "", / registry\/behind is at generation 3, and its controller has observed 1$/);
     assert.ok(cluster.requests.length < 50, `${cluster.requests.length} targets`);
   });
 

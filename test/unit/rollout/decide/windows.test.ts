@@ -115,7 +115,7 @@ describe("a maintenance window", () => {
     ]),
     [{ schedule: "2026-01-01T02:00:00" }, `schedule: "2026-01-01T02:00:00" is not a cron schedule${cron}`],
     [{ schedule: "0 0 30 2 *" }, 'schedule: "0 0 30 2 *" names a day that does not exist; write another schedule'],
-    [{ duration: "2 hours" }, 'duration: "2 hours" is not a duration; write one like 45s, 10m or 1h30m'],
+    [{ duration: "2 hours" }, 'duration: "2 hours" is not a duration; write, for example, 45s, 10m or 1h30m'],
     [{ duration: "0s" }, "duration: a window of length 0 never opens; set its length, such as 2h"],
     ...["Europe/Berln", "", "Local", "CEST", "+02:00"].map((timeZone): [Partial<Window>, string] => [
       { timeZone },

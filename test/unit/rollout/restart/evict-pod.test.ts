@@ -90,7 +90,7 @@ describe("pods that Inlay replaces", () => {
     const { result } = await replaced({ evict: 429 });
     assert.deepEqual(result, {
       requeueAfterMs: 10_000,
-      message: "a PodDisruptionBudget permits no eviction of its pods at the moment; retrying",
+      message: "a PodDisruptionBudget permits no eviction of its pods at the moment; Inlay retries",
     });
   });
 

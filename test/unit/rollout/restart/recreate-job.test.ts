@@ -70,7 +70,7 @@ class Jobs {
           missing(name);
           return this.all.get(name);
         }),
-      make: async (_: unknown, { name }: ObjectRef, below: JsonObject, __: string, dryRun = false) =>
+      createObject: async (_: unknown, { name }: ObjectRef, below: JsonObject, __: string, dryRun = false) =>
         this.#request(() => {
           if (!name.startsWith("inlay-copy-") && this.refusal !== undefined) throw this.refusal;
           if (this.all.has(name)) throw new ApiError("it", 409, "AlreadyExists");
@@ -221,7 +221,7 @@ describe("a recreated Job", () => {
   it("is retried if it has changed in the meantime, and nothing is lost", async () => {
     const jobs = new Jobs();
     jobs.meanwhile = { 4: () => jobs.change("migrate", { team: "shop" }) };
-    const changed = { reason: "Unavailable", message: /it has changed in the meantime; retrying/ };
+    const changed = { reason: "Unavailable", message: /it has changed in the meantime; Inlay retries/ };
     await assert.rejects(jobs.recreate(), changed);
     await jobs.recreate();
     jobs.assertDone();
@@ -307,7 +307,7 @@ describe("a recreated Job", () => {
     for (const [what, change] of Object.entries(forgeries))
       it(`${what}, that object is deleted, and no Job is created from it`, async () => {
         const jobs = new Jobs();
-        await jobs.client.make(ACCOUNT, COPY, forgedOf(jobs, change), "another");
+        await jobs.client.createObject(ACCOUNT, COPY, forgedOf(jobs, change), "another");
         await jobs.recreate();
         jobs.assertDone();
         assert.equal(jobs.all.get("migrate")?.metadata.finalizers, undefined);
@@ -315,7 +315,7 @@ describe("a recreated Job", () => {
 
     it("is not deleted while a finalizer keeps that object, and the message names it", async () => {
       const jobs = new Jobs();
-      await jobs.client.make(ACCOUNT, COPY, { spec: {} }, "another");
+      await jobs.client.createObject(ACCOUNT, COPY, { spec: {} }, "another");
       jobs.isKept = COPY.name;
       await assert.rejects(jobs.recreate(), { reason: "Unavailable", message: new RegExp(`Job shop/${COPY.name} `) });
       assert.equal(jobs.all.get("migrate")?.metadata.uid, "uid-1");
@@ -324,7 +324,7 @@ describe("a recreated Job", () => {
     it("is not created from that object after its deletion, unless the status has the uid of the copy", async () => {
       const jobs = new Jobs();
       const forged = forgedOf(jobs, (copy) => copy);
-      await jobs.client.make(ACCOUNT, COPY, forged, "another");
+      await jobs.client.createObject(ACCOUNT, COPY, forged, "another");
       jobs.all.delete("migrate");
       for (const recorded of [undefined, "of-the-copy"])
         assert.equal(await Object.assign(jobs, { recorded }).finish(), undefined);
@@ -333,7 +333,7 @@ describe("a recreated Job", () => {
 
     it("uses the copy that another binding has created", async () => {
       const jobs = new Jobs();
-      const { metadata } = await jobs.client.make(
+      const { metadata } = await jobs.client.createObject(
         ACCOUNT,
         COPY,
         forgedOf(jobs, (copy) => copy),

@@ -125,7 +125,7 @@ describe("a Job whose recreation a crash interrupted", () => {
         asked.push(name);
         return there[name] ?? assert.fail(new ApiError("it", 404, "NotFound"));
       },
-      make: async (_: unknown, { name }: ObjectRef) =>
+      createObject: async (_: unknown, { name }: ObjectRef) =>
         there[name] === undefined ? job("new") : assert.fail(new ApiError("it", 409, "AlreadyExists")),
       delete: async () => undefined,
     });

@@ -95,7 +95,7 @@ describe("old pods that Inlay replaces", () => {
 
   it("that may not be evicted are reported, for their workload or for the binding", async () => {
     const held = await replaced([workload("db", "Rolling")], { status: 429 });
-    assert.deepEqual(held.said, ["a PodDisruptionBudget permits no eviction of its pods at the moment; retrying"]);
+    assert.deepEqual(held.said, ["a PodDisruptionBudget permits no eviction of its pods at the moment; Inlay retries"]);
     assert.equal(held.problem, undefined);
     const refused = await replaced([workload("db", "Rolling")], { status: 403 });
     assert.equal(refused.problem?.reason, "Forbidden");

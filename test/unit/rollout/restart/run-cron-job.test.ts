@@ -34,7 +34,7 @@ async function run(stored: KubeObject, stamps = [MARK.stamp], refusal?: ApiError
   const made = new Map<string, JsonObject>();
   const client = fakeClient({
     get: async <T>() => structuredClone(stored) as T,
-    make: async (_, { resource, name }, object) => {
+    createObject: async (_, { resource, name }, object) => {
       if (refusal !== undefined) throw refusal;
       if (made.has(name)) throw new ApiError("POST", 409, "AlreadyExists");
       made.set(name, object);
