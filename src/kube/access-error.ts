@@ -148,7 +148,10 @@ export function forbidden({ identity, ref, verbs }: RequiredAccess, verb: string
   const what = name === undefined ? plural : `${plural}/${name}`;
   const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
   const refused = `${describeIdentity(identity)} may not ${verb} ${what}${where}`;
-  if (identity === CONTROLLER) return new Problem("Forbidden", `${refused}; apply the permissions in deploy/manifests`);
+  if (identity === CONTROLLER) {
+    const advice = "install the permissions of this version of Inlay, as docs/tasks/install.md describes";
+    return new Problem("Forbidden", `${refused}; ${advice}`);
+  }
   const [, , accountNamespace, account] = identity.split(":");
   // The message does not reveal whether the namespace exists: only an account with permissions there may know.
   const orElse = namespace === undefined || namespace === accountNamespace ? "" : ", or that namespace does not exist";

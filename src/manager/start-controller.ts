@@ -181,6 +181,6 @@ function servicesOf(
 function remedyFor({ status }: ApiError, scope: string | undefined): string {
   if (status === 0) return "can't reach the API server; check the kubeconfig and the network";
   return scope === undefined
-    ? "apply apis/ and deploy/manifests/ to the cluster"
-    : "apply apis/ to the cluster, and deploy/namespaced/ to the namespace";
+    ? "install the CRDs and permissions of this version of Inlay, as docs/tasks/install.md describes"
+    : "install the CRDs and permissions of this version of Inlay, as deploy/namespaced/README.md describes";
 }
