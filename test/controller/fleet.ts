@@ -29,6 +29,7 @@ export class Fleet {
     const { team, names } = this;
     await this.rotate();
     await Promise.all(names.map((name) => team.harbor(name)));
+    await this.#untilAdmitted();
     await Promise.all(
       names.map((name) => {
         const fields = {
@@ -39,6 +40,20 @@ export class Fleet {
       }),
     );
     await this.inStep(withinMs);
+  }
+
+  /**
+   * Waits until the API server accepts a binding. After its start it answers 503 for up to 30 s: policies have SecretBinding as
+   * their parameter, and it may list the kinds of CRDs only then.
+   */
+  async #untilAdmitted(): Promise<void> {
+    const target = harborTarget({ accesskey: { from: { source: "bucket", key: "access" } } });
+    const binding = {
+      metadata: { name: "probe" },
+      spec: { sources: [{ secret: { name: "bucket" } }], targets: [target] },
+    };
+    const { api } = this.team;
+    await eventually(() => api.dryRun.create(this.team.path("inlay.dev/v1alpha1", "secretbindings"), binding), 60_000);
   }
 
   /** Deletes all bindings, so that they do not affect later tests. */
