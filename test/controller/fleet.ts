@@ -48,10 +48,8 @@ export class Fleet {
    */
   async #untilAdmitted(): Promise<void> {
     const target = harborTarget({ accesskey: { from: { source: "bucket", key: "access" } } });
-    const binding = {
-      metadata: { name: "probe" },
-      spec: { sources: [{ secret: { name: "bucket" } }], targets: [target] },
-    };
+    const spec = { sources: [{ secret: { name: "bucket" } }], targets: [target] };
+    const binding = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata: { name: "probe" }, spec };
     const { api } = this.team;
     await eventually(() => api.dryRun.create(this.team.path("inlay.dev/v1alpha1", "secretbindings"), binding), 60_000);
   }

@@ -141,7 +141,12 @@ describe("onRelease", () => {
     await team.controller.stop();
     await team.api.delete(team.bindingPath("harbor-s3"));
     assert.ok(await team.api.find(team.bindingPath("harbor-s3")));
-    await paste(await lineOfPage("tasks/uninstall.md", "kubectl get secretbindings -A -o custom-columns"));
+    await paste(
+      await lineOfPage(
+        "tasks/uninstall.md",
+        "kubectl get secretbindings -A -o custom-columns=:metadata.namespace,:metadata.name --no-headers",
+      ),
+    );
     await team.untilGone(team.bindingPath("harbor-s3"));
     await team.controller.start();
     await team.barrier();
