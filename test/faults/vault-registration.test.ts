@@ -113,6 +113,8 @@ describe("the labels of Vault's pods", function () {
       await vaults[index]?.program.kill("SIGCONT");
     }
     await labelled("vault-sealed", ["false", "false", "false"]);
+    // The server that continues says that it is active until it learns of the other one.
+    await eventually(active, 30_000);
   });
 
   it("are restored when the old tool changes them, and the pod names that tool when it continues", async () => {
