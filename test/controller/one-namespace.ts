@@ -44,7 +44,7 @@ export class Installation {
     const readme = await readFile(join(folder, "README.md"), "utf8");
     const command = readme.split("\n").find((line) => line.startsWith("sed ") && line.includes(`namespaced/${files} `));
     assert.ok(command, files);
-    await paste(command.replaceAll("team-a", this.team.namespace).replace("deploy/namespaced", folder));
+    await paste(command.replaceAll("team-a", this.team.namespace).replaceAll("deploy/namespaced", folder));
   }
 
   /** The pods of its Deployment, in which nothing runs. */
