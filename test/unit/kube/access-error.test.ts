@@ -155,10 +155,13 @@ describe("a missing permission", () => {
     );
   });
 
-  it("of the controller itself refers to its manifests", () => {
+  it("of the controller itself refers to the page on installing its permissions", () => {
     const problem = refusal(answer(403, "Forbidden"), { ...secret, identity: CONTROLLER }, "list");
     assert.equal(problem.reason, "Forbidden");
-    assert.match(problem.message, /^Inlay's own account may not list secrets\/bucket .*; .*deploy\/manifests/);
+    assert.match(
+      problem.message,
+      /^Inlay's own account may not list secrets\/bucket in namespace registry; .*docs\/tasks\/install\.md/,
+    );
   });
 });
 
