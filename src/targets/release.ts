@@ -55,6 +55,12 @@ export async function releaseRemovedTargets(
   return outcomes.flat();
 }
 
+/** What a deleted binding still has to release, and why it could not. */
+export interface StillHeld {
+  records: readonly TargetStatus[];
+  problem?: Problem;
+}
+
 /**
  * Releases the records of a deleted binding. Returns those to retry: all failures, until a minute after the deletion.
  * `since` is when this process observed the deletion, in ms of the epoch.
@@ -64,16 +70,16 @@ export async function releaseDeletedBinding(
   binding: SecretBinding,
   records: readonly TargetStatus[],
   since: number,
-): Promise<TargetStatus[]> {
+): Promise<StillHeld> {
   const outcomes = await attemptAny(deps, binding, () => releaseRecords(deps, binding, records));
   const left = outcomes instanceof Problem ? records.map((record) => ({ record, problem: outcomes })) : outcomes;
   const problem = left.at(-1)?.problem;
-  if (problem === undefined) return [];
-  if (!isTimeUp(deps, binding, since)) return left.map(({ record }) => record);
+  if (problem === undefined) return { records: [] };
+  if (!isTimeUp(deps, binding, since)) return { records: left.map(({ record }) => record), problem };
   const note = `release abandoned after ${BEST_EFFORT_MS / 1000} s; values may remain in targets: ${problem.message}`;
   deps.events.record(binding, { type: "Warning", reason: "ReleaseAbandoned", action: "Release", note });
   deps.log.warn({ binding: bindingKey(binding), reason: "ReleaseAbandoned" }, note);
-  return [];
+  return { records: [] };
 }
 
 /** The deletion time of a binding without finalizer is unknown, so its minute begins when its absence is observed. */

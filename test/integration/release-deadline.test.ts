@@ -72,6 +72,8 @@ describe("a deleted binding with onRelease: Remove that can't be released", () =
   it("because its account may no longer write is gone after a minute, keeps the value and reports it", async () => {
     const { team, accessKey } = await boundTeam();
     await team.revoke();
+    await team.api.delete(team.bindingPath("harbor-s3"));
+    await team.until("harbor-s3", "Forbidden");
     await deleted(team);
     assert.equal((await team.s3()).accesskey, accessKey);
     await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /harborclusters/);

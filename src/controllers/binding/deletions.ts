@@ -3,16 +3,13 @@
  * could take away its fields.
  */
 import { bindingKey, type SecretBinding, type TargetStatus } from "../../api/binding.ts";
+import type { StillHeld } from "../../targets/release.ts";
 
 /**
- * Releases what `left` records of a binding that is known to be deleted since `since` (ms). Returns the records that are still to
+ * Releases what `left` records of a binding that is known to be deleted since `since` (ms). Returns what is still to
  * release.
  */
-export type ReleaseLeft = (
-  binding: SecretBinding,
-  left: readonly TargetStatus[],
-  since: number,
-) => Promise<readonly TargetStatus[]>;
+export type ReleaseLeft = (binding: SecretBinding, left: readonly TargetStatus[], since: number) => Promise<StillHeld>;
 
 interface Deletion {
   readonly binding: SecretBinding;
@@ -41,8 +38,8 @@ export class Deletions {
     this.#gone.set(key, [...(this.#gone.get(key) ?? []), deletion]);
   }
 
-  /** Releases a binding that still exists. Returns whether its finalizer may be removed. */
-  async releaseHeld(binding: SecretBinding): Promise<boolean> {
+  /** Releases a binding that still exists. Its finalizer may be removed when no records are left. */
+  async releaseHeld(binding: SecretBinding): Promise<StillHeld> {
     const { uid } = binding.metadata;
     const deletion = this.#held.get(uid) ?? begun(binding);
     // Kept until the binding is gone: `gone` then knows that nothing is left to release.
@@ -60,9 +57,11 @@ export class Deletions {
   }
 
   /** `binding` is the present one: its spec may have changed since the deletion. */
-  async #continue(deletion: Deletion, binding: SecretBinding): Promise<boolean> {
-    if (deletion.left.length > 0) deletion.left = await this.#release(binding, deletion.left, deletion.since);
-    return deletion.left.length === 0;
+  async #continue(deletion: Deletion, binding: SecretBinding): Promise<StillHeld> {
+    if (deletion.left.length === 0) return { records: [] };
+    const held = await this.#release(binding, deletion.left, deletion.since);
+    deletion.left = held.records;
+    return held;
   }
 }
 

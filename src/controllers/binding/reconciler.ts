@@ -261,7 +261,13 @@ export class Reconciler {
     if (!binding.metadata.finalizers?.includes(FINALIZER)) return DONE;
     this.#results.forget(key);
     this.#rollouts.forget(key);
-    if (!(await this.#deletions.releaseHeld(binding))) return BACKOFF;
+    const { records, problem } = await this.#deletions.releaseHeld(binding);
+    if (problem !== undefined) {
+      const status = heldStatus(binding, refused(problem), new Date());
+      await this.#status.writeStatus(binding, status);
+      this.#status.recordEvent(binding, status);
+    }
+    if (records.length > 0) return BACKOFF;
     await this.#status.removeFinalizer(binding);
     return DONE;
   }

@@ -29,8 +29,8 @@ describe("a release", () => {
   });
 
   describe("of a deleted binding", () => {
-    const release = (records: TargetStatus[], binding = bindingWith(), since = Date.now()) =>
-      releaseDeletedBinding(written.deps, binding, records, since);
+    const release = async (records: TargetStatus[], binding = bindingWith(), since = Date.now()) =>
+      (await releaseDeletedBinding(written.deps, binding, records, since)).records;
 
     it("removes values where onRelease is Remove, and only gives up ownership where it is Retain", async () => {
       written.put("gone");
@@ -153,7 +153,7 @@ describe("a release", () => {
       const binding = bindingWith();
       const deleted = { ...binding, metadata: { ...binding.metadata, deletionTimestamp } };
       const isHeld = async (since: number) =>
-        (await releaseDeletedBinding(deps, deleted, [removed("closed")], since)).length > 0;
+        (await releaseDeletedBinding(deps, deleted, [removed("closed")], since)).records.length > 0;
       const since = Date.now();
       await clock.pass(59_999);
       assert.ok(await isHeld(since));

@@ -1,6 +1,7 @@
 /** Each record of a deleted binding is released exactly once. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../../src/api/binding.ts";
+import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { Deletions } from "../../../../src/controllers/binding/deletions.ts";
 import { bindingOf, recordOf } from "../../objects.ts";
 
@@ -21,7 +22,8 @@ describe("deleted bindings", () => {
     refused = new Set();
     deletions = new Deletions(async ({ metadata }, left) => {
       for (const { name } of left) asked.push(`${metadata.uid} ${name}`);
-      return left.filter(({ name }) => refused.has(name));
+      const records = left.filter(({ name }) => refused.has(name));
+      return records.length === 0 ? { records } : { records, problem: new Problem("Forbidden", "no permission") };
     });
   });
 
@@ -30,6 +32,8 @@ describe("deleted bindings", () => {
     asked = [];
     return [await work(), ...asked];
   }
+
+  const isReleased = async (binding: SecretBinding) => (await deletions.releaseHeld(binding)).records.length === 0;
 
   it("that no longer exist are released once, and only failed releases are retried", async () => {
     refused.add("two");
@@ -44,14 +48,20 @@ describe("deleted bindings", () => {
   it("that a finalizer keeps are released once, and not again when they are gone", async () => {
     refused.add("two");
     const binding = bindingWith("A", "one", "two");
-    assert.deepEqual(await released(() => deletions.releaseHeld(binding)), [false, "A one", "A two"]);
-    assert.deepEqual(await released(() => deletions.releaseHeld(binding)), [false, "A two"]);
+    assert.deepEqual(await released(() => isReleased(binding)), [false, "A one", "A two"]);
+    assert.deepEqual(await released(() => isReleased(binding)), [false, "A two"]);
     refused.clear();
-    assert.deepEqual(await released(() => deletions.releaseHeld(binding)), [true, "A two"]);
+    assert.deepEqual(await released(() => isReleased(binding)), [true, "A two"]);
     // The write that removes the finalizer may have to be retried.
-    assert.deepEqual(await released(() => deletions.releaseHeld(binding)), [true]);
+    assert.deepEqual(await released(() => isReleased(binding)), [true]);
     deletions.gone(binding);
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [true]);
+  });
+
+  it("that a finalizer keeps report why they are not released", async () => {
+    refused.add("two");
+    const { records, problem } = await deletions.releaseHeld(bindingWith("A", "one", "two"));
+    assert.deepEqual([records.map(({ name }) => name), problem?.reason], [["two"], "Forbidden"]);
   });
 
   it("whose finalizer another client removed are released completely", async () => {
@@ -79,7 +89,7 @@ describe("deleted bindings", () => {
     const slow = new Deletions(async ({ metadata }) => {
       if (metadata.uid === "A") slow.gone(other);
       else asked.push("B");
-      return [];
+      return { records: [] };
     });
     slow.gone(bindingWith("A", "one"));
     assert.deepEqual(await released(() => slow.releaseGone(KEY)), [false]);
