@@ -7,7 +7,13 @@ import { type ReloaderMark, STANDARD_VIEW } from "../api/reloader.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { pickFields } from "../apimachinery/fields.ts";
 import { sameJson } from "../apimachinery/json.ts";
-import { apiVersionOf, type JsonObject, type KubeObject, type Version } from "../apimachinery/objects.ts";
+import {
+  apiVersionOf,
+  type JsonObject,
+  type KubeObject,
+  type ObjectMeta,
+  type Version,
+} from "../apimachinery/objects.ts";
 import { CONFIG_MAPS, NAMESPACES, SECRETS } from "../apimachinery/resources.ts";
 import { type Workload, workloadOf } from "../workloads/workload.ts";
 import {
@@ -33,6 +39,12 @@ export interface CachedObject extends Version {
   /** The text of the field by which its subscriptions select objects. */
   having?: FieldText;
   isDeleted?: true;
+  /** When a workload, Secret or ConfigMap was created, in seconds of the epoch. */
+  createdAt?: number;
+  /** The version that its creation had, if the watch has shown the creation, and nothing has changed since of what its pods read. */
+  createdAs?: string;
+  /** When the data of a Secret or ConfigMap last changed, in seconds of the epoch, if `managedFields` shows that. */
+  dataAt?: number;
 }
 
 export type Projection = (object: KubeObject) => CachedObject;
@@ -44,7 +56,7 @@ export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): P
   const versionOf = ({ metadata }: KubeObject): CachedObject => {
     const { uid, resourceVersion, generation, annotations, labels } = metadata;
     const mark = isSource ? view.markOfSource(annotations, labels) : annotations && view.markOf(annotations);
-    return { uid, resourceVersion, generation, ...(mark && { mark }) };
+    return { uid, resourceVersion, generation, ...(mark && { mark }), ...(isSource && timesOf(metadata)) };
   };
   if (dependency.workload !== undefined) {
     const { template, restart } = dependency.workload;
@@ -52,7 +64,11 @@ export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): P
     const resource = resourceOf(dependency);
     // In a list of a built-in kind, the items have no apiVersion and kind; only the list has them.
     const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
-    return (object) => ({ ...versionOf(object), workload: workloadOf({ ...object, ...type }, pods, field, view) });
+    return (object) => ({
+      ...versionOf(object),
+      ...createdAtOf(object.metadata),
+      workload: workloadOf({ ...object, ...type }, pods, field, view),
+    });
   }
   if (isCollection(dependency) && dependency.fields !== undefined) {
     const paths = dependency.fields.map((path) => FieldPath.parse(path));
@@ -73,6 +89,26 @@ export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): P
 function textIn(object: KubeObject, field: string): Pick<CachedObject, "having"> {
   const text = FieldPath.parse(field).get(object as JsonObject);
   return typeof text === "string" ? { having: { field, text } } : {};
+}
+
+const secondsOf = (time: string) => Date.parse(time) / 1000;
+
+const createdAtOf = ({ creationTimestamp }: ObjectMeta): Pick<CachedObject, "createdAt"> =>
+  creationTimestamp === undefined ? {} : { createdAt: secondsOf(creationTimestamp) };
+
+/** The API server sets the time of an entry when its manager changes a field, so a new label does not move the time of the data. */
+function timesOf(metadata: ObjectMeta): Pick<CachedObject, "createdAt" | "dataAt"> {
+  const times = (metadata.managedFields ?? []).flatMap(({ fieldsV1 = {}, time }) =>
+    time !== undefined && ("f:data" in fieldsV1 || "f:binaryData" in fieldsV1) ? [secondsOf(time)] : [],
+  );
+  return { ...createdAtOf(metadata), ...(times.length > 0 && { dataAt: Math.max(...times) }) };
+}
+
+/** Adds the version of the object's creation. It is unknown once the object's pods read other sources, or its annotations change. */
+export function withCreation(after: CachedObject, before: CachedObject | undefined, isCreation: boolean): CachedObject {
+  if (after.createdAt === undefined) return after;
+  const known = isCreation ? after.resourceVersion : isChoice(after, before) ? undefined : before?.createdAs;
+  return known === undefined ? after : { ...after, createdAs: known };
 }
 
 /**

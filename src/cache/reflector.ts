@@ -14,8 +14,11 @@ import type { ListWatch } from "../kube/list-watch.ts";
 export type ReflectorState = { phase: "pending" } | { phase: "synced" } | { phase: "failed"; error: ApiError };
 
 export interface ReflectorEvents<T> {
-  /** Returns the parts of an object that are kept. */
-  keep(object: KubeObject): T;
+  /**
+   * Returns the parts of an object that are kept. `before` is what was kept of it. `isAdded`: the watch has reported it as added, so it was
+   * created since the last list, or it has become visible to a selector.
+   */
+  keep(object: KubeObject, before: T | undefined, isAdded: boolean): T;
   /** `after` is undefined for a deleted object, `before` for a new one. Not called for the objects of the first list. */
   changed(key: string, after: T | undefined, before: T | undefined): void;
   /** The stream is in sync for the first time, has recovered, or has failed. */
@@ -209,7 +212,7 @@ export class Reflector<T extends { resourceVersion: string }> {
         if (event.type !== "BOOKMARK") {
           const { namespace, name } = event.object.metadata;
           const key = objectKey(namespace, name);
-          this.#put(key, event.type === "DELETED" ? undefined : this.#keep(key, event.object));
+          this.#put(key, event.type === "DELETED" ? undefined : this.#keep(key, event.object, event.type === "ADDED"));
         }
         this.#version = event.object.metadata.resourceVersion;
       }
@@ -223,9 +226,10 @@ export class Reflector<T extends { resourceVersion: string }> {
     }
   }
 
-  #keep(key: string, object: KubeObject): T {
+  #keep(key: string, object: KubeObject, isAdded = false): T {
     const before = this.#store.get(key);
-    return before?.resourceVersion === object.metadata.resourceVersion ? before : this.#events.keep(object);
+    const isSame = before?.resourceVersion === object.metadata.resourceVersion;
+    return isSame ? before : this.#events.keep(object, before, isAdded);
   }
 
   #put(key: string, after: T | undefined): void {

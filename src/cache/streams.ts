@@ -6,9 +6,9 @@ import { ApiError } from "../kube/api-error.ts";
 import type { Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
 import { SlowBucket } from "../workqueue/slow-bucket.ts";
-import { type CachedObject, classifyChange, type Projection } from "./cached-object.ts";
+import { type CachedObject, classifyChange, type Projection, withCreation } from "./cached-object.ts";
 import { CollectionIndex } from "./collection-index.ts";
-import { Reflector, type RestartReason, type StreamState, TAKES_TURNS } from "./reflector.ts";
+import { Reflector, type ReflectorEvents, type RestartReason, type StreamState, TAKES_TURNS } from "./reflector.ts";
 import { notifyAll, notifyOf, type Stream, stateOf, subscribersOf } from "./stream.ts";
 import { OPENING_LIMITS, STREAM_LIMITS, StreamSlots } from "./stream-slots.ts";
 
@@ -30,6 +30,8 @@ export interface StreamEvents {
 /** The rate at which refused streams are retried, for all accounts together. A refused list takes 0.2 ms. */
 const RETRIES_A_SECOND = 10;
 const NO_ROOM = new ApiError("WATCH", 0, "TooManyStreams");
+
+type Keep = ReflectorEvents<CachedObject>["keep"];
 
 export class Streams {
   readonly #transport: WatchTransport;
@@ -74,7 +76,12 @@ export class Streams {
     const { tenant, key } = stream;
     const start = () => {
       stream.isOpening = true;
-      stream.reflector = this.#reflectorOf(stream, new ListWatch(this.#transport, identity, scope), keep);
+      // With a selector, an object may be added because its labels or fields changed.
+      const showsCreations = (scope.labels ?? "") === "" && scope.fields === undefined;
+      const source = new ListWatch(this.#transport, identity, scope);
+      stream.reflector = this.#reflectorOf(stream, source, (object, before, isAdded) =>
+        withCreation(keep(object), before, isAdded && showsCreations),
+      );
       stream.reflector.start();
     };
     if (tenant === undefined) start();
@@ -109,7 +116,7 @@ export class Streams {
     if (tenant !== undefined) this.#opening.release(tenant, key, isOpening);
   }
 
-  #reflectorOf(stream: Stream, source: ListWatch, keep: Projection): Reflector<CachedObject> {
+  #reflectorOf(stream: Stream, source: ListWatch, keep: Keep): Reflector<CachedObject> {
     const { resource, tenant = "" } = stream;
     const reflector: Reflector<CachedObject> = new Reflector<CachedObject>(source, {
       keep,

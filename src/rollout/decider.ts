@@ -2,12 +2,13 @@
  * Decides what a rollout does now, from the workloads, the values and the status. Reads what a restart needs only if one is due.
  */
 import { bindingKey } from "../api/binding.ts";
-import { ReloaderView } from "../api/reloader.ts";
+import { claimsToBeGenerated, ReloaderView } from "../api/reloader.ts";
+import { digestParts } from "../api/rollout.ts";
 import { idOf } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
 import { withoutDisruptionBudget } from "./decide/disruption-budgets.ts";
-import { decideRollout, type RolloutDecision } from "./decide/engine.ts";
+import { decideRollout, type RolloutDecision, type RolloutInput } from "./decide/engine.ts";
 import { blockOf, STOPPED } from "./decide/pace.ts";
 import { refusalOf } from "./decide/refusal.ts";
 import { wrongRestartField } from "./decide/restart-field-schema.ts";
@@ -16,7 +17,7 @@ import { targetsNotObserved } from "./decide/wait-for-targets.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
 import { withoutIgnored } from "./digest/ignored-sources.ts";
 import type { DigestCache, SourceReadings, ValueDigests } from "./digest/values.ts";
-import type { RolloutContext } from "./discover/dependents.ts";
+import { type RolloutContext, writtenBeforeRestarts } from "./discover/dependents.ts";
 import type { RolloutMemory } from "./memory.ts";
 import { finishCutOff } from "./restart/recreated-jobs.ts";
 import type { Dependent, RolloutBlock } from "./types.ts";
@@ -84,14 +85,15 @@ export class Decider {
     if (blocked !== undefined || targets.namespaces.size > 0) memory.setReady(false);
     else if (binding.spec.targets.length === 0) memory.setReady(true, memory.observed?.since);
     else if (spec.waitForTargets === undefined) memory.setReady(true);
-    const decided = this.#decideBy(rolling, inputs, memory, known, blocked);
+    const judged = { ...rolling, startedWith: startedWithOf(rolling, known, memory) };
+    const decided = this.#decideBy(judged, inputs, memory, known, blocked);
     if (decided.stamps.length === 0) return { decided, known };
-    return { decided: await this.#checked(rolling, inputs, memory, known, decided), known };
+    return { decided: await this.#checked(judged, inputs, memory, known, decided), known };
   }
 
   /** Reads what a restart needs, if a restart is due. Throws Problem. */
   async #checked(
-    rolling: RolloutContext,
+    rolling: JudgedRollout,
     inputs: RollInputs,
     memory: RolloutMemory,
     known: ValueDigests,
@@ -123,7 +125,7 @@ export class Decider {
    * may make restarts in further namespaces due. Throws Problem.
    */
   async #budgeted(
-    { identity, ...rolling }: RolloutContext,
+    { identity, ...rolling }: JudgedRollout,
     inputs: RollInputs,
     memory: RolloutMemory,
     known: ValueDigests,
@@ -152,7 +154,7 @@ export class Decider {
 
   /** Throws Problem. */
   #decideBy(
-    { binding, spec, references, dependents }: RolloutContext,
+    { binding, spec, references, dependents, startedWith }: JudgedRollout,
     { targets, differs }: RollInputs,
     memory: RolloutMemory,
     { keyId, digests, former }: ValueDigests,
@@ -187,6 +189,28 @@ export class Decider {
       wasRefused: ({ version }) => memory.refused.has(version.uid),
       take: (dependent) => this.#slots.take(key, idOf(dependent.ref), namespaceOf(dependent)),
       isSeen: (dependent) => memory.isSeen(dependent),
+      startedWith,
     });
   }
+}
+
+type JudgedRollout = RolloutContext & Pick<RolloutInput, "startedWith">;
+
+/**
+ * A value that a workload gets through a field reaches it later than its source changes. A binding of a user does not count changes
+ * before itself. The binding of an annotation is always younger than its workload.
+ */
+function startedWithOf(
+  { binding, dependents, sourceObjects }: RolloutContext,
+  { resourceVersions }: ValueDigests,
+  memory: RolloutMemory,
+): RolloutInput["startedWith"] {
+  const written = writtenBeforeRestarts(binding);
+  const { creationTimestamp = "" } = binding.metadata;
+  const since = claimsToBeGenerated(binding) ? 0 : Date.parse(creationTimestamp) / 1000;
+  return memory.firstLooks.judge(dependents.all, memory.before(binding), since, (id) => {
+    const { source } = digestParts(id);
+    const seen = sourceObjects.get(source);
+    return written.has(id) || seen?.resourceVersion !== resourceVersions.get(source) ? undefined : seen;
+  });
 }

@@ -4,6 +4,7 @@ import type { RolloutStatus } from "../api/rollout.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { isOlder, type Version } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
+import { FirstLooks } from "./decide/first-looks.ts";
 import type { RecreatedJob } from "./restart/recreated-jobs.ts";
 import type { Dependent } from "./types.ts";
 
@@ -36,6 +37,7 @@ export class RolloutMemory {
   readonly warned = new Set<string>();
   /** The uids of workloads for which the PodDisruptionBudgets were read. */
   readonly asked = new Set<string>();
+  readonly firstLooks = new FirstLooks();
   /** The decided status that is not written yet, and since when. */
   unreported: { status: RolloutStatus; since: number } | undefined;
   /** What the present rollout waits for. */

@@ -104,6 +104,13 @@ export class RolloutController {
     shown.pending ||= references.classes.some((each) => watcher.list(key, each).phase === "pending");
     // The generation identifies the spec, which names the sources.
     const sourceRevisions = `${binding.metadata.generation},${sourceState}`;
+    const sourceObjects = new Map(
+      [...sources].flatMap(([name, source]) => {
+        const watched = source instanceof Problem ? undefined : source.watched;
+        const { version } = watched ? watcher.get(key, { ...as, ref: watched }) : {};
+        return version === undefined ? [] : [[name, version] as const];
+      }),
+    );
     return {
       binding,
       identity: as.identity,
@@ -118,6 +125,7 @@ export class RolloutController {
         return [{ ref, isApart: isApart(target, ref.namespace, binding) }];
       }),
       sourceRevisions,
+      sourceObjects,
       patienceMs: memory.patienceMs(shown.pending),
     };
   }

@@ -1,8 +1,9 @@
 /** The types that finding workloads, deciding and restarting share. No I/O. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
-import type { ObjectRef, Version } from "../apimachinery/objects.ts";
+import type { ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import type { ConditionReason } from "../apimachinery/reasons.ts";
+import type { CachedObject } from "../cache/cached-object.ts";
 import type { Workload } from "../workloads/workload.ts";
 
 /** A group of workloads that waits for the groups before it. */
@@ -16,7 +17,7 @@ export interface Step {
 /** A workload that restarts for this binding. */
 export interface Dependent {
   ref: ObjectRef;
-  version: Version;
+  version: CachedObject;
   workload: Workload;
   /** The field that a restart changes. */
   stampAt: FieldPath;

@@ -133,6 +133,7 @@ export class RolloutFixture {
         sources: new Map([["bucket", watched(BUCKET)]]),
         targets: this.targets.map((ref) => ({ ref, isApart: false })),
         sourceRevisions: value,
+        sourceObjects: new Map(),
         patienceMs: 0,
       },
       {

@@ -12,9 +12,10 @@ import { ALL_KEYS } from "../../sources/uses.ts";
 import { isStampOf, stampOf } from "../../workloads/rollout-stamp.ts";
 import { ABSENT, isPresent } from "../digest/presence.ts";
 import type { Dependent, Step } from "../types.ts";
+import type { StartedWith } from "./first-looks.ts";
 
 /** The digest of a value that no workload has used yet: it differs from every digest. */
-const NEVER = "";
+export const NEVER = "";
 
 /** One rollout of a binding: the uid of the binding, and the number of the rollout. */
 export interface Rollout {
@@ -94,6 +95,34 @@ export function baselineOf(
   return { digests, isRenewed: isLost && Object.keys(known).length > 0 };
 }
 
+/** What is known of the values that the pods of new workloads started with. */
+export interface Starts {
+  /** Values that the baseline has, and that some workload lacks. Only workloads that lack them restart for them. */
+  late: ReadonlySet<string>;
+  /** Whether the workload lacks a present value. */
+  lacks(dependent: Dependent): boolean;
+  /** Whether the workload started with the present value, although it differs from the baseline. */
+  has(dependent: Dependent, id: string): boolean;
+}
+
+export function startsOf(
+  dependents: readonly Dependent[],
+  digests: Digests,
+  startedWith: (dependent: Dependent, id: string) => StartedWith,
+  baseline: Digests,
+): Starts {
+  const lacked = (each: Dependent) =>
+    [...each.uses].filter((id) => isPresent(digests[id]) && startedWith(each, id) === "former");
+  const lacking = new Map(dependents.map((each) => [each.version.uid, lacked(each)]));
+  const former = { ...baseline };
+  return {
+    late: new Set([...lacking.values()].flat().filter((id) => former[id] === digests[id])),
+    lacks: ({ version }) => (lacking.get(version.uid) ?? []).length > 0,
+    // With onFirstSync Rollout, every workload restarts.
+    has: (each, id) => former[id] !== NEVER && startedWith(each, id) === "present",
+  };
+}
+
 /** The digests that differ from the baseline. */
 export function changedFrom(baseline: Digests, now: Digests): Record<string, string> {
   return where(now, (id, digest) => baseline[id] !== undefined && baseline[id] !== digest);
@@ -132,6 +161,7 @@ export function affectedBy(
   steps: readonly Step[],
   now: string,
   isSeen: (dependent: Dependent) => boolean,
+  starts: Starts,
 ): AffectedWorkload[] {
   const known = new Map(before?.workloads?.map((each) => [each.uid, each]));
   const isChanged = (id: string) => changed[id] !== undefined;
@@ -146,7 +176,10 @@ export function affectedBy(
     const isMissed = wasUnknown.has(dependent.ref.namespace ?? "");
     const isAffected =
       former === undefined
-        ? uses.some(isMissed ? isChanged : isNew)
+        ? starts.lacks(dependent) ||
+          uses.some((id) =>
+            isMissed ? isChanged(id) : isNew(id) && !starts.late.has(id) && !starts.has(dependent, id),
+          )
         : former.stamp !== undefined || uses.some(isChanged);
     if (!isAffected) return [];
     const entry = inStep(former ?? waiting(dependent), steps[dependent.step]);

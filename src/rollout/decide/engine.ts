@@ -12,10 +12,13 @@ import {
   type AffectedWorkload as Entry,
   goneFrom,
   missedBy,
+  NEVER,
   type Rekeyed,
+  startsOf,
   waitingAgain,
 } from "./affected.ts";
 import { countedOf } from "./counted.ts";
+import type { StartedWith } from "./first-looks.ts";
 import { isRolling, MAX_SLOT_MS, type PlannedRestart, type ScheduleInput, schedule, timeOf } from "./schedule.ts";
 
 /** The input of a decision. */
@@ -40,6 +43,8 @@ export interface RolloutInput extends ScheduleInput {
   block(pending: Pending, last: string | undefined): RolloutBlock | undefined;
   /** Whether the watch shows the workload at least as new as its last restart. */
   isSeen(dependent: Dependent): boolean;
+  /** Which values of a digest's source the pods of the workload started with, when the rollout first sees them. */
+  startedWith(dependent: Dependent, id: string): StartedWith;
 }
 
 export interface RolloutDecision {
@@ -64,6 +69,8 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   const turn = { ...input, ...countedOf(input, input.used, input.restartOn, input.rekeyed) };
   const { before, dependents, digests, steps, unknown } = turn;
   const baseline = baselineOf(before, turn.used, digests, turn.rollFirst, turn.rekeyed, missedBy(before, dependents));
+  const starts = startsOf(dependents, digests, turn.startedWith, baseline.digests);
+  for (const id of starts.late) baseline.digests[id] = NEVER;
   const former = baseline.isRenewed ? undefined : before?.pending;
   const gone = goneFrom(former, baseline.digests, digests);
   const changed = { ...gone, ...changedFrom(baseline.digests, digests) };
@@ -79,7 +86,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   };
   const wasUnknown = new Set(before?.unknownNamespaces);
   const time = timeOf(turn.now);
-  const affected = affectedBy(former, wasUnknown, rollout, changed, gone, dependents, steps, time, turn.isSeen);
+  const affected = affectedBy(former, wasUnknown, rollout, changed, gone, dependents, steps, time, turn.isSeen, starts);
   const entries = affected.map((each) => judged(turn, each));
   const states: States = new Map(former?.workloads?.map(({ uid, state }) => [uid, state]));
   for (const { dependent, entry } of entries) {

@@ -7,6 +7,7 @@ import { digestId, digestParts, groupsOf, type RolloutSpec, type RolloutStatus }
 import { firstOf } from "../../apimachinery/name-list.ts";
 import { describeObject, idOf, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
+import type { CachedObject } from "../../cache/cached-object.ts";
 import { isCollection, type Subscription } from "../../cache/subscription.ts";
 import type { Watcher } from "../../cache/watcher.ts";
 import { streamRefusal, WRITE_VERBS } from "../../kube/access-error.ts";
@@ -55,6 +56,8 @@ export interface RolloutContext {
   targets: readonly AwaitedTarget[];
   /** The versions of the sources. */
   sourceRevisions: string;
+  /** The objects that are sources, by name, as the watches show them. */
+  sourceObjects: ReadonlyMap<string, CachedObject>;
   /** How many ms to wait for the workloads before anything else happens. */
   patienceMs: number;
 }
@@ -185,6 +188,10 @@ export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
   const uses = fields.flatMap((field) => usesOf(sources, field, (text) => compileTemplate(text).references));
   return new Set(uses.map(({ source, of }) => digestId(source, of)));
 }
+
+/** The values that workloads get through fields which the binding writes before it restarts them. */
+export const writtenBeforeRestarts = (binding: SecretBinding): ReadonlySet<string> =>
+  binding.spec.targets.some((target) => !isAfterRollout(target)) ? usedByFields(binding) : new Set();
 
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
 

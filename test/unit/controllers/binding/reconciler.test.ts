@@ -346,11 +346,11 @@ describe("a reconcile", () => {
       assert.deepEqual(specOf(), {});
     });
 
-    it("keeps its finalizer while a target can't be released", async () => {
+    it("keeps its finalizer while a target can't be released, and reports why", async () => {
       loop.delete(OURS);
       cluster.refused.set(RELEASE, unavailable);
       assert.deepEqual(await loop.reconcile(), BACKOFF);
-      assert.deepEqual(cluster.takeWrites(), [RELEASE]);
+      assert.deepEqual(cluster.takeWrites(), [RELEASE, WRITE_STATUS]);
       cluster.refused.clear();
       assert.deepEqual(await loop.reconcile(), NEVER);
       assert.deepEqual(cluster.takeWrites(), [RELEASE, setFinalizers()]);

@@ -64,6 +64,7 @@ function turn(
     wasRefused: () => false,
     take: () => true,
     isSeen: () => true,
+    startedWith: () => undefined,
     ...more,
   });
 }
@@ -626,5 +627,48 @@ describe("a rollout in many namespaces", () => {
     const wasRefused = ({ ref }: Dependent) => ref.namespace === "denied";
     const began = turn(both, { "bucket/key": "b" }, before, { maxConcurrent: 1, wasRefused });
     assert.deepEqual(placesOf(began), ["open"]);
+  });
+
+  describe("with a workload that it first sees", () => {
+    const [young, other] = [workload("young"), workload("other")];
+    const lacks = (uid: string) => ({
+      startedWith: ({ version }: Dependent) => (version.uid === uid ? ("former" as const) : undefined),
+    });
+
+    it("restarts it alone if its pods miss the value of the baseline, once", () => {
+      const before = { digestKeyID: "one", revision: 3, digests: { "bucket/key": "b" } };
+      const first = turn([young, other], { "bucket/key": "b" }, before, lacks("uid-young"));
+      assert.deepEqual(stamped(first), ["young"]);
+      const restarted = workload("young", { stamps: first.stamps.map(({ stamp }) => stamp) });
+      const last = turn([restarted, other], { "bucket/key": "b" }, first.status);
+      assert.deepEqual(stamped(last), []);
+      assert.deepEqual(last.status.digests, { "bucket/key": "b" });
+      assert.deepEqual([last.status.revision, last.status.pending], [4, undefined]);
+      assert.deepEqual(stamped(turn([restarted, other], { "bucket/key": "b" }, last.status)), []);
+    });
+
+    it("restarts it when the value is recorded for the first time", () => {
+      assert.deepEqual(stamped(turn([young, other], { "bucket/key": "b" }, undefined, lacks("uid-young"))), ["young"]);
+    });
+
+    it("restarts the others too if the value changes meanwhile", () => {
+      const first = turn([young, other], { "bucket/key": "b" }, undefined, lacks("uid-young"));
+      assert.deepEqual(stamped(turn([young, other], { "bucket/key": "c" }, first.status)).sort(), ["other", "young"]);
+    });
+
+    it("restarts all but a workload that started with the changed value", () => {
+      const before = { digestKeyID: "one", revision: 3, digests: { "bucket/key": "a" } };
+      const has = {
+        startedWith: ({ version }: Dependent) => (version.uid === "uid-young" ? ("present" as const) : undefined),
+      };
+      assert.deepEqual(stamped(turn([young, other], { "bucket/key": "b" }, before, has)), ["other"]);
+      const alone = turn([young], { "bucket/key": "b" }, before, has);
+      assert.deepEqual([stamped(alone), alone.status.digests, alone.status.revision], [[], { "bucket/key": "b" }, 3]);
+    });
+
+    it("restarts each with onFirstSync Rollout", () => {
+      const has = { rollFirst: true, startedWith: () => "present" as const };
+      assert.deepEqual(stamped(turn([young], { "bucket/key": "b" }, undefined, has)), ["young"]);
+    });
   });
 });

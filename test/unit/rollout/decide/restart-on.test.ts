@@ -51,6 +51,7 @@ function decide(digest: string | undefined, before?: RolloutStatus, seen: Seen =
     wasRefused: () => false,
     take: () => true,
     isSeen: () => true,
+    startedWith: () => undefined,
   });
 }
 
