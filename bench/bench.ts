@@ -2,6 +2,7 @@
  * `npm run bench`: measures the built Inlay on its own control plane, next to the floor: the fastest possible client for the same work.
  * Arguments select parts, all by default. Prints a table.
  */
+import { measureAnnotations } from "./annotations.ts";
 import { Client, startCluster } from "./cluster.ts";
 import { measureCompositions } from "./compositions.ts";
 import { measureHostile } from "./hostile.ts";
@@ -21,6 +22,7 @@ import { measureVaultSync } from "./vault-sync.ts";
 const PARTS = {
   rotations: measureRotations,
   rollouts: measureRollouts,
+  annotations: measureAnnotations,
   memory: measureMemory,
   workloads: measureWorkloads,
   tenants: measureTenants,

@@ -55,6 +55,8 @@ export interface ReloaderRules {
   readonly reloadOnCreate?: boolean;
   /** A workload restarts when a source is deleted, if its pods can start without it. */
   readonly reloadOnDelete?: boolean;
+  /** How long all sources of a workload must stay the same before it restarts, such as `500ms`. Absent: it does not wait. */
+  readonly debounce?: string;
   /** A CronJob that restarts runs a Job at once. */
   readonly runCronJobs?: boolean;
   /** A workload restarts when the driver reports new versions of a SecretProviderClass that writes no Secret. */

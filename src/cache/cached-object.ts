@@ -45,6 +45,8 @@ export interface CachedObject extends Version {
   createdAs?: string;
   /** When the data of a Secret or ConfigMap last changed, in seconds of the epoch, if `managedFields` shows that. */
   dataAt?: number;
+  /** What `dataAt` was when its annotations or labels for Reloader last changed. It was not chosen by them before. */
+  markedAt?: number;
 }
 
 export type Projection = (object: KubeObject) => CachedObject;
@@ -104,11 +106,17 @@ function timesOf(metadata: ObjectMeta): Pick<CachedObject, "createdAt" | "dataAt
   return { ...createdAtOf(metadata), ...(times.length > 0 && { dataAt: Math.max(...times) }) };
 }
 
-/** Adds the version of the object's creation. It is unknown once the object's pods read other sources, or its annotations change. */
-export function withCreation(after: CachedObject, before: CachedObject | undefined, isCreation: boolean): CachedObject {
+/**
+ * Adds what earlier events have shown: the version of the object's creation, until its pods read other sources or its annotations
+ * change, and the data of a source that was chosen later.
+ */
+export function withHistory(after: CachedObject, before: CachedObject | undefined, isCreation: boolean): CachedObject {
   if (after.createdAt === undefined) return after;
-  const known = isCreation ? after.resourceVersion : isChoice(after, before) ? undefined : before?.createdAs;
-  return known === undefined ? after : { ...after, createdAs: known };
+  const createdAs = isCreation ? after.resourceVersion : isChoice(after, before) ? undefined : before?.createdAs;
+  const isMarked = before?.uid === after.uid && before.mark !== after.mark;
+  const markedAt = isMarked ? after.dataAt : before?.uid === after.uid ? before.markedAt : undefined;
+  if (createdAs === undefined && markedAt === undefined) return after;
+  return { ...after, ...(createdAs !== undefined && { createdAs }), ...(markedAt !== undefined && { markedAt }) };
 }
 
 /**

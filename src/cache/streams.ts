@@ -6,7 +6,7 @@ import { ApiError } from "../kube/api-error.ts";
 import type { Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
 import { SlowBucket } from "../workqueue/slow-bucket.ts";
-import { type CachedObject, classifyChange, type Projection, withCreation } from "./cached-object.ts";
+import { type CachedObject, classifyChange, type Projection, withHistory } from "./cached-object.ts";
 import { CollectionIndex } from "./collection-index.ts";
 import { Reflector, type ReflectorEvents, type RestartReason, type StreamState, TAKES_TURNS } from "./reflector.ts";
 import { notifyAll, notifyOf, type Stream, stateOf, subscribersOf } from "./stream.ts";
@@ -80,7 +80,7 @@ export class Streams {
       const showsCreations = (scope.labels ?? "") === "" && scope.fields === undefined;
       const source = new ListWatch(this.#transport, identity, scope);
       stream.reflector = this.#reflectorOf(stream, source, (object, before, isAdded) =>
-        withCreation(keep(object), before, isAdded && showsCreations),
+        withHistory(keep(object), before, isAdded && showsCreations),
       );
       stream.reflector.start();
     };

@@ -3,6 +3,7 @@
  * what is wrong with it.
  */
 import { RELOADER_KEYS, RELOADER_KINDS, type ReloaderKeys, type ReloaderRules } from "../api/reloader-rules.ts";
+import { parseDuration } from "../apimachinery/duration.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { LabelSelector } from "../apimachinery/label-selector.ts";
 import { fieldsOf, flagOf, listOf, textsOf } from "./config-fields.ts";
@@ -21,7 +22,13 @@ export const RELOADER_FIELDS: readonly string[] = [
   "reloadOnDelete",
   "runCronJobs",
   "providerClasses",
+  "debounce",
 ];
+
+/** Several changes at about the same time cause one restart. */
+const DEBOUNCE = "500ms";
+/** The pattern of spec.rollout.debounce. */
+const DURATION = /^([0-9]+(ms|s|m|h))+$/;
 
 const KINDS = [...RELOADER_KINDS.sources, ...RELOADER_KINDS.workloads];
 const OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist"] as const;
@@ -57,9 +64,17 @@ export function reloaderOf(value: unknown): ReloaderRules {
     namespaces,
     autoReloadAll: given("autoReloadAll", flagOf) ?? false,
     jobs,
+    ...debounceOf(given("debounce", durationOf) ?? DEBOUNCE),
     ...Object.fromEntries(givenFields),
   };
 }
+
+function durationOf(value: unknown, at: string): string {
+  if (typeof value === "string" && DURATION.test(value) && value.length <= 32) return value;
+  throw new Error(`${at}: must be a duration, such as 500ms or 2s; 0s disables it`);
+}
+
+const debounceOf = (debounce: string) => (parseDuration(debounce) === 0 ? {} : { debounce });
 
 function kindsOf(value: unknown, at: string, jobs: boolean): (typeof KINDS)[number][] {
   const kinds = listOf(value, at, (item, where) => {

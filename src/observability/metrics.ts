@@ -214,6 +214,14 @@ export class Metrics {
     });
   }
 
+  /** Reads, by resource, in how many namespaces the account for Reloader's annotations may not list it, at each scrape. */
+  observeRefusedLists(refused: () => ReadonlyMap<string, number>): void {
+    const help = "Namespaces in which the account for Reloader's annotations may not list a resource.";
+    this.#gauge("inlay_reloader_refused_lists", help, ["resource"], (gauge) => {
+      for (const [resource, count] of refused()) gauge.set({ resource }, count);
+    });
+  }
+
   #gauge<T extends string>(name: string, help: string, labelNames: T[], collect: (gauge: Gauge<T>) => void): void {
     new Gauge({
       name,

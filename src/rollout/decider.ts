@@ -196,9 +196,12 @@ export class Decider {
 
 type JudgedRollout = RolloutContext & Pick<RolloutInput, "startedWith">;
 
+/** How long before a binding a change counts, in seconds, if the binding is generated: it is always younger than its workload. */
+const GENERATED_WITHIN_S = 60;
+
 /**
- * A value that a workload gets through a field reaches it later than its source changes. A binding of a user does not count changes
- * before itself. The binding of an annotation is always younger than its workload.
+ * A value that a workload gets through a field reaches it later than its source changes. Changes before the binding of a user don't
+ * count.
  */
 function startedWithOf(
   { binding, dependents, sourceObjects }: RolloutContext,
@@ -207,7 +210,7 @@ function startedWithOf(
 ): RolloutInput["startedWith"] {
   const written = writtenBeforeRestarts(binding);
   const { creationTimestamp = "" } = binding.metadata;
-  const since = claimsToBeGenerated(binding) ? 0 : Date.parse(creationTimestamp) / 1000;
+  const since = Date.parse(creationTimestamp) / 1000 - (claimsToBeGenerated(binding) ? GENERATED_WITHIN_S : 0);
   return memory.firstLooks.judge(dependents.all, memory.before(binding), since, (id) => {
     const { source } = digestParts(id);
     const seen = sourceObjects.get(source);

@@ -200,7 +200,7 @@ export class RolloutController {
     for (const each of [...failureNotifications(binding, done), ...refused]) notifier.notify(each);
     const reasons = [...unwritten.values()];
     const apart = apartFrom(dependents);
-    const [problem = unreplaced ?? wrong ?? apart] = reasons.filter((each) => each !== "stale");
+    const [problem = unreplaced ?? wrong ?? apart ?? known.unread] = reasons.filter((each) => each !== "stale");
     if (done.status.pending === undefined) memory.stamped.clear();
     const isStale = reasons.includes("stale");
     const waiting = () => this.#memories.unreported;

@@ -96,7 +96,9 @@ export async function reloading(reloader: object, more: object = {}): Promise<Co
 
 export async function configFile(reloader: object, more: object = {}): Promise<string> {
   const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
-  const config = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration", reloader, ...more };
+  // Without a debounce, each change causes one restart, which tests count.
+  const rules = { debounce: "0s", ...reloader };
+  const config = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration", reloader: rules, ...more };
   await writeFile(file, JSON.stringify(config));
   return file;
 }

@@ -18,7 +18,7 @@ import type { ReloaderSource } from "./sources.ts";
 
 /** How a workload restarts. */
 type Way = Pick<ReloadRules, "minInterval" | "restartAt"> &
-  Pick<ReloaderRules, "reloadOnCreate" | "reloadOnDelete" | "runCronJobs">;
+  Pick<ReloaderRules, "reloadOnCreate" | "reloadOnDelete" | "runCronJobs" | "debounce">;
 
 /** A binding for a workload. */
 export interface ReloaderBinding extends GeneratedBinding {
@@ -91,8 +91,11 @@ export function obsoleteOf(
   desired: ReadonlyMap<string, ReloaderBinding>,
   unseen: readonly string[],
 ): SecretBinding[] {
-  const isUnseen = ({ metadata }: SecretBinding) =>
-    metadata.ownerReferences?.some(({ kind = "" }) => unseen.includes(kind)) === true;
+  // The binding of a Job has no owner.
+  const isUnseen = ({ metadata, spec }: SecretBinding) =>
+    [...(metadata.ownerReferences ?? []), ...(spec.rollout?.targets ?? [])].some(({ kind = "" }) =>
+      unseen.includes(kind),
+    );
   return there.filter((each) => claimsToBeGenerated(each) && !desired.has(each.metadata.name) && !isUnseen(each));
 }
 
@@ -119,7 +122,7 @@ function isFor({ annotations, ownerReferences }: SecretBinding["metadata"], { ow
 function specOf(
   { kind, name }: Owner,
   sources: readonly ReloaderSource[],
-  { minInterval, restartAt, reloadOnCreate, reloadOnDelete, runCronJobs }: Way,
+  { minInterval, restartAt, reloadOnCreate, reloadOnDelete, runCronJobs, debounce }: Way,
 ): ReloaderBinding["spec"] {
   const restartOn = [
     ...(reloadOnCreate ? (["SourceCreated"] as const) : []),
@@ -138,6 +141,7 @@ function specOf(
       ...(runCronJobs && kind === "CronJob" && { runCronJobs }),
       stamp: { annotation: "inlay.dev/rollout", value: "Revision" },
       timeout: TIMEOUTS[kind] ?? "10m",
+      ...(debounce !== undefined && { debounce }),
       ...(minInterval !== undefined && { minInterval }),
     },
   };

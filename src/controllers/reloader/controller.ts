@@ -16,6 +16,7 @@ import type { Client } from "../../kube/client.ts";
 import type { Discovery } from "../../kube/discovery.ts";
 import { serviceAccountIdentity } from "../../kube/identity.ts";
 import type { Log } from "../../observability/log.ts";
+import type { Metrics } from "../../observability/metrics.ts";
 import { type Actor, actorOf } from "../../targets/actor.ts";
 import { soonest } from "../../workqueue/soonest.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
@@ -32,14 +33,12 @@ import {
 } from "./bindings.ts";
 import { ALL, Inventory, type InventoryResult } from "./inventory.ts";
 import { type Pausable, Pauses } from "./pauses.ts";
+import { permitted, sourcesForbidden } from "./permitted.ts";
+import { OwnTime, Rests } from "./rests.ts";
 import { concernsClasses, NamespaceSources } from "./sources.ts";
 
 /** A kind may be served later. */
 const RETRY_MS = 20_000;
-/** A namespace that took long rests for this many times as long, so that others are reconciled first. */
-const REST = 10;
-const MAX_REST_MS = 5_000;
-const SHORT_MS = 20;
 const DONE: WorkResult = { retry: "never" };
 const CLASSES_FORBIDDEN =
   "Inlay may not list SecretProviderClasses in this namespace; ask the administrator of Inlay in this cluster to apply optional/reloader.yaml of this release";
@@ -54,6 +53,7 @@ interface Services extends GeneratedBindingServices {
   informers: Pick<Informers, "watcher">;
   client: GeneratedBindingServices["client"] & Pick<Client, "apply">;
   log: Log;
+  metrics: Pick<Metrics, "observeRefusedLists">;
 }
 
 /** How many namespaces are synced at once. */
@@ -78,7 +78,7 @@ export class ReloaderController {
   readonly #waiting = new Set<string>();
   /** By namespace and uid of the workload, the mistakes in its annotations. */
   readonly #mistakes = new Map<string, ReadonlyMap<string, string>>();
-  readonly #rests = new Map<string, number>();
+  readonly #rests = new Rests();
 
   constructor(services: Services) {
     this.#services = services;
@@ -94,6 +94,7 @@ export class ReloaderController {
     this.#generated = new GeneratedBindings(services, generator, (key) => this.#actorChanged(key));
     const watcher = informers.watcher((key) => this.queue.add(Inventory.subjectOf(key)));
     this.#inventory = new Inventory({ ...services, watcher }, this.#actor.as, (key) => this.queue.add(key));
+    if (installation.reloader !== undefined) services.metrics.observeRefusedLists(() => this.#inventory.refused);
     bindings.listen({
       changed: (key) => {
         const binding = bindings.get(key);
@@ -150,20 +151,20 @@ export class ReloaderController {
   async #work(namespace: string): Promise<WorkResult> {
     const { bindings } = this.#services;
     if (!this.#inventory.has(namespace)) return this.#forget(namespace);
-    const began = performance.now();
-    const rest = (this.#rests.get(namespace) ?? 0) - began;
+    const rest = this.#rests.leftMs(namespace);
     if (rest > 0) return { retry: "after", ms: rest };
+    const own = new OwnTime();
     const found = this.#inventory.in(namespace);
-    const choosers = found && (await this.#choosersOf(namespace, found));
-    const classes = choosers && (await this.#classesFor(namespace, choosers));
+    const choosers = found && (await this.#choosersOf(namespace, found, own));
+    const classes = choosers && (await own.wait(this.#classesFor(namespace, choosers)));
     if (found === undefined || choosers === undefined || classes === undefined) return DONE;
     // Nothing is created twice: all existing bindings must be known.
     if (bindings.state.phase !== "synced") return { retry: "backoff" };
     const there = bindings.in(namespace);
     const all = new NamespaceSources([...found.present, ...classes.present]);
-    const desired = await this.#choose(namespace, choosers, all, classes.isRefused, there);
-    const took = performance.now() - began;
-    if (took > SHORT_MS) this.#rests.set(namespace, performance.now() + Math.min(REST * took, MAX_REST_MS));
+    const refused = new Set([...found.refused, ...(classes.isRefused ? ["SecretProviderClass"] : [])]);
+    const desired = await this.#choose(namespace, choosers, all, refused, there, own);
+    this.#rests.worked(namespace, own);
     this.#desired.set(namespace, desired);
     this.#wake(namespace);
     const obsolete = obsoleteOf([...there.values()], desired, found.unseen);
@@ -197,7 +198,8 @@ export class ReloaderController {
 
   /** The namespace is deleted, or lost the labels that select it. */
   #forget(namespace: string): WorkResult {
-    for (const map of [this.#desired, this.#mistakes, this.#rests]) map.delete(namespace);
+    for (const map of [this.#desired, this.#mistakes]) map.delete(namespace);
+    this.#rests.forget(namespace);
     this.#inventory.forget(namespace);
     this.#generated.forget(namespace);
     for (const binding of this.#services.bindings.in(namespace).values())
@@ -207,7 +209,7 @@ export class ReloaderController {
   }
 
   /** The workloads whose annotations ask for something. */
-  async #choosersOf(namespace: string, { workloads }: InventoryResult): Promise<Chooser[]> {
+  async #choosersOf(namespace: string, { workloads }: InventoryResult, own: OwnTime): Promise<Chooser[]> {
     const { autoReloadAll = false, ignoreKinds = [] } = this.#services.installation.reloader ?? {};
     const rules = { keys: this.#view.keys, reloadAll: autoReloadAll, ignored: ignoreKinds };
     const choosers: Chooser[] = [];
@@ -217,7 +219,7 @@ export class ReloaderController {
       if (choice === undefined) continue;
       choosers.push({ ...each, choice });
       // Lists may be long.
-      await turn();
+      await own.wait(turn());
     }
     return choosers;
   }
@@ -235,8 +237,9 @@ export class ReloaderController {
     namespace: string,
     choosers: readonly Chooser[],
     all: NamespaceSources,
-    isBlind: boolean,
+    refused: ReadonlySet<string>,
     there: ReadonlyMap<string, SecretBinding>,
+    own: OwnTime,
   ): Promise<Map<string, ReloaderBinding>> {
     const { events, installation } = this.#services;
     const { reloader } = installation;
@@ -246,14 +249,12 @@ export class ReloaderController {
       const { workload, uid, resourceVersion } = version;
       const found = all.chosen(choice, workload?.references ?? []);
       const mistakes = [...choice.mistakes, ...found.mistakes];
-      if (isBlind && choice.rules.SecretProviderClass.isOwn) mistakes.push(CLASSES_FORBIDDEN);
+      if (refused.has("SecretProviderClass") && choice.rules.SecretProviderClass.isOwn)
+        mistakes.push(CLASSES_FORBIDDEN);
+      const [sources, left] = permitted(found.sources, refused, there);
+      if (left.length > 0) mistakes.push(sourcesForbidden(left));
       const owner = { apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name, uid };
-      for (const each of bindingsOf(
-        owner,
-        found.sources,
-        { ...choice, ...reloader },
-        (workload?.stamps ?? []).length > 0,
-      )) {
+      for (const each of bindingsOf(owner, sources, { ...choice, ...reloader }, (workload?.stamps ?? []).length > 0)) {
         const other = there.get(each.name);
         if (other === undefined || !isForeign(other)) desired.set(each.name, each);
         else
@@ -269,7 +270,7 @@ export class ReloaderController {
           events.recordOn(regarding, { type: "Warning", reason: "InvalidAnnotation", action: "Reload", note });
       }
       // Patterns may take a while.
-      await turn();
+      await own.wait(turn());
     }
     this.#mistakes.set(namespace, current);
     return desired;

@@ -1,13 +1,13 @@
 /**
  * Watches, as the account for Reloader's annotations, which namespaces there are and which workloads and sources each contains.
- * Reports a namespace only when all of it is known.
+ * A kind that it may not list is left out, and the others count. Reports a namespace only when all others are known.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Installation } from "../../api/installation.ts";
 import type { ReloaderKind } from "../../api/reloader-rules.ts";
 import { isGlob } from "../../apimachinery/glob.ts";
 import { selectorText } from "../../apimachinery/label-selector.ts";
-import { apiVersionOf, type Resource } from "../../apimachinery/objects.ts";
+import { apiVersionOf, type Resource, resourceName } from "../../apimachinery/objects.ts";
 import { CONFIG_MAPS, NAMESPACES, SECRETS } from "../../apimachinery/resources.ts";
 import type { CollectionSubscription } from "../../cache/subscription.ts";
 import type { ListedObject, Watcher } from "../../cache/watcher.ts";
@@ -42,6 +42,13 @@ export interface InventoryResult {
   unseen: string[];
   workloads: (ListedObject & Kind)[];
   present: Present[];
+  /** The kinds of sources that the account may not list. */
+  refused: ReadonlySet<string>;
+}
+
+interface Listed {
+  members: ListedObject[];
+  isRefused: boolean;
 }
 
 interface InventoryServices {
@@ -64,7 +71,8 @@ export class Inventory {
   #namespaces: ReadonlySet<string> | undefined;
   /** The namespaces that need SecretProviderClasses, with the kind as it was served then. */
   readonly #mounting = new Map<string, Resource | undefined>();
-  readonly #refused = new Map<string, string>();
+  /** By resource, the keys under which the account may not list it. */
+  readonly #refused = new Map<string, Set<string>>();
 
   constructor(deps: InventoryServices, as: WatchIdentity, requeue: (key: string) => void) {
     this.#services = deps;
@@ -72,6 +80,11 @@ export class Inventory {
     this.#requeue = requeue;
     this.#classes = new OptionalKind(deps.discovery, PROVIDER_CLASS);
     this.#isMeant = (kind) => !deps.installation.reloader?.ignoreKinds?.includes(kind);
+  }
+
+  /** In how many namespaces the account may not list a resource, by resource. */
+  get refused(): ReadonlyMap<string, number> {
+    return new Map([...this.#refused].map(([resource, keys]) => [resource, keys.size]));
   }
 
   has(namespace: string): boolean {
@@ -135,10 +148,14 @@ export class Inventory {
     const labels = selectorText(namespaceSelector);
     const all = { resource: NAMESPACES, namespace: undefined, labels, names, exceptNames, choice: true as const };
     const [seen] = this.#listed(ALL, [{ ...all, identity: CONTROLLER }]) ?? [];
-    return seen && new Set(seen.map(({ name }) => name).filter((name) => installation.isReloading(name)));
+    if (seen === undefined || seen.isRefused) return undefined;
+    return new Set(seen.members.map(({ name }) => name).filter((name) => installation.isReloading(name)));
   }
 
-  /** The workloads and sources of a namespace; undefined until all of them are known. */
+  /**
+   * The workloads and sources of a namespace; undefined until all that the account may list is known. Of sources that it may not list
+   * any more, those that it saw before.
+   */
   in(namespace: string): InventoryResult | undefined {
     const of = { ...EVERYTHING, ...this.#as, namespace, choice: true as const };
     const kinds = SOURCE_KINDS.filter(this.#isMeant);
@@ -148,14 +165,19 @@ export class Inventory {
     ];
     const listed = this.#listed(namespace, all);
     if (listed === undefined) return undefined;
+    const workloads = this.#kinds.map((kind, at) => ({ kind, ...listed[at] }));
     const served = this.#kinds.map(({ resource }) => resource.kind);
+    const refused = workloads.flatMap(({ kind, isRefused }) => (isRefused ? [kind.resource.kind] : []));
     return {
-      unseen: KINDS.filter((kind) => this.#isMeant(kind) && !served.includes(kind)),
-      workloads: this.#kinds.flatMap((kind, at) =>
-        currentWorkloads(listed[at] ?? []).map((each) => ({ ...each, ...kind })),
+      unseen: [...KINDS.filter((kind) => this.#isMeant(kind) && !served.includes(kind)), ...refused],
+      refused: new Set(kinds.filter((_, at) => listed[this.#kinds.length + at]?.isRefused)),
+      workloads: workloads.flatMap(({ kind, members = [], isRefused }) =>
+        isRefused ? [] : currentWorkloads(members).map((each) => ({ ...each, ...kind })),
       ),
       present: kinds.flatMap((kind, at) =>
-        (listed[this.#kinds.length + at] ?? []).map(({ name, version: { mark } }): Present => ({ kind, name, mark })),
+        (listed[this.#kinds.length + at]?.members ?? []).map(
+          ({ name, version: { mark } }): Present => ({ kind, name, mark }),
+        ),
       ),
     };
   }
@@ -176,10 +198,9 @@ export class Inventory {
     }
     const watched: CollectionSubscription = { ...EVERYTHING, ...this.#as, resource, namespace, whole: true };
     const [listed] = this.#listed(key, [watched]) ?? [];
-    const seen = listed ? undefined : watcher.list(key, watched);
-    const isRefused = seen?.phase === "failed" && seen.error.status === 403;
-    if (seen !== undefined && !isRefused) return undefined;
-    const present = (listed ?? seen?.members ?? []).map(({ name, version: { mark, spec } }): Present => {
+    if (listed === undefined) return undefined;
+    const { members, isRefused } = listed;
+    const present = members.map(({ name, version: { mark, spec } }): Present => {
       const writes = syncedBy(spec).map(({ secret }) => secret);
       return { kind: "SecretProviderClass", name, mark, writes, hasVersions: writes.length === 0 && isByVersions };
     });
@@ -187,44 +208,65 @@ export class Inventory {
   }
 
   /**
-   * The members of each subscription; undefined until all are known, so that an object that can't be seen does not count as
-   * absent.
+   * The members of each subscription, and whether the account may not list them; undefined until all others are known, so that an
+   * object that can't be seen does not count as absent.
    */
-  #listed(key: string, subscriptions: readonly CollectionSubscription[]): ListedObject[][] | undefined {
+  #listed(key: string, subscriptions: readonly CollectionSubscription[]): Listed[] | undefined {
     const { watcher } = this.#services;
     watcher.subscribe(key, subscriptions);
     const states = subscriptions.map((watched) => ({ watched, ...watcher.list(key, watched) }));
-    for (const state of states) if (state.phase === "failed") return this.#logRefusal(key, state.watched, state.error);
-    if (states.some(({ phase }) => phase === "pending")) return undefined;
-    this.#refused.delete(key);
-    return states.map(({ members }) => members);
+    for (const state of states) {
+      if (state.phase === "failed") this.#failed(key, state.watched, state.error);
+      else if (state.phase === "synced") this.#readable(key, state.watched);
+    }
+    const all = states.map((state) => {
+      const isRefused = state.phase === "failed" && state.error.status === 403;
+      return state.phase === "synced" || isRefused ? { members: state.members, isRefused } : undefined;
+    });
+    return all.every((each) => each !== undefined) ? all : undefined;
   }
 
   /** No workload of the namespace needs SecretProviderClasses any more. */
   forgetClasses(namespace: string): void {
     if (!this.#mounting.delete(namespace)) return;
     this.#services.watcher.subscribe(`${CLASSES}${namespace}`, []);
-    this.#refused.delete(`${CLASSES}${namespace}`);
+    this.#forgetRefusals(`${CLASSES}${namespace}`);
   }
 
   forget(namespace: string): void {
     this.#services.watcher.subscribe(namespace, []);
-    this.#refused.delete(namespace);
+    this.#forgetRefusals(namespace);
     this.forgetClasses(namespace);
   }
 
-  #logRefusal(key: string, watched: CollectionSubscription, error: Parameters<typeof streamRefusal>[0]): undefined {
+  #forgetRefusals(key: string): void {
+    for (const resource of [...this.#refused.keys()]) this.#allow(key, resource);
+  }
+
+  #readable(key: string, { resource }: CollectionSubscription): void {
+    this.#allow(key, resourceName(resource));
+  }
+
+  #allow(key: string, resource: string): void {
+    const keys = this.#refused.get(resource);
+    if (keys?.delete(key) && keys.size === 0) this.#refused.delete(resource);
+  }
+
+  /** Logs each resource once, until all namespaces have it: a missing rule of a ClusterRole concerns all of them. */
+  #failed(key: string, watched: CollectionSubscription, error: Parameters<typeof streamRefusal>[0]): void {
     const { identity, resource, namespace } = watched;
     const { message } = streamRefusal(error, { identity, ref: { resource, namespace }, verbs: READ_VERBS }, "list");
     // The kind was served a moment ago.
     if (error.status === 404) this.#services.discovery.forget(apiVersionOf(resource));
     if (error.status === 404 && key !== ALL) this.#requeue(ALL);
-    if (this.#refused.get(key) === message) return;
-    this.#refused.set(key, message);
+    const name = resourceName(resource);
+    const keys = this.#refused.get(name);
+    this.#refused.set(name, new Set(keys).add(key));
+    if (keys !== undefined) return;
     const file = `deploy/${this.#services.installation.scope ? "namespaced" : "manifests"}/optional/reloader.yaml`;
     this.#services.log.error(
-      { namespace, error: message },
-      `the workloads and sources for Reloader's annotations can't be read; apply ${file}`,
+      { namespace, resource: name, error: message },
+      `${name} can't be listed, so Reloader's annotations have no effect on them; apply ${file}, and bind its role`,
     );
   }
 }

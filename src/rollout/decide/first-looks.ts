@@ -1,5 +1,5 @@
 /**
- * Tells whether the pods of a workload started with the present values of a source, from the versions and times of both. A rollout
+ * Decides whether the pods of a workload started with the present values of a source, from the versions and times of both. A rollout
  * needs that once for each pair, when it first sees the workload: from then on, it compares digests.
  */
 import type { RolloutStatus } from "../../api/rollout.ts";
@@ -11,7 +11,7 @@ import type { Dependent } from "../types.ts";
 export type StartedWith = "present" | "former" | undefined;
 
 type Created = Pick<CachedObject, "createdAt" | "createdAs">;
-type Source = Created & Pick<CachedObject, "resourceVersion" | "dataAt">;
+type Source = Created & Pick<CachedObject, "resourceVersion" | "dataAt" | "markedAt">;
 
 /**
  * `since`, in seconds of the epoch: earlier changes do not count as missed. If the creation of the workload was not observed,
@@ -23,7 +23,7 @@ export function startedWith({ createdAt, createdAs }: Created, source: Source, s
   if (createdAs !== undefined && isOlder(source, { resourceVersion: createdAs })) return "present";
   if (createdAt === undefined || dataAt === undefined) return undefined;
   if (dataAt < createdAt) return "present";
-  if (createdAs === undefined || dataAt < since) return undefined;
+  if (createdAs === undefined || dataAt < since || dataAt === source.markedAt) return undefined;
   // Without the source, the pods could not start, so its own creation is no change for them.
   return isYounger(source, createdAs, createdAt) && dataAt === source.createdAt ? undefined : "former";
 }

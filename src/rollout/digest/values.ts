@@ -17,6 +17,8 @@ import { presenceOf } from "./presence.ts";
 export interface SourceReadings {
   sources: Sources;
   sourceMismatch: Problem | undefined;
+  /** Why a source is not among `sources` although the binding names it. The others count. */
+  unread?: Problem;
 }
 
 type Sources = ReadonlyMap<string, LiveSource | Problem>;
@@ -34,6 +36,7 @@ export interface ValueDigests {
   former: Digests | undefined;
   /** Why nothing restarts for these values yet. */
   sourceMismatch: Problem | undefined;
+  unread?: Problem;
   /** The version of each source. */
   versions: ReadonlyMap<string, string>;
   /** The resourceVersion of each source that is an object of the cluster. */
@@ -61,7 +64,7 @@ export class DigestCache {
     sourceRevisions: string,
     used: ReadonlySet<string>,
     places: Places,
-    { sources, sourceMismatch }: SourceReadings,
+    { sources, sourceMismatch, unread }: SourceReadings,
     before: RolloutStatus | undefined,
     spec: CountedChanges = {},
   ): Promise<ValueDigests> {
@@ -83,6 +86,7 @@ export class DigestCache {
       digests: isKept ? former : digestsOf(key, binding, used, sources, places, spec),
       former: isKept ? undefined : former,
       sourceMismatch,
+      ...(unread !== undefined && { unread }),
       versions: versionsOf(sources, ({ version }) => version),
       resourceVersions: versionsOf(sources, (source) =>
         "resourceVersion" in source ? source.resourceVersion : undefined,

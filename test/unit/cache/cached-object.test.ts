@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { KubeObject, ObjectMeta } from "../../../src/apimachinery/objects.ts";
 import { NAMESPACES } from "../../../src/apimachinery/resources.ts";
-import { type CachedObject, isChoice, projectionFor } from "../../../src/cache/cached-object.ts";
+import { type CachedObject, isChoice, projectionFor, withHistory } from "../../../src/cache/cached-object.ts";
 import type { Subscription } from "../../../src/cache/subscription.ts";
 import { kubeObjectOf } from "../objects.ts";
 import { SECRETS } from "../resources.ts";
@@ -63,4 +63,42 @@ describe("a change that matters to subscribers of Reloader's annotations is", ()
   for (const [what, [isReported, after, before]] of Object.entries(cases)) {
     it(what, () => assert.equal(isChoice(after, before), isReported));
   }
+});
+
+describe("the history of an object", () => {
+  const creationTimestamp = "2026-11-24T10:00:00Z";
+  const born = Date.parse(creationTimestamp) / 1000;
+  const entry = (field: string, second: number) => ({
+    manager: field,
+    fieldsV1: { [field]: {} },
+    time: `2026-11-24T10:00:0${second}Z`,
+  });
+  const source = (annotations: Record<string, string>, second: number) =>
+    secret(annotations, {
+      creationTimestamp,
+      managedFields: [entry("f:data", second), entry("f:metadata", 9)],
+    });
+
+  it("has the time of the data of a Secret, which metadata does not move", () => {
+    assert.deepEqual([source({}, 3).createdAt, source({}, 3).dataAt], [born, born + 3]);
+    assert.equal(secret({}, { creationTimestamp }).dataAt, undefined);
+  });
+
+  it("has the version of the creation while the pods read the same and the annotations stay", () => {
+    const [first, later] = [workload(AUTO, { creationTimestamp }), workload(AUTO, { creationTimestamp })];
+    const created = withHistory(first, undefined, true);
+    assert.equal(created.createdAs, first.resourceVersion);
+    assert.equal(withHistory(later, created, false).createdAs, first.resourceVersion);
+    assert.equal(withHistory(workload({}, { creationTimestamp }), created, false).createdAs, undefined);
+    assert.equal(withHistory(first, undefined, false).createdAs, undefined);
+    assert.equal(withHistory(workload(AUTO, { creationTimestamp, uid: "2" }), created, false).createdAs, undefined);
+  });
+
+  it("has what the data was when an annotation chose a source later", () => {
+    const match = { "reloader.stakater.com/match": "true" };
+    const chosen = withHistory(source(match, 3), source({}, 3), false);
+    assert.equal(chosen.markedAt, born + 3);
+    assert.equal(withHistory(source(match, 5), chosen, false).markedAt, born + 3);
+    assert.equal(withHistory(source({}, 5), source({}, 3), false).markedAt, undefined);
+  });
 });

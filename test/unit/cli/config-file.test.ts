@@ -46,7 +46,12 @@ vault: { addresses: ["vault.vault.svc:8200"] }
     assert.equal(installation.refusal(harbor, "other", none)?.reason, "ForbiddenNamespace");
     assert.ok(installation.requires("ReadableCopies"));
     assert.deepEqual(installation.rollouts, { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 });
-    assert.deepEqual(installation.reloader, { namespaces: ["team-*", "shop"], autoReloadAll: false, jobs: false });
+    assert.deepEqual(installation.reloader, {
+      namespaces: ["team-*", "shop"],
+      debounce: "500ms",
+      autoReloadAll: false,
+      jobs: false,
+    });
     assert.equal(installation.vaultAddresses.refusal(VAULT), undefined);
   });
 

@@ -24,6 +24,7 @@ reloader:
   reloadOnDelete: false
   runCronJobs: true
   providerClasses: true
+  debounce: 2s
 `);
     assert.deepEqual(reloader, {
       namespaces: ["team-*"],
@@ -45,7 +46,13 @@ reloader:
       reloadOnDelete: false,
       runCronJobs: true,
       providerClasses: true,
+      debounce: "2s",
     });
+  });
+
+  it("waits half a second for further changes by default, and not at all with 0s", () => {
+    const debounceOf = (more: string) => of(`reloader: { namespaces: [shop]${more} }`).reloader?.debounce;
+    assert.deepEqual([debounceOf(""), debounceOf(", debounce: 0s")], ["500ms", undefined]);
   });
 
   const mistakes: [text: string, says: RegExp][] = [
@@ -54,6 +61,7 @@ reloader:
     ["reloader: { namespaces: [] }", /^reloader\.namespaces: .*\["\*"\]/],
     ["reloader: { namespaces: shop }", /^reloader\.namespaces: must be a list$/],
     ["reloader: { namespace: [shop] }", /^reloader\.namespace: .*namespaces/],
+    ["reloader: { namespaces: [shop], debounce: 1 }", /^reloader\.debounce: must be a duration, such as 500ms/],
     ["reloader: { namespaces: [shop], jobs: 1 }", /^reloader\.jobs: must be true or false$/],
     ["reloader: { namespaces: [shop], autoReloadAll: all }", /^reloader\.autoReloadAll: must be true or false$/],
     ...(

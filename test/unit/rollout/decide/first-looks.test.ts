@@ -10,7 +10,11 @@ const OBSERVED = { createdAt: 50, createdAs: "100" };
 const LISTED = { createdAt: 50 };
 const EVER = 0;
 
-const source = (resourceVersion: string, dataAt?: number, more: { createdAt?: number; createdAs?: string } = {}) => ({
+const source = (
+  resourceVersion: string,
+  dataAt?: number,
+  more: { createdAt?: number; createdAs?: string; markedAt?: number } = {},
+) => ({
   resourceVersion,
   createdAt: 10,
   ...(dataAt !== undefined && { dataAt }),
@@ -25,6 +29,12 @@ describe("the pods of a workload", () => {
     ["miss no change if only metadata changed since", "present", OBSERVED, source("101", 49)],
     ["can't be judged if managedFields was cleared", undefined, OBSERVED, source("101")],
     ["miss no change before the binding was created", undefined, OBSERVED, source("101", 51), 52],
+    [
+      "miss no change before an annotation of the source chose it",
+      undefined,
+      OBSERVED,
+      source("102", 51, { markedAt: 51 }),
+    ],
     [
       "waited for a source that was created later",
       undefined,

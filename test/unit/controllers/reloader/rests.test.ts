@@ -1,0 +1,52 @@
+/** A namespace rests after its own work, and not after it has waited. */
+import assert from "node:assert/strict";
+import { OwnTime, Rests } from "../../../../src/controllers/reloader/rests.ts";
+
+const NAMESPACE = "shop";
+
+function work(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+describe("the time of a reconcile", () => {
+  it("is the time of its own work, without what it awaits", async () => {
+    const own = new OwnTime();
+    work(5);
+    let waited = 0;
+    await own.wait(
+      new Promise<void>((resolve) => {
+        const began = performance.now();
+        setImmediate(() => {
+          work(200);
+          waited = performance.now() - began;
+          resolve();
+        });
+      }),
+    );
+    work(5);
+    assert.ok(waited >= 200 && own.ms >= 10);
+    assert.ok(own.ms < waited, `${own.ms}`);
+  });
+});
+
+describe("the rest of a namespace", () => {
+  const rests = new Rests();
+  const leftAfter = (ms: number) => {
+    rests.forget(NAMESPACE);
+    rests.worked(NAMESPACE, { ms });
+    return rests.leftMs(NAMESPACE);
+  };
+
+  it("is ten times as long as the work, and 5 s at most", () => {
+    assert.ok(leftAfter(100) > 900 && leftAfter(100) <= 1_000);
+    assert.ok(leftAfter(10_000) > 4_900 && leftAfter(10_000) <= 5_000);
+  });
+
+  it("is none after short work, or when the namespace is forgotten", () => {
+    assert.ok(leftAfter(20) <= 0);
+    leftAfter(100);
+    rests.forget(NAMESPACE);
+    assert.ok(rests.leftMs(NAMESPACE) <= 0);
+  });
+});
