@@ -20,9 +20,6 @@ COPY --from=dependencies /inlay/node_modules ./node_modules
 COPY --from=build /inlay/dist ./dist
 # The base image's user node, as a number, so that Kubernetes knows that it is not root. Inlay writes nothing to disk.
 USER 1000
-# By default, Node keeps up to 100 MB for young objects, lets the heap double before it collects garbage, and returns no
-# other memory back: 245 MB resident after some bursts of 500 changes. See docs/performance.md.
-ENV MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072
 # Without this flag, SIGUSR1 opens a debugger, which can read all memory.
-ENTRYPOINT ["node", "--disable-sigusr1", "--optimize-for-size", "--max-semi-space-size=2", "--heap-growing-percent=10", "/inlay/dist/main.js"]
+ENTRYPOINT ["node", "--disable-sigusr1", "/inlay/dist/main.js"]
 CMD ["--help"]

@@ -3,8 +3,10 @@
 import { Command } from "commander";
 import { controllerCommand } from "./cli/controller.ts";
 import { explainCommand } from "./cli/explain.ts";
+import { failureText } from "./cli/failure.ts";
 import { renderCommand } from "./cli/render.ts";
 import { traceCommand } from "./cli/trace.ts";
+import { ownVersion } from "./manager/own-version.ts";
 
 const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < 24) {
@@ -16,12 +18,14 @@ const program = new Command("inlay")
   .description(
     "Copies values of Secrets into the objects that need them inline, and restarts the workloads that use them",
   )
+  .version(ownVersion(), "-v, --version", "print the version")
+  .addHelpText("after", "\nExample:\n  inlay explain harbor-s3 -n registry")
   .addCommand(controllerCommand())
   .addCommand(explainCommand())
   .addCommand(traceCommand())
   .addCommand(renderCommand());
 
 program.parseAsync().catch((error: unknown) => {
-  console.error(error instanceof Error ? error.message : String(error));
+  console.error(failureText(error));
   process.exit(1);
 });

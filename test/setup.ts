@@ -116,6 +116,8 @@ export const mochaHooks: RootHookObject = {
         await assertNoValueInAuditLog(auditLog(), auditMark);
         Object.assign(result, await shared.rights.check(), { isSearched: true });
         await shared.kinds.removeOthers();
+        // A Lease that is not renewed any more says that no controller runs.
+        await new Api(shared.controlPlane).remove(LEASE);
       }
     } finally {
       ControllerProcess.forgetEnded();
@@ -159,6 +161,8 @@ function titlesOf(suite: Suite): string[] {
 }
 
 /** mocha's types hide the hooks of a suite. */
+const LEASE = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
+
 type Hooks = Record<"_beforeAll" | "_beforeEach" | "_afterEach" | "_afterAll", Hook[]>;
 
 function hasFailedHook(suite: Suite): boolean {

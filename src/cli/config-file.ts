@@ -9,6 +9,7 @@ import { VaultAddresses } from "../api/vault-addresses.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { fieldsOf, listOf, textsOf } from "./config-fields.ts";
+import { failureText } from "./failure.ts";
 import { notificationsOf } from "./notifications-config.ts";
 import { reloaderOf } from "./reloader-config.ts";
 
@@ -28,7 +29,9 @@ export function loadInstallation(file: string | undefined, ownNamespace: string,
     return installationOf(readFileSync(file, "utf8"), ownNamespace, scope);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    throw new Error(`can't use the configuration ${file}: ${error.message}`, { cause: error });
+    throw new Error(`can't use the configuration ${file}: ${failureText(error).replace(`${file}: `, "")}`, {
+      cause: error,
+    });
   }
 }
 

@@ -4,6 +4,7 @@ import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { ControllerOptions } from "../manager/start-controller.ts";
 import { namespaceName, objectName } from "./argument-types.ts";
+import { startWithSmallHeap } from "./small-heap.ts";
 
 interface Flags extends Omit<ControllerOptions, "installation" | "onLost"> {
   config?: string;
@@ -26,6 +27,12 @@ export function controllerCommand(): Command {
       new Option("--log-level <level>", "least severe level that is logged")
         .choices(["debug", "info", "warn", "error", "silent"])
         .default("info"),
+    )
+    .addOption(
+      new Option(
+        "--log-format <format>",
+        "text for people, json for programs (default: text on a terminal, else json)",
+      ).choices(["text", "json"]),
     )
     .option("--health-port <port>", "serve /livez and /readyz on this port", wholeNumber(0, 65535))
     .option(
@@ -60,10 +67,12 @@ export function controllerCommand(): Command {
       "pod of this replica, which gets a label while it leads (default: the host name)",
       objectName,
     )
+    .addHelpText("after", "\nExample:\n  inlay controller --kubeconfig ~/.kube/config --log-level debug")
     .action(run);
 }
 
 async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...flags }: Flags): Promise<void> {
+  startWithSmallHeap(process);
   if (flags.insecureMetrics && flags.healthPort === undefined)
     throw new Error("--insecure-metrics needs --health-port; add --health-port, or use --metrics-port instead");
   if (flags.metricsCertDir !== undefined && flags.metricsPort === undefined)
@@ -79,7 +88,7 @@ async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...fla
   );
   const ownNamespace = podNamespace() ?? watchNamespace ?? "inlay-system";
   const installation = loadInstallation(config, ownNamespace, watchNamespace);
-  const log = createLog(flags.logLevel);
+  const log = createLog(flags.logLevel, flags.logFormat);
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(event, (error: unknown) => {
       log.error({ error: describeError(error) }, "unexpected error; exiting");

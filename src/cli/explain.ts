@@ -7,6 +7,7 @@ export function explainCommand(): Command {
   return withClusterFlags(new Command("explain"))
     .description("show the state of a SecretBinding, from its sources to its rollout, and what to do")
     .argument("<binding>", "name of the SecretBinding", objectName)
+    .addHelpText("after", "\nExample:\n  inlay explain harbor-s3 -n registry")
     .action(run);
 }
 

@@ -1,5 +1,6 @@
 /** `inlay render`: shows the bindings that compositions create from files, and the fields that bindings would write. Needs no cluster. */
 import { Command, Option } from "commander";
+import type { Mistake } from "../render/documents.ts";
 import { namespaceName } from "./argument-types.ts";
 
 interface RenderFlags {
@@ -26,6 +27,7 @@ export function renderCommand(): Command {
     )
     .option("--show-values", "show the values, and not only their fields")
     .option("--vault-values <file>", "YAML file with the values of sources from Vault, below data, metadata and health")
+    .addHelpText("after", "\nExample:\n  inlay render -f compositions/harbor -f claim.yaml -o yaml")
     .action(run);
 }
 
@@ -36,13 +38,18 @@ async function run({ filename, namespace, output, showValues = false, vaultValue
     import("../render/rendering.ts"),
   ]);
   const { files, mistakes } = readFiles(filename);
+  if (files.length === 0 && mistakes.length > 0) return fail(mistakes);
   const vault = readFiles(vaultValues === undefined ? [] : [vaultValues]);
   const rendering = opened(await render(files, namespace, vault.files), showValues);
   const all = { ...rendering, mistakes: [...mistakes, ...vault.mistakes, ...rendering.mistakes] };
   const text = await textOf(all, output);
   if (text !== "") process.stdout.write(`${text}\n`);
-  for (const { file, line, message } of all.mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);
-  if (all.mistakes.length > 0) process.exitCode = 1;
+  if (all.mistakes.length > 0) fail(all.mistakes);
+}
+
+function fail(mistakes: readonly Mistake[]): void {
+  for (const { file, line, message } of mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);
+  process.exitCode = 1;
 }
 
 async function textOf(

@@ -8,6 +8,7 @@ export function traceCommand(): Command {
     .description("show what uses a Secret, and what restarts when it changes")
     .argument("<secret>", "name of the Secret", objectName)
     .option("--config-map", "trace a ConfigMap with this name instead of a Secret")
+    .addHelpText("after", "\nExample:\n  inlay trace bucket -n registry")
     .action(run);
 }
 

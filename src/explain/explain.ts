@@ -11,6 +11,7 @@ import { adviceFor } from "./advice.ts";
 import type { ExplainedEvent, Explanation } from "./explanation.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
 import { explainRollout } from "./rollout.ts";
+import { notRunning } from "./running.ts";
 import { explainSources } from "./sources.ts";
 import { explainTargets } from "./targets.ts";
 import { readerOfTemplates, type Tools } from "./tools.ts";
@@ -55,7 +56,7 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
     events: foundOr(events, []),
     ...(events.state === "Unreadable" && { eventsUnreadable: events.message }),
   };
-  return { ...seen, advice: adviceFor(seen) };
+  return { ...seen, advice: (await notRunning(tools.reader, Date.now())) ?? adviceFor(seen) };
 }
 
 async function bindingOf({ reader }: Tools, namespace: string, name: string): Promise<SecretBinding> {

@@ -6,8 +6,9 @@ import type { BindingTrace, Trace, WorkloadTrace } from "./trace-result.ts";
 export function traceText(trace: Trace): string[] {
   const { object, bindings, writers, grants, workloads, serviceAccounts, certificates, connections, unreadable } =
     trace;
-  const { kind, namespace, name, resourceVersion, message } = object;
-  const version = resourceVersion === undefined ? (message ?? "") : `version ${resourceVersion}`;
+  const { kind, namespace, name, state, resourceVersion, message } = object;
+  const missing = state === "NotFound" ? "does not exist; all of these wait for it" : (message ?? "");
+  const version = resourceVersion === undefined ? missing : `version ${resourceVersion}`;
   const read = bindings.flatMap(bindingRows);
   const restarted = bindings.flatMap(({ binding, restarts }) => restarts.map((words) => [binding, words]));
   const written = writers.map(({ binding, fields }) => [binding, fields.join(", ")]);

@@ -32,7 +32,7 @@ import {
 } from "./trace-result.ts";
 import { workloadTrace } from "./workload-trace.ts";
 
-/** Throws Error if there is no such object. */
+/** An object that does not exist is traced too: its users wait for it. Throws Error if it has none. */
 export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
   const { kind, namespace, name } = traced;
   const ref: ObjectRef = { resource: kind === "Secret" ? SECRETS : CONFIG_MAPS, namespace, name };
@@ -53,8 +53,6 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
     kind === "Secret" ? certificatesOf(tools, traced) : [],
     connectionsOf(tools, traced),
   ]);
-  if (object.state === "NotFound")
-    throw new Error(`there is no ${kind} ${namespace}/${name}; list all with: kubectl get ${kind.toLowerCase()}s -A`);
   const found = bindings.flatMap(seen);
   const readTemplate = await readerOfTemplates(found);
   const objectLabels = object.state === "Found" ? object.it.labels : undefined;
@@ -67,7 +65,7 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
     restarts: restarterOf(binding, traced, copies, readTemplate),
   }));
   const granting = seen(grants).filter(({ spec }) => coversObject(spec, ref, objectLabels));
-  return {
+  const result: Trace = {
     object: { ...traced, ...seenOf(object), ...(object.state === "Found" && { resourceVersion: object.it.version }) },
     bindings: found.flatMap((binding) => bindingTraces(binding, traced, readTemplate)),
     writers: found.flatMap((binding) => writerTrace(binding, traced) ?? []),
@@ -78,7 +76,14 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
     connections: seen(connections),
     unreadable: [...new Set(unreadable)],
   };
+  if (object.state === "NotFound" && !isUsed(result))
+    throw new Error(
+      `there is no ${kind} ${namespace}/${name}, and nothing refers to it; list all with: kubectl get ${kind.toLowerCase()}s -A`,
+    );
+  return result;
 }
+
+const isUsed = ({ object: _, unreadable: __, ...uses }: Trace) => Object.values(uses).some(({ length }) => length > 0);
 
 function concerning(traced: Traced): (object: KubeObject) => SecretBinding | undefined {
   return (object) => {

@@ -29,7 +29,7 @@ import { Transport } from "../kube/transport.ts";
 import { WriteVersions } from "../kube/write-versions.ts";
 import { Notifier } from "../notifications/notifier.ts";
 import { EventRecorder } from "../observability/events.ts";
-import { createLog, describeError, type Log, type LogLevel } from "../observability/log.ts";
+import { createLog, describeError, type Log, type LogFormat, type LogLevel } from "../observability/log.ts";
 import { Metrics } from "../observability/metrics.ts";
 import { MetricsAccess } from "../observability/metrics-access.ts";
 import { serveMetrics } from "../observability/metrics-server.ts";
@@ -43,6 +43,8 @@ export interface ControllerOptions {
   /** Path to a kubeconfig file. By default as kubectl, or the pod's service account. */
   kubeconfig?: string;
   logLevel: LogLevel;
+  /** By default `text` on a terminal, else `json`. */
+  logFormat?: LogFormat;
   /** The limits for bindings here, independent of the permissions of their accounts. */
   installation: Installation;
   /** The port of /livez and /readyz. Without it, they are not served. */
@@ -97,7 +99,7 @@ export async function startController(
 ): Promise<RunningController> {
   const { installation, leaseNamespace, concurrency, healthPort, insecureMetrics = false, onLost } = options;
   const { scope } = installation;
-  const log = createLog(options.logLevel);
+  const log = createLog(options.logLevel, options.logFormat);
   const credentials = await loadCredentials(options.kubeconfig);
   const transport = new Transport(credentials);
   // A separate transport, so that requests for the lease wait for no others.

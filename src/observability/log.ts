@@ -1,4 +1,4 @@
-/** Writes log lines as JSON to stdout. No logged field contains a value: see apimachinery/secret-value.ts. */
+/** Writes log lines to stdout: as text on a terminal, else as JSON. No logged field contains a value: see apimachinery/secret-value.ts. */
 import { pino } from "pino";
 
 /** Each function writes one line: its fields, and a text. */
@@ -6,13 +6,27 @@ export type Log = Readonly<Record<"debug" | "info" | "warn" | "error", (fields: 
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
-export function createLog(level: LogLevel): Log {
-  return pino({
+export type LogFormat = "text" | "json";
+
+export function createLog(level: LogLevel, format: LogFormat = process.stdout.isTTY ? "text" : "json"): Log {
+  const options = {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
+    formatters: { level: (label: string) => ({ level: label }) },
+  };
+  if (format === "json") return pino(options);
+  return pino(options, { write: (line: string) => process.stdout.write(`${textOf(line)}\n`) });
+}
+
+/** A line of JSON as text: the time of day in UTC, the level, the text, and the other fields. */
+export function textOf(line: string): string {
+  const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  const shown = Object.entries(fields).map(([name, value]) => {
+    const isPlain = typeof value === "string" && /^[^\s"]+$/.test(value);
+    return `${name}=${isPlain ? value : JSON.stringify(value)}`;
   });
+  return [String(time).slice(11, 19), String(level).toUpperCase().padEnd(5), msg, ...shown].join(" ");
 }
 
 /**

@@ -14,7 +14,9 @@ export function readFiles(names: readonly string[]): { files: TextFile[]; mistak
       return read();
     } catch (error) {
       const { code = "an unexpected error" } = error as NodeJS.ErrnoException;
-      mistakes.push({ file: name, line: 1, message: `can't read this file: ${code}` });
+      const why =
+        code === "ENOENT" ? "there is no such file or folder; correct the path" : `can't read this file: ${code}`;
+      mistakes.push({ file: name, line: 1, message: why });
       return [];
     }
   };

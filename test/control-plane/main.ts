@@ -4,8 +4,14 @@ import { install } from "./install.ts";
 
 const controlPlane = await startControlPlane();
 await install(controlPlane);
-console.log(`export KUBECONFIG=${controlPlane.kubeconfigFile}`);
-console.log("Ctrl-C stops it and removes all that it holds.");
+console.log(`
+The control plane runs, with Inlay's CRDs, policies and permissions. In another terminal, in this folder:
+
+  export KUBECONFIG=${controlPlane.kubeconfigFile}
+  npx inlay controller                   # runs Inlay against it
+  kubectl get secretbindings -A          # with any kubectl
+
+Ctrl-C stops the control plane and removes all that it holds.`);
 
 const alive = setInterval(() => {}, 2 ** 30);
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {

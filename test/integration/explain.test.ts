@@ -364,4 +364,23 @@ describe("inlay explain", () => {
       [],
     );
   });
+
+  it("says that no controller runs if the leader no longer renews its Lease", async () => {
+    const team = await createNamespace();
+    await team.boundHarbor();
+    const leases = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases";
+    const renewed = (ago: number) => new Date(Date.now() - ago).toISOString().replace("Z", "000Z");
+    const spec = { holderIdentity: "gone", leaseDurationSeconds: 9, renewTime: renewed(600_000) };
+    await team.api.create(leases, { metadata: { name: "inlay-controller" }, spec });
+    try {
+      const { json, text } = await explain(team);
+      assert.equal(json.advice.reason, "ControllerNotRunning");
+      assert.match(text, /ControllerNotRunning: no controller has renewed .* for 10m/);
+      assert.match(text, /kubectl get pods -n inlay-system/);
+      await team.api.merge(`${leases}/inlay-controller`, { spec: { renewTime: renewed(0) } });
+      assert.equal((await explain(team)).json.advice.reason, "Synced");
+    } finally {
+      await team.api.remove(`${leases}/inlay-controller`);
+    }
+  });
 });

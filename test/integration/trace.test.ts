@@ -286,8 +286,20 @@ describe("inlay trace", () => {
     const absent = await inlay(controlPlane().kubeconfigFile, "trace", "bucket", "-n", team.namespace);
     assert.deepEqual(absent, {
       stdout: "",
-      stderr: `there is no Secret ${team.namespace}/bucket; list all with: kubectl get secrets -A\n`,
+      stderr: `there is no Secret ${team.namespace}/bucket, and nothing refers to it; list all with: kubectl get secrets -A\n`,
       code: 1,
     });
+  });
+
+  it("lists who waits for a Secret that does not exist", async () => {
+    const team = await createNamespace();
+    const containers = [{ name: "c", image: "c", envFrom: [{ secretRef: { name: "later" } }] }];
+    await team.api.create(team.path("apps/v1", "statefulsets"), workload("db", { containers }));
+    await team.bind("waits", { sources: [{ secret: { name: "later" } }], rollout: { consumersOf: ["later"] } });
+    const { stdout, stderr, code } = await inlay(controlPlane().kubeconfigFile, "trace", "later", "-n", team.namespace);
+    assert.deepEqual([stderr, code], ["", 0]);
+    assert.match(stdout, /^Secret \S+\/later, does not exist; all of these wait for it\n/);
+    assert.match(stdout, /\bwaits\b/);
+    assert.match(stdout, /StatefulSet db +envFrom/);
   });
 });

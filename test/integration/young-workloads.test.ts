@@ -40,8 +40,8 @@ async function createAndChange(team: TestNamespace, annotationsFor: (secret: str
     await past(performance.now() + gapMs);
     if (isChanged) await team.secret(secret, { token: secretText("token") });
     else {
-      const path = `${team.path("v1", "secrets")}/${secret}?fieldManager=labels`;
-      await team.api.merge(path, { metadata: { labels: { touched: "true" } } });
+      const path = `${team.path("v1", "secrets")}/${secret}`;
+      await team.api.merge(path, { metadata: { labels: { touched: "true" } } }, "labels");
     }
   };
   await Promise.all(all.map(change));

@@ -14,6 +14,7 @@ const ON_INSTALL = ["preinstall", "install", "postinstall"];
 
 type Versions = Record<string, string>;
 interface Manifest {
+  engines?: { node: string };
   dependencies?: Versions;
   devDependencies?: Versions;
   optionalDependencies?: Versions;
@@ -59,6 +60,11 @@ describe("the installed packages", () => {
       ([name, version]) => !EXACT.test(version) || versions.get(`node_modules/${name}`) !== version,
     );
     assert.deepEqual(loose, []);
+  });
+
+  it("install with Node 20 without a warning, because scripts bring their own Node", async () => {
+    const { stdout } = await promisify(execFile)("npm", ["config", "get", "loglevel"], { cwd: root });
+    assert.deepEqual([manifest.engines?.node, stdout.trim()], [">=20", "error"]);
   });
 
   it("are locked to one content each, and not to an address", () => {

@@ -103,7 +103,10 @@ vault: { addresses: ["vault.vault.svc:8200"] }
   });
 
   it("is named in the error when it can't be read", () => {
-    assert.throws(() => loadInstallation("/nowhere/config.yaml", "x"), /\/nowhere\/config\.yaml: ENOENT/);
+    assert.throws(
+      () => loadInstallation("/nowhere/config.yaml", "x"),
+      /the configuration \/nowhere\/config\.yaml: there is no such file; correct the path/,
+    );
   });
 
   it("has in deploy/manifests the default values, and in the documentation every field", async () => {

@@ -1,0 +1,23 @@
+/**
+ * Starts the controller again in the same process with the settings that keep its memory small. Only the start of a process can set
+ * them, and users start the controller in many ways. By default, Node keeps up to 100 MB for young objects, lets the heap double
+ * before it collects garbage, and returns no other memory: see docs/performance.md.
+ */
+
+/** Flags of Node. Without the first one, SIGUSR1 opens a debugger, which can read all memory. */
+const FLAGS = ["--disable-sigusr1", "--optimize-for-size", "--max-semi-space-size=2", "--heap-growing-percent=10"];
+/** Settings of glibc's malloc. */
+const MALLOC = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072" };
+
+type Running = Pick<NodeJS.Process, "argv" | "env" | "execArgv" | "execPath"> & {
+  execve?: NodeJS.Process["execve"] | undefined;
+};
+
+/** Does not return if it starts the program again. Flags for the heap that are set already stay as they are. */
+export function startWithSmallHeap({ argv, env, execArgv, execPath, execve }: Running): void {
+  const given = `${execArgv.join(" ")} ${env["NODE_OPTIONS"] ?? ""}`;
+  const isChosen = FLAGS.slice(1).some((flag) => given.includes(flag.split("=")[0] as string));
+  // Windows has no execve.
+  if (isChosen || execve === undefined) return;
+  execve(execPath, [execPath, ...FLAGS, ...execArgv, ...argv.slice(1)], { ...MALLOC, ...env });
+}
