@@ -41,12 +41,20 @@ export interface CachedObject extends Version {
   isDeleted?: true;
   /** When a workload, Secret or ConfigMap was created, in seconds of the epoch. */
   createdAt?: number;
-  /** The version that its creation had, if the watch has shown the creation, and nothing has changed since of what its pods read. */
+  /** The version that its creation had, if the watch has shown the creation. */
   createdAs?: string;
+  /** Of a workload: the last change of its annotations, of what its pods read, or of the stamps of restarts, if the watch has shown it. */
+  chosen?: Change;
   /** When the data of a Secret or ConfigMap last changed, in seconds of the epoch, if `managedFields` shows that. */
   dataAt?: number;
   /** What `dataAt` was when its annotations or labels for Reloader last changed. It was not chosen by them before. */
   markedAt?: number;
+}
+
+/** A change of an object: the version before which it can't be, and its time in seconds of the epoch. */
+export interface Change {
+  version: string;
+  at: number;
 }
 
 export type Projection = (object: KubeObject) => CachedObject;
@@ -106,18 +114,41 @@ function timesOf(metadata: ObjectMeta): Pick<CachedObject, "createdAt" | "dataAt
   return { ...createdAtOf(metadata), ...(times.length > 0 && { dataAt: Math.max(...times) }) };
 }
 
-/**
- * Adds what earlier events have shown: the version of the object's creation, until its pods read other sources or its annotations
- * change, and the data of a source that was chosen later.
- */
-export function withHistory(after: CachedObject, before: CachedObject | undefined, isCreation: boolean): CachedObject {
-  if (after.createdAt === undefined) return after;
-  const createdAs = isCreation ? after.resourceVersion : isChoice(after, before) ? undefined : before?.createdAs;
-  const isMarked = before?.uid === after.uid && before.mark !== after.mark;
-  const markedAt = isMarked ? after.dataAt : before?.uid === after.uid ? before.markedAt : undefined;
-  if (createdAs === undefined && markedAt === undefined) return after;
-  return { ...after, ...(createdAs !== undefined && { createdAs }), ...(markedAt !== undefined && { markedAt }) };
+/** When its spec or metadata last changed: the status has its own entries. */
+function changedAtOf({ managedFields = [] }: ObjectMeta): number | undefined {
+  const times = managedFields.flatMap(({ subresource, time }) =>
+    subresource === undefined && time !== undefined ? [secondsOf(time)] : [],
+  );
+  return times.length === 0 ? undefined : Math.max(...times);
 }
+
+/**
+ * Adds what the stream has shown: the creation of the object, the last change of a workload that matters to its restarts, and the data of a
+ * source that was chosen later. Nothing has happened before the version `since`; it is undefined for the objects of the first list.
+ */
+export function withHistory(
+  after: CachedObject,
+  before: CachedObject | undefined,
+  metadata: ObjectMeta,
+  { since, isCreation }: { since: string | undefined; isCreation: boolean },
+): CachedObject {
+  if (after.createdAt === undefined) return after;
+  const known = before?.uid === after.uid ? before : undefined;
+  const createdAs = isCreation ? after.resourceVersion : known?.createdAs;
+  const markedAt = known !== undefined && known.mark !== after.mark ? after.dataAt : known?.markedAt;
+  const isStart = isChoice(after, known) || !isDeepStrictEqual(restartsOf(after), known && restartsOf(known));
+  const at = isCreation ? after.createdAt : changedAtOf(metadata);
+  const isShown = since !== undefined && at !== undefined && after.workload !== undefined;
+  const chosen = isStart ? (isShown ? { version: since, at } : undefined) : known?.chosen;
+  return {
+    ...after,
+    ...(createdAs !== undefined && { createdAs }),
+    ...(markedAt !== undefined && { markedAt }),
+    ...(chosen !== undefined && { chosen }),
+  };
+}
+
+const restartsOf = ({ workload }: CachedObject) => workload && [workload.stamps, workload.restart];
 
 /**
  * Classifies a change. While the pods of a workload change, most updates of the workload contain nothing new. `progress` is a change of its

@@ -13,12 +13,17 @@ import type { ListWatch } from "../kube/list-watch.ts";
  */
 export type ReflectorState = { phase: "pending" } | { phase: "synced" } | { phase: "failed"; error: ApiError };
 
+/** How an object arrived. */
+export interface Shown {
+  /** The version of the event, or for a later list the last version before it. Undefined for the objects of the first list. */
+  since: string | undefined;
+  /** The watch has reported it as added: it was just created, or has become visible to a selector. */
+  isAdded: boolean;
+}
+
 export interface ReflectorEvents<T> {
-  /**
-   * Returns the parts of an object that are kept. `before` is what was kept of it. `isAdded`: the watch has reported it as added, so it was
-   * created since the last list, or it has become visible to a selector.
-   */
-  keep(object: KubeObject, before: T | undefined, isAdded: boolean): T;
+  /** Returns the parts of an object that are kept. `before` is what was kept of it. */
+  keep(object: KubeObject, before: T | undefined, shown: Shown): T;
   /** `after` is undefined for a deleted object, `before` for a new one. Not called for the objects of the first list. */
   changed(key: string, after: T | undefined, before: T | undefined): void;
   /** The stream is in sync for the first time, has recovered, or has failed. */
@@ -71,7 +76,10 @@ export class Reflector<T extends { resourceVersion: string }> {
   readonly #store = new Map<string, T>();
   #revision = 0;
   #state: ReflectorState = { phase: "pending" };
+  /** The version to resume from; undefined if a list is due. */
   #version: string | undefined;
+  /** The last version that was seen; undefined before the end of the first list. */
+  #seen: string | undefined;
   #heard = performance.now();
   #interrupted: number | undefined;
   #hasListed = false;
@@ -178,7 +186,7 @@ export class Reflector<T extends { resourceVersion: string }> {
     for await (const page of this.#source.list(this.#end.signal)) {
       for (const item of page.items) {
         const key = objectKey(item.metadata.namespace, item.metadata.name);
-        seen.set(key, this.#keep(key, item));
+        seen.set(key, this.#keep(key, item, { since: this.#seen, isAdded: false }));
       }
       version = page.resourceVersion;
       this.#heard = performance.now();
@@ -187,6 +195,7 @@ export class Reflector<T extends { resourceVersion: string }> {
     for (const [key, kept] of seen) this.#put(key, kept);
     this.#hasListed = true;
     this.#version = version;
+    this.#seen = version;
   }
 
   /** Follows a stream to its end. A silent stream is closed, which is no error. */
@@ -209,12 +218,15 @@ export class Reflector<T extends { resourceVersion: string }> {
       for await (const event of this.#source.watch(this.#version as string, seconds, end.signal, onOpen)) {
         alarm.refresh();
         this.#heard = performance.now();
+        const { resourceVersion: version } = event.object.metadata;
         if (event.type !== "BOOKMARK") {
           const { namespace, name } = event.object.metadata;
           const key = objectKey(namespace, name);
-          this.#put(key, event.type === "DELETED" ? undefined : this.#keep(key, event.object, event.type === "ADDED"));
+          const shown = { since: version, isAdded: event.type === "ADDED" };
+          this.#put(key, event.type === "DELETED" ? undefined : this.#keep(key, event.object, shown));
         }
-        this.#version = event.object.metadata.resourceVersion;
+        this.#version = version;
+        this.#seen = version;
       }
       return "ended";
     } catch (error) {
@@ -226,10 +238,10 @@ export class Reflector<T extends { resourceVersion: string }> {
     }
   }
 
-  #keep(key: string, object: KubeObject, isAdded = false): T {
+  #keep(key: string, object: KubeObject, shown: Shown): T {
     const before = this.#store.get(key);
     const isSame = before?.resourceVersion === object.metadata.resourceVersion;
-    return isSame ? before : this.#events.keep(object, before, isAdded);
+    return isSame ? before : this.#events.keep(object, before, shown);
   }
 
   #put(key: string, after: T | undefined): void {

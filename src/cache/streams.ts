@@ -79,8 +79,8 @@ export class Streams {
       // With a selector, an object may be added because its labels or fields changed.
       const showsCreations = (scope.labels ?? "") === "" && scope.fields === undefined;
       const source = new ListWatch(this.#transport, identity, scope);
-      stream.reflector = this.#reflectorOf(stream, source, (object, before, isAdded) =>
-        withHistory(keep(object), before, isAdded && showsCreations),
+      stream.reflector = this.#reflectorOf(stream, source, (object, before, { since, isAdded }) =>
+        withHistory(keep(object), before, object.metadata, { since, isCreation: isAdded && showsCreations }),
       );
       stream.reflector.start();
     };

@@ -2,7 +2,7 @@
  * Decides what a rollout does now, from the workloads, the values and the status. Reads what a restart needs only if one is due.
  */
 import { bindingKey } from "../api/binding.ts";
-import { claimsToBeGenerated, ReloaderView } from "../api/reloader.ts";
+import { ReloaderView } from "../api/reloader.ts";
 import { digestParts } from "../api/rollout.ts";
 import { idOf } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -196,24 +196,17 @@ export class Decider {
 
 type JudgedRollout = RolloutContext & Pick<RolloutInput, "startedWith">;
 
-/** How long before a binding a change counts, in seconds, if the binding is generated: it is always younger than its workload. */
-const GENERATED_WITHIN_S = 60;
-
-/**
- * A value that a workload gets through a field reaches it later than its source changes. Changes before the binding of a user don't
- * count.
- */
+/** A value that a workload gets through a field reaches it later than its source changes, so such a value is not judged. */
 function startedWithOf(
   { binding, dependents, sourceObjects }: RolloutContext,
-  { resourceVersions }: ValueDigests,
+  { digests, resourceVersions }: ValueDigests,
   memory: RolloutMemory,
 ): RolloutInput["startedWith"] {
   const written = writtenBeforeRestarts(binding);
-  const { creationTimestamp = "" } = binding.metadata;
-  const since = Date.parse(creationTimestamp) / 1000 - (claimsToBeGenerated(binding) ? GENERATED_WITHIN_S : 0);
-  return memory.firstLooks.judge(dependents.all, memory.before(binding), since, (id) => {
+  const sourceOf = (id: string) => {
     const { source } = digestParts(id);
     const seen = sourceObjects.get(source);
     return written.has(id) || seen?.resourceVersion !== resourceVersions.get(source) ? undefined : seen;
-  });
+  };
+  return memory.firstLooks.judge({ binding, before: memory.before(binding), dependents, digests, sourceOf });
 }

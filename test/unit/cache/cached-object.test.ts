@@ -84,21 +84,65 @@ describe("the history of an object", () => {
     assert.equal(secret({}, { creationTimestamp }).dataAt, undefined);
   });
 
-  it("has the version of the creation while the pods read the same and the annotations stay", () => {
-    const [first, later] = [workload(AUTO, { creationTimestamp }), workload(AUTO, { creationTimestamp })];
-    const created = withHistory(first, undefined, true);
-    assert.equal(created.createdAs, first.resourceVersion);
-    assert.equal(withHistory(later, created, false).createdAs, first.resourceVersion);
-    assert.equal(withHistory(workload({}, { creationTimestamp }), created, false).createdAs, undefined);
-    assert.equal(withHistory(first, undefined, false).createdAs, undefined);
-    assert.equal(withHistory(workload(AUTO, { creationTimestamp, uid: "2" }), created, false).createdAs, undefined);
+  const changed = (annotations: Record<string, string>, second: number, more: Partial<ObjectMeta> = {}, pods = {}) => {
+    const status = { ...entry("f:status", 9), subresource: "status" };
+    const all = {
+      creationTimestamp,
+      managedFields: [entry("f:spec", 0), entry("f:metadata", second), status],
+      ...more,
+    };
+    return object(annotations, all, pods);
+  };
+  const FIRST_LIST = { since: undefined, isCreation: false };
+  const keep = (each: KubeObject, before: CachedObject | undefined, shown: Parameters<typeof withHistory>[3]) =>
+    withHistory(projectionFor(workloads)(each), before, each.metadata, shown);
+  const added = (each: KubeObject) => keep(each, undefined, { since: each.metadata.resourceVersion, isCreation: true });
+  const shown = (each: KubeObject, before: CachedObject | undefined) =>
+    keep(each, before, { since: each.metadata.resourceVersion, isCreation: false });
+
+  it("has the version of the creation that the watch has shown, for this object", () => {
+    const created = added(changed(AUTO, 0));
+    assert.equal(created.createdAs, created.resourceVersion);
+    assert.deepEqual(created.chosen, { version: created.resourceVersion, at: born });
+    assert.equal(shown(changed({}, 2), created).createdAs, created.resourceVersion);
+    const another = shown(changed(AUTO, 0, { uid: "2" }), created);
+    assert.equal(another.createdAs, undefined);
+    const { createdAs, chosen } = keep(changed(AUTO, 0), undefined, FIRST_LIST);
+    assert.deepEqual([createdAs, chosen], [undefined, undefined]);
+  });
+
+  it("has the last change of what restarts a workload, and a change of its status or replicas is none", () => {
+    const listed = keep(changed(AUTO, 0), undefined, FIRST_LIST);
+    assert.equal(shown(changed(AUTO, 3, { generation: 2 }), listed).chosen, undefined);
+    const stamp = "1-0123ab-0123456789";
+    const reads = { spec: { containers: [{ envFrom: [{ secretRef: { name: "a" } }] }] } };
+    for (const later of [
+      changed({}, 3),
+      changed(AUTO, 3, {}, reads),
+      changed(AUTO, 3, {}, { metadata: { annotations: { "inlay.dev/rollout": stamp } } }),
+    ]) {
+      const { chosen } = shown(later, listed);
+      assert.deepEqual(chosen, { version: later.metadata.resourceVersion, at: born + 3 });
+    }
+  });
+
+  it("has a change that a later list shows, from the last version before that list", () => {
+    const shownBy = { since: "7", isCreation: false };
+    const { createdAs, chosen } = keep(changed(AUTO, 2), undefined, shownBy);
+    assert.deepEqual([createdAs, chosen], [undefined, { version: "7", at: born + 2 }]);
+    assert.equal(keep(changed(AUTO, 0, { managedFields: [] }), undefined, shownBy).chosen, undefined);
   });
 
   it("has what the data was when an annotation chose a source later", () => {
     const match = { "reloader.stakater.com/match": "true" };
-    const chosen = withHistory(source(match, 3), source({}, 3), false);
+    const event = { since: "9", isCreation: false };
+    const later =
+      (...all: Parameters<typeof source>) =>
+      (before: CachedObject) =>
+        withHistory(source(...all), before, object({}).metadata, event);
+    const chosen = later(match, 3)(source({}, 3));
     assert.equal(chosen.markedAt, born + 3);
-    assert.equal(withHistory(source(match, 5), chosen, false).markedAt, born + 3);
-    assert.equal(withHistory(source({}, 5), source({}, 3), false).markedAt, undefined);
+    assert.equal(later(match, 5)(chosen).markedAt, born + 3);
+    assert.equal(later({}, 5)(source({}, 3)).markedAt, undefined);
   });
 });

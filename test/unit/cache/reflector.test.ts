@@ -26,12 +26,18 @@ describe("a reflector", () => {
   let reflector: Reflector<Kept>;
   /** The calls, as text: `synced`, `failed 403`, `registry/a 1>2`. */
   let calls: string[];
+  /** How each kept object arrived. */
+  let shown: unknown[];
 
   beforeEach(() => {
     source = new FakeListWatch();
     calls = [];
+    shown = [];
     reflector = new Reflector<Kept>(source, {
-      keep: ({ metadata: { uid, resourceVersion } }) => ({ uid, resourceVersion }),
+      keep: ({ metadata: { uid, resourceVersion } }, before, { since, isAdded }) => {
+        shown.push([uid, before?.resourceVersion, since, isAdded]);
+        return { uid, resourceVersion };
+      },
       changed: (key, after, before) =>
         calls.push(`${key} ${before?.resourceVersion ?? ""}>${after?.resourceVersion ?? ""}`),
       stateChanged: (state: ReflectorState) =>
@@ -182,6 +188,21 @@ describe("a reflector", () => {
       assert.deepEqual(calls.toSorted(), ["registry/changed 2>42", "registry/gone 3>", "registry/new >43"]);
       assert.equal(source.watching.since, "50");
       assert.equal(reflector.state.phase, "synced");
+    });
+
+    it("says what was added, and the last version before a later list", async () => {
+      await inStep(secret("a", "1"));
+      await source.watching.send({ type: "ADDED", object: secret("b", "12") }, modified(secret("a", "13")));
+      source.answer = listed("50", secret("a", "42"), secret("b", "12"), secret("c", "43"));
+      await source.watching.end(apiError(410, "Expired"));
+      await clock.pass(1_000);
+      assert.deepEqual(shown, [
+        ["uid-a", undefined, undefined, false],
+        ["uid-b", undefined, "12", true],
+        ["uid-a", "1", "13", false],
+        ["uid-a", "13", "13", false],
+        ["uid-c", undefined, "13", false],
+      ]);
     });
 
     it("lists at once when its version has expired after trouble, but with backoff if each new list has expired too", async () => {

@@ -2,19 +2,19 @@
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../../src/api/rollout.ts";
 import { FirstLooks, startedWith } from "../../../../src/rollout/decide/first-looks.ts";
-import { dependentOf } from "../../objects.ts";
+import { bindingOf, dependentOf } from "../../objects.ts";
 
 /** The controller observed the creation of this workload: version 100, at second 50. */
-const OBSERVED = { createdAt: 50, createdAs: "100" };
+const OBSERVED = { createdAt: 50, createdAs: "100", chosen: { version: "100", at: 50 } };
 /** This workload was in the first list. */
 const LISTED = { createdAt: 50 };
-const EVER = 0;
+/** This one was in the first list, and a user annotated it later. */
+const ANNOTATED = { createdAt: 50, chosen: { version: "300", at: 70 } };
+/** This one was in a later list; the last version before that was 90. */
+const RELISTED = { createdAt: 50, chosen: { version: "90", at: 50 } };
 
-const source = (
-  resourceVersion: string,
-  dataAt?: number,
-  more: { createdAt?: number; createdAs?: string; markedAt?: number } = {},
-) => ({
+type Seen = Parameters<typeof startedWith>[1];
+const source = (resourceVersion: string, dataAt?: number, more: Partial<Seen> = {}): Seen => ({
   resourceVersion,
   createdAt: 10,
   ...(dataAt !== undefined && { dataAt }),
@@ -22,13 +22,12 @@ const source = (
 });
 
 describe("the pods of a workload", () => {
-  const cases: [string, ReturnType<typeof startedWith>, object, ReturnType<typeof source>, number?][] = [
+  const cases: [string, ReturnType<typeof startedWith>, Parameters<typeof startedWith>[0], Seen][] = [
     ["of an older source have its present values", "present", OBSERVED, source("99", 50)],
     ["miss a change after the creation of the workload", "former", OBSERVED, source("101", 51)],
     ["miss a change in the second of the creation", "former", OBSERVED, source("101", 50)],
-    ["miss no change if only metadata changed since", "present", OBSERVED, source("101", 49)],
+    ["can't be judged if only metadata changed since, or a key was removed", undefined, OBSERVED, source("101", 49)],
     ["can't be judged if managedFields was cleared", undefined, OBSERVED, source("101")],
-    ["miss no change before the binding was created", undefined, OBSERVED, source("101", 51), 52],
     [
       "miss no change before an annotation of the source chose it",
       undefined,
@@ -47,50 +46,147 @@ describe("the pods of a workload", () => {
       OBSERVED,
       source("102", 52, { createdAt: 51, createdAs: "101" }),
     ],
+    [
+      "miss a change of a source that was created before, in the same second",
+      "former",
+      OBSERVED,
+      source("101", 50, { createdAt: 50, createdAs: "99" }),
+    ],
     ["waited for a source that is younger by its time", undefined, OBSERVED, source("102", 51, { createdAt: 51 })],
+    ["may have waited for a source of the same second", undefined, OBSERVED, source("102", 50, { createdAt: 50 })],
     ["of a listed workload that is younger than the change have the values", "present", LISTED, source("200", 49)],
     ["of another listed workload can't be judged", undefined, LISTED, source("99", 50)],
+    ["miss no change before an annotation chose the workload", undefined, ANNOTATED, source("299", 70)],
+    ["miss a change after an annotation chose the workload", "former", ANNOTATED, source("301", 70)],
+    ["miss a change that no watch was there to show", "former", RELISTED, source("120", 52)],
+    ["have an older source, if no watch showed their creation", "present", RELISTED, source("120", 49)],
+    ["may have waited for a source of the same list", undefined, RELISTED, source("120", 50, { createdAt: 50 })],
     ["can't be judged by versions that are no numbers", "former", OBSERVED, source("abc", 51)],
   ];
-  for (const [title, expected, workload, seen, since = EVER] of cases)
-    it(title, () => assert.equal(startedWith(workload, seen, since), expected));
+  for (const [title, expected, workload, seen] of cases)
+    it(title, () =>
+      assert.equal(
+        startedWith(workload, seen, () => true),
+        expected,
+      ),
+    );
+
+  it("miss no change that does not count", () => {
+    assert.equal(
+      startedWith(OBSERVED, source("101", 51), () => false),
+      undefined,
+    );
+  });
 });
 
 describe("the first look at a workload", () => {
   const KEY = "bucket/key";
   const dependent = dependentOf({ version: OBSERVED });
+  const MISSED = source("101", 51);
   const status = (more: Partial<RolloutStatus> = {}): RolloutStatus => ({
     digestKeyID: "one",
     revision: 0,
     digests: { [KEY]: "a" },
     ...more,
   });
-  const judge = (looks: FirstLooks, before: RolloutStatus | undefined, seen = source("101", 51)) =>
-    looks.judge([dependent], before, EVER, () => seen)(dependent, KEY);
+  const binding = (at: number, metadata: object = {}) =>
+    bindingOf({ metadata: { creationTimestamp: new Date(at * 1000).toISOString(), ...metadata } });
+  type Rollout = Parameters<FirstLooks["judge"]>[0];
+  const judge = (
+    looks: FirstLooks,
+    before: RolloutStatus | undefined,
+    seen: Seen | undefined,
+    more: Partial<Rollout> = {},
+  ) => {
+    const dependents = { all: [dependent], unknown: [] };
+    const rollout = { binding: binding(0), before, dependents, digests: { [KEY]: "a" }, sourceOf: () => seen, ...more };
+    return looks.judge(rollout)(dependent, KEY);
+  };
 
   it("reports missed values until the status has the rollout, and not again", () => {
     const looks = new FirstLooks();
-    assert.equal(judge(looks, undefined), "former");
+    assert.equal(judge(looks, undefined, MISSED), "former");
     // The status could not be written.
-    assert.equal(judge(looks, undefined), "former");
-    assert.equal(judge(looks, status()), "former");
-    assert.equal(judge(looks, status({ revision: 1 })), undefined);
-    assert.equal(judge(looks, status({ revision: 1 })), undefined);
+    assert.equal(judge(looks, undefined, MISSED), "former");
+    assert.equal(judge(looks, status(), MISSED), "former");
+    assert.equal(judge(looks, status({ revision: 1 }), MISSED), undefined);
+    assert.equal(judge(looks, status({ revision: 1 }), MISSED), undefined);
   });
 
   it("is over once a look without a difference is in the status: later changes have other digests", () => {
     const looks = new FirstLooks();
     assert.equal(judge(looks, undefined, source("99", 20)), "present");
-    assert.equal(judge(looks, undefined, source("101", 51)), "former");
+    assert.equal(judge(looks, undefined, MISSED), "former");
     const again = new FirstLooks();
     assert.equal(judge(again, undefined, source("99", 20)), "present");
-    assert.equal(judge(again, status(), source("101", 51)), undefined);
+    assert.equal(judge(again, status(), MISSED, { digests: { [KEY]: "b" } }), undefined);
+  });
+
+  it("holds until the status has the value that it was for", () => {
+    const looks = new FirstLooks();
+    const b = { digests: { [KEY]: "b" } };
+    judge(looks, status(), undefined, { dependents: { all: [], unknown: [] } });
+    assert.equal(judge(looks, status(), source("99", 20), b), "present");
+    // The first decision failed.
+    assert.equal(judge(looks, status(), source("99", 20), b), "present");
+    assert.equal(judge(looks, status(b), source("99", 20), b), undefined);
+    // The value changed to another one and back: the pods have restarted for the other one.
+    assert.equal(judge(looks, status({ digests: { [KEY]: "c" } }), source("99", 20), b), undefined);
   });
 
   it("is open while the source is not seen in the version of the digest", () => {
     const looks = new FirstLooks();
-    const unseen = looks.judge([dependent], status(), EVER, () => undefined);
-    assert.equal(unseen(dependent, KEY), undefined);
-    assert.equal(judge(looks, status()), "former");
+    assert.equal(judge(looks, undefined, undefined), undefined);
+    assert.equal(judge(looks, status(), MISSED), "former");
+  });
+
+  it("stays over while the source, or the namespace of the workload, is not seen", () => {
+    const hidden: Partial<Rollout>[] = [{ sourceOf: () => undefined }, { dependents: { all: [], unknown: ["shop"] } }];
+    for (const each of hidden) {
+      const looks = new FirstLooks();
+      judge(looks, undefined, source("99", 20));
+      judge(looks, status(), source("99", 20));
+      judge(looks, status(), MISSED, each);
+      assert.equal(judge(looks, status(), MISSED), undefined);
+    }
+  });
+
+  it("is the look of a former memory if the status has the value already", () => {
+    assert.equal(judge(new FirstLooks(), status(), MISSED), undefined);
+    assert.equal(judge(new FirstLooks(), status(), source("99", 20)), "present");
+  });
+
+  it("is over if the key is missing: its first value is the baseline", () => {
+    const looks = new FirstLooks();
+    judge(looks, undefined, source("99", 20), { digests: {} });
+    assert.equal(judge(looks, status({ digests: {} }), MISSED), undefined);
+  });
+
+  it("counts no change before the binding, or more than a minute before a generated one", () => {
+    const generated = (at: number) => {
+      const of = binding(at, { labels: { "inlay.dev/generated-for": "reloader" } });
+      return { binding: { ...of, spec: { ...of.spec, serviceAccountName: "inlay-reloader" } } };
+    };
+    const ofUser = (at: number) => ({ binding: binding(at) });
+    const results = [ofUser(51), ofUser(52), generated(111), generated(112)].map((each) =>
+      judge(new FirstLooks(), undefined, MISSED, each),
+    );
+    assert.deepEqual(results, ["former", undefined, "former", undefined]);
+  });
+
+  it("counts no change before a change of the binding's spec, which may name the source for the first time", () => {
+    const of = (generation: number, resourceVersion: string) => ({
+      binding: binding(0, { generation, resourceVersion }),
+    });
+    const none = { dependents: { all: [], unknown: [] } };
+    for (const [seen, result] of [
+      [MISSED, undefined],
+      [source("201", 61), "former"],
+    ] as const) {
+      const looks = new FirstLooks();
+      judge(looks, undefined, undefined, { ...none, ...of(1, "20") });
+      judge(looks, undefined, undefined, { ...none, ...of(2, "200") });
+      assert.equal(judge(looks, undefined, seen, of(2, "300")), result);
+    }
   });
 });
