@@ -64,17 +64,17 @@ export function reloaderOf(value: unknown): ReloaderRules {
     namespaces,
     autoReloadAll: given("autoReloadAll", flagOf) ?? false,
     jobs,
-    ...debounceOf(given("debounce", durationOf) ?? DEBOUNCE),
+    ...(given("debounce", debounceOf) ?? { debounce: DEBOUNCE }),
     ...Object.fromEntries(givenFields),
   };
 }
 
-function durationOf(value: unknown, at: string): string {
-  if (typeof value === "string" && DURATION.test(value) && value.length <= 32) return value;
-  throw new Error(`${at}: must be a duration, such as 500ms or 2s; 0s disables it`);
+function debounceOf(value: unknown, at: string): { debounce?: string } {
+  if (value === 0 || value === "0") return {};
+  const isDuration = typeof value === "string" && DURATION.test(value) && value.length <= 32;
+  if (isDuration) return parseDuration(value, at) === 0 ? {} : { debounce: value };
+  throw new Error(`${at}: must be a duration, such as 500ms or 2s; 0 switches it off`);
 }
-
-const debounceOf = (debounce: string) => (parseDuration(debounce) === 0 ? {} : { debounce });
 
 function kindsOf(value: unknown, at: string, jobs: boolean): (typeof KINDS)[number][] {
   const kinds = listOf(value, at, (item, where) => {

@@ -30,6 +30,7 @@ const SOURCES = { Secret: SECRETS, ConfigMap: CONFIG_MAPS };
 const EVERYTHING = { labels: "", names: undefined };
 /** Followed by a namespace, the key of its SecretProviderClasses. */
 const CLASSES = "+";
+const FORBIDDEN = 403;
 
 interface Kind {
   resource: Resource;
@@ -71,8 +72,8 @@ export class Inventory {
   #namespaces: ReadonlySet<string> | undefined;
   /** The namespaces that need SecretProviderClasses, with the kind as it was served then. */
   readonly #mounting = new Map<string, Resource | undefined>();
-  /** By resource, the keys under which the account may not list it. */
-  readonly #refused = new Map<string, Set<string>>();
+  /** By resource, the keys under which it can't be listed, with the status of the failure. */
+  readonly #failures = new Map<string, Map<string, number>>();
 
   constructor(deps: InventoryServices, as: WatchIdentity, requeue: (key: string) => void) {
     this.#services = deps;
@@ -84,7 +85,11 @@ export class Inventory {
 
   /** In how many namespaces the account may not list a resource, by resource. */
   get refused(): ReadonlyMap<string, number> {
-    return new Map([...this.#refused].map(([resource, keys]) => [resource, keys.size]));
+    const counts = [...this.#failures].map(([resource, failures]): [string, number] => [
+      resource,
+      [...failures.values()].filter((status) => status === FORBIDDEN).length,
+    ]);
+    return new Map(counts.filter(([, count]) => count > 0));
   }
 
   has(namespace: string): boolean {
@@ -217,10 +222,10 @@ export class Inventory {
     const states = subscriptions.map((watched) => ({ watched, ...watcher.list(key, watched) }));
     for (const state of states) {
       if (state.phase === "failed") this.#failed(key, state.watched, state.error);
-      else if (state.phase === "synced") this.#readable(key, state.watched);
+      else if (state.phase === "synced") this.#listable(key, resourceName(state.watched.resource));
     }
     const all = states.map((state) => {
-      const isRefused = state.phase === "failed" && state.error.status === 403;
+      const isRefused = state.phase === "failed" && state.error.status === FORBIDDEN;
       return state.phase === "synced" || isRefused ? { members: state.members, isRefused } : undefined;
     });
     return all.every((each) => each !== undefined) ? all : undefined;
@@ -240,16 +245,12 @@ export class Inventory {
   }
 
   #forgetRefusals(key: string): void {
-    for (const resource of [...this.#refused.keys()]) this.#allow(key, resource);
+    for (const resource of [...this.#failures.keys()]) this.#listable(key, resource);
   }
 
-  #readable(key: string, { resource }: CollectionSubscription): void {
-    this.#allow(key, resourceName(resource));
-  }
-
-  #allow(key: string, resource: string): void {
-    const keys = this.#refused.get(resource);
-    if (keys?.delete(key) && keys.size === 0) this.#refused.delete(resource);
+  #listable(key: string, resource: string): void {
+    const failures = this.#failures.get(resource);
+    if (failures?.delete(key) && failures.size === 0) this.#failures.delete(resource);
   }
 
   /** Logs each resource once, until all namespaces have it: a missing rule of a ClusterRole concerns all of them. */
@@ -260,14 +261,23 @@ export class Inventory {
     if (error.status === 404) this.#services.discovery.forget(apiVersionOf(resource));
     if (error.status === 404 && key !== ALL) this.#requeue(ALL);
     const name = resourceName(resource);
-    const keys = this.#refused.get(name);
-    this.#refused.set(name, new Set(keys).add(key));
-    if (keys !== undefined) return;
+    const failures = this.#failures.get(name);
+    this.#failures.set(name, new Map(failures).set(key, error.status));
+    if (failures !== undefined) return;
+    const details = { namespace, resource: name, error: message };
+    if (error.status !== FORBIDDEN) {
+      const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
+      this.#services.log.error(
+        details,
+        `${name} can't be listed, so Reloader's annotations wait${where}; see the error`,
+      );
+      return;
+    }
     const file = `deploy/${this.#services.installation.scope ? "namespaced" : "manifests"}/optional/reloader.yaml`;
-    this.#services.log.error(
-      { namespace, resource: name, error: message },
-      `${name} can't be listed, so Reloader's annotations have no effect on them; apply ${file}, and bind its role`,
-    );
+    const isIgnorable = [...SOURCE_KINDS, ...KINDS].some((kind) => kind === resource.kind);
+    const instead = isIgnorable ? `, or add ${resource.kind} to reloader.ignoreKinds` : "";
+    const what = `${name} can't be listed, so Reloader's annotations have no effect on them`;
+    this.#services.log.error(details, `${what}; apply ${file} and bind its role${instead}`);
   }
 }
 
