@@ -1,7 +1,7 @@
 /** Measures what processes use of the machine, by Linux's own figures; and runs the controller like its users. */
 import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ControllerProcess } from "../test/controller/controller.ts";
 
@@ -17,6 +17,26 @@ export class BuiltController extends ControllerProcess {
   get process(): Process {
     return new Process(this.pid);
   }
+}
+
+/** The controller as the README starts it. npx keeps running, as its parent. */
+export class NpxController extends BuiltController {
+  protected override readonly command = [join(dirname(process.env["npm_execpath"] ?? ""), "npx-cli.js"), "inlay"];
+  protected override readonly env = process.env;
+
+  override get process(): Process {
+    return new Process(this.pid && lastChildOf(this.pid));
+  }
+
+  /** npx does not pass signals on to the shell in which it runs the program. */
+  override signal(signal: NodeJS.Signals): void {
+    if (this.pid !== undefined) process.kill(lastChildOf(this.pid), signal);
+  }
+}
+
+function lastChildOf(pid: number): number {
+  const [child] = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+  return child === undefined ? pid : lastChildOf(Number(child));
 }
 
 function entrypoint(): string[] {

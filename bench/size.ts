@@ -1,6 +1,7 @@
 /** The cost of many Secrets, bindings and namespaces: memory, watches, a restart, and idling. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { atOnce } from "./cluster.ts";
+import { type BuiltController, NpxController } from "./processes.ts";
 import type { Rig } from "./rig.ts";
 import { dropBindings, makeBindings, makeHarbors, makeNamespace, makeSecrets } from "./world.ts";
 
@@ -14,14 +15,19 @@ export async function measureMemory(rig: Rig): Promise<void> {
   await makeSecrets(rig.client, () => namespace, secrets);
   await makeHarbors(rig.client, () => namespace, bindings);
   await makeBindings(rig.client, () => namespace, bindings);
-  for (const how of ["as its account", "kinds opted in"]) {
+  const byNpx = new NpxController(rig.cluster, "--log-level", "info");
+  const ways: [how: string, controller: BuiltController][] = [
+    ["as its account", rig.controller],
+    ["as its account, by npx inlay controller", byNpx],
+    ["kinds opted in", rig.controller],
+  ];
+  for (const [how, controller] of ways) {
     await optIn(rig, how === "kinds opted in");
-    await rig.controller.start();
+    await controller.start();
     await rig.synced(bindings);
-    await rig.controller.process.quiet();
-    const what = `${secrets} Secrets of 1 KiB, ${bindings} bindings, ${how}`;
-    await reportMemory(rig, what);
-    await rig.controller.stop();
+    await controller.process.quiet();
+    await reportMemory(rig, `${secrets} Secrets of 1 KiB, ${bindings} bindings, ${how}`, controller);
+    await controller.stop();
   }
   await optIn(rig, false);
   await dropBindings(rig.client);
@@ -78,8 +84,8 @@ export async function measureRestart(rig: Rig): Promise<void> {
   await rig.controller.stop();
 }
 
-async function reportMemory(rig: Rig, what: string): Promise<void> {
-  const { resident, most } = await rig.controller.process.memory();
+async function reportMemory(rig: Rig, what: string, controller = rig.controller): Promise<void> {
+  const { resident, most } = await controller.process.memory();
   const aim = what.includes("1 KiB") ? "150 MB" : "";
   rig.table.ours(`resident: ${what}`, `${resident} (most: ${most})`, aim);
 }

@@ -4,8 +4,9 @@
  * before it collects garbage, and returns no other memory: see docs/performance.md.
  */
 
-/** Flags of Node. Without the first one, SIGUSR1 opens a debugger, which can read all memory. */
-const FLAGS = ["--disable-sigusr1", "--optimize-for-size", "--max-semi-space-size=2", "--heap-growing-percent=10"];
+/** Without this flag of Node, SIGUSR1 opens a debugger, which can read all memory. */
+const NO_DEBUGGER = "--disable-sigusr1";
+const HEAP = ["--optimize-for-size", "--max-semi-space-size=2", "--heap-growing-percent=10"];
 /** Settings of glibc's malloc. */
 const MALLOC = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072" };
 
@@ -13,11 +14,12 @@ type Running = Pick<NodeJS.Process, "argv" | "env" | "execArgv" | "execPath"> & 
   execve?: NodeJS.Process["execve"] | undefined;
 };
 
-/** Does not return if it starts the program again. Flags for the heap that are set already stay as they are. */
+/** Does not return if it starts the program again. If a user has set one of the flags for the heap, it adds none of the others. */
 export function startWithSmallHeap({ argv, env, execArgv, execPath, execve }: Running): void {
-  const given = `${execArgv.join(" ")} ${env["NODE_OPTIONS"] ?? ""}`;
-  const isChosen = FLAGS.slice(1).some((flag) => given.includes(flag.split("=")[0] as string));
+  const given = `${execArgv.join(" ")} ${env["NODE_OPTIONS"] ?? ""}`.replaceAll("_", "-");
+  const isGiven = (flag: string) => given.includes(flag.split("=")[0] as string);
+  const missing = [NO_DEBUGGER, ...(HEAP.some(isGiven) ? [] : HEAP)].filter((flag) => !isGiven(flag));
   // Windows has no execve.
-  if (isChosen || execve === undefined) return;
-  execve(execPath, [execPath, ...FLAGS, ...execArgv, ...argv.slice(1)], { ...MALLOC, ...env });
+  if (missing.length === 0 || execve === undefined) return;
+  execve(execPath, [execPath, ...missing, ...execArgv, ...argv.slice(1)], { ...MALLOC, ...env });
 }
