@@ -32,7 +32,7 @@ export async function tryAlone(
       const operations = planPatch(live, [field], shape, { byVersion: true });
       await client.jsonPatch(identity, ref, operations, fieldManager, true);
     } else {
-      const options = { fieldManager, force, dryRun: true };
+      const options = { fieldManager, force, dryRun: "metadata" as const };
       await client.apply(identity, ref, live.metadata.uid, leavesOf([field, ...kept]), options);
     }
     return "accepted";

@@ -52,8 +52,8 @@ class Case {
     const live = { ...object, metadata: { ...object.metadata, generation: this.generation } };
     const client = fakeClient({
       get: async () => live,
-      apply: async (_i: string, _r: object, _u: string, leaves: JsonObject, how: { dryRun?: boolean }) => {
-        assert.equal(how.dryRun, true);
+      apply: async (_i: string, _r: object, _u: string, leaves: JsonObject, how: { dryRun?: string }) => {
+        assert.equal(how.dryRun, "metadata");
         return this.#answer(leaves["spec"] as JsonObject);
       },
       jsonPatch: async (_i: string, _r: object, operations: { path: string }[], manager: string, dryRun?: boolean) => {
