@@ -28,6 +28,7 @@ export interface OpenApiSchema {
   minItems?: number;
   maxItems?: number;
   minProperties?: number;
+  maxProperties?: number;
   properties?: Record<string, OpenApiSchema>;
   /** If absent on an object with properties, the object has no other fields. */
   additionalProperties?: boolean | OpenApiSchema;
@@ -40,6 +41,8 @@ export interface OpenApiSchema {
   "x-kubernetes-list-map-keys"?: string[];
   /** `atomic`: an apply of one field of the object replaces the whole object. */
   "x-kubernetes-map-type"?: "atomic" | "granular";
+  /** CEL rules. */
+  "x-kubernetes-validations"?: { rule: string; message?: string; messageExpression?: string }[];
   "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
 }
 

@@ -30,7 +30,7 @@ export async function previewAdoption(
   { metadata: { uid, resourceVersion } }: KubeObject,
 ): Promise<KubeObject | "stale"> {
   const metadata = { ...(whole.object["metadata"] as JsonObject), resourceVersion };
-  const options = { fieldManager: whole.creator.fieldManager, force: true, dryRun: true };
+  const options = { fieldManager: whole.creator.fieldManager, force: true, dryRun: "whole" as const };
   try {
     return await client.apply(identity, ref, uid, { ...whole.object, metadata }, options);
   } catch (error) {

@@ -106,7 +106,7 @@ function spelled({ held, keys }: Located["place"]): string {
  * The smallest object with the fields; elements of lists have their keys. Objects have no prototype, so no key is
  * special.
  */
-function leavesOf(fields: readonly Located[]): JsonObject {
+export function leavesOf(fields: readonly Located[]): JsonObject {
   const root = emptyObject();
   // The API server orders elements as they are applied.
   const inOrder = fields.toSorted((a, b) => byPlace(a.place.at, b.place.at));

@@ -57,8 +57,12 @@ const SILENCE_MS = 100_000;
 /** A stream that lived this long did not fail at once. */
 const LASTED_MS = 5_000;
 const REFUSALS = [401, 403, 404, 405];
-/** Statuses that concern this stream alone. 401 concerns the controller's own credentials, so all streams recover together. */
-export const TAKES_TURNS: readonly number[] = [403, 404, 405];
+
+/** Whether the server refuses the stream, or can't list or watch this kind until that is fixed. */
+const isRefusal = ({ status, failure }: ApiError) => REFUSALS.includes(status) || failure !== undefined;
+/** Whether it concerns this stream alone. 401 concerns the controller's own credentials, so all streams recover together. */
+export const takesTurns = (error: ApiError): boolean => error.status !== 401 && isRefusal(error);
+
 /** A server in trouble gets fewer requests. A server that refuses, or can't be reached, is tried often enough to notice a change. */
 const BACKOFF_MS = { first: 250, most: 30_000, mostWithoutLoad: 4_000 };
 
@@ -100,7 +104,7 @@ export class Reflector<T extends { resourceVersion: string }> {
     return {
       resource: resourceName(resource),
       phase,
-      refused: this.#state.phase === "failed" && REFUSALS.includes(this.#state.error.status),
+      refused: this.#state.phase === "failed" && isRefusal(this.#state.error),
       quietSeconds: secondsSince(this.#heard),
       interruptedSeconds: this.#interrupted === undefined ? 0 : secondsSince(this.#interrupted),
     };
@@ -161,12 +165,13 @@ export class Reflector<T extends { resourceVersion: string }> {
       failures = lasted || isExpected ? 0 : failures + 1;
       last = reason;
       await sleep(this.#pauseAfter(failure, failures), undefined, { signal: this.#end.signal }).catch(() => {});
-      if (TAKES_TURNS.includes(failure?.status ?? 0)) await this.#events.turn?.(this.#end.signal);
+      if (failure !== undefined && takesTurns(failure)) await this.#events.turn?.(this.#end.signal);
     }
   }
 
   #pauseAfter(failure: ApiError | undefined, failures: number): number {
-    const isWithoutLoad = this.#state.phase === "failed" || failure?.status === 0;
+    // A list that can't be converted or decoded is work for the server each time.
+    const isWithoutLoad = (this.#state.phase === "failed" && failure?.failure === undefined) || failure?.status === 0;
     const most = isWithoutLoad ? BACKOFF_MS.mostWithoutLoad : BACKOFF_MS.most;
     const pause = Math.min(BACKOFF_MS.first * 2 ** Math.min(failures, 10), most) * (0.5 + Math.random() / 2);
     return Math.max(pause, Math.min((failure?.retryAfterSeconds ?? 0) * 1000, BACKOFF_MS.most));
@@ -174,8 +179,8 @@ export class Reflector<T extends { resourceVersion: string }> {
 
   /** A lost connection keeps the store and resumes. A refusal or an expired version needs a new list. */
   #fail(error: ApiError, failures: number): void {
-    if (error.status !== 0 && error.status !== 429 && error.status < 500) this.#version = undefined;
-    const refused = REFUSALS.includes(error.status);
+    const refused = isRefusal(error);
+    if (refused || (error.status !== 0 && error.status !== 429 && error.status < 500)) this.#version = undefined;
     if (refused || (this.#state.phase === "pending" && failures > 1)) this.#setState({ phase: "failed", error });
   }
 
@@ -262,8 +267,9 @@ export class Reflector<T extends { resourceVersion: string }> {
 
 const secondsSince = (time: number) => (performance.now() - time) / 1000;
 
-function reasonOf({ status }: ApiError): RestartReason {
-  if (status === 410) return "expired";
-  return REFUSALS.includes(status) ? "refused" : "unavailable";
+function reasonOf(error: ApiError): RestartReason {
+  if (error.status === 410) return "expired";
+  return isRefusal(error) ? "refused" : "unavailable";
 }
-const statusOf = (state: ReflectorState) => (state.phase === "failed" ? state.error.status : undefined);
+const statusOf = (state: ReflectorState) =>
+  state.phase === "failed" ? `${state.error.status} ${state.error.failure?.of}` : undefined;

@@ -8,7 +8,7 @@ import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.t
 import { SlowBucket } from "../workqueue/slow-bucket.ts";
 import { type CachedObject, classifyChange, type Projection, withHistory } from "./cached-object.ts";
 import { CollectionIndex } from "./collection-index.ts";
-import { Reflector, type ReflectorEvents, type RestartReason, type StreamState, TAKES_TURNS } from "./reflector.ts";
+import { Reflector, type ReflectorEvents, type RestartReason, type StreamState, takesTurns } from "./reflector.ts";
 import { notifyAll, notifyOf, type Stream, stateOf, subscribersOf } from "./stream.ts";
 import { OPENING_LIMITS, STREAM_LIMITS, StreamSlots } from "./stream-slots.ts";
 
@@ -131,7 +131,7 @@ export class Streams {
         if (stream.isOpening) this.#opened(stream);
         stream.wasSynced ||= state.phase === "synced";
         if (state.phase === "failed") {
-          stream.wasRefused ||= TAKES_TURNS.includes(state.error.status);
+          stream.wasRefused ||= takesTurns(state.error);
           if (state.error.status === 403) this.#events.refused(stream, state.error);
         } else if (state.phase === "synced" && stream.wasRefused) {
           stream.wasRefused = false;

@@ -4,6 +4,8 @@ import { apiVersionOf, describeObject, type ObjectRef, type Resource } from "../
 import { Problem } from "../apimachinery/problem.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
 import { CONTROLLER, describeIdentity, type Identity } from "./identity.ts";
+import { findWebhook, Rejection } from "./rejection.ts";
+import type { Failure } from "./server-text.ts";
 
 /** The purpose of a request: its identity, its object, and all verbs that the identity needs there. */
 export interface RequiredAccess {
@@ -40,6 +42,8 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
   if (error.reason === "TooManyNames" || error.reason === "TooManyStreams") return tooManyWatches(error.reason, use);
   if (error.status === 403 && !error.isDenied)
     return isImpersonation(error, use) ? mayNotImpersonate(use.identity) : forbidden(use, verb);
+  if (error.failure !== undefined) return failed(error.failure, ref, verb);
+  if (error.denial !== undefined) return new Rejection(error, { verb, object: describe(ref) });
   if (error.status === 404 && !isNotFound(error)) return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
   if (error.reason === "TooDeep") {
     const message = `${describe(ref)} has more than ${MAX_LEVELS} levels, including its managedFields, and Inlay can't read it; nest fewer objects and lists`;
@@ -53,8 +57,29 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
     const message = `the API server did not ${verb} ${describe(ref)} (${error.reason}); Inlay retries`;
     return new Problem("Unavailable", message);
   }
-  const message = `the API server refused to ${verb} ${describe(ref)} (${error.status} ${error.reason}); its schema, a CEL rule or an admission policy forbids the binding's values; correct the values or the rule`;
-  return new Problem("Rejected", message);
+  return new Rejection(error, { verb, object: describe(ref) });
+}
+
+/**
+ * What the API server can't do for this kind, object or request, while it answers others. It is no outage: it ends when
+ * a user fixes it.
+ */
+function failed(failure: Failure, ref: RequiredAccess["ref"], verb: string): Problem {
+  const not = `the API server can't ${verb} ${describe(ref)}`;
+  const { group, plural, kind } = ref.resource;
+  if (failure.of === "webhook") {
+    const message = `${not}, because it can't call the admission webhook ${failure.webhook}; start or fix the webhook, or set its failurePolicy to Ignore. ${findWebhook}`;
+    return new Problem("WebhookFailed", message);
+  }
+  if (failure.of === "conversion") {
+    const crd = `${plural}.${group}`;
+    const check = `kubectl get crd ${crd} -o jsonpath='{.spec.conversion.webhook.clientConfig}'`;
+    const message = `${not}, because the conversion webhook of CustomResourceDefinition ${crd} fails; start or fix the webhook. Show where it runs with: ${check}`;
+    return new Problem("ConversionFailed", message);
+  }
+  const what = ref.name === undefined ? `an object of the kind ${kind}` : "it";
+  const message = `${not}, because it can't decode ${what} as etcd stores it; ask a cluster admin to restore that object, or to delete it from etcd, as docs/troubleshooting.md describes`;
+  return new Problem("UndecodableObject", message);
 }
 
 /** Why a list or watch fails. */

@@ -1,8 +1,10 @@
 /**
- * Errors of the API server. They keep only facts that can't contain a value of a Secret: status code, reason, and the
- * paths and managers of conflicts. The server's message quotes values, so it is dropped.
+ * Errors of the API server. They show only facts that can't contain a value of a Secret: status code, reason, the paths
+ * and managers of conflicts, and the names of webhooks and policies. The server's message quotes values, so it is
+ * dropped.
  */
 import { SecretValue } from "../apimachinery/secret-value.ts";
+import { type Denial, denialIn, type Failure, failureIn, refusesDryRun } from "./server-text.ts";
 
 /**
  * How the API server and authors of CRDs say that a field is immutable. Applied to the message without quoted values.
@@ -44,6 +46,14 @@ export interface FieldManagerConflict {
   path: string;
 }
 
+/** Why a field is not valid. Both texts may contain values, and the field may contain keys of maps. */
+export interface Cause {
+  /** Such as `FieldValueRequired`. */
+  reason: string;
+  field: string;
+  message: string;
+}
+
 /** The details of a `Status`. */
 interface Details {
   kind?: string;
@@ -60,6 +70,14 @@ export class ApiError extends Error {
   readonly conflicts: readonly FieldManagerConflict[];
   /** The fields whose change was refused because they are immutable. Sealed: they contain keys of maps. */
   readonly immutable: SecretValue<readonly string[]>;
+  /** The fields that are not valid. Sealed, and never to be printed. */
+  readonly causes: SecretValue<readonly Cause[]>;
+  /** Not an outage, but a failure that lasts until it is fixed. */
+  readonly failure: Failure | undefined;
+  /** The policy or webhook that denied the request. */
+  readonly denial: Denial | undefined;
+  /** A webhook with side effects does not support dry runs. */
+  readonly refusesDryRun: boolean;
   /** A value does not have the type of its field. */
   readonly isMisread: boolean;
   /** The account has the permission, but admission refused the request. */
@@ -79,13 +97,22 @@ export class ApiError extends Error {
     this.status = status;
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;
-    const message = (body as { message?: unknown } | undefined)?.message;
-    const says = (pattern: RegExp) => typeof message === "string" && pattern.test(message);
-    this.isMisread = status === 500 && says(MISREAD);
+    const given = (body as { message?: unknown } | undefined)?.message;
+    const text = typeof given === "string" ? given : "";
+    const says = (pattern: RegExp) => pattern.test(text);
+    this.failure = failureIn(status, text);
+    this.denial = status === 0 ? undefined : denialIn(text);
+    this.refusesDryRun = status === 400 && refusesDryRun(text);
+    this.isMisread = status === 500 && this.failure === undefined && says(MISREAD);
     this.isDenied = status === 403 && says(/./) && !says(NO_RIGHT);
     this.refusesImpersonation = status === 403 && says(NO_IMPERSONATION);
     const { kind = "", name = "", causes = [] } = (body as { details?: Details } | undefined)?.details ?? {};
     this.subject = { resource: kind, name };
+    this.causes = new SecretValue(
+      causes.flatMap(({ reason: why = "", message = "", field }) =>
+        status === 422 && field !== undefined ? [{ reason: why, field, message: message.slice(-MAX_MESSAGE) }] : [],
+      ),
+    );
     this.immutable = new SecretValue(
       causes.flatMap(({ message: why = "", field = "" }) =>
         status === 422 && IMMUTABLE.test(why.replaceAll(QUOTED, "").slice(0, MAX_MESSAGE)) ? [field] : [],

@@ -13,7 +13,10 @@ import type { Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";
 import { outcomeOf } from "./write-outcome.ts";
 
-/** Answers in this form contain only `metadata`, so that a write returns little. */
+/**
+ * Answers in this form contain only `metadata`, so that a write returns little. The API server also does not log the text
+ * of a refusal, which quotes values, in its audit log.
+ */
 export const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /** The API server compares the value of a `test` byte by byte with the object as Go encodes it. */
@@ -38,7 +41,7 @@ export interface JsonPatchOperation {
   value?: unknown;
 }
 
-type ApplyOptions = { fieldManager: string; force: boolean; part?: "status"; dryRun?: boolean };
+type ApplyOptions = { fieldManager: string; force: boolean; part?: "status"; dryRun?: "whole" | "metadata" };
 export type Selectors = { labels?: string | undefined; fields?: string };
 
 /** Permits and counts a client's writes. Access reviews and dry runs are not writes. */
@@ -108,21 +111,21 @@ export class Client {
 
   /**
    * Server-side apply of `leaves` to the object with this uid; the uid prevents creation. `part` is a subresource. A
-   * dry run changes nothing, and returns the whole object as it would be.
+   * dry run changes nothing, and returns the object as it would be, or its metadata.
    */
   apply(
     identity: Identity,
     ref: ObjectRef,
     uid: string,
     leaves: JsonObject,
-    { fieldManager, force, part, dryRun = false }: ApplyOptions,
+    { fieldManager, force, part, dryRun }: ApplyOptions,
   ): Promise<KubeObject> {
     const query = { fieldManager, force: String(force), fieldValidation: "Strict" };
     const request = requestFor("PATCH", identity, ref, {
       ...(part !== undefined && { part }),
       query: { ...query, ...(dryRun && { dryRun: "All" }) },
       contentType: "application/apply-patch+yaml",
-      ...(dryRun ? { isWhole: true } : { accept: METADATA_ONLY }),
+      ...(dryRun === "whole" ? { isWhole: true } : { accept: METADATA_ONLY }),
       body: stringifyJson(named(ref, leaves, { uid })),
     });
     return dryRun ? this.#transport.request(request) : this.#write("apply", request);

@@ -254,7 +254,7 @@ export class Transport {
 function pauseBeforeRepeat(request: Request, error: unknown, attempt: number): number | undefined {
   const backoff = 100 * 2 ** attempt * (0.5 + Math.random());
   if (error instanceof ApiError) {
-    if (error.status !== 429 || request.isOnce) return undefined;
+    if (error.status !== 429 || request.isOnce || error.failure !== undefined) return undefined;
     return Math.max((error.retryAfterSeconds ?? 0) * 1000, backoff);
   }
   const code = (error as { code?: string }).code ?? "";

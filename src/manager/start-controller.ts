@@ -34,6 +34,7 @@ import { Metrics } from "../observability/metrics.ts";
 import { MetricsAccess } from "../observability/metrics-access.ts";
 import { serveMetrics } from "../observability/metrics-server.ts";
 import { ContentionBudget } from "../targets/contention-budget.ts";
+import { Rejections } from "../targets/rejections.ts";
 import { VaultConnections } from "../vault/connections.ts";
 import { LEASE_DEADLINE_MS, LeaderElection } from "./leader-election.ts";
 import { type Controller, Manager } from "./manager.ts";
@@ -173,6 +174,7 @@ function servicesOf(
     replica,
     bindings: new BindingStore(storeOf(SECRET_BINDINGS)),
     contention: new ContentionBudget(),
+    rejections: new Rejections(),
     events: new EventRecorder(client, hostname()),
     notifier: new Notifier(notifications, { client, ownNamespace, notified: metrics.notified.bind(metrics), log }),
     metrics,

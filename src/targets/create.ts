@@ -28,6 +28,7 @@ import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import type { SyncContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { createdRecord, withoutOwnership } from "./record-changes.ts";
+import { explainObject } from "./rejection.ts";
 import { creatorOf } from "./release.ts";
 
 /** The object that the spec and the sources describe, whatever is in the cluster. */
@@ -248,7 +249,10 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   const isDue = live === undefined || decision.write;
   const written = prepared.putOffMs ?? (isDue ? await writeWithinBudget(context, write) : live);
   if (written === "stale") return written;
-  if (written instanceof Problem) return failed(prepared.record, written);
+  if (written instanceof Problem) {
+    const object = { ref, whole, manifest: manifestOf(target), shape: wanted.shape };
+    return failed(prepared.record, await explainObject(context, object, written));
+  }
   const isOnce = modeOf(binding, target) === "Once";
   const contention = `changing or deleting ${where}, which this binding created, so Inlay corrects it less and less often. Stop that client, or remove the target from this binding`;
   const others = live === undefined ? [] : noteOnOthers(target, ref, live, whole);

@@ -18,6 +18,7 @@ import type { Propagation } from "../observability/propagation.ts";
 import type { ParsedSource } from "../sources/source.ts";
 import type { ContentionBudget } from "./contention-budget.ts";
 import type { PlanCache } from "./plan-cache.ts";
+import type { Rejections } from "./rejections.ts";
 
 export interface Dependencies {
   installation: Pick<Installation, "scope" | "ownNamespace" | "closedNamespace" | "refusal" | "requires">;
@@ -28,6 +29,7 @@ export interface Dependencies {
   schemas: Pick<Schemas, "of">;
   bindings: Pick<BindingStore, "competingClaims" | "keyOf">;
   contention: Pick<ContentionBudget, "mayWrite" | "wrote" | "stateOf">;
+  rejections: Pick<Rejections, "findings">;
   events: Pick<EventRecorder, "record" | "recordOn">;
   propagation: Pick<Propagation, "wrote">;
   log: Pick<Log, "info" | "warn">;

@@ -39,6 +39,7 @@ import type { SyncContext, WriteContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { appliedRecord, intentRecord, withoutAwaited } from "./record-changes.ts";
 import type { TargetWithRecord } from "./records.ts";
+import { explainFields } from "./rejection.ts";
 import { pathsOf, releasePaths } from "./release.ts";
 
 /** `record` is the status of the target if the controller stops before the sync. */
@@ -219,7 +220,8 @@ async function syncFields(context: SyncContext, prepared: Ready): Promise<Target
   const contender = `${context.binding.metadata.uid}/${live.metadata.uid}`;
   const written = decision.write ? await writeWithinBudget(context, fieldWrite(context, prepared, contender)) : live;
   if (written === "stale") return written;
-  if (written instanceof Problem) return { record: prepared.record, problem: written };
+  if (written instanceof Problem)
+    return { record: prepared.record, problem: await explainFields(context, prepared, written) };
   const contention = contentionProblem(context, contender, CONTENTION);
   if (typeof written === "number") return { record: prepared.record, ...contention, requeueAfterMs: written };
   const record = appliedRecord(prepared.record, live, desired, decision);

@@ -1,11 +1,20 @@
-/** Shows that a binding reports what an admission policy of the platform refuses, and writes once the policy is deleted. */
+/**
+ * Shows that a binding reports which field the rules of the cluster refuse, and which webhook fails, and writes once that is
+ * fixed.
+ */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
-import { secretText } from "../controller/leak-detector.ts";
-import { createNamespace, harborTarget } from "../controller/test-namespace.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
+import { foundIn, secretText } from "../controller/leak-detector.ts";
+import { createNamespace, harborTarget, usualRules } from "../controller/test-namespace.ts";
+import { Versioned, v1 } from "../controller/versioned.ts";
+
+/** An address at which no server listens. */
+const NOWHERE = "https://127.0.0.1:1/";
+const S3 = "spec.storage.spec.s3";
 
 describe("a binding with bad input", () => {
-  it("whose value a policy refuses reports Rejected, whichever status code the policy returns", async () => {
+  it("whose value a policy refuses reports the field and the policy, whichever status code the policy returns", async () => {
     const team = await createNamespace();
     const value = secretText("access");
     await team.secret("bucket", { accessKeyID: value });
@@ -44,9 +53,11 @@ describe("a binding with bad input", () => {
     };
     await team.bind("harbor-s3", { sources: [{ secret: { name: "bucket" } }], targets: [harborTarget(fields)] });
     const { status } = await team.until("harbor-s3", "Rejected");
-    assert.match(status.targets[0].message, /403 Forbidden\); .*admission policy/);
+    const refused = `${S3}.accesskey is refused: ValidatingAdmissionPolicy ${name} with binding ${name} denied `;
+    assert.ok(status.targets[0].message.startsWith(refused), status.targets[0].message);
+    assert.match(status.targets[0].message, /\(403 Forbidden\); /);
     const text = JSON.stringify([status, await team.events("harbor-s3")]);
-    assert.doesNotMatch(text, /kubectl create|denied request/);
+    assert.doesNotMatch(text, /kubectl create|denied request:|regionendpoint is/);
     assert.ok(!text.includes(value));
     await team.api.delete(`${admission}/validatingadmissionpolicybindings/${name}`);
     await eventually(() => team.editS3({ accesskey: "x" }, "kubectl-edit", "other"), 30_000);
@@ -55,5 +66,130 @@ describe("a binding with bad input", () => {
     await team.secret("bucket", { accessKeyID: rotated });
     await team.until("harbor-s3", "Synced");
     assert.equal((await team.s3()).accesskey, rotated);
+  });
+
+  it("that breaks a CEL rule over several fields reports the field whose dry run breaks it, or that all are needed", async () => {
+    const gate: Kind = {
+      group: "rejected.example.com",
+      kind: "Gate",
+      plural: "gates",
+      spec: {
+        type: "object",
+        properties: Object.fromEntries(["a", "b", "c"].map((key) => [key, { type: "string", maxLength: 200 }])),
+        "x-kubernetes-validations": [
+          { rule: "!has(self.b) || self.b.startsWith('open')", message: "b begins with open" },
+          { rule: "!has(self.a) || !has(self.c) || self.a == self.c" },
+        ],
+      },
+    };
+    const team = await createNamespace({ rules: [...usualRules, mayWrite(gate)] });
+    await installKind(team.api, gate);
+    await createObject(team.api, gate, "gate", {}, team.namespace);
+    const [a, b, c] = ["a", "b", "c"].map((key) => secretText(key)) as [string, string, string];
+    await team.secret("bucket", { a, b, c: a });
+    const fields = ["a", "b", "c"].map((key) => ({ path: `spec.${key}`, from: { source: "bucket", key } }));
+    const target = { apiVersion: apiVersionOf(gate), kind: gate.kind, name: "gate", fields };
+    await team.bind("gate", { sources: [{ secret: { name: "bucket" } }], targets: [target] });
+    const says = (text: string) =>
+      eventually(async () => {
+        const { status } = await team.until("gate", "Rejected");
+        const { message } = status.targets[0];
+        assert.ok(message.startsWith(text), message);
+        assert.deepEqual(foundIn(JSON.stringify([status, await team.events("gate")])), []);
+      });
+    await says("spec.b is refused, because spec breaks the rule: b begins with open: the API server refused to patch ");
+    await team.secret("bucket", { b: `open ${b}`, c });
+    const rule = "spec breaks the CEL rule: !has(self.a) || !has(self.c) || self.a == self.c";
+    await says(`spec.a, spec.b, spec.c are accepted one by one, but not together; ${rule}: `);
+    await team.secret("bucket", { c: a });
+    await team.until("gate", "Synced");
+    assert.deepEqual((await team.api.get(objectPath(gate, team.namespace, "gate"))).spec, { a, b: `open ${b}`, c: a });
+  });
+});
+
+describe("a webhook that can't be called", () => {
+  it("is reported as WebhookFailed with its name, while other bindings of the namespace are written", async () => {
+    const team = await createNamespace();
+    const [value, endpoint] = [secretText("access"), secretText("endpoint")];
+    await team.secret("bucket", { accessKeyID: value });
+    await team.secret("other", { endpoint });
+    for (const name of ["harbor", "other"]) await team.harbor(name);
+    const webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    const [name, webhook] = [`${team.namespace}-hook`, `${team.namespace}.example.com`];
+    await team.api.create(webhooks, {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: "ValidatingWebhookConfiguration",
+      metadata: { name },
+      webhooks: [
+        {
+          name: webhook,
+          admissionReviewVersions: ["v1"],
+          sideEffects: "None",
+          clientConfig: { url: NOWHERE },
+          rules: [
+            { apiGroups: ["goharbor.io"], apiVersions: ["*"], resources: ["harborclusters"], operations: ["UPDATE"] },
+          ],
+          namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": team.namespace } },
+          matchConditions: [{ name: "one", expression: "request.name == 'harbor'" }],
+        },
+      ],
+    });
+    await eventually(() => assert.rejects(team.editS3({ accesskey: "x" }, "kubectl-edit"), { status: 500 }), 30_000);
+    const from = (source: string, key: string) => ({ from: { source, key } });
+    await team.bind("harbor-s3", {
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [harborTarget({ accesskey: from("bucket", "accessKeyID") })],
+    });
+    const { status } = await team.until("harbor-s3", "WebhookFailed");
+    assert.ok(status.targets[0].message.includes(`the admission webhook ${webhook}; `), status.targets[0].message);
+    assert.doesNotMatch(status.targets[0].message, /127\.0\.0\.1|refused|Post/);
+    await team.bind("other", {
+      sources: [{ secret: { name: "other" } }],
+      targets: [harborTarget({ regionendpoint: from("other", "endpoint") }, { name: "other" })],
+    });
+    await team.until("other", "Synced");
+    await team.api.delete(`${webhooks}/${name}`);
+    await eventually(() => team.editS3({ regionendpoint: "x" }, "kubectl-edit"), 30_000);
+    // Without a change it retries every half minute.
+    const rotated = secretText("access");
+    await team.secret("bucket", { accessKeyID: rotated });
+    await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
+    await team.until("harbor-s3", "Synced");
+  });
+
+  it("to convert a kind is reported as ConversionFailed with its CRD by a target and a source, and ends by itself", async () => {
+    const items = await Versioned.install([v1, { ...v1, name: "v1beta2" }]);
+    const { team, group } = items;
+    await items.make("main", { other: "x" });
+    await items.bind("main");
+    await team.until("main", "Synced");
+    const crd = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/items.${group}`;
+    const webhook = { conversionReviewVersions: ["v1"], clientConfig: { url: NOWHERE } };
+    await team.api.merge(crd, { spec: { conversion: { strategy: "Webhook", webhook } } });
+    await eventually(() => assert.rejects(team.api.get(items.path("v1", "main")), { status: 500 }), 30_000);
+    const source = { name: "item", object: { apiVersion: `${group}/v1`, resource: "items", name: "main" } };
+    const fields = [{ path: "data.copy", from: { source: "item", fieldPath: "spec.other" } }];
+    await team.grant([{ apiGroups: [""], resources: ["configmaps"], verbs: ["get", "list", "watch", "patch"] }], {
+      role: "configmaps",
+    });
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "copy" } });
+    const copy = { apiVersion: "v1", kind: "ConfigMap", name: "copy", fields };
+    await team.bind("copy", { sources: [source], targets: [copy] });
+    await items.rotate();
+    for (const name of ["main", "copy"]) {
+      const { status } = await team.until(name, "ConversionFailed");
+      const [{ message }] = status.conditions;
+      assert.ok(message.includes(`CustomResourceDefinition items.${group} fails; `), message);
+      assert.doesNotMatch(message, /127\.0\.0\.1|refused|Post/);
+    }
+    await team.api.merge(crd, { spec: { conversion: { strategy: "None", webhook: null } } });
+    await eventually(() => team.api.get(items.path("v1", "main")), 30_000);
+    // Without a change they retry every half minute.
+    await team.api.merge(items.path("v1beta2", "main"), { spec: { other: "y" } });
+    await items.rotate();
+    await eventually(async () => assert.equal((await items.get("main")).spec.token, items.value), 45_000);
+    const copied = `${team.path("v1", "configmaps")}/copy`;
+    await eventually(async () => assert.equal((await team.api.get(copied)).data?.copy, "y"), 45_000);
+    await Promise.all(["main", "copy"].map((name) => team.until(name, "Synced")));
   });
 });

@@ -20,6 +20,7 @@ import { Propagation } from "../../src/observability/propagation.ts";
 import type { RolloutDependencies } from "../../src/rollout/dependencies.ts";
 import { actorOf } from "../../src/targets/actor.ts";
 import { ContentionBudget } from "../../src/targets/contention-budget.ts";
+import { Rejections } from "../../src/targets/rejections.ts";
 import { entry } from "./apply/managed.ts";
 import { dependenciesOf } from "./fakes.ts";
 import { FakeInformers, placeOf } from "./informers.ts";
@@ -126,6 +127,7 @@ export class FakeCluster {
         competingClaims: () => this.competing,
       },
       contention: new ContentionBudget(),
+      rejections: new Rejections(),
       events: { record, recordOn: record },
       propagation: new Propagation(ignore),
       log: { info: ignore, warn: ignore },

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { SECRET_BINDINGS } from "../../../src/apimachinery/resources.ts";
 import { objectKey, Reflector, type ReflectorState } from "../../../src/cache/reflector.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
 import type { WatchEvent } from "../../../src/kube/list-watch.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { apiError, FakeListWatch, secret } from "./list-watch.ts";
@@ -86,6 +87,22 @@ describe("a reflector", () => {
         assert.deepEqual(calls, [`failed ${status}`, "synced"]);
       });
     }
+
+    it("has failed at once when the kind can't be converted, is tried less and less often, and recovers by itself", async () => {
+      const message = "conversion webhook for example.com/v2, Kind=Item failed: no";
+      source.answer = ApiError.fromAnswer("LIST /x", 500, JSON.stringify({ message }));
+      reflector.start();
+      await settled();
+      assert.deepEqual(calls, ["failed 500"]);
+      assert.equal(reflector.stateOf(SECRET_BINDINGS).refused, true);
+      await clock.pass(60_000);
+      const before = source.lists;
+      await clock.pass(60_000);
+      assert.ok(source.lists - before <= 4, String(source.lists - before));
+      source.answer = listed("10", secret("a", "1"));
+      await clock.pass(30_000);
+      assert.deepEqual(calls, ["failed 500", "synced"]);
+    });
 
     it("fails, and is never in sync, if it may list but not watch", async () => {
       source.grants = false;

@@ -80,6 +80,73 @@ describe("a refusal", () => {
   });
 });
 
+describe("a failure that lasts until it is fixed", () => {
+  const failed = (message: string, status = 500) => ApiError.fromAnswer("GET /x", status, JSON.stringify({ message }));
+  const conversion = failed("conversion webhook for goharbor.io/v1alpha3, Kind=HarborCluster failed: hunter2-s3cr3t");
+
+  it("of a conversion webhook names the CustomResourceDefinition, for each verb", () => {
+    for (const verb of ["get", "patch", "create"]) {
+      const { reason, retryPolicy, message } = refusal(conversion, harbor, verb);
+      assert.deepEqual([reason, retryPolicy], ["ConversionFailed", "Slow"]);
+      assert.ok(message.startsWith(`the API server can't ${verb} HarborCluster web/harbor, because `), message);
+      assert.ok(message.includes("CustomResourceDefinition harborclusters.goharbor.io fails"), message);
+      assert.doesNotMatch(message, /hunter2|v1alpha3/);
+    }
+  });
+
+  it("of a conversion webhook is reported for a list and a watch of the kind too", () => {
+    const { name: _, ...all } = harbor.ref;
+    for (const verb of ["list", "watch"] as const)
+      assert.equal(streamRefusal(conversion, { ...harbor, ref: all }, verb).reason, "ConversionFailed");
+  });
+
+  it("of a webhook that can't be called names the webhook, and how to find it", () => {
+    const text = 'Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: hunter2';
+    const { reason, retryPolicy, message } = refusal(failed(text), harbor, "patch");
+    assert.deepEqual([reason, retryPolicy], ["WebhookFailed", "Slow"]);
+    assert.match(message, /admission webhook hook\.example\.com; .*kubectl get validatingwebhookconfigurations,/);
+    assert.doesNotMatch(message, /hunter2/);
+  });
+
+  it("of a stored object names the object, or its kind for a list", () => {
+    const broken = failed("illegal base64 data at input byte 3");
+    assert.match(
+      refusal(broken, secret, "get").message,
+      /can't get Secret registry\/bucket, because it can't decode it/,
+    );
+    const all = { ...secret, ref: { resource: SECRETS, namespace: "registry" } };
+    const { reason, retryPolicy, message } = refusal(broken, all, "list");
+    assert.deepEqual([reason, retryPolicy], ["UndecodableObject", "Slow"]);
+    assert.match(message, /can't list secrets in namespace registry, .* an object of the kind Secret/);
+  });
+});
+
+describe("a denied write", () => {
+  const denied = (status: number, message: string) =>
+    refusal(ApiError.fromAnswer("PATCH /x", status, JSON.stringify({ message, reason: "Invalid" })), harbor, "patch");
+
+  it("names the policy with its binding, and a command that shows it", () => {
+    const text =
+      "harborclusters \"harbor\" is forbidden: ValidatingAdmissionPolicy 'keys' with binding 'all' denied request: ";
+    for (const status of [403, 422]) {
+      const { reason, message } = denied(status, `${text}hunter2`);
+      assert.equal(reason, "Rejected");
+      assert.ok(message.startsWith("ValidatingAdmissionPolicy keys with binding all denied the request to "), message);
+      assert.ok(message.endsWith("kubectl get validatingadmissionpolicy keys -o yaml"), message);
+      assert.doesNotMatch(message, /hunter2/);
+    }
+  });
+
+  it("names the webhook, whichever status code the webhook chose", () => {
+    for (const status of [400, 403, 404, 409, 500, 503]) {
+      const { reason, message } = denied(status, 'admission webhook "hook.example.com" denied the request: hunter2');
+      assert.equal(reason, "Rejected");
+      assert.ok(message.startsWith("the admission webhook hook.example.com denied the request to patch "), message);
+      assert.doesNotMatch(message, /hunter2/);
+    }
+  });
+});
+
 describe("a refused watch", () => {
   it("is retried by the watch itself if a permission is missing, and like any request otherwise", () => {
     const account = { resource: SECRETS, namespace: "registry", name: "deployer" };

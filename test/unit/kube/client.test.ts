@@ -168,8 +168,10 @@ describe("the client", () => {
     const options = { fieldManager: "inlay", force: true };
     await client.apply("me", HARBOR, "u", { spec: {} }, options);
     const { mayBeSent: _m, accept: _a, query, ...applied } = last();
-    await client.apply("me", HARBOR, "u", { spec: {} }, { ...options, dryRun: true });
+    await client.apply("me", HARBOR, "u", { spec: {} }, { ...options, dryRun: "whole" });
     assert.deepEqual(last(), { ...applied, isWhole: true, query: { ...query, dryRun: "All" } });
+    await client.apply("me", HARBOR, "u", { spec: {} }, { ...options, dryRun: "metadata" });
+    assert.deepEqual(last(), { ...applied, accept: _a, query: { ...query, dryRun: "All" } });
   });
 
   it("deletes the version that was read, or any version", async () => {

@@ -1,0 +1,153 @@
+/**
+ * Says which paths of a binding an API server's refusal is about, and which rule they break. All texts come from the
+ * binding and from the published schema; the server's own texts are only compared with them. Pure.
+ */
+import type { FieldPath } from "../apimachinery/field-path.ts";
+import type { OpenApiSchema } from "../apimachinery/openapi.ts";
+import type { ApiError, Cause } from "../kube/api-error.ts";
+
+/** A path of the binding, and where it leads in the object: with indexes, as far as the elements exist. */
+export interface Place {
+  path: FieldPath;
+  at: FieldPath;
+}
+
+export type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
+
+export interface Findings {
+  /** Such as `spec.port must be at most 65535`. */
+  clauses: readonly string[];
+  /** Each clause is about a path of the binding, not about an object around it or another field. */
+  areExact: boolean;
+}
+
+interface Finding {
+  clause: string;
+  isExact: boolean;
+}
+
+const MAX_CLAUSES = 8;
+/** How much of a rule a message quotes, in characters. */
+const MAX_RULE = 200;
+
+/** What the server's answer says about the paths. No clauses if it names no fields. */
+export function findingsOf(error: ApiError, places: readonly Place[], schemaAt: SchemaAt): Findings {
+  const found = error.causes.reveal().map((cause) => findingOf(cause, places, schemaAt));
+  const clauses = [...new Set(found.map(({ clause }) => clause))].slice(0, MAX_CLAUSES);
+  return { clauses, areExact: found.length > 0 && found.every(({ isExact }) => isExact) };
+}
+
+function findingOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): Finding {
+  const relations = places.map((place) => ({ place, relation: relationOf(cause.field, place.at) }));
+  for (const { place, relation } of relations) {
+    if (relation === undefined || !("rest" in relation)) continue;
+    const { where, isWhole } = within(place, relation.rest, schemaAt);
+    const rule = isWhole ? ruleOf(cause, schemaAt(where)) : "is not valid";
+    return { clause: `${where} ${rule}`, isExact: true };
+  }
+  for (const { place, relation } of relations) {
+    if (relation === undefined || !("depth" in relation)) continue;
+    const where = place.path.upTo(relation.depth);
+    const name = relation.depth === 0 ? "the object" : String(where);
+    return { clause: `${name} ${ruleOf(cause, schemaAt(where))}`, isExact: false };
+  }
+  const is = cause.reason === "FieldValueRequired" ? "is missing" : "is not valid";
+  return { clause: `another field, which the binding does not write, ${is}`, isExact: false };
+}
+
+/** `rest`: the server's field is at that text below the path. `depth`: it is around the path, at that many segments. */
+function relationOf(field: string, at: FieldPath): { rest: string } | { depth: number } | undefined {
+  let rest = field === "<nil>" ? "" : field;
+  for (const [depth, segment] of at.segments.entries()) {
+    if (rest === "") return { depth };
+    const name = segment.kind === "key" ? segment.key : segment.kind === "index" ? String(segment.index) : "";
+    const spelled = segment.kind === "key" ? [depth === 0 ? name : `.${name}`, `[${name}]`] : [`[${name}]`];
+    const found = spelled.find((each) => rest.startsWith(each) && /^(?:[.[]|$)/.test(rest.slice(each.length)));
+    if (found === undefined) return undefined;
+    rest = rest.slice(found.length);
+  }
+  return { rest };
+}
+
+const CHILD = /^(?:\.([A-Za-z_][\w-]*)|\[(\d{1,9})\])/;
+
+/** The field that `rest` names below a path, as far as the schema knows it: any other name may be a value. */
+function within({ path, at }: Place, rest: string, schemaAt: SchemaAt): { where: FieldPath; isWhole: boolean } {
+  if (at.segments.length < path.segments.length) return { where: path, isWhole: false };
+  let [where, left] = [path, rest];
+  for (;;) {
+    const [text = "", key, index] = CHILD.exec(left) ?? [];
+    const schema = schemaAt(where);
+    if (key !== undefined && Object.hasOwn(schema?.properties ?? {}, key)) where = where.with({ kind: "key", key });
+    else if (index !== undefined && schema?.type === "array")
+      where = where.with({ kind: "index", index: Number(index) });
+    else return { where, isWhole: left === "" };
+    left = left.slice(text.length);
+  }
+}
+
+/** The rule that a field breaks, by the server's reason and the schema. */
+function ruleOf({ reason, message }: Cause, schema: OpenApiSchema = {}): string {
+  const { enum: choices, maxLength, maxItems, maxProperties } = schema;
+  const cel = celRule(message, schema);
+  if (cel !== undefined) return cel;
+  switch (reason) {
+    case "FieldValueRequired":
+      return "is required";
+    case "FieldValueNotSupported":
+      return choices ? `must be one of ${shortened(choices.map((each) => JSON.stringify(each)).join(", "))}` : UNCLEAR;
+    case "FieldValueTooLong":
+      return maxLength === undefined ? "is too long" : `must have at most ${maxLength} characters`;
+    case "FieldValueTooMany": {
+      const most = maxItems ?? maxProperties;
+      return most === undefined ? "has too many elements" : `must have at most ${most} elements`;
+    }
+    case "FieldValueDuplicate":
+      return "must be unique in its list";
+    case "FieldValueForbidden":
+      return "may not be set";
+    case "FieldValueTypeInvalid":
+      return "has another type";
+    default:
+      return schemaRule(message, schema) ?? computedRule(schema) ?? UNCLEAR;
+  }
+}
+
+const UNCLEAR = "is not valid";
+
+/** The CEL rule whose fixed text the server's message has. */
+function celRule(message: string, { "x-kubernetes-validations": rules = [] }: OpenApiSchema): string | undefined {
+  const broken = rules.find((each) => message.endsWith(each.message?.trim() || `failed rule: ${each.rule.trim()}`));
+  return broken && celText(broken);
+}
+
+/** The only CEL rule whose text depends on the value. */
+function computedRule({ "x-kubernetes-validations": rules = [] }: OpenApiSchema): string | undefined {
+  const [rule, ...more] = rules.filter(({ messageExpression }) => messageExpression !== undefined);
+  return rule !== undefined && more.length === 0 ? celText(rule) : undefined;
+}
+
+const celText = ({ message, rule }: { message?: string; rule: string }): string =>
+  message?.trim() ? `breaks the rule: ${shortened(message)}` : `breaks the CEL rule: ${shortened(rule)}`;
+
+/** The rules of a schema whose kind the server's message names. */
+function schemaRule(message: string, schema: OpenApiSchema): string | undefined {
+  const { pattern, format, minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
+  const { minLength, minItems, minProperties } = schema;
+  const rules: readonly (readonly [server: RegExp, limit: unknown, text: string])[] = [
+    [/ should match '/, pattern, `must match the pattern ${shortened(pattern ?? "")}`],
+    [/ must be of type /, format, `must be of the format ${format}`],
+    [/ should be greater than /, minimum, `must be ${exclusiveMinimum ? "more than" : "at least"} ${minimum}`],
+    [/ should be less than /, maximum, `must be ${exclusiveMaximum ? "less than" : "at most"} ${maximum}`],
+    [/ should be a multiple of /, multipleOf, `must be a multiple of ${multipleOf}`],
+    [/ should be at least \d+ chars /, minLength, `must have at least ${minLength} characters`],
+    [/ should have at least \d+ items/, minItems, `must have at least ${minItems} elements`],
+    [/ should have at least \d+ properties/, minProperties, `must have at least ${minProperties} fields`],
+  ];
+  return rules.find(([server, limit]) => limit !== undefined && server.test(message))?.[2];
+}
+
+function shortened(text: string): string {
+  const line = text.trim().replaceAll(/\s+/g, " ");
+  return line.length > MAX_RULE ? `${line.slice(0, MAX_RULE)}…` : line;
+}

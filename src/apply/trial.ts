@@ -1,0 +1,55 @@
+/** Tries one field of a refused write alone, by a dry run of the same kind of write. */
+import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { ApiError } from "../kube/api-error.ts";
+import type { Client } from "../kube/client.ts";
+import type { Identity } from "../kube/identity.ts";
+import type { Decision, Desired, Located } from "./decide.ts";
+import { heldPart } from "./ownership.ts";
+import { planPatch } from "./patch.ts";
+import { leavesOf } from "./write.ts";
+
+/** The refusal of the field; `accepted`; or `unknown` if the answer is about something else. */
+export type Verdict = ApiError | "accepted" | "unknown";
+
+/** The other fields of the binding keep the values that they have in `live`. */
+export async function tryAlone(
+  client: Pick<Client, "apply" | "jsonPatch">,
+  identity: Identity,
+  ref: ObjectRef,
+  { shape, fieldManager }: Desired,
+  { way, fields, carried, force }: Decision,
+  live: KubeObject,
+  field: Located,
+): Promise<Verdict> {
+  const kept = [...fields.filter((each) => each !== field), ...carried].flatMap((each): Located[] => {
+    const value = heldPart(live, fieldManager, each.place.held);
+    return value === undefined ? [] : [{ ...each, value: new SecretValue(value) }];
+  });
+  try {
+    if (way === "patch") {
+      const operations = planPatch(live, [field], shape, { byVersion: true });
+      await client.jsonPatch(identity, ref, operations, fieldManager, true);
+    } else {
+      const options = { fieldManager, force, dryRun: "metadata" as const };
+      await client.apply(identity, ref, live.metadata.uid, leavesOf([field, ...kept]), options);
+    }
+    return "accepted";
+  } catch (error) {
+    if (error instanceof Problem) return "unknown";
+    if (!(error instanceof ApiError)) throw error;
+    return error.refusesDryRun || error.status < 400 || error.status === 409 ? "unknown" : error;
+  }
+}
+
+/** Whether the refusal of one field is for the same reason as that of all. */
+export function isSameRefusal(one: ApiError, all: ApiError): boolean {
+  const [ofOne, ofAll] = [one, all].map(subjectsOf) as [string[], string[]];
+  return one.status === all.status && (ofAll.length === 0 || ofOne.some((each) => ofAll.includes(each)));
+}
+
+function subjectsOf({ denial, causes }: ApiError): string[] {
+  if (denial !== undefined) return [JSON.stringify(denial)];
+  return causes.reveal().map(({ reason, field }) => `${reason} ${field}`);
+}

@@ -1,0 +1,51 @@
+/** The problem of a write that the rules of the cluster do not allow: its schema, a policy or a webhook. */
+import { Problem } from "../apimachinery/problem.ts";
+import type { ApiError } from "./api-error.ts";
+import type { Denial } from "./server-text.ts";
+
+/** The refused request: its verb, and its object for messages. */
+interface Refused {
+  verb: string;
+  object: string;
+}
+
+export class Rejection extends Problem {
+  readonly error: ApiError;
+  readonly #refused: Refused;
+
+  /** `findings` say which fields are refused and by which rule, as clauses. They contain no value. */
+  constructor(error: ApiError, refused: Refused, findings: readonly string[] = []) {
+    super("Rejected", messageOf(error, refused, findings));
+    this.error = error;
+    this.#refused = refused;
+  }
+
+  /** The same rejection with an explanation. */
+  because(findings: readonly string[]): Rejection {
+    return findings.length === 0 ? this : new Rejection(this.error, this.#refused, findings);
+  }
+}
+
+function messageOf({ status, reason, denial }: ApiError, { verb, object }: Refused, findings: readonly string[]) {
+  const answer = `(${status} ${reason})`;
+  const what = findings.length === 0 ? "" : `${findings.join("; ")}: `;
+  if (denial !== undefined) return `${what}${denied(denial, `${verb} ${object} ${answer}`)}`;
+  const refused = `the API server refused to ${verb} ${object} ${answer}`;
+  if (findings.length > 0) return `${what}${refused}; correct the values or the rule`;
+  return `${refused}; its schema, a CEL rule or an admission policy forbids the binding's values; correct the values or the rule`;
+}
+
+function denied(denial: Denial, request: string): string {
+  if ("webhook" in denial) {
+    const advice = "correct the values, or ask the owner of the webhook which values it allows";
+    return `the admission webhook ${denial.webhook} denied the request to ${request}; ${advice}. ${findWebhook}`;
+  }
+  const { policyKind, policy, binding } = denial;
+  const by = `${policyKind} ${policy}${binding === undefined ? "" : ` with binding ${binding}`}`;
+  const show = `Show it with: kubectl get ${policyKind.toLowerCase()} ${policy} -o yaml`;
+  return `${by} denied the request to ${request}; correct the values, or the policy. ${show}`;
+}
+
+/** How to find the configuration that has a webhook. */
+export const findWebhook =
+  "Find its configuration with: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns='KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'";

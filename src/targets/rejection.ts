@@ -1,0 +1,120 @@
+/**
+ * Explains a rejected write: which fields of the binding are refused, and by which rule. Where the answer does not say
+ * so, it tries each field alone by a dry run.
+ */
+import { createHash } from "node:crypto";
+import type { TargetStatus } from "../api/binding.ts";
+import { stringifyJson } from "../apimachinery/json.ts";
+import type { JsonObject, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { type Decision, type Desired, decide, type Located } from "../apply/decide.ts";
+import { findingsOf, type Place, type SchemaAt } from "../apply/findings.ts";
+import { locate } from "../apply/locate.ts";
+import { pathsIn, type Whole } from "../apply/manifest.ts";
+import { isSameRefusal, tryAlone } from "../apply/trial.ts";
+import { readTarget } from "../apply/write.ts";
+import { attempt } from "../kube/access-error.ts";
+import type { ApiError } from "../kube/api-error.ts";
+import { Rejection } from "../kube/rejection.ts";
+import { schemaIn } from "../transform/schema-check.ts";
+import type { TargetShape } from "../transform/target-shape.ts";
+import type { SyncContext } from "./dependencies.ts";
+
+/** How many fields are tried alone. */
+const MAX_TRIALS = 20;
+
+/** A write of fields to an existing object. */
+interface FieldsWrite {
+  record: TargetStatus;
+  ref: ObjectRef;
+  live: KubeObject;
+  desired: Desired;
+  decision: Decision;
+}
+
+/** The problem with an explanation, if it is a rejection. */
+export async function explainFields(context: SyncContext, write: FieldsWrite, problem: Problem): Promise<Problem> {
+  if (!(problem instanceof Rejection)) return problem;
+  const { deps, binding, sourceRevisions } = context;
+  const { uid, generation, resourceVersion } = write.live.metadata;
+  const { status, denial, causes } = problem.error;
+  const state = [sourceRevisions, generation ?? resourceVersion, status, denial, causes.reveal()];
+  const of = createHash("sha256").update(stringifyJson(state)).digest("hex");
+  const find = () => findAmong(context, write, problem.error);
+  return problem.because(await deps.rejections.findings(`${binding.metadata.uid}/${uid}`, of, find));
+}
+
+async function findAmong(context: SyncContext, write: FieldsWrite, error: ApiError): Promise<readonly string[]> {
+  const schemaAt = await schemaFor(context, write.ref);
+  const { fields } = write.decision;
+  const { clauses, areExact } = findingsOf(error, fields.map(placeOf), schemaAt);
+  if (areExact) return clauses;
+  const [only, ...more] = fields;
+  if (only !== undefined && more.length === 0) return clauses.length > 0 ? clauses : [`${only.path} is refused`];
+  const tried = await attempt(tryEach(context, write, error, schemaAt));
+  return tried === undefined || tried instanceof Problem
+    ? clauses
+    : [...tried.alone, ...(tried.isAlone ? [] : clauses)];
+}
+
+const placeOf = ({ path, place }: Located): Place => ({ path, at: place.at });
+
+/** Tries the fields that the write would change, in the current object. Undefined if that does not tell. */
+async function tryEach(
+  { deps: { client }, identity }: SyncContext,
+  { ref, desired, record, live: before }: FieldsWrite,
+  error: ApiError,
+  schemaAt: SchemaAt,
+): Promise<{ alone: string[]; isAlone: boolean } | undefined> {
+  const live = await readTarget(client, identity, ref);
+  if (live.metadata.uid !== before.metadata.uid) return undefined;
+  const decision = decide(desired, live, record);
+  const changed = decision.fields.filter(({ path }) => decision.differing.includes(String(path)));
+  const all = changed.length > 0 ? changed : decision.fields;
+  const tried = all.slice(0, MAX_TRIALS);
+  const alone: string[] = [];
+  let isCertain = true;
+  for (const field of tried) {
+    const verdict = await tryAlone(client, identity, ref, desired, decision, live, field);
+    if (verdict === "unknown") return undefined;
+    if (verdict === "accepted") continue;
+    if (isSameRefusal(verdict, error)) alone.push(clauseFor(verdict, field, schemaAt));
+    else isCertain = false;
+  }
+  if (alone.length > 0) return { alone, isAlone: true };
+  if (!isCertain) return undefined;
+  const paths = tried.map(({ path }) => String(path)).join(", ");
+  const together = `${paths} are accepted one by one, but not together`;
+  const some = `none of the first ${MAX_TRIALS} of ${all.length} changed fields is refused alone`;
+  return { alone: [tried.length === all.length ? together : some], isAlone: false };
+}
+
+function clauseFor(error: ApiError, field: Located, schemaAt: SchemaAt): string {
+  const { clauses, areExact } = findingsOf(error, [placeOf(field)], schemaAt);
+  if (clauses.length === 0) return `${field.path} is refused`;
+  return areExact ? clauses.join(", ") : `${field.path} is refused, because ${clauses.join(", ")}`;
+}
+
+/**
+ * The problem of an object that the binding creates or corrects, with an explanation by the fields in the answer. A part
+ * of such an object is not tried: it lacks what the kind requires.
+ */
+export async function explainObject(
+  context: SyncContext,
+  { ref, whole, manifest, shape }: { ref: ObjectRef; whole: Whole; manifest: JsonObject; shape: TargetShape },
+  problem: Problem,
+): Promise<Problem> {
+  if (!(problem instanceof Rejection)) return problem;
+  const paths = [...whole.fields.map(({ path }) => path), ...pathsIn(manifest)];
+  const places = paths.flatMap((path): Place[] => {
+    const place = attemptSync(() => locate(path, shape, whole.object));
+    return place instanceof Problem ? [] : [{ path, at: place.at }];
+  });
+  return problem.because(findingsOf(problem.error, places, await schemaFor(context, ref)).clauses);
+}
+
+/** Without a schema, no rule is known. */
+async function schemaFor({ deps }: SyncContext, { resource }: ObjectRef): Promise<SchemaAt> {
+  const schema = await attempt(deps.schemas.of(resource));
+  return schema === undefined || schema instanceof Problem ? () => undefined : schemaIn(schema.root, schema.resolve);
+}

@@ -1,0 +1,144 @@
+/** What a refusal says about the paths of a binding: the path and the rule of the schema, and nothing of the server's text. */
+import assert from "node:assert/strict";
+import { FieldPath } from "../../../src/apimachinery/field-path.ts";
+import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
+import { findingsOf } from "../../../src/apply/findings.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
+import { schemaIn } from "../../../src/transform/schema-check.ts";
+
+const MARKER = "hunter2-s3cr3t";
+const text: OpenApiSchema = { type: "string" };
+const schema: OpenApiSchema = {
+  type: "object",
+  properties: {
+    spec: {
+      type: "object",
+      "x-kubernetes-validations": [{ rule: "self.a ==\n  self.b" }, { rule: "self.c != ''", message: "c is needed" }],
+      properties: {
+        a: { ...text, pattern: "^x+$" },
+        b: { ...text, "x-kubernetes-validations": [{ rule: "self != 'bad'", messageExpression: "'no ' + self" }] },
+        level: { ...text, enum: ["low", "high"], maxLength: 4 },
+        mail: { ...text, format: "email" },
+        port: { type: "integer", minimum: 1, maximum: 65535 },
+        list: { type: "array", maxItems: 3, items: { type: "object", properties: { name: text, token: text } } },
+        labels: { type: "object", additionalProperties: text },
+        db: { type: "object", properties: { host: text }, required: ["host"] },
+      },
+    },
+  },
+};
+const schemaAt = schemaIn(schema, () => undefined);
+
+type Cause = [field: string, reason: string, message?: string];
+
+function find(causes: Cause[], paths: (string | [path: string, at: string])[]) {
+  const details = { causes: causes.map(([field, reason, message = ""]) => ({ field, reason, message })) };
+  const error = ApiError.fromAnswer("PATCH /x", 422, JSON.stringify({ message: MARKER, reason: "Invalid", details }));
+  const places = paths.map((each) => {
+    const [path, at] = typeof each === "string" ? [each, each] : each;
+    return { path: FieldPath.parse(path), at: FieldPath.parse(at) };
+  });
+  const { clauses, areExact } = findingsOf(error, places, schemaAt);
+  assert.doesNotMatch(clauses.join(), new RegExp(MARKER));
+  return [areExact, ...clauses];
+}
+
+describe("the findings in a refusal", () => {
+  for (const [field, reason, message, path, clause] of [
+    ["spec.a", "FieldValueInvalid", `in body should match '^x+$'`, "spec.a", "spec.a must match the pattern ^x+$"],
+    [
+      "spec.mail",
+      "FieldValueInvalid",
+      "in body must be of type email: ",
+      "spec.mail",
+      "spec.mail must be of the format email",
+    ],
+    [
+      "spec.port",
+      "FieldValueInvalid",
+      "in body should be less than or equal to 65535",
+      "spec.port",
+      "spec.port must be at most 65535",
+    ],
+    [
+      "spec.port",
+      "FieldValueInvalid",
+      "in body should be greater than or equal to 1",
+      "spec.port",
+      "spec.port must be at least 1",
+    ],
+    ["spec.level", "FieldValueNotSupported", "", "spec.level", 'spec.level must be one of "low", "high"'],
+    ["spec.level", "FieldValueTooLong", "", "spec.level", "spec.level must have at most 4 characters"],
+    ["spec.list", "FieldValueTooMany", "", "spec.list[0].token", "spec.list must have at most 3 elements"],
+    ["spec.b", "FieldValueInvalid", `no ${MARKER}`, "spec.b", "spec.b breaks the CEL rule: self != 'bad'"],
+    [
+      "spec",
+      "FieldValueInvalid",
+      "failed rule: self.a ==\n  self.b",
+      "spec.a",
+      "spec breaks the CEL rule: self.a == self.b",
+    ],
+    ["spec", "FieldValueInvalid", "c is needed", "spec.a", "spec breaks the rule: c is needed"],
+    ["spec.db.host", "FieldValueRequired", "", "spec.db", "spec.db.host is required"],
+    ["spec.a", "FieldValueForbidden", "", "spec.a", "spec.a may not be set"],
+    ["spec.a", "FieldValueDuplicate", "", "spec.a", "spec.a must be unique in its list"],
+    ["spec.a", "FieldValueTypeInvalid", "", "spec.a", "spec.a has another type"],
+    ["spec.a", "FieldValueInvalid", MARKER, "spec.a", "spec.a is not valid"],
+    ["spec.unknown", "FieldValueInvalid", MARKER, "spec.unknown", "spec.unknown is not valid"],
+    ["<nil>", "FieldValueInvalid", MARKER, "spec.a", "the object is not valid"],
+  ] as const) {
+    it(`of ${reason} at ${field} are: ${clause}`, () => {
+      const isExact = !["spec", "spec.list", "<nil>"].includes(field);
+      assert.deepEqual(find([[field, reason, `Invalid value: "${MARKER}": ${message}`]], [path]), [isExact, clause]);
+    });
+  }
+
+  it("name the binding's path of a list element, which the server names by its index", () => {
+    const web: [string, string] = ["spec.list[name=web].token", "spec.list[2].token"];
+    assert.deepEqual(find([["spec.list[2].token", "FieldValueInvalid"]], [web]), [
+      true,
+      "spec.list[name=web].token is not valid",
+    ]);
+    assert.deepEqual(find([["spec.list[1].token", "FieldValueInvalid"]], [web]), [
+      false,
+      "another field, which the binding does not write, is not valid",
+    ]);
+  });
+
+  it("name a new list element, whose index is not known, by the binding's path", () => {
+    const added: [string, string] = ["spec.list[name=web].token", "spec.list"];
+    assert.deepEqual(find([["spec.list[3].token", "FieldValueInvalid"]], [added]), [
+      true,
+      "spec.list[name=web].token is not valid",
+    ]);
+  });
+
+  it("name no key of a map and no field that the binding does not write", () => {
+    for (const field of [`spec.labels.${MARKER}`, `spec.labels[${MARKER}]`])
+      assert.deepEqual(find([[field, "FieldValueInvalid"]], ["spec.labels"]), [true, "spec.labels is not valid"]);
+    const other = find([[`spec.${MARKER}`, "FieldValueRequired"]], ["spec.a"]);
+    assert.deepEqual(other, [false, "another field, which the binding does not write, is missing"]);
+  });
+
+  it("name a key of a map that is a path of the binding, in each form of the server", () => {
+    const path = 'metadata.labels["example.com/a"]';
+    for (const field of ["metadata.labels[example.com/a]", "metadata.labels.example.com/a"])
+      assert.deepEqual(find([[field, "FieldValueInvalid"]], [path]), [true, `${path} is not valid`]);
+  });
+
+  it("prefer the field itself to a field below the same object", () => {
+    const both: Cause[] = [
+      ["spec", "FieldValueInvalid", "c is needed"],
+      ["spec.port", "FieldValueInvalid", "x should be less than or equal to 1"],
+    ];
+    assert.deepEqual(find(both, ["spec.a", "spec.port"]), [
+      false,
+      "spec breaks the rule: c is needed",
+      "spec.port must be at most 65535",
+    ]);
+  });
+
+  it("are none without fields in the answer", () => {
+    assert.deepEqual(find([], ["spec.a"]), [false]);
+  });
+});
