@@ -232,6 +232,7 @@ export class Client {
     namespace?: string,
     name?: string,
   ): Promise<boolean> {
+    const [resource, subresource] = plural.split("/");
     const review = await this.#transport.request<{ status: { allowed: boolean } }>({
       method: "POST",
       path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -239,7 +240,7 @@ export class Client {
       body: stringifyJson({
         apiVersion: "authorization.k8s.io/v1",
         kind: "SelfSubjectAccessReview",
-        spec: { resourceAttributes: { verb, group, version, resource: plural, namespace, name } },
+        spec: { resourceAttributes: { verb, group, version, resource, subresource, namespace, name } },
       }),
     });
     return review.status.allowed;
