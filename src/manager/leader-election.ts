@@ -231,7 +231,10 @@ export class LeaderElection {
 
   #fail(error: unknown): void {
     if (!this.#failing)
-      this.#log.warn({ lease: this.#where, error: messageOf(error) }, "can't take or renew the lease");
+      this.#log.warn(
+        { lease: this.#where, error: messageOf(error) },
+        `can't take or renew the lease${adviceOn(error)}`,
+      );
     this.#failing = true;
   }
 
@@ -241,6 +244,12 @@ export class LeaderElection {
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+function adviceOn(error: unknown): string {
+  if (isStatus(error, 403))
+    return "; apply 10-controller-role.yaml of this version, which has the permissions on leases";
+  return isStatus(error, 404) ? "; create its namespace, or set --lease-namespace" : "";
+}
 
 /** The format of Kubernetes' MicroTime. */
 const microTime = () => new Date().toISOString().replace(/Z$/, "000Z");

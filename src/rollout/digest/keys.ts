@@ -75,12 +75,9 @@ export class DigestKeys {
   async verify(): Promise<Problem | undefined> {
     if (!this.#isUsed) return undefined;
     const { primary } = await this.#read();
-    const found = await this.#find().catch((error: unknown) => {
-      if (!(error instanceof Problem) || error.reason !== "NoDigestKey") throw error;
-      const next =
-        "the controller continues with the key in memory, and stores it there again; if it stops before, changes get lost";
-      throw new Problem("NoDigestKey", `${error.message}; ${next}`);
-    });
+    const found = await this.#find(
+      "; the controller has it in memory, and stores it there again unless it stops before",
+    );
     const stored = found.byId.get(primary.id);
     if (stored !== undefined && isSame(stored, primary)) return undefined;
     if (found.primary === undefined && found.byId.size === 0) {
@@ -114,9 +111,10 @@ export class DigestKeys {
     throw new Problem("Unavailable", `${this.#what} changes faster than Inlay can write it; Inlay retries`);
   }
 
-  async #find(): Promise<Found> {
+  /** `note` is added to the message for a missing Secret. */
+  async #find(note = ""): Promise<Found> {
     const { metadata, data = {} } = await this.#client.get<StoredSecret>(CONTROLLER, this.#ref).catch((error) => {
-      throw this.#explained(error, "get");
+      throw this.#explained(error, "get", note);
     });
     const { [PRIMARY]: primary, ...rest } = data;
     return {
@@ -159,12 +157,12 @@ export class DigestKeys {
     );
   }
 
-  #explained(error: unknown, verb: string): Problem {
+  #explained(error: unknown, verb: string, note = ""): Problem {
     const { namespace, name } = this.#ref;
     if (isNotFound(error)) {
       const why = `there is no ${this.#what}, which stores the digest key`;
       const command = `kubectl create secret generic ${name} -n ${namespace}`;
-      return new Problem("NoDigestKey", `${why}; create it empty with: ${command}`);
+      return new Problem("NoDigestKey", `${why}${note}; create it empty with: ${command}`);
     }
     if (isStatus(error, 403) && !error.isDenied) {
       const role =

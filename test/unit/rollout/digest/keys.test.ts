@@ -186,7 +186,7 @@ describe("the digest key", () => {
       await wanted.primary();
       const before = server.data;
       gone();
-      const command = /kubectl create secret generic inlay-digest-key -n inlay-system; .*key in memory/;
+      const command = /in memory, .*: kubectl create secret generic inlay-digest-key -n inlay-system$/;
       for (let checks = 0; checks < 2; checks++) await assert.rejects(wanted.verify(), fails("NoDigestKey", command));
       server.before = () => {};
       server.write({});
