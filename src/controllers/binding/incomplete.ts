@@ -20,7 +20,7 @@ export function incompleteFor(binding: Spec, { all }: Pick<InstallationProblems,
   if (protects(binding) && missing.length > 0) {
     const message =
       `sources with protect may be unprotected, because these admission policies are not in force: ${missing.join(", ")}; ` +
-      "a cluster admin can install them with: kubectl apply -f deploy/policies/";
+      "ask a cluster admin to apply the policies of Inlay again; the log of the controller has the command";
     return { ready: "False", reason: "PolicyMissing", message };
   }
   const key = binding.spec.rollout === undefined ? undefined : all.get("digest_key");

@@ -25,6 +25,8 @@ const KEY = "installation";
 const EVERY_MS = 30_000;
 /** While something is wrong: an admin is probably about to fix it. */
 const WRONG_EVERY_MS = 5_000;
+/** How much longer each further check waits that finds the same. */
+const SLOWER_MS = 1_000;
 /** A problem is reported if it is still there then: a role that was just created, or an API server that just started, may need that long. */
 const CONFIRM_MS = 2_000;
 const BACKOFF_MS = { first: 1_000, most: EVERY_MS };
@@ -47,6 +49,8 @@ export class InstallationController {
   readonly #rights: readonly Right[];
   /** The problems that the last check found, whether they were reported or not. */
   #suspected: ReadonlySet<InstallationCheck> = new Set();
+  /** How many checks in a row found the same. */
+  #same = 0;
   #saidThatPoliciesAreUnknown = false;
 
   constructor(services: Services) {
@@ -70,8 +74,11 @@ export class InstallationController {
     const isNew = (check: InstallationCheck) => wrong.has(check) && !this.#suspected.has(check);
     for (const [check, problem] of found) if (!isNew(check)) problems.report(check, problem);
     const isUnconfirmed = [...wrong].some(isNew);
+    this.#same = isUnconfirmed || wrong.size !== this.#suspected.size ? 0 : this.#same + 1;
     this.#suspected = wrong;
-    return { retry: "after", ms: isUnconfirmed ? CONFIRM_MS : wrong.size > 0 ? WRONG_EVERY_MS : EVERY_MS };
+    if (isUnconfirmed) return { retry: "after", ms: CONFIRM_MS };
+    const wrongMs = Math.min(WRONG_EVERY_MS + this.#same * SLOWER_MS, EVERY_MS);
+    return { retry: "after", ms: wrong.size > 0 ? wrongMs : EVERY_MS };
   }
 
   /** An authorizer other than RBAC lists no permissions, so each that is not listed is asked for. */
@@ -117,7 +124,7 @@ export class InstallationController {
       const policy = await this.#find(ADMISSION_POLICIES, name);
       seen.push({ name, policy, binding: await this.#find(ADMISSION_POLICY_BINDINGS, name) });
     }
-    return judgePolicies(seen, replica.version);
+    return judgePolicies(seen, replica.version, this.#policiesCommand);
   }
 
   async #find(resource: Resource, name: string): Promise<KubeObject | undefined> {
@@ -135,6 +142,13 @@ export class InstallationController {
       throw error;
     });
     return problem && { message: problem.message, parts: [DIGEST_KEY_NAME] };
+  }
+
+  /** The policy on tokens has the namespace of a controller for the cluster. */
+  get #policiesCommand(): string {
+    const { ownNamespace, scope } = this.#services.installation;
+    if (scope !== undefined || ownNamespace === "inlay-system") return "kubectl apply -f deploy/policies/";
+    return `kubectl kustomize deploy/policies | sed 's/inlay-system/${ownNamespace}/g' | kubectl apply -f -`;
   }
 
   /** Applies the role of the controller again. */

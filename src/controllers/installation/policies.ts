@@ -33,7 +33,12 @@ export interface SeenPolicy {
   binding: KubeObject | undefined;
 }
 
-export function judgePolicies(seen: readonly SeenPolicy[], version: string): InstallationProblem | undefined {
+/** `version` is that of the controller. `command` installs the policies of that version. */
+export function judgePolicies(
+  seen: readonly SeenPolicy[],
+  version: string,
+  command: string,
+): InstallationProblem | undefined {
   const wrong = seen.flatMap((each) => {
     const what = wrongWith(each, version);
     return what === undefined ? [] : [{ name: each.name, what }];
@@ -45,7 +50,7 @@ export function judgePolicies(seen: readonly SeenPolicy[], version: string): Ins
   return {
     message:
       `admission policies are not in force, so users may gain permissions of other accounts (${list.join("; ")}); ` +
-      `in a clone of Inlay ${version}, run: kubectl apply -f deploy/policies/`,
+      `apply your kustomization again or, in a clone of Inlay ${version}, run: ${command}`,
     parts: wrong.map(({ name }) => name),
   };
 }

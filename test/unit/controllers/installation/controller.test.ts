@@ -64,7 +64,9 @@ describe("the check of the installation", () => {
     const one = new Fixture();
     one.missing.add("inlay-protect");
     assert.deepEqual(await one.check(), { wrong: [], seconds: 2 });
-    assert.deepEqual(await one.check(), { wrong: ["policies"], seconds: 5 });
+    assert.deepEqual(await one.check(), { wrong: ["policies"], seconds: 6 });
+    assert.deepEqual(await one.check(2), { wrong: ["policies"], seconds: 8 });
+    assert.equal((await one.check(60)).seconds, 30);
     assert.deepEqual(one.reported.get("policies")?.parts, ["inlay-protect"]);
     one.missing.clear();
     assert.deepEqual(await one.check(), { wrong: [], seconds: 30 });
@@ -85,6 +87,19 @@ describe("the check of the installation", () => {
       one.isAllowed = (_, plural) => plural !== "events";
       assert.deepEqual((await one.check(2)).wrong, ["permissions"]);
       assert.ok(one.reported.get("permissions")?.message.endsWith(`run: ${command}`));
+    }
+  });
+
+  it("reports policies with the command for this installation", async () => {
+    const sed = "kubectl kustomize deploy/policies | sed 's/inlay-system/my-inlay/g' | kubectl apply -f -";
+    for (const [one, command] of [
+      [new Fixture(), "kubectl apply -f deploy/policies/"],
+      [new Fixture(undefined, "my-inlay"), sed],
+      [new Fixture("team-a"), "kubectl apply -f deploy/policies/"],
+    ] as const) {
+      one.missing.add("inlay-account-tokens");
+      assert.deepEqual((await one.check(2)).wrong, ["policies"]);
+      assert.ok(one.reported.get("policies")?.message.endsWith(`run: ${command}`));
     }
   });
 

@@ -12,6 +12,7 @@ import {
 } from "../../../../src/controllers/installation/policies.ts";
 import { ownVersion } from "../../../../src/manager/own-version.ts";
 
+const COMMAND = "kubectl apply -f deploy/policies/";
 const folder = join(import.meta.dirname, "..", "..", "..", "..", "deploy", "policies");
 
 async function shipped(): Promise<SeenPolicy[]> {
@@ -39,7 +40,7 @@ describe("the admission policies of an installation", () => {
     };
   };
   const found = (name: string, more: Partial<SeenPolicy>, version = ownVersion()) =>
-    judgePolicies(replace(name, more), version);
+    judgePolicies(replace(name, more), version, COMMAND);
 
   before(async () => {
     seen = await shipped();
@@ -47,7 +48,7 @@ describe("the admission policies of an installation", () => {
 
   it("are those of deploy/policies, all of this version", () => {
     assert.deepEqual(seen.map(({ name }) => name).sort(), ALL_POLICIES.toSorted());
-    assert.deepEqual(judgePolicies(seen, ownVersion()), undefined);
+    assert.deepEqual(judgePolicies(seen, ownVersion(), COMMAND), undefined);
     for (const { policy, binding } of seen)
       for (const each of [policy, binding])
         assert.equal(each?.metadata.labels?.["app.kubernetes.io/version"], ownVersion());
@@ -86,7 +87,7 @@ describe("the admission policies of an installation", () => {
       policy: changed(each.policy, {}, { "app.kubernetes.io/version": own }),
     }));
     seen = newer.map((each) => ({ ...each, binding: changed(each.binding, {}, { "app.kubernetes.io/version": own }) }));
-    assert.equal(judgePolicies(seen, own), undefined);
+    assert.equal(judgePolicies(seen, own, COMMAND), undefined);
     assert.equal(found("inlay-replicas", of("0.11.0"), own), undefined);
     assert.match(
       found("inlay-replicas", of("0.9.12"), own)?.message ?? "",
