@@ -150,9 +150,8 @@ export class Client {
    * read.
    */
   mergePatch<T = KubeObject>(identity: Identity, ref: ObjectRef, patch: object, fieldManager: string): Promise<T> {
-    const contentType = "application/merge-patch+json";
-    const body = stringifyJson(patch);
-    return this.#write("patch", requestFor("PATCH", identity, ref, { query: { fieldManager }, contentType, body }));
+    const how = { query: { fieldManager }, contentType: "application/merge-patch+json", body: stringifyJson(patch) };
+    return this.#write("patch", requestFor("PATCH", identity, ref, how));
   }
 
   /** Replaces the status. Fails with a conflict if the resourceVersion of `object` is outdated. */
