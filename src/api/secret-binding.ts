@@ -867,9 +867,9 @@ export interface StoredBinding {
     observedGeneration?: number;
     /** The number of targets that hold the current values, of the number of all targets, such as 2/3. */
     synced?: string;
-    /** Ready: whether every target holds the current values, and what to do if not. RolledOut, only with spec.rollout: whether every workload has restarted for the current values. */
+    /** Ready: whether every target holds the current values, and what to do if not. RolledOut, only with spec.rollout: whether every workload has restarted for the current values. InstallationComplete is False if a part of the installation is missing on which the binding depends, and otherwise absent. */
     conditions?: {
-      /** Ready or RolledOut. */
+      /** Ready, RolledOut or InstallationComplete. */
       type: string;
       /** True or False, or Unknown while the binding is suspended. */
       status: "True" | "False" | "Unknown";

@@ -13,6 +13,7 @@ export const STATE_REASONS = [
   "MinInterval",
   "OutsideWindow",
   "Pending",
+  "PolicyMissing",
   "Ready",
   "Reconciling",
   "RestartBlocked",

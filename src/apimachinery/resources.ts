@@ -22,6 +22,20 @@ export const CORE_EVENTS = kind("", "v1", "Event", "events");
 export const JOBS = kind("batch", "v1", "Job", "jobs", withStatus);
 export const LEASES = kind("coordination.k8s.io", "v1", "Lease", "leases");
 export const INGRESSES = kind("networking.k8s.io", "v1", "Ingress", "ingresses", withStatus);
+export const ADMISSION_POLICIES = kind(
+  "admissionregistration.k8s.io",
+  "v1",
+  "ValidatingAdmissionPolicy",
+  "validatingadmissionpolicies",
+  { namespaced: false, hasStatus: true },
+);
+export const ADMISSION_POLICY_BINDINGS = kind(
+  "admissionregistration.k8s.io",
+  "v1",
+  "ValidatingAdmissionPolicyBinding",
+  "validatingadmissionpolicybindings",
+  { namespaced: false },
+);
 export const SECRET_BINDINGS = kind("inlay.dev", "v1alpha1", "SecretBinding", "secretbindings", withStatus);
 export const SECRET_GRANTS = kind("inlay.dev", "v1alpha1", "SecretGrant", "secretgrants");
 export const VAULT_CONNECTIONS = kind("inlay.dev", "v1alpha1", "VaultConnection", "vaultconnections", withStatus);

@@ -6,10 +6,10 @@ import type { ControllerOptions } from "../manager/start-controller.ts";
 import { namespaceName, objectName } from "./argument-types.ts";
 import { startWithSmallHeap } from "./small-heap.ts";
 
-interface Flags extends Omit<ControllerOptions, "installation" | "onLost"> {
+interface Flags extends Omit<ControllerOptions, "installation" | "onLost" | "leaseNamespace"> {
   config?: string;
   watchNamespace?: string;
-  leaderElect?: true;
+  leaseNamespace?: string;
 }
 
 /** The kubelet kills a pod 30 s after SIGTERM. */
@@ -71,7 +71,7 @@ export function controllerCommand(): Command {
     .action(run);
 }
 
-async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...flags }: Flags): Promise<void> {
+async function run({ leaderElect = false, leaseNamespace, config, watchNamespace, ...flags }: Flags): Promise<void> {
   startWithSmallHeap(process);
   if (flags.insecureMetrics && flags.healthPort === undefined)
     throw new Error("--insecure-metrics needs --health-port; add --health-port, or use --metrics-port instead");
@@ -99,7 +99,8 @@ async function run({ leaderElect, leaseNamespace, config, watchNamespace, ...fla
   const controller = await startController({
     ...flags,
     installation,
-    ...(leaderElect && { leaseNamespace: leaseNamespace ?? ownNamespace }),
+    leaderElect,
+    leaseNamespace: leaseNamespace ?? ownNamespace,
     onLost: () => process.exit(1),
   });
   const rollouts = config === undefined ? undefined : new RolloutsFile(config, installation, ownNamespace, log);

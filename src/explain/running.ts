@@ -1,4 +1,4 @@
-/** Finds out from the Lease of the leader whether a controller runs, so that an outdated status is not taken as current. */
+/** Finds out from the Lease, which every controller holds while it runs, whether a controller runs, so that an outdated status is not taken as current. */
 import { LEASES } from "../apimachinery/resources.ts";
 import type { Advice } from "./explanation.ts";
 import type { Reader } from "./reading.ts";
@@ -21,7 +21,7 @@ export async function notRunning(reader: Reader, now: number): Promise<Advice | 
   const where = `Lease ${NAMESPACE}/${NAME}`;
   return {
     reason: "ControllerNotRunning",
-    message: `no controller has renewed the ${where} for ${ageOf(lease.it, now)}, so nothing is written or restarted, unless one runs without leader election; check its pods with:`,
+    message: `no controller has renewed the ${where} for ${ageOf(lease.it, now)}, so nothing is written or restarted; check its pods with:`,
     command: `kubectl get pods -n ${NAMESPACE}`,
   };
 }

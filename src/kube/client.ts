@@ -153,9 +153,8 @@ export class Client {
    * read.
    */
   mergePatch<T = KubeObject>(identity: Identity, ref: ObjectRef, patch: object, fieldManager: string): Promise<T> {
-    const contentType = "application/merge-patch+json";
-    const body = stringifyJson(patch);
-    return this.#write("patch", requestFor("PATCH", identity, ref, { query: { fieldManager }, contentType, body }));
+    const how = { query: { fieldManager }, contentType: "application/merge-patch+json", body: stringifyJson(patch) };
+    return this.#write("patch", requestFor("PATCH", identity, ref, how));
   }
 
   /** Replaces the status. Fails with a conflict if the resourceVersion of `object` is outdated. */
@@ -235,6 +234,7 @@ export class Client {
     namespace?: string,
     name?: string,
   ): Promise<boolean> {
+    const [resource, subresource] = plural.split("/");
     const review = await this.#transport.request<{ status: { allowed: boolean } }>({
       method: "POST",
       path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -242,7 +242,7 @@ export class Client {
       body: stringifyJson({
         apiVersion: "authorization.k8s.io/v1",
         kind: "SelfSubjectAccessReview",
-        spec: { resourceAttributes: { verb, group, version, resource: plural, namespace, name } },
+        spec: { resourceAttributes: { verb, group, version, resource, subresource, namespace, name } },
       }),
     });
     return review.status.allowed;

@@ -11,7 +11,7 @@ import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { Log } from "../observability/log.ts";
 
-const LEASE_NAME = "inlay-controller";
+export const LEASE_NAME = "inlay-controller";
 
 /** The deadline of every request for the lease, so that several attempts fit before the renewal is overdue. */
 export const LEASE_DEADLINE_MS = 2_000;
@@ -41,6 +41,8 @@ export interface ElectionEvents {
   leading(): void;
   /** This replica no longer leads and must not write again. This is permanent. */
   lost(): void;
+  /** Another replica holds the lease and renews it. Called once for each holder. */
+  held?(holder: string): void;
 }
 
 export interface Candidate {
@@ -49,6 +51,8 @@ export interface Candidate {
   identity: string;
   /** A monotonic clock, in milliseconds. */
   now?: () => number;
+  /** How often to renew or check the lease. */
+  retryMs?: number;
 }
 
 export class LeaderElection {
@@ -57,9 +61,12 @@ export class LeaderElection {
   readonly #identity: string;
   readonly #log: Log;
   readonly #now: () => number;
+  readonly #retryMs: number;
   readonly #stop = new AbortController();
   /** The last record that differed from the one before, and when it was seen. */
-  #observed: { record: string; at: number } | undefined;
+  #observed: { record: string; at: number; holder: string | undefined; isRenewed: boolean } | undefined;
+  /** The live holder that was reported last. */
+  #reported: string | undefined;
   /** The lease after our last renewal. */
   #held: Lease | undefined;
   /** When our last renewal began; undefined while this replica does not lead. */
@@ -74,6 +81,7 @@ export class LeaderElection {
     this.#ref = { resource: LEASES, namespace: candidate.namespace, name: LEASE_NAME };
     this.#identity = candidate.identity;
     this.#now = candidate.now ?? (() => performance.now());
+    this.#retryMs = candidate.retryMs ?? RETRY_MS;
     this.#log = log;
   }
 
@@ -114,6 +122,7 @@ export class LeaderElection {
     while (!this.#stop.signal.aborted) {
       // After a pause of the whole process, not even the lease may be written.
       if (!led || this.mayWrite) await this.#try();
+      this.#reportHolder(events);
       if (led && !this.mayWrite) {
         this.#renewed = undefined;
         this.#log.error({ lease: this.#where }, "lost the lease");
@@ -125,7 +134,7 @@ export class LeaderElection {
         this.#log.info({ lease: this.#where, identity: this.#identity }, "leading");
         if (!this.#stop.signal.aborted) events.leading();
       }
-      const ms = RETRY_MS * (0.9 + Math.random() * 0.2);
+      const ms = this.#retryMs * (0.9 + Math.random() * 0.2);
       await sleep(ms, undefined, { signal: this.#stop.signal }).catch(() => {});
     }
   }
@@ -152,6 +161,17 @@ export class LeaderElection {
     }
   }
 
+  /** A record that does not change may be that of a replica that was killed. */
+  #reportHolder({ held }: ElectionEvents): void {
+    const { holder, isRenewed } = this.#observed ?? {};
+    const other = this.#renewed === undefined && isRenewed ? holder : undefined;
+    if (other !== undefined && other !== this.#reported) {
+      this.#log.info({ lease: this.#where, holder: other }, "waiting for the lease, because another replica leads");
+      held?.(other);
+    }
+    this.#reported = other;
+  }
+
   async #read(): Promise<Lease | undefined> {
     try {
       const lease = await this.#client.get<Lease>(CONTROLLER, this.#ref);
@@ -172,7 +192,11 @@ export class LeaderElection {
   /** Whether the lease is ours, has no holder, or was not renewed for its duration while we watched. */
   #isFree({ spec }: Lease): boolean {
     const record = JSON.stringify(spec);
-    if (this.#observed?.record !== record) this.#observed = { record, at: this.#now() };
+    const { holderIdentity: holder } = spec;
+    if (this.#observed?.record !== record) {
+      const isRenewed = this.#observed?.holder === holder && holder !== this.#identity;
+      this.#observed = { record, at: this.#now(), holder, isRenewed };
+    }
     if (spec.holderIdentity === this.#identity || !spec.holderIdentity) return true;
     const durationMs = spec.leaseDurationSeconds === undefined ? DURATION_MS : spec.leaseDurationSeconds * 1000;
     return this.#now() - this.#observed.at > durationMs;
@@ -207,7 +231,10 @@ export class LeaderElection {
 
   #fail(error: unknown): void {
     if (!this.#failing)
-      this.#log.warn({ lease: this.#where, error: messageOf(error) }, "can't take or renew the lease");
+      this.#log.warn(
+        { lease: this.#where, error: messageOf(error) },
+        `can't take or renew the lease${adviceOn(error)}`,
+      );
     this.#failing = true;
   }
 
@@ -217,6 +244,12 @@ export class LeaderElection {
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+function adviceOn(error: unknown): string {
+  if (isStatus(error, 403))
+    return "; apply 10-controller-role.yaml of this version, which has the permissions on leases";
+  return isStatus(error, 404) ? "; create its namespace, or set --lease-namespace" : "";
+}
 
 /** The format of Kubernetes' MicroTime. */
 const microTime = () => new Date().toISOString().replace(/Z$/, "000Z");

@@ -8,11 +8,13 @@ import type { Notifier } from "../notifications/notifier.ts";
 import type { EventRecorder } from "../observability/events.ts";
 import { serveHealth } from "../observability/health.ts";
 import type { HttpServer } from "../observability/http-server.ts";
+import type { InstallationProblems } from "../observability/installation-problems.ts";
 import { describeError, type Log } from "../observability/log.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { QueueHooks, WorkQueue, WorkResult } from "../workqueue/work-queue.ts";
 import { notAlive, notReady } from "./health-checks.ts";
 import type { LeaderElection } from "./leader-election.ts";
+import type { Unelected } from "./unelected.ts";
 
 /** Runs as long as this replica leads, such as the watch of a kind. */
 export interface Store {
@@ -46,6 +48,9 @@ interface ManagerOptions {
   notifier: Pick<Notifier, "stop">;
   /** Without it, this replica is the only one. */
   election: LeaderElection | undefined;
+  /** Records a replica without leader election. */
+  unelected: Unelected | undefined;
+  problems: Pick<InstallationProblems, "all">;
   /** Called when this replica led and no longer may. */
   onLost: () => void;
   /** The port of /livez and /readyz. Without it, they are not served. */
@@ -75,7 +80,9 @@ export class Manager {
   }
 
   async start(): Promise<void> {
-    const { election, healthPort, informers, insecureMetrics, metrics, onLost, serveMetrics, version } = this.#options;
+    const { election, healthPort, informers, insecureMetrics, metrics, onLost, problems, serveMetrics, version } =
+      this.#options;
+    metrics.observeInstallation(problems);
     metrics.observe({
       controllers: () => this.#controllers,
       // A standby watches nothing.
@@ -86,6 +93,7 @@ export class Manager {
       const health = {
         livez: () => this.#controllers.flatMap(({ name, queue }) => notAlive(name, queue.running)),
         readyz: () => notReady(election, this.#states(), informers.states),
+        installation: problems,
         version,
         metrics: insecureMetrics ? metrics : undefined,
       };
@@ -98,18 +106,19 @@ export class Manager {
     const begin = () => {
       for (const { each, hooks } of controllers) this.#begin(each, hooks);
     };
+    this.#options.unelected?.start();
     if (election === undefined) begin();
     else election.start({ leading: begin, lost: onLost });
   }
 
   /** Finishes the running reconciles, releases the lease, then ends every watch. */
   async stop(): Promise<void> {
-    const { election, events, informers, notifier } = this.#options;
+    const { election, events, informers, notifier, unelected } = this.#options;
     await Promise.all(this.#controllers.map(({ queue }) => queue.stop()));
     const withinMs = election && MAX_EVENTS_MS;
     const resigned = this.#controllers.map((each) => each.resign?.());
     await Promise.all([...resigned, events.stop(withinMs), notifier.stop(withinMs)]);
-    await election?.stop();
+    await Promise.all([election?.stop(), unelected?.stop()]);
     const stopped = this.#controllers.flatMap((each) => [each.store?.stop(), each.stop?.()]);
     await Promise.all([...stopped, informers.stop()]);
     await Promise.all(this.#servers.map((server) => server.stop()));

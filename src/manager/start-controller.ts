@@ -11,6 +11,7 @@ import type { RestartReason } from "../cache/reflector.ts";
 import { ResourceStore, type StoredObject } from "../cache/resource-store.ts";
 import { BindingController } from "../controllers/binding/controller.ts";
 import { CompositionController } from "../controllers/composition/controller.ts";
+import { InstallationController } from "../controllers/installation/controller.ts";
 import { type OwnReplica, RegistrationController } from "../controllers/registration/controller.ts";
 import { ReloaderController } from "../controllers/reloader/controller.ts";
 import { SchemaController } from "../controllers/schemas/controller.ts";
@@ -29,16 +30,19 @@ import { Transport } from "../kube/transport.ts";
 import { WriteVersions } from "../kube/write-versions.ts";
 import { Notifier } from "../notifications/notifier.ts";
 import { EventRecorder } from "../observability/events.ts";
+import { InstallationProblems } from "../observability/installation-problems.ts";
 import { createLog, describeError, type Log, type LogFormat, type LogLevel } from "../observability/log.ts";
 import { Metrics } from "../observability/metrics.ts";
 import { MetricsAccess } from "../observability/metrics-access.ts";
 import { serveMetrics } from "../observability/metrics-server.ts";
+import { DigestKeys } from "../rollout/digest/keys.ts";
 import { ContentionBudget } from "../targets/contention-budget.ts";
 import { Rejections } from "../targets/rejections.ts";
 import { VaultConnections } from "../vault/connections.ts";
 import { LEASE_DEADLINE_MS, LeaderElection } from "./leader-election.ts";
 import { type Controller, Manager } from "./manager.ts";
 import { ownVersion } from "./own-version.ts";
+import { Unelected } from "./unelected.ts";
 
 export interface ControllerOptions {
   /** Path to a kubeconfig file. By default as kubectl, or the pod's service account. */
@@ -58,8 +62,10 @@ export interface ControllerOptions {
   metricsCertDir?: string;
   /** How many bindings are reconciled at the same time. */
   concurrency: number;
-  /** The namespace of the Lease for leader election. Without it, this replica is the only one. */
-  leaseNamespace?: string;
+  /** Waits for the Lease. Otherwise this replica is the only one. */
+  leaderElect: boolean;
+  /** The namespace of the Lease. */
+  leaseNamespace: string;
   /** The pod of this replica; by default, the pod with the host's name. */
   podName?: string;
   /** Called when this replica led and no longer may. Nothing is written from then on, and the process should end. */
@@ -91,6 +97,7 @@ export function controllersOf(services: Services, concurrency: number): Controll
     new VaultController(services),
     new SchemaController(services),
     new RegistrationController(services),
+    new InstallationController(services),
   ];
 }
 
@@ -98,21 +105,23 @@ export async function startController(
   options: ControllerOptions,
   createControllers = controllersOf,
 ): Promise<RunningController> {
-  const { installation, leaseNamespace, concurrency, healthPort, insecureMetrics = false, onLost } = options;
+  const { installation, leaderElect, leaseNamespace, concurrency, healthPort, insecureMetrics = false } = options;
   const { scope } = installation;
   const log = createLog(options.logLevel, options.logFormat);
   const credentials = await loadCredentials(options.kubeconfig);
   const transport = new Transport(credentials);
   // A separate transport, so that requests for the lease wait for no others.
   const leaseTransport = new Transport(credentials, LEASE_DEADLINE_MS);
-  const lease = leaseNamespace && { namespace: leaseNamespace, identity: `${hostname()}_${randomUUID()}` };
-  const election = lease ? new LeaderElection(new Client(leaseTransport), lease, log) : undefined;
+  const leaseClient = new Client(leaseTransport);
+  const candidate = { namespace: leaseNamespace, identity: `${hostname()}_${randomUUID()}` };
+  const election = leaderElect ? new LeaderElection(leaseClient, candidate, log) : undefined;
   const replica = { podName: options.podName ?? hostname(), version: ownVersion() };
   const services = servicesOf(installation, transport, () => election?.mayWrite ?? true, log, replica);
   const manager = new Manager({
     ...services,
     election,
-    onLost,
+    unelected: leaderElect ? undefined : new Unelected(leaseClient, candidate, services.problems, log),
+    onLost: options.onLost,
     healthPort,
     insecureMetrics,
     version: replica.version,
@@ -177,6 +186,8 @@ function servicesOf(
     rejections: new Rejections(),
     events: new EventRecorder(client, hostname()),
     notifier: new Notifier(notifications, { client, ownNamespace, notified: metrics.notified.bind(metrics), log }),
+    digestKeys: new DigestKeys(client, ownNamespace),
+    problems: new InstallationProblems(log),
     metrics,
     log,
   };

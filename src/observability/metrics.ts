@@ -4,6 +4,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { WorkQueue } from "../workqueue/work-queue.ts";
+import type { InstallationProblems } from "./installation-problems.ts";
 import { VaultMetrics } from "./vault-metrics.ts";
 
 /** The buckets of controller-runtime and client-go: from a millisecond to minutes. */
@@ -219,6 +220,14 @@ export class Metrics {
     const help = "Namespaces in which the account for Reloader's annotations may not list a resource.";
     this.#gauge("inlay_reloader_refused_lists", help, ["resource"], (gauge) => {
       for (const [resource, count] of refused()) gauge.set({ resource }, count);
+    });
+  }
+
+  /** Reads how many parts of the installation are missing or wrong, by check, at each scrape. */
+  observeInstallation(problems: Pick<InstallationProblems, "all">): void {
+    const help = "Parts of the installation that are missing or wrong, by check.";
+    this.#gauge("inlay_installation_problems", help, ["check"], (gauge) => {
+      for (const [check, problem] of problems.all) gauge.set({ check }, problem?.parts.length ?? 0);
     });
   }
 

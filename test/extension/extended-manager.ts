@@ -116,6 +116,7 @@ export class ExtendedManager {
         healthPort: port,
         insecureMetrics: true,
         concurrency: 8,
+        leaderElect: true,
         leaseNamespace: SYSTEM,
         onLost: () => assert.fail("it lost the lease"),
       },

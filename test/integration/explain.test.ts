@@ -7,7 +7,7 @@ import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { newNeighbours, newOwnReader } from "../controller/neighbours.ts";
 import { paste } from "../controller/paste.ts";
-import { auditLog } from "../controller/shared.ts";
+import { auditLog, sharedController, stopSharedController } from "../controller/shared.ts";
 import { ORIGIN, Spread } from "../controller/spread.ts";
 import { accessKeySpec, createNamespace, harborTarget, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
@@ -368,19 +368,23 @@ describe("inlay explain", () => {
   it("says that no controller runs if the leader no longer renews its Lease", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
-    const leases = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases";
+    const lease = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
     const renewed = (ago: number) => new Date(Date.now() - ago).toISOString().replace("Z", "000Z");
     const spec = { holderIdentity: "gone", leaseDurationSeconds: 9, renewTime: renewed(600_000) };
-    await team.api.create(leases, { metadata: { name: "inlay-controller" }, spec });
+    // Without leader election too, a controller renews the Lease while it runs.
+    await eventually(async () => assert.notEqual((await team.api.find(lease))?.spec.holderIdentity, undefined));
+    await stopSharedController();
+    await team.api.merge(lease, { spec });
     try {
       const { json, text } = await explain(team);
       assert.equal(json.advice.reason, "ControllerNotRunning");
       assert.match(text, /ControllerNotRunning: no controller has renewed .* for 10m/);
       assert.match(text, /kubectl get pods -n inlay-system/);
-      await team.api.merge(`${leases}/inlay-controller`, { spec: { renewTime: renewed(0) } });
+      await team.api.merge(lease, { spec: { renewTime: renewed(0) } });
       assert.equal((await explain(team)).json.advice.reason, "Synced");
     } finally {
-      await team.api.remove(`${leases}/inlay-controller`);
+      await team.api.remove(lease);
+      await sharedController(controlPlane()).start();
     }
   });
 });

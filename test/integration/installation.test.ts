@@ -10,8 +10,11 @@ import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
+import { bucket, guard } from "../controller/guarded.ts";
 import { apiVersionOf, createObject, installKind, type Kind, objectPath } from "../controller/kinds.ts";
-import { foundIn, secretText } from "../controller/leak-detector.ts";
+import { foundIn, registerSecretBytes, secretText } from "../controller/leak-detector.ts";
+import { applyFile } from "../controller/manifests.ts";
+import { commandsIn, paste } from "../controller/paste.ts";
 import { CONTROLLER, requestsFor } from "../controller/requests.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import {
@@ -20,6 +23,7 @@ import {
   RESTARTED_WITHIN_MS,
   type TestNamespace,
 } from "../controller/test-namespace.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const SYSTEM = ["kube-system", "inlay-system"];
 const everything = [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }];
@@ -378,5 +382,98 @@ describe("the configuration of an installation", function () {
       code: 1,
       stderr: /config\.yaml: targets\.deny\[0\]\.kind: .*kinds/,
     });
+  });
+});
+
+describe("an installation with missing parts", function () {
+  this.timeout("2m");
+  const root = join(import.meta.dirname, "..", "..");
+  const policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+  const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/inlay-controller";
+  const key = "/api/v1/namespaces/inlay-system/secrets/inlay-digest-key";
+  let controller: ControllerProcess;
+  let team: TestNamespace;
+  let shop: Workloads;
+
+  const says = (...lines: RegExp[]) =>
+    eventually(async () => {
+      const page = await controller.page("/readyz?verbose");
+      for (const line of lines) assert.match(page, line);
+      assert.match(page, /readyz check passed\n$/);
+    });
+  const incomplete = async (name: string, reason: string | undefined) =>
+    eventually(async () => {
+      const { conditions = [] } = (await team.binding(name)).status ?? {};
+      const found = conditions.find(({ type }: AnyObject) => type === "InstallationComplete");
+      assert.deepEqual(found && [found.status, found.reason], reason && ["False", reason]);
+    });
+  const logged = (text: string) => controller.output.split("\n").filter((line) => line.includes(text)).length;
+  const apply = async () => {
+    await applyFile(team.api, join(root, "deploy", "policies"));
+    await applyFile(team.api, join(root, "deploy", "manifests", "10-controller-role.yaml"));
+  };
+
+  before(async () => {
+    await stopSharedController();
+    team = await createNamespace({ rules: rolloutRules, controller: false });
+    shop = new Workloads(team);
+    await team.secret("bucket", { token: secretText("token") });
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "target" } });
+    await team.api.create(team.path("inlay.dev/v1alpha1", "secretbindings"), guard([bucket()]));
+    await team.api.remove(`${policies}/inlay-protect`);
+    await team.api.merge(`${policies}/inlay-replicas`, {
+      metadata: { labels: { "app.kubernetes.io/version": "0.0.9" } },
+    });
+    const { rules } = await team.api.get(role);
+    const fewer = rules.filter(({ resources }: AnyObject) => !resources.includes("bindingcompositions/status"));
+    await team.api.merge(role, { rules: fewer });
+    controller = new ControllerProcess(controlPlane());
+    await controller.start();
+  });
+  after(async () => {
+    await apply();
+    await controller.stop();
+    assert.deepEqual(foundIn(controller.output), []);
+  });
+
+  it("is ready, and says what is missing and what to do: in the log, in /readyz?verbose, in the metrics and on the bindings", async () => {
+    await says(
+      /^\[!\]policies degraded: .*\(missing: inlay-protect; of the older version 0\.0\.9: inlay-replicas\).*: kubectl apply -f deploy\/policies\/$/m,
+      /^\[!\]permissions degraded: .*\(update bindingcompositions\/status\.inlay\.dev\).*: kubectl apply -f deploy\/manifests\/10-/m,
+      /^\[\+\]second_controller ok$/m,
+    );
+    assert.equal(await controller.page("/readyz"), "ok\n");
+    assert.equal(await controller.metric("inlay_installation_problems", 'check="policies"'), 2);
+    assert.equal(await controller.metric("inlay_installation_problems", 'check="permissions"'), 1);
+    assert.equal(logged("admission policies are not in force"), 1);
+    await incomplete("guard", "PolicyMissing");
+  });
+
+  it("keeps the digest key when its Secret is deleted while it runs: no change is lost, and no workload restarts otherwise", async () => {
+    await shop.deploy({ core: { env: { bucket: ["token"] } } });
+    await team.bind("rolls", { sources: [{ secret: { name: "bucket" } }], rollout: { consumersOf: ["bucket"] } });
+    await shop.rolledOut("rolls", 0);
+    await incomplete("rolls", undefined);
+    const { data } = await team.api.get(key);
+    for (const text of Object.values<string>(data)) registerSecretBytes(Buffer.from(text, "base64"));
+    await team.api.delete(key);
+    await says(/^\[!\]digest_key degraded: there is no Secret inlay-system\/inlay-digest-key.* in memory/m);
+    await incomplete("rolls", "NoDigestKey");
+    await team.secret("bucket", { token: secretText("token") });
+    await shop.rolledOut("rolls", 1);
+    const [, message = ""] = /^\[!\]digest_key degraded: (.*)$/m.exec(await controller.page("/readyz?verbose")) ?? [];
+    await paste(commandsIn(message));
+    await says(/^\[\+\]digest_key ok$/m);
+    assert.deepEqual((await team.api.get(key)).data, data);
+    await incomplete("rolls", undefined);
+    await shop.rolledOut("rolls", 1);
+  });
+
+  it("says that it is complete again soon after an admin has repaired it", async () => {
+    await apply();
+    await says(/^\[\+\]policies ok$/m, /^\[\+\]permissions ok$/m, /^\[\+\]digest_key ok$/m);
+    assert.equal(await controller.metric("inlay_installation_problems"), 0);
+    assert.equal(logged("complete again"), 3);
+    await incomplete("guard", undefined);
   });
 });

@@ -130,4 +130,25 @@ describe("two replicas:", function () {
     await changedOnce(before);
     assert.deepEqual(await fleet.behind(), []);
   });
+
+  it("a controller without leader election reports the leader, leaves it the Lease, and holds the Lease after it", async () => {
+    const holder = (await lease()).holderIdentity;
+    const other = new ControllerProcess(controlPlane());
+    replicas.push(other);
+    await other.start();
+    const line = new RegExp(
+      `^\\[!\\]second_controller degraded: another controller runs: ${holder} holds the Lease`,
+      "m",
+    );
+    await eventually(async () => assert.match(await other.page("/readyz?verbose"), line));
+    assert.equal(await other.page("/readyz"), "ok\n");
+    assert.equal(await other.metric("inlay_installation_problems", 'check="second_controller"'), 1);
+    assert.equal((await lease()).holderIdentity, holder);
+    assert.equal(await standby.stop(), 0);
+    await eventually(async () => assert.match(await other.page("/readyz?verbose"), /^\[\+\]second_controller ok$/m));
+    const after = (await lease()).holderIdentity;
+    assert.ok(after !== undefined && after !== holder);
+    assert.equal(await other.stop(), 0);
+    assert.equal((await lease()).holderIdentity, undefined);
+  });
 });

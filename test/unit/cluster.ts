@@ -131,6 +131,7 @@ export class FakeCluster {
       events: { record, recordOn: record },
       propagation: new Propagation(ignore),
       log: { info: ignore, warn: ignore },
+      incomplete: () => undefined,
       actorOf: (binding: SecretBinding) => actorOf(binding, this.#installation),
     });
     return { ...deps, ...more };

@@ -45,6 +45,10 @@ const isAboutVersions = ({ user, verb, resource }: AuditedRequest) =>
 const isAboutCompositions = ({ user, resource }: AuditedRequest) =>
   user !== CONTROLLER && resource.startsWith("inlay.dev/bindingcompositions");
 
+/** A namespaced installation checks the policies, if it has the permission to read them. */
+const isAboutPolicies = ({ user, verb, resource }: AuditedRequest) =>
+  user !== CONTROLLER && verb === "get" && resource.startsWith("admissionregistration.k8s.io/validatingadmissionpolic");
+
 /**
  * The shipped permissions: of the controller, of the accounts for annotations and compositions, to impersonate these, and to read
  * the URLs of receivers.
@@ -209,7 +213,7 @@ export class RightsCheck {
     const { controller, opening, notifying } = this.#rights;
     if (resource === "") return verb === "get" && DESCRIBES_THE_API.test(uri);
     if (REVIEWS.includes(resource)) return verb === "create";
-    if (isAboutVersions(request) || isAboutCompositions(request)) return true;
+    if ([isAboutVersions, isAboutCompositions, isAboutPolicies].some((isAbout) => isAbout(request))) return true;
     const own = CONTROLLERS.exec(user)?.[1];
     if (user !== CONTROLLER && namespace !== own) return false;
     if (controller.some((right) => isBy(right, request)) || this.#isOtherAccount(request)) return true;

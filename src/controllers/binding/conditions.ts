@@ -48,6 +48,7 @@ export function statusOf(
   now: Date,
   overview: Overview = NOTHING_MORE,
   rollout?: RolloutReport,
+  incomplete?: Verdict,
 ): Status {
   const all = [...outcomes, ...left];
   const synced = outcomes.filter(({ problem }) => problem === undefined).length;
@@ -57,6 +58,7 @@ export function statusOf(
     conditions: [
       conditionOf("Ready", binding, judge(all, overview), now),
       ...(rollout ? rolledOutCondition(binding, rollout, now) : []),
+      ...incompleteCondition(binding, incomplete, now),
     ],
     targets: all.map(recordOf),
     ...(rollout?.status && { rollout: rollout.status }),
@@ -76,11 +78,21 @@ export const SUSPENDED: Verdict = {
 export const refused = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
 
 /** The status of a binding that Inlay does not process: records stay, and so does the state of its `rollout`. */
-export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date, rollout?: RolloutReport): Status {
+export function heldStatus(
+  binding: SecretBinding,
+  verdict: Verdict,
+  now: Date,
+  rollout?: RolloutReport,
+  incomplete?: Verdict,
+): Status {
   return {
     ...binding.status,
     observedGeneration: binding.metadata.generation ?? 0,
-    conditions: [conditionOf("Ready", binding, verdict, now), ...rolledOutCondition(binding, rollout, now)],
+    conditions: [
+      conditionOf("Ready", binding, verdict, now),
+      ...rolledOutCondition(binding, rollout, now),
+      ...incompleteCondition(binding, incomplete, now),
+    ],
     ...(rollout?.status && { rollout: rollout.status }),
   };
 }
@@ -89,6 +101,9 @@ function rolledOutCondition(binding: SecretBinding, rollout: RolloutReport | und
   if (rollout?.verdict !== undefined) return [conditionOf("RolledOut", binding, rollout.verdict, now)];
   return (binding.status?.conditions ?? []).filter(({ type }) => type === "RolledOut");
 }
+
+const incompleteCondition = (binding: SecretBinding, incomplete: Verdict | undefined, now: Date): Condition[] =>
+  incomplete === undefined ? [] : [conditionOf("InstallationComplete", binding, incomplete, now)];
 
 /** Whether both are stored as the same status. */
 export function isSameStatus(a: Status | undefined, b: Status): boolean {

@@ -7,12 +7,13 @@ import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
 import type { Client } from "../../kube/client.ts";
 import type { Schemas } from "../../kube/schemas.ts";
+import type { InstallationProblems } from "../../observability/installation-problems.ts";
 import { describeError } from "../../observability/log.ts";
 import type { Metrics, RolloutCounts } from "../../observability/metrics.ts";
 import { Propagation } from "../../observability/propagation.ts";
 import { ConcurrencyLimiter, type Limits } from "../../rollout/decide/concurrency.ts";
 import type { RolloutDependencies } from "../../rollout/dependencies.ts";
-import { DigestKeys } from "../../rollout/digest/keys.ts";
+import type { DigestKeys } from "../../rollout/digest/keys.ts";
 import { RolloutController } from "../../rollout/rollout-controller.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { Poller } from "../../sources/poller.ts";
@@ -22,6 +23,7 @@ import { usesConnection } from "../../sources/vault.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies } from "../../targets/dependencies.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { dependsOn, incompleteFor } from "./incomplete.ts";
 import { Reconciler } from "./reconciler.ts";
 import { BACKOFF_MS } from "./requeue.ts";
 
@@ -67,6 +69,9 @@ interface Services extends Omit<Dependencies, "propagation"> {
   compositions: CompositionProvider;
   vault: VaultConnectionProvider;
   notifier: RolloutDependencies["notifier"];
+  digestKeys: DigestKeys;
+  /** What is wrong with the installation. */
+  problems: Pick<InstallationProblems, "all" | "onChange">;
 }
 
 export class BindingController {
@@ -78,7 +83,8 @@ export class BindingController {
   readonly #polls: Poller;
 
   constructor(services: Services, concurrency: number) {
-    const { installation, client, schemas, bindings, informers, metrics, actors, compositions, vault, log } = services;
+    const { installation, client, schemas, bindings, informers, metrics, actors, compositions, vault, log, problems } =
+      services;
     this.store = bindings;
     this.queue = new WorkQueue({ concurrency, backoffMs: BACKOFF_MS, groupOf: namespaceIn });
     this.#propagation = new Propagation((seconds) => metrics.propagated(seconds));
@@ -101,10 +107,17 @@ export class BindingController {
     const shared = { propagation: this.#propagation, rollouts: metrics, watcher, requeue };
     const deps = { ...services, ...shared, sourceReads, polls };
     const limiter = new ConcurrencyLimiter(() => limitsOf(installation), requeue);
-    const rollouts = new RolloutController(deps, new DigestKeys(client, installation.ownNamespace), limiter);
+    const rollouts = new RolloutController(deps, services.digestKeys, limiter);
     const actorOf = (binding: SecretBinding) => actors.actorOf(binding);
     const compositionOf = (binding: SecretBinding) => compositions.compositionOf(binding);
-    this.#reconciler = new Reconciler({ ...deps, actorOf, compositionOf }, rollouts);
+    const incomplete = (binding: SecretBinding) => incompleteFor(binding, problems);
+    this.#reconciler = new Reconciler({ ...deps, actorOf, compositionOf, incomplete }, rollouts);
+    problems.onChange((check) => {
+      for (const key of bindings.all.filter((each) => dependsOn(each, check)).map(bindingKey)) {
+        this.#reconciler.expire(key);
+        this.queue.add(key, "resync");
+      }
+    });
     installation.onRollouts(() => {
       limiter.limitsChanged();
       rollouts.wake();

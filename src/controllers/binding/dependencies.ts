@@ -1,5 +1,6 @@
 /** The services that reconcile bindings, and the inputs of one reconcile. Types only. */
 import type { SecretBinding, TargetStatus } from "../../api/binding.ts";
+import type { Verdict } from "../../api/verdict.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Watcher } from "../../cache/watcher.ts";
@@ -32,6 +33,8 @@ export interface BindingDependencies extends Dependencies {
   actorOf(binding: SecretBinding): Actor | Problem | undefined;
   /** The composition that generates a binding at the moment. The binding is requeued when that changes. */
   compositionOf(binding: SecretBinding): ProducedBy;
+  /** Which part of the installation the binding lacks. The binding is requeued when that changes. */
+  incomplete(binding: SecretBinding): Verdict | undefined;
 }
 
 /** A binding, with what the watches show of its dependencies. */

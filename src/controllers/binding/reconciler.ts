@@ -222,7 +222,9 @@ export class Reconciler {
   ): Promise<WorkResult> {
     const { discovery, events } = this.#deps;
     const outcomes = [...synced, ...targets.kept];
-    const outcome = statusOf(binding, outcomes, released, new Date(), observed, rollout && rolloutOf(rollout));
+    const incomplete = this.#deps.incomplete(binding);
+    const rolledOut = rollout && rolloutOf(rollout);
+    const outcome = statusOf(binding, outcomes, released, new Date(), observed, rolledOut, incomplete);
     const copied = copiedSources(stored, context.parsedSources);
     const status = { ...outcome, ...copied, ...protectedTokens(binding, sources) };
     const reported = await this.#status.writeStatus(stored, status);
@@ -251,7 +253,7 @@ export class Reconciler {
     this.#unsubscribe(key);
     const held = await this.#status.setFinalizer(binding, ownsAnything(binding.status?.targets ?? []));
     const rollout = deferred && rolloutOf({ status: deferred, workloads: deferred.pending?.workloads?.length ?? 0 });
-    const status = heldStatus(held, verdict, new Date(), rollout);
+    const status = heldStatus(held, verdict, new Date(), rollout, this.#deps.incomplete(binding));
     await this.#status.writeStatus(held, status);
     this.#status.recordEvent(binding, status);
     return DONE;

@@ -46,6 +46,8 @@ export class DigestKeys {
   readonly #ref: ObjectRef & { namespace: string };
   /** Read once. Another primary counts from the next start, and the known keys stay in use if the Secret is deleted. */
   #keys: Promise<Keys> | undefined;
+  /** Whether a rollout has needed a key. */
+  #isUsed = false;
 
   /** `namespace` is the controller's own. */
   constructor(client: Pick<Client, "get" | "mergePatch">, namespace: string) {
@@ -66,7 +68,31 @@ export class DigestKeys {
     return (await this.#read()).byId.get(id);
   }
 
+  /**
+   * Returns why the Secret lacks the key in use. If the Secret was deleted and created again without data, the key is stored in it, so that
+   * the next start continues with the same key. Until a rollout needs a key, there is nothing to check. Throws like `primary`.
+   */
+  async verify(): Promise<Problem | undefined> {
+    if (!this.#isUsed) return undefined;
+    const { primary } = await this.#read();
+    const found = await this.#find(
+      "; the controller has it in memory, and stores it there again unless it stops before",
+    );
+    const stored = found.byId.get(primary.id);
+    if (stored !== undefined && isSame(stored, primary)) return undefined;
+    if (found.primary === undefined && found.byId.size === 0) {
+      await this.#store(found, primary);
+      return undefined;
+    }
+    return new Problem(
+      "NoDigestKey",
+      `${this.#what} has other keys than the one in use, which is lost when the controller stops; restore it from a backup. Otherwise restart ` +
+        "the controller when no rollout is pending: the current values then become the new baseline",
+    );
+  }
+
   #read(): Promise<Keys> {
+    this.#isUsed = true;
     if (this.#keys !== undefined) return this.#keys;
     this.#keys = this.readOrCreate();
     const forget = () => {
@@ -85,9 +111,10 @@ export class DigestKeys {
     throw new Problem("Unavailable", `${this.#what} changes faster than Inlay can write it; Inlay retries`);
   }
 
-  async #find(): Promise<Found> {
+  /** `note` is added to the message for a missing Secret. */
+  async #find(note = ""): Promise<Found> {
     const { metadata, data = {} } = await this.#client.get<StoredSecret>(CONTROLLER, this.#ref).catch((error) => {
-      throw this.#explained(error, "get");
+      throw this.#explained(error, "get", note);
     });
     const { [PRIMARY]: primary, ...rest } = data;
     return {
@@ -98,19 +125,25 @@ export class DigestKeys {
   }
 
   /** Undefined if another client wrote meanwhile. Existing keys stay, for the digests that were computed with them. */
-  async #create({ version, byId }: Found): Promise<Keys | undefined> {
+  async #create(found: Found): Promise<Keys | undefined> {
     // With its date, for users who remove old keys.
     const id = `${new Date().toISOString().slice(0, 10)}-${randomBytes(4).toString("hex")}`;
-    const bytes = randomBytes(KEY_BYTES);
-    const data = { [PRIMARY]: Buffer.from(id).toString("base64"), [id]: bytes.toString("base64") };
+    const primary = { id, bytes: new SecretValue<Uint8Array>(randomBytes(KEY_BYTES)) };
+    const isStored = await this.#store(found, primary);
+    return isStored ? { primary, byId: new Map(found.byId).set(id, primary) } : undefined;
+  }
+
+  /** Stores a key as the one in use. False if another client wrote meanwhile. */
+  async #store({ version }: Found, { id, bytes }: DigestKey): Promise<boolean> {
+    const base64 = (value: string | Uint8Array) => Buffer.from(value).toString("base64");
+    const data = { [PRIMARY]: base64(id), [id]: base64(bytes.reveal()) };
     try {
       await this.#client.mergePatch(CONTROLLER, this.#ref, { metadata: version, data }, CONTROLLER_MANAGER);
+      return true;
     } catch (error) {
-      if (isStatus(error, 409)) return undefined;
+      if (isStatus(error, 409)) return false;
       throw this.#explained(error, "patch");
     }
-    const primary = { id, bytes: new SecretValue<Uint8Array>(bytes) };
-    return { primary, byId: new Map(byId).set(id, primary) };
   }
 
   #inUse(id: string, byId: ReadonlyMap<string, DigestKey>): Keys {
@@ -124,12 +157,12 @@ export class DigestKeys {
     );
   }
 
-  #explained(error: unknown, verb: string): Problem {
+  #explained(error: unknown, verb: string, note = ""): Problem {
     const { namespace, name } = this.#ref;
     if (isNotFound(error)) {
       const why = `there is no ${this.#what}, which stores the digest key`;
       const command = `kubectl create secret generic ${name} -n ${namespace}`;
-      return new Problem("NoDigestKey", `${why}; create it empty with: ${command}`);
+      return new Problem("NoDigestKey", `${why}${note}; create it empty with: ${command}`);
     }
     if (isStatus(error, 403) && !error.isDenied) {
       const role =
@@ -149,6 +182,8 @@ export class DigestKeys {
     return describeObject("Secret", this.#ref.namespace, this.#ref.name);
   }
 }
+
+const isSame = (a: DigestKey, b: DigestKey): boolean => Buffer.compare(a.bytes.reveal(), b.bytes.reveal()) === 0;
 
 /** Nothing for a key that is too short to be safe. */
 function keyOf(id: string, bytes: Uint8Array): [string, DigestKey][] {

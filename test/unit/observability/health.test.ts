@@ -3,14 +3,17 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { type Health, serveHealth } from "../../../src/observability/health.ts";
 import type { HttpServer } from "../../../src/observability/http-server.ts";
+import type { InstallationCheck, InstallationProblem } from "../../../src/observability/installation-problems.ts";
 
 describe("the health server", () => {
   let stuck: string[] = [];
   let wrong: string[] = [];
   let text = async () => "up 1\n";
+  const all = new Map<InstallationCheck, InstallationProblem | undefined>();
   const health: Health = {
     livez: () => stuck,
     readyz: () => wrong,
+    installation: { all },
     version: "1.2.3",
     metrics: { contentType: "text/plain; version=0.0.4", text: () => text() },
   };
@@ -35,7 +38,20 @@ describe("the health server", () => {
     wrong = ["pending: inlay.dev/secretbindings", "silent: secrets (2 watches)"];
     assert.deepEqual(await ask("/readyz"), [503, "pending: inlay.dev/secretbindings\nsilent: secrets (2 watches)\n"]);
     wrong = [];
-    assert.deepEqual(await ask("/readyz?verbose"), [200, "ok\n"]);
+    assert.deepEqual(await ask("/readyz"), [200, "ok\n"]);
+  });
+
+  it("reports with verbose what is wrong with the installation, which does not make it unready", async () => {
+    wrong = [];
+    all.set("permissions", undefined);
+    all.set("policies", { message: "two are missing", parts: ["a", "b"] });
+    const installation = "[+]permissions ok\n[!]policies degraded: two are missing\n";
+    assert.deepEqual(await ask("/readyz?verbose"), [200, `[+]watches ok\n${installation}readyz check passed\n`]);
+    assert.deepEqual(await ask("/readyz"), [200, "ok\n"]);
+    wrong = ["interrupted: secrets"];
+    const text = `[-]interrupted: secrets\n${installation}readyz check failed\n`;
+    assert.deepEqual(await ask("/readyz?verbose=1"), [503, text]);
+    wrong = [];
   });
 
   it("reports its version for other replicas", async () => {
@@ -55,7 +71,7 @@ describe("the health server", () => {
   });
 
   it("serves no metrics by default", async () => {
-    const other = await serveHealth(0, { livez: () => [], readyz: () => [], version: "1.2.3" });
+    const other = await serveHealth(0, { livez: () => [], readyz: () => [], installation: { all }, version: "1.2.3" });
     const answer = await fetch(`http://127.0.0.1:${other.port}/metrics`);
     assert.equal(answer.status, 404);
     await other.stop();

@@ -157,4 +157,62 @@ describe("the digest key", () => {
       await assert.rejects(keys().primary(), fails("NoDigestKey", /admission policy, .*immutable/));
     }
   });
+
+  describe("in a Secret that changes while the controller runs", () => {
+    const gone = () => {
+      server.before = () => {
+        throw new ApiError("GET", 404, "NotFound");
+      };
+    };
+
+    it("is not looked for until a rollout needs it", async () => {
+      gone();
+      assert.equal(await keys().verify(), undefined);
+      assert.deepEqual(server.asked, []);
+    });
+
+    it("is as it was, also while its rotation waits for a restart", async () => {
+      const wanted = keys();
+      const { id } = await wanted.primary();
+      assert.equal(await wanted.verify(), undefined);
+      const { primary: _, ...rotating } = server.data;
+      server.data = rotating;
+      assert.equal(await wanted.verify(), undefined);
+      assert.deepEqual(Object.keys(server.data), [id]);
+    });
+
+    it("is reported when the Secret is deleted, and stored again in the Secret that replaces it", async () => {
+      const wanted = keys();
+      await wanted.primary();
+      const before = server.data;
+      gone();
+      const command = /in memory, .*: kubectl create secret generic inlay-digest-key -n inlay-system$/;
+      for (let checks = 0; checks < 2; checks++) await assert.rejects(wanted.verify(), fails("NoDigestKey", command));
+      server.before = () => {};
+      server.write({});
+      assert.equal(await wanted.verify(), undefined);
+      assert.deepEqual(server.data, before);
+    });
+
+    it("is reported when the Secret has other keys, which stay", async () => {
+      const wanted = keys();
+      const { id } = await wanted.primary();
+      for (const data of [encoded({ primary: "other", other: KEY }), encoded({ primary: id, [id]: KEY })]) {
+        server.data = data;
+        const problem = await wanted.verify();
+        assert.equal(problem?.reason, "NoDigestKey");
+        assert.match(problem.message, /other keys than the one in use.*restore it from a backup/);
+        assert.deepEqual(server.data, data);
+      }
+    });
+
+    it("that never existed is reported as before", async () => {
+      gone();
+      const wanted = keys();
+      const missing = fails("NoDigestKey", /kubectl create secret generic inlay-digest-key -n inlay-system$/);
+      await assert.rejects(wanted.primary(), missing);
+      await clock.pass(1_000);
+      await assert.rejects(wanted.verify(), missing);
+    });
+  });
 });

@@ -1,0 +1,166 @@
+/**
+ * Checks the installation while this replica leads: the admission policies, the controller's own permissions, and the Secret with the
+ * digest key. A problem degrades Inlay and stops nothing, so only the log, /readyz?verbose, the metrics and conditions report it.
+ */
+import type { Installation } from "../../api/installation.ts";
+import type { KubeObject, Resource } from "../../apimachinery/objects.ts";
+import { Problem } from "../../apimachinery/problem.ts";
+import { ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS } from "../../apimachinery/resources.ts";
+import type { AccessRules } from "../../kube/access-rules.ts";
+import { isStatus } from "../../kube/api-error.ts";
+import type { Client } from "../../kube/client.ts";
+import { CONTROLLER } from "../../kube/identity.ts";
+import type {
+  InstallationCheck,
+  InstallationProblem,
+  InstallationProblems,
+} from "../../observability/installation-problems.ts";
+import type { Log } from "../../observability/log.ts";
+import { DIGEST_KEY_NAME, type DigestKeys } from "../../rollout/digest/keys.ts";
+import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { isListed, missingRights, type Right, rightsFor } from "./permissions.ts";
+import { judgePolicies, policiesOf } from "./policies.ts";
+
+const KEY = "installation";
+const EVERY_MS = 30_000;
+/** While something is wrong: an admin is probably about to fix it. */
+const WRONG_EVERY_MS = 5_000;
+/** How much longer each further check waits that finds the same. */
+const SLOWER_MS = 1_000;
+/** A problem is reported if it is still there then: a role that was just created, or an API server that just started, may need that long. */
+const CONFIRM_MS = 2_000;
+const BACKOFF_MS = { first: 1_000, most: EVERY_MS };
+
+interface Services {
+  installation: Pick<Installation, "ownNamespace" | "scope">;
+  client: Pick<Client, "get" | "may" | "rules">;
+  digestKeys: Pick<DigestKeys, "verify">;
+  problems: Pick<InstallationProblems, "report">;
+  replica: { readonly version: string };
+  log: Pick<Log, "info">;
+}
+
+type Found = InstallationProblem | undefined;
+
+export class InstallationController {
+  readonly name = "installation";
+  readonly queue = new WorkQueue({ concurrency: 1, backoffMs: BACKOFF_MS });
+  readonly #services: Services;
+  readonly #rights: readonly Right[];
+  /** The problems that the last check found, whether they were reported or not. */
+  #suspected: ReadonlySet<InstallationCheck> = new Set();
+  /** How many checks in a row found the same. */
+  #same = 0;
+  #saidThatPoliciesAreUnknown = false;
+
+  constructor(services: Services) {
+    this.#services = services;
+    this.#rights = rightsFor(services.installation.scope);
+  }
+
+  start(): void {
+    this.queue.add(KEY);
+  }
+
+  /** The queue has one key: the installation. */
+  async reconcile(): Promise<WorkResult> {
+    const { problems } = this.#services;
+    const found = new Map<InstallationCheck, Found>();
+    const missing = await this.#missingRights();
+    found.set("permissions", missingRights(missing, this.#roleCommand));
+    if (await this.#mayReadPolicies(missing)) found.set("policies", await this.#judgePolicies());
+    found.set("digest_key", await this.#digestKey());
+    const wrong = new Set([...found].flatMap(([check, problem]) => (problem === undefined ? [] : [check])));
+    const isNew = (check: InstallationCheck) => wrong.has(check) && !this.#suspected.has(check);
+    for (const [check, problem] of found) if (!isNew(check)) problems.report(check, problem);
+    const isUnconfirmed = [...wrong].some(isNew);
+    this.#same = isUnconfirmed || wrong.size !== this.#suspected.size ? 0 : this.#same + 1;
+    this.#suspected = wrong;
+    if (isUnconfirmed) return { retry: "after", ms: CONFIRM_MS };
+    const wrongMs = Math.min(WRONG_EVERY_MS + this.#same * SLOWER_MS, EVERY_MS);
+    return { retry: "after", ms: wrong.size > 0 ? wrongMs : EVERY_MS };
+  }
+
+  /** An authorizer other than RBAC lists no permissions, so each that is not listed is asked for. */
+  async #missingRights(): Promise<Right[]> {
+    const { client, installation } = this.#services;
+    const { ownNamespace, scope = ownNamespace } = installation;
+    const own = await client.rules(CONTROLLER, ownNamespace);
+    const watched = scope === ownNamespace ? own : await client.rules(CONTROLLER, scope);
+    const missing: Right[] = [];
+    for (const right of this.#rights) {
+      const rules = right.where === "own" ? own : watched;
+      if (!(await this.#isAllowed(rules, right))) missing.push(right);
+    }
+    return missing;
+  }
+
+  async #isAllowed(rules: AccessRules, right: Right): Promise<boolean> {
+    if (isListed(rules, right)) return true;
+    const { ownNamespace, scope } = this.#services.installation;
+    const namespace = right.where === "own" ? ownNamespace : scope;
+    return this.#services.client.may(CONTROLLER, right.verb, right, namespace, right.name);
+  }
+
+  /** A controller for the cluster has that permission, or lacks it as one of its own. For one namespace, an admin may grant it. */
+  async #mayReadPolicies(missing: readonly Right[]): Promise<boolean> {
+    const { client, installation, log } = this.#services;
+    const { ownNamespace: namespace, scope } = installation;
+    const kinds = [ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS];
+    if (scope === undefined) return !missing.some((right) => kinds.some(({ plural }) => plural === right.plural));
+    for (const kind of kinds) {
+      if (await client.may(CONTROLLER, "get", kind)) continue;
+      if (!this.#saidThatPoliciesAreUnknown) log.info({ namespace }, UNKNOWN_POLICIES);
+      this.#saidThatPoliciesAreUnknown = true;
+      return false;
+    }
+    return true;
+  }
+
+  async #judgePolicies(): Promise<Found> {
+    const { installation, replica } = this.#services;
+    const seen = [];
+    for (const name of policiesOf(installation.scope)) {
+      const policy = await this.#find(ADMISSION_POLICIES, name);
+      seen.push({ name, policy, binding: await this.#find(ADMISSION_POLICY_BINDINGS, name) });
+    }
+    return judgePolicies(seen, replica.version, this.#policiesCommand);
+  }
+
+  async #find(resource: Resource, name: string): Promise<KubeObject | undefined> {
+    try {
+      return await this.#services.client.get(CONTROLLER, { resource, name });
+    } catch (error) {
+      if (isStatus(error, 404)) return undefined;
+      throw error;
+    }
+  }
+
+  async #digestKey(): Promise<Found> {
+    const problem = await this.#services.digestKeys.verify().catch((error: unknown) => {
+      if (error instanceof Problem && error.reason !== "Unavailable") return error;
+      throw error;
+    });
+    return problem && { message: problem.message, parts: [DIGEST_KEY_NAME] };
+  }
+
+  /** The policy on tokens has the namespace of a controller for the cluster. */
+  get #policiesCommand(): string {
+    const { ownNamespace, scope } = this.#services.installation;
+    if (scope !== undefined || ownNamespace === "inlay-system") return "kubectl apply -f deploy/policies/";
+    return `kubectl kustomize deploy/policies | sed 's/inlay-system/${ownNamespace}/g' | kubectl apply -f -`;
+  }
+
+  /** Applies the role of the controller again. */
+  get #roleCommand(): string {
+    const { ownNamespace, scope } = this.#services.installation;
+    const file = `deploy/${scope === undefined ? "manifests" : "namespaced"}/10-controller-role.yaml`;
+    const shipped = scope === undefined ? "inlay-system" : "registry";
+    if (ownNamespace === shipped) return `kubectl apply -f ${file}`;
+    return `sed 's/${shipped}/${ownNamespace}/g' ${file} | kubectl apply -f -`;
+  }
+}
+
+const UNKNOWN_POLICIES =
+  "can't check whether the admission policies are installed, because the controller may not read them; " +
+  "a cluster admin can allow it as deploy/namespaced/README.md describes";
