@@ -40,6 +40,8 @@ export interface OpenApiSchema {
   "x-kubernetes-list-map-keys"?: string[];
   /** `atomic`: an apply of one field of the object replaces the whole object. */
   "x-kubernetes-map-type"?: "atomic" | "granular";
+  /** Rules in CEL. */
+  "x-kubernetes-validations"?: { rule: string }[];
   "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
 }
 

@@ -4,7 +4,6 @@ import type { JsonValue } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { closestName } from "../apimachinery/suggest-names.ts";
 import { below } from "./path-advice.ts";
-import { helpers } from "./template-helpers.ts";
 import { spell } from "./template-value.ts";
 
 /** `{{ body }}`, also with three braces or with the - of Go, which trims spaces. */
@@ -60,14 +59,17 @@ export function assertNoReference(value: JsonValue, sources: readonly string[], 
     for (const [key, each] of Object.entries(value)) assertNoReference(each, sources, below(at, { kind: "key", key }));
 }
 
-/** Why a template that is not valid has an expression of another language, or one without a source; undefined if it has none. */
-export function foreignExpression(text: string, sources: readonly string[]): Problem | undefined {
+/**
+ * Explains the first expression of another language in a template, or the one without a source that `mistake` is about; undefined if it
+ * has none. The template is not valid.
+ */
+export function foreignExpression(text: string, sources: readonly string[], mistake?: Problem): Problem | undefined {
   for (const [expression, trimsBefore, body = "", trimsAfter, index] of expressionsIn(text)) {
     const plain = body.replaceAll(/"[^"]*"|'[^']*'/g, '""');
     const [, path] = GO_PATH.exec(plain) ?? [];
     const isGo = path !== undefined || trimsBefore || trimsAfter || plain.includes("|") || plain === "end";
     const [, source, key] = SUBSCRIPT.exec(body) ?? [];
-    const isKey = /^[A-Za-z_][\w-]*$/.test(body) && ![...sources, ...helpers.keys(), "else"].includes(body);
+    const isKey = mistake?.message.includes(`{{${body}}} has no key`) && !sources.includes(body);
     const advice = isGo
       ? `is in the syntax of Go, but templates have that of Handlebars; write ${translated(plain, path, sources)}`
       : source !== undefined && key !== undefined

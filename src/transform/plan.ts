@@ -143,7 +143,7 @@ function fromTemplate(
 ): Omit<Recipe, "path" | "append"> {
   assertNoPlaceholder(text, names);
   const template = attemptSync(() => compileTemplate(text));
-  if (template instanceof Problem) throw foreignExpression(text, names) ?? template;
+  if (template instanceof Problem) throw foreignExpression(text, names, template) ?? template;
   // Handlebars takes .x after a name, and the $ of Go, as parts of a name.
   if (template.references.some(({ source }) => !names.includes(source))) {
     const foreign = foreignExpression(text, names);
