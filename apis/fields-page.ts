@@ -1,4 +1,6 @@
 /** Writes the reference page of a kind from its CRD: every field with its type, limits and description. */
+import type { JSONSchema } from "json-schema-to-typescript";
+import { patternOf, withConstraints } from "./schema-rules.ts";
 
 interface Schema {
   type?: string;
@@ -40,7 +42,7 @@ export function fieldsPage(crdFile: string, { spec }: PagedResource): string {
   const { names, group, scope, versions } = spec;
   const [version] = versions;
   if (version === undefined) throw new Error(`${crdFile} has no version`);
-  const schema = version.schema.openAPIV3Schema;
+  const schema = withConstraints(version.schema.openAPIV3Schema as JSONSchema) as Schema;
   const described: Described = new Map();
   const sections = ["spec", "status"].flatMap((name) => {
     const field = schema.properties?.[name];
@@ -142,8 +144,11 @@ function countFields({ properties = {}, items }: Schema): number {
 }
 
 function rulesOf(schema: Schema): string[] {
-  const rules = (schema["x-kubernetes-validations"] ?? []) as { message?: string }[];
-  return rules.flatMap(({ message }) => (message === undefined ? [] : [message]));
+  const rules = (schema["x-kubernetes-validations"] ?? []) as { rule: string; message?: string }[];
+  // The limits of a field describe its pattern.
+  return rules.flatMap(({ rule, message }) =>
+    message === undefined || patternOf(rule) !== undefined ? [] : [message],
+  );
 }
 
 const LIMITS: Readonly<Record<string, string>> = {

@@ -6,6 +6,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { compile, type JSONSchema } from "json-schema-to-typescript";
 import { parse } from "yaml";
 import { fieldsPage, type PagedResource } from "./fields-page.ts";
+import { withConstraints } from "./schema-rules.ts";
 
 interface CustomResourceDefinition {
   spec: { names: { kind: string }; versions: { schema: { openAPIV3Schema: JSONSchema } }[] };
@@ -39,7 +40,7 @@ async function readCrd(crdFile: string): Promise<{ kind: string; schema: JSONSch
   const { spec } = parse(await readFile(crdFile, "utf8")) as CustomResourceDefinition;
   const version = spec.versions[0];
   if (version === undefined) throw new Error(`${crdFile} has no version`);
-  return { kind: spec.names.kind, schema: version.schema.openAPIV3Schema };
+  return { kind: spec.names.kind, schema: withConstraints(version.schema.openAPIV3Schema) };
 }
 
 /** The text of the JSON file with the schema of one CRD. */

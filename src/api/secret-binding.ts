@@ -652,58 +652,74 @@ export interface StoredBinding {
        *
        * Items: One workload, or all workloads that a selector matches.
        */
-      targets?: {
-        /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
-        apiVersion?: string;
-        /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
-        kind: string;
-        /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
-        namespace?: string;
-        /** The name of the workload. Set exactly one of name and selector. */
-        name?: string;
-        /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
-        selector?: {
-          /**
-           * The name must match one of these patterns; * matches any characters, and ? matches one character.
-           *
-           * @minItems 1
-           * @maxItems 16
-           */
-          names?: string[];
-          /**
-           * The name must match none of these patterns; * matches any characters, and ? matches one character.
-           *
-           * @minItems 1
-           * @maxItems 16
-           */
-          exceptNames?: string[];
-          /** The object must have all these labels with these values. */
-          matchLabels?: {
-            [k: string]: string;
-          };
-          /**
-           * The labels must meet all these requirements.
-           *
-           * @maxItems 16
-           */
-          matchExpressions?: {
-            /** The key of the label. */
-            key: string;
-            /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
-            operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-            /**
-             * The values for In and NotIn.
-             *
-             * @maxItems 64
-             */
-            values?: string[];
-          }[];
-        };
-        /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
-        template?: string;
-        /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
-        restartPath?: string;
-      }[];
+      targets?: (
+        | {
+            /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
+            apiVersion?: string;
+            /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
+            kind: string;
+            /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
+            namespace?: string;
+            /** The name of the workload. Set exactly one of name and selector. */
+            name: string;
+            selector?: never;
+            /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
+            template?: string;
+            /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
+            restartPath?: string;
+          }
+        | {
+            /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
+            apiVersion?: string;
+            /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
+            kind: string;
+            /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
+            namespace?: string;
+            name?: never;
+            /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
+            selector: {
+              /**
+               * The name must match one of these patterns; * matches any characters, and ? matches one character.
+               *
+               * @minItems 1
+               * @maxItems 16
+               */
+              names?: string[];
+              /**
+               * The name must match none of these patterns; * matches any characters, and ? matches one character.
+               *
+               * @minItems 1
+               * @maxItems 16
+               */
+              exceptNames?: string[];
+              /** The object must have all these labels with these values. */
+              matchLabels?: {
+                [k: string]: string;
+              };
+              /**
+               * The labels must meet all these requirements.
+               *
+               * @maxItems 16
+               */
+              matchExpressions?: {
+                /** The key of the label. */
+                key: string;
+                /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
+                operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+                /**
+                 * The values for In and NotIn.
+                 *
+                 * @maxItems 64
+                 */
+                values?: string[];
+              }[];
+            };
+            /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
+            template?: string;
+            /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
+            restartPath?: string;
+          }
+      )[];
       /**
        * Groups of workloads that restart in order. Each step begins when all workloads of the step before have rolled out.
        *
@@ -750,58 +766,74 @@ export interface StoredBinding {
          *
          * Items: One workload, or all workloads that a selector matches.
          */
-        targets?: {
-          /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
-          apiVersion?: string;
-          /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
-          kind: string;
-          /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
-          namespace?: string;
-          /** The name of the workload. Set exactly one of name and selector. */
-          name?: string;
-          /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
-          selector?: {
-            /**
-             * The name must match one of these patterns; * matches any characters, and ? matches one character.
-             *
-             * @minItems 1
-             * @maxItems 16
-             */
-            names?: string[];
-            /**
-             * The name must match none of these patterns; * matches any characters, and ? matches one character.
-             *
-             * @minItems 1
-             * @maxItems 16
-             */
-            exceptNames?: string[];
-            /** The object must have all these labels with these values. */
-            matchLabels?: {
-              [k: string]: string;
-            };
-            /**
-             * The labels must meet all these requirements.
-             *
-             * @maxItems 16
-             */
-            matchExpressions?: {
-              /** The key of the label. */
-              key: string;
-              /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
-              operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-              /**
-               * The values for In and NotIn.
-               *
-               * @maxItems 64
-               */
-              values?: string[];
-            }[];
-          };
-          /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
-          template?: string;
-          /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
-          restartPath?: string;
-        }[];
+        targets?: (
+          | {
+              /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
+              apiVersion?: string;
+              /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
+              kind: string;
+              /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
+              namespace?: string;
+              /** The name of the workload. Set exactly one of name and selector. */
+              name: string;
+              selector?: never;
+              /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
+              template?: string;
+              /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
+              restartPath?: string;
+            }
+          | {
+              /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
+              apiVersion?: string;
+              /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
+              kind: string;
+              /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
+              namespace?: string;
+              name?: never;
+              /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
+              selector: {
+                /**
+                 * The name must match one of these patterns; * matches any characters, and ? matches one character.
+                 *
+                 * @minItems 1
+                 * @maxItems 16
+                 */
+                names?: string[];
+                /**
+                 * The name must match none of these patterns; * matches any characters, and ? matches one character.
+                 *
+                 * @minItems 1
+                 * @maxItems 16
+                 */
+                exceptNames?: string[];
+                /** The object must have all these labels with these values. */
+                matchLabels?: {
+                  [k: string]: string;
+                };
+                /**
+                 * The labels must meet all these requirements.
+                 *
+                 * @maxItems 16
+                 */
+                matchExpressions?: {
+                  /** The key of the label. */
+                  key: string;
+                  /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
+                  operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+                  /**
+                   * The values for In and NotIn.
+                   *
+                   * @maxItems 64
+                   */
+                  values?: string[];
+                }[];
+              };
+              /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
+              template?: string;
+              /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
+              restartPath?: string;
+            }
+        )[];
       }[];
       /** What Inlay does when it reads a key for the first time. None: it records the value, and restarts nothing. Rollout: it restarts the workloads that use the key. IfDifferent: when Inlay first reconciles this binding, it restarts them if a field of a target with when: AfterRollout has a value that differs from the one to be written. Use IfDifferent when another tool has maintained that field. */
       onFirstSync: "None" | "Rollout" | "IfDifferent";

@@ -2,7 +2,7 @@
  * Parses and prints paths to fields, such as `spec.host`. Each path has one canonical text, so code can compare and
  * record texts.
  */
-import { Problem } from "./problem.ts";
+import { attemptSync, Problem } from "./problem.ts";
 
 /**
  * One step from an object or a list to a value in it. `key`: a field of an object. `index`: a position in a list, from
@@ -182,6 +182,8 @@ class Parser {
 
   *segments(): Generator<Segment> {
     if (this.#text === "") throw this.#wrong("the path is empty; write it from the object's root, as in spec.host");
+    const foreign = foreignPath(this.#text);
+    if (foreign !== undefined) throw this.#wrong(foreign);
     while (this.#at < this.#text.length) {
       if (this.#takes("[")) {
         yield this.#bracket();
@@ -248,15 +250,44 @@ class Parser {
 
   #quoteHint(): string {
     const found = this.#text[this.#at];
-    const what = found === undefined ? "a key is missing at the end" : `${JSON.stringify(found)} is not allowed here`;
-    const [, map, key] = /^metadata\.(annotations|labels)\.(.*[^.])$/s.exec(this.#text) ?? [];
-    const example = key === undefined ? 'as in data["tls.crt"]' : `as in metadata.${map}[${JSON.stringify(key)}]`;
-    return `${what}; quote a key that has characters other than letters, digits, _ and -, ${example}`;
+    const what =
+      found === undefined
+        ? "a key is missing at the end"
+        : found === "."
+          ? "a key is missing before this dot"
+          : `${JSON.stringify(found)} is not allowed here`;
+    const [, map, key] = MAP.exec(this.#text) ?? [];
+    const example = key === undefined ? 'data["tls.crt"]' : `${map}[${JSON.stringify(key)}]`;
+    return `${what}; quote a key that has characters other than letters, digits, _ and -, as in ${example}`;
   }
 
   #wrong(what: string): Problem {
     return new Problem("InvalidPath", `path ${this.#text}, column ${this.#at + 1}: ${what}`);
   }
+}
+
+/** Maps whose keys often have dots and slashes, with such a key that is not quoted. */
+const MAP =
+  /^((?:[\w.-]+\.)?(?:annotations|labels|matchLabels|nodeSelector|data|stringData|binaryData))\.([^"[\]]*[^."[\]])$/s;
+
+/** Explains a path in the syntax of JSONPath or of a JSON pointer, with the same path in ours. */
+function foreignPath(text: string): string | undefined {
+  const jsonPath = /^(?:\{\s*)?(?:\$\.?|\.)([^.].*?)\}?$/s.exec(text)?.[1];
+  const keys =
+    /^\/?[\w~-]+(?:\/[\w~.-]+)+$/.test(text) || /^\/[\w~.-]+$/.test(text) ? parsePointerLike(text) : undefined;
+  if (jsonPath === undefined && keys === undefined) return undefined;
+  const path = attemptSync(() => (keys === undefined ? FieldPath.parse(jsonPath as string) : new FieldPath(keys)));
+  return `a path begins with the name of a field, and has dots between names; write ${path instanceof Problem ? "it as in spec.host" : path}`;
+}
+
+function parsePointerLike(text: string): Segment[] {
+  const names = text.replace(/^\//, "").split("/");
+  return names.map((name, position) => {
+    const key = name.replaceAll("~1", "/").replaceAll("~0", "~");
+    return position > 0 && /^(0|[1-9]\d{0,8})$/.test(key)
+      ? { kind: "index", index: Number(key) }
+      : { kind: "key", key };
+  });
 }
 
 const dotHint = 'there is a dot before [; write a["key"] or a[0]';

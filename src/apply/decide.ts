@@ -7,6 +7,7 @@ import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
+import { conflict, contestedField } from "./conflict.ts";
 import { otherHoldersOf } from "./leaves.ts";
 import { conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { mergedAt } from "./merge.ts";
@@ -67,7 +68,8 @@ export function waitingIn({ plan: { omitted, kept = [] } }: Desired): FieldPath[
 }
 
 /**
- * Throws Problem: Conflict if another manager owns a new field of the binding and the binding does not force it;
+ * Throws Problem: Conflict if another manager owns a new field of the binding and the binding does not force it, or
+ * Immutable if that field can't be changed;
  * ElementNotFound, and what `locate` throws; InvalidBinding if two paths lead to one location.
  */
 export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
@@ -96,7 +98,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     // The manager that created such a list owns all of it, so an element that a binding names is no conflict.
     recorded.has(String(field.path)) || field.place.within
       ? []
-      : holdersOf(field).map((other) => ({ path: String(field.path), manager: other })),
+      : holdersOf(field).map((other) => contestedField(field.path, field.place.held, other, live, shape)),
   );
   if (contested.length > 0 && desired.onConflict === "Fail") throw conflict(contested);
   const alsoApplied = ({ place: { within, held } }: Located) =>
@@ -165,13 +167,6 @@ export function hasValue(
   const wanted = value.reveal();
   if (sameJson(path.get(live), wanted)) return true;
   return typeof wanted === "object" && !place?.within && sameJson(heldPart(live, manager, place?.held ?? path), wanted);
-}
-
-/** Says who owns which field, and how the binding can take it over. */
-export function conflict(contested: readonly { path: string; manager: string }[]): Problem {
-  const who = contested.map(({ path, manager }) => `${path} belongs to ${JSON.stringify(manager)}`).join(", ");
-  const message = `${who}; nothing was written. Remove the field from what that manager applies, or set onConflict: Force on the target to take it over`;
-  return new Problem("Conflict", message);
 }
 
 function missingParents(fields: readonly Located[], live: KubeObject): string[] {

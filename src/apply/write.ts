@@ -7,8 +7,9 @@ import { type FieldManagerConflict, isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { getIfExists } from "../kube/get.ts";
 import type { Identity } from "../kube/identity.ts";
+import { type Contested, conflict, contestedField } from "./conflict.ts";
 import { applyTo } from "./create.ts";
-import { conflict, type Decision, type Desired, type Located } from "./decide.ts";
+import type { Decision, Desired, Located } from "./decide.ts";
 import { immutableProblem } from "./immutable.ts";
 import { byPlace } from "./locate.ts";
 import { planPatch } from "./patch.ts";
@@ -46,7 +47,7 @@ export async function writeTarget(
     return await write(client, identity, ref, desired, decision, live);
   } catch (error) {
     if (isStatus(error, 409) && error.conflicts.length > 0)
-      throw conflict(error.conflicts.flatMap((each) => contested(decision.fields, each)));
+      throw conflict(error.conflicts.flatMap((each) => contested(decision.fields, each, live, desired)));
     if (isStatus(error, 409)) return "stale";
     const paths = decision.fields.map(({ path }) => path);
     throw immutableProblem(error, paths) ?? refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
@@ -83,14 +84,20 @@ async function patchFields(...[client, identity, ref, desired, { fields }, live]
 }
 
 /** The binding's paths in a conflict. The server's own path is dropped, because it can contain values of lists. */
-function contested(fields: readonly Located[], { manager, path: theirs }: FieldManagerConflict) {
+function contested(
+  fields: readonly Located[],
+  { manager, path: theirs }: FieldManagerConflict,
+  live: KubeObject,
+  { shape }: Desired,
+): Contested[] {
   const meant = fields.filter(({ place }) => {
     const ours = spelled(place);
     return (
       ours === theirs || [".", "["].some((next) => ours.startsWith(theirs + next) || theirs.startsWith(ours + next))
     );
   });
-  return (meant.length > 0 ? meant : fields).map(({ path }) => ({ path: String(path), manager }));
+  const named = meant.length > 0 ? meant : fields;
+  return named.map(({ path, place }) => contestedField(path, place.held, manager, live, shape));
 }
 
 /** A path as in the API server's conflicts: `.spec.list[name="web",port=80].value`. */

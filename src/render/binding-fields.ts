@@ -22,6 +22,7 @@ import { secretNamespaces } from "../sources/registry.ts";
 import { describeUse, usesOf } from "../sources/uses.ts";
 import { resolveReferences } from "../targets/references.ts";
 import { selectTargets } from "../targets/select.ts";
+import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, planTarget } from "../transform/plan.ts";
 import { readableCopies } from "../transform/readable-copies.ts";
@@ -179,6 +180,7 @@ function checkWhole({ sources }: Context, target: Target, schema: KindSchema | u
   checkFields(target.fields.filter(isRight), sources.keys());
   if (target.create === undefined) return;
   assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
+  assertNoReference(manifestOf(target), [...sources.keys()]);
   if (schema !== undefined) checkManifest(manifestOf(target), schema.root, schema.resolve);
 }
 

@@ -19,6 +19,7 @@ import { decideByLastApplied, digestOf, type LastApplied, lastAppliedObject } fr
 import { readTarget, writeTarget } from "../apply/write.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { KindSchema } from "../kube/schemas.ts";
+import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, missingOf, noteOf, planTarget } from "../transform/plan.ts";
 import type { Plan } from "../transform/plan-types.ts";
@@ -133,7 +134,10 @@ export async function examine(
   const { deps, binding, identity, sourceMismatch, seenVersion, secretNamespaces, planning } = context;
   const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
   const recipes = await planning.check(target, () => checkFields(target.fields, sources.keys(), place));
-  if (target.create) assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
+  if (target.create) {
+    assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
+    assertNoReference(manifestOf(target), [...sources.keys()]);
+  }
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;
   const written = await deps.schemas.of(ref.resource);

@@ -9,6 +9,7 @@ import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Budget } from "./budget.ts";
 import { convert, inferAs, notNull, type SchemaAt } from "./convert.ts";
 import { costOf, readDocument } from "./document.ts";
+import { assertNoPlaceholder, foreignExpression } from "./foreign-templates.ts";
 import { type KeyFilter, keyFilter, newFilterEffort } from "./key-filter.ts";
 import type { LiveSource } from "./live-source.ts";
 import type { OmittedField, Plan, PlannedField, ReadableCopies } from "./plan-types.ts";
@@ -117,7 +118,7 @@ function assertFoundAfter(path: FieldPath): void {
 
 function recipeOf(field: Field, path: FieldPath, names: readonly string[]): Recipe {
   const { from, as } = field;
-  const recipe = from === undefined ? fromTemplate(field.template, path, as) : fromSource(from, path, as);
+  const recipe = from === undefined ? fromTemplate(field.template, path, as, names) : fromSource(from, path, as);
   for (const reference of recipe.references) {
     if (!names.includes(reference.source)) throw new Problem("InvalidBinding", unknownSource(reference, names));
   }
@@ -134,8 +135,20 @@ function readable(references: Recipe["references"], sources: ReadonlyMap<string,
   return read;
 }
 
-function fromTemplate(text: string, path: FieldPath, as: Field["as"]): Omit<Recipe, "path" | "append"> {
-  const template = compileTemplate(text);
+function fromTemplate(
+  text: string,
+  path: FieldPath,
+  as: Field["as"],
+  names: readonly string[],
+): Omit<Recipe, "path" | "append"> {
+  assertNoPlaceholder(text, names);
+  const template = attemptSync(() => compileTemplate(text));
+  if (template instanceof Problem) throw foreignExpression(text, names, template) ?? template;
+  // Handlebars takes .x after a name, and the $ of Go, as parts of a name.
+  if (template.references.some(({ source }) => !names.includes(source))) {
+    const foreign = foreignExpression(text, names);
+    if (foreign !== undefined) throw foreign;
+  }
   return {
     references: template.references,
     make: (sources, schemaAt, budget) =>

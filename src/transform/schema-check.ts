@@ -1,12 +1,13 @@
 /** Checks a plan against the target's schema as the API server would, but quotes no value. Pure. */
-import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
+import type { FieldPath, Segment } from "../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, OpenApiType, ResolveRef } from "../apimachinery/openapi.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
-import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { assertNotInManagedFields } from "./managed-fields-keys.ts";
+import { below, dottedKeyHint, elementHint, type Place, unknownField } from "./path-advice.ts";
 import type { Plan, PlannedField } from "./plan-types.ts";
 import { brokenRule } from "./schema-rules.ts";
+import type { Known } from "./similar-path.ts";
 
 const STRING_MAP: OpenApiSchema = { type: "object", additionalProperties: { type: "string" } };
 const ANYTHING: OpenApiSchema = {};
@@ -53,26 +54,32 @@ class Walk {
   readonly #root: OpenApiSchema;
   readonly #resolveRef: ResolveRef;
   readonly #kind: string;
+  readonly #version: string | undefined;
   readonly #effort = { left: MAX_EFFORT };
 
   constructor(root: OpenApiSchema, resolveRef: ResolveRef) {
     this.#root = root;
     this.#resolveRef = resolveRef;
-    this.#kind = this.resolve(root)["x-kubernetes-group-version-kind"]?.[0]?.kind ?? "the object";
+    const { group = "", version, kind } = this.resolve(root)["x-kubernetes-group-version-kind"]?.[0] ?? {};
+    this.#kind = kind ?? "the object";
+    this.#version = group === "" ? version : `${group}/${version}`;
   }
 
   /** The schema at a path, resolved. */
   at(path: FieldPath): OpenApiSchema {
-    const root = this.resolve(this.#root);
-    return path.segments.reduce((schema, _, position) => {
-      const here = new FieldPath(path.segments.slice(0, position + 1));
-      if (/^metadata\.(annotations|labels)$/.test(here.toString())) return STRING_MAP;
-      return this.#step(schema, here.segments.at(-1) as Segment, String(here), here.parent?.toString() ?? this.#kind);
-    }, root);
+    const { segments } = path;
+    let [above, schema]: [OpenApiSchema, OpenApiSchema] = [ANYTHING, this.resolve(this.#root)];
+    for (const [position, segment] of segments.entries()) {
+      const here = path.upTo(position + 1);
+      const isMap = /^metadata\.(annotations|labels)$/.test(here.toString());
+      const place = { path, at: String(here), parent: here.parent?.toString() ?? this.#kind, position, above };
+      [above, schema] = [schema, isMap ? STRING_MAP : this.#step(schema, segment, place)];
+    }
+    return schema;
   }
 
   below(schema: OpenApiSchema, key: string): OpenApiSchema {
-    return this.#step(schema, { kind: "key", key }, "", "");
+    return this.#step(schema, { kind: "key", key }, { at: "", parent: "" });
   }
 
   /** Throws if the field does not accept the value. Messages name types and rules, never a value or a key in it. */
@@ -113,7 +120,7 @@ class Walk {
       : Object.entries(value).map(([key, child]) => [{ kind: "key", key }, child]);
     for (const [segment, child] of children) {
       const where = at === undefined ? undefined : below(at, segment);
-      const schemaBelow = this.#step(schema, segment, where ?? "", at || this.#kind);
+      const schemaBelow = this.#step(schema, segment, { at: where ?? "", parent: at || this.#kind });
       // The API server treats null as a missing value.
       if (child === null && where !== undefined) continue;
       assertType(schemaBelow, child, where ?? "", where === undefined);
@@ -149,24 +156,17 @@ class Walk {
     return parts.length > 0 ? { ...merged, allOf: parts } : merged;
   }
 
-  /** How a path can name an element of a list: by the keys of a map list, by its name, or by its index. */
-  #example(schema: OpenApiSchema, list: string): string {
-    const items = schema.items === undefined ? ANYTHING : this.resolve(schema.items);
-    const known = items.properties === undefined || Object.hasOwn(items.properties, "name");
-    const keys = schema["x-kubernetes-list-map-keys"] ?? (known ? ["name"] : []);
-    return keys.length === 0 ? `${list}[0]` : `${list}[${keys.map((key) => `${key}=...`).join(",")}]`;
-  }
-
-  /** The schema of a path's last segment, given the schema of its parent. `path` and `parent` are for messages. */
-  #step(schema: OpenApiSchema, segment: Segment, path: string, parent: string): OpenApiSchema {
+  /** The schema of a segment, given the schema of its parent. */
+  #step(schema: OpenApiSchema, segment: Segment, place: Place): OpenApiSchema {
     const types = typesOf(schema);
+    const { at, parent, path = at } = place;
     if (segment.kind !== "key") {
       if (types.length > 0 && !types.includes("array")) {
         throw new Problem("TypeMismatch", `${path}: ${parent} is ${spell(types)}, so it has no elements`);
       }
-      const items = schema.items === undefined ? ANYTHING : this.resolve(schema.items);
+      const items = this.#known(schema, segment) ?? ANYTHING;
       for (const { key } of segment.kind === "element" ? segment.conditions : []) {
-        const named = this.#step(items, { kind: "key", key }, path, `${parent}[]`);
+        const named = this.#step(items, { kind: "key", key }, { at, parent: `${parent}[]` });
         if (!isScalar(named))
           throw new Problem(
             "TypeMismatch",
@@ -177,19 +177,30 @@ class Walk {
     }
     const { key } = segment;
     if (types.length > 0 && !types.includes("object")) {
-      const hint = types.includes("array") ? `; name the element, as in ${this.#example(schema, parent)}` : "";
+      const items = schema.items && this.resolve(schema.items);
+      const keys = schema["x-kubernetes-list-map-keys"];
+      const hint = types.includes("array") ? elementHint(place, key, items, keys) : dottedKeyHint(place);
       throw new Problem("TypeMismatch", `${path}: ${parent} is ${spell(types)}, so it has no field ${key}${hint}`);
     }
-    const { properties = {}, additionalProperties: others } = schema;
-    const known = Object.hasOwn(properties, key) ? properties[key] : undefined;
-    if (known !== undefined) return this.resolve(known);
+    const known = this.#known(schema, segment);
+    if (known !== undefined) return known;
+    const { additionalProperties: others } = schema;
     if (typeof others === "object") return this.resolve(others);
     const isEmbedded = schema["x-kubernetes-embedded-resource"] && ["apiVersion", "kind", "metadata"].includes(key);
     const isOpen = others === true || schema["x-kubernetes-preserve-unknown-fields"] || isEmbedded;
     if (isOpen || (schema.type === undefined && schema.properties === undefined)) return ANYTHING;
-    const message = `${path}: ${this.#kind} has no such field; ${suggestNames(parent, key, Object.keys(properties))}`;
-    throw new Problem("UnknownField", message);
+    throw new Problem(
+      "UnknownField",
+      `${path}: ${unknownField(place, { kind: this.#kind, version: this.#version }, schema, key, this.#known)}`,
+    );
   }
+
+  /** The schema of a field that the schema names, or of the elements of a list. */
+  readonly #known: Known = ({ items, properties = {} }, segment) => {
+    const found =
+      segment.kind !== "key" ? items : Object.hasOwn(properties, segment.key) ? properties[segment.key] : undefined;
+    return found && this.resolve(found);
+  };
 }
 
 /** Whether the field accepts a text, number or boolean. */
@@ -234,13 +245,6 @@ export function fits(schema: OpenApiSchema, value: JsonValue): boolean {
   const types: readonly string[] = typesOf(schema);
   const actual = typeOf(value);
   return types.length === 0 || types.includes(actual) || (actual === "integer" && types.includes("number"));
-}
-
-/** The path of a key or index below a path. A manifest may have keys that no path can name. */
-function below(at: string, segment: Segment): string {
-  if (segment.kind !== "key") return `${at}[${segment.kind === "index" ? segment.index : ""}]`;
-  if (!/^[\w-]+$/.test(segment.key)) return `${at}[${JSON.stringify(segment.key)}]`;
-  return at === "" ? segment.key : `${at}.${segment.key}`;
 }
 
 function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | string, isField = true): void {

@@ -18,6 +18,8 @@ export interface TargetShape {
   isAtomic(object: FieldPath): boolean;
   /** Whether the object that contains the path's last field requires it. */
   isRequired(path: FieldPath): boolean;
+  /** Whether a rule of the schema forbids every change of the value once it is set. */
+  isImmutable(path: FieldPath): boolean;
   /** The default of the schema; undefined if none. */
   defaultAt(path: FieldPath): JsonValue | undefined;
   /**
@@ -41,6 +43,7 @@ export function shapeOf(schema: { root: OpenApiSchema; resolve: ResolveRef } | u
       const leaf = path.segments.at(-1);
       return leaf?.kind === "key" && at(path.upTo(path.segments.length - 1)).required?.includes(leaf.key) === true;
     },
+    isImmutable: (path) => [path, ...path.segments].some((_, n) => isFixedBy(at(path.upTo(n)), path, n)),
     defaultAt: (path) => at(path).default,
     elementOf(list, conditions) {
       const element: JsonObject = {};
@@ -63,6 +66,21 @@ export function shapeOf(schema: { root: OpenApiSchema; resolve: ResolveRef } | u
 function listTypeOf(schema: OpenApiSchema): ListType {
   const kind = schema["x-kubernetes-list-type"] ?? "atomic";
   return kind === "map" ? { kind, keys: schema["x-kubernetes-list-map-keys"] ?? [] } : { kind };
+}
+
+/**
+ * Whether the rules of the first `length` segments of a path fix the rest of it, or a part around it: `self.a == oldSelf.a`, alone, beside
+ * other conditions, or once it is set.
+ */
+function isFixedBy(schema: OpenApiSchema, { segments }: FieldPath, length: number): boolean {
+  const keys = segments.slice(length).flatMap((segment) => (segment.kind === "key" ? [segment.key] : []));
+  if (keys.length < segments.length - length) return false;
+  const places = keys.map((_, n) => `.${keys.slice(0, n + 1).join(".")}`);
+  const fixed = ["", ...places].flatMap((at) => [`self${at}==oldSelf${at}`, `oldSelf${at}==self${at}`]);
+  const conditions = (schema["x-kubernetes-validations"] ?? []).flatMap(({ rule }) =>
+    rule.replaceAll(/\s/g, "").split("&&"),
+  );
+  return conditions.some((each) => fixed.includes(each.replace(/^!has\(oldSelf\.[\w.]+\)\|\|/, "")));
 }
 
 const ALLOWED = ["integer", "number", "boolean"] as const;

@@ -2,6 +2,7 @@
 import { step } from "../apimachinery/field-path.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
+import { closestName } from "../apimachinery/suggest-names.ts";
 import type { Budget } from "./budget.ts";
 import { readDocument } from "./document.ts";
 import type { LiveSource } from "./live-source.ts";
@@ -76,13 +77,23 @@ export const isTruthy = (value: unknown): boolean => (Array.isArray(value) ? val
 export const mayUseDefault = (error: unknown): boolean =>
   error instanceof MissingValue && (error.reason === "KeyNotFound" || error.policy.optional);
 
-/** The message for a reference to an unknown source, with a hint if the source's name has dots. */
+/** The message for a reference to an unknown source, with the sources that exist and the reference that is probably meant. */
 export function unknownSource(reference: Reference, names: Iterable<string>): string {
   const known = [...names];
-  const text = [reference.source, ...reference.path].join(".");
+  const { source, path } = reference;
+  const text = [source, ...path].join(".");
   const dotted = known.find((name) => text.startsWith(`${name}.`));
-  const hint = dotted === undefined ? "" : `; write {{${spell([dotted, text.slice(dotted.length + 1)])}}}`;
-  return `there is no source ${reference.source}; the sources are ${known.join(", ")}${hint}`;
+  const [first, ...rest] = path;
+  const nearest = closestName(source, known);
+  const hint =
+    dotted !== undefined
+      ? ` Write {{${spell([dotted, text.slice(dotted.length + 1)])}}}.`
+      : first !== undefined && rest.length > 0 && known.includes(first)
+        ? ` Write {{${spell(path)}}}.`
+        : nearest !== undefined
+          ? ` Did you mean ${nearest}?`
+          : "";
+  return `there is no source ${source}.${hint} The sources of the binding are ${known.join(", ")}; correct the name, or add the source to spec.sources`;
 }
 
 /** A path in a template's notation, with brackets where needed. */

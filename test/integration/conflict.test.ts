@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { eventually } from "../controller/eventually.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import {
   accessKeySpec,
@@ -12,9 +13,19 @@ import {
   harborTarget,
   s3Fields,
   type TestNamespace,
+  usualRules,
 } from "../controller/test-namespace.ts";
 
 const SECONDS = 15_000;
+const defaulted: Kind = {
+  group: "defaulted.example.com",
+  kind: "Defaulted",
+  plural: "defaulteds",
+  spec: {
+    type: "object",
+    properties: { host: { type: "string", default: "localhost" }, other: { type: "string" } },
+  },
+};
 const accessKeyFrom = { from: { source: "bucket", key: "accessKeyID" } };
 
 /** A HarborCluster whose access key another manager applied, and a Secret with a different one, which is returned. */
@@ -132,6 +143,29 @@ describe("a field that another manager owns", () => {
     await team.rebind("harbor-s3", accessKeySpec({ onConflict: "Force" }));
     await team.until("harbor-s3", "Synced");
     assert.equal((await team.s3()).accesskey, accessKey);
+  });
+
+  it("only because of a default is reported so, and is taken over with onConflict: Force", async () => {
+    const team = await createNamespace({ rules: [...usualRules, mayWrite(defaulted)] });
+    await installKind(team.api, defaulted);
+    const accessKey = secretText("access");
+    await team.secret("bucket", { accessKeyID: accessKey });
+    await createObject(team.api, defaulted, "one", { other: "set" }, team.namespace);
+    const fields = ["host", "other"].map((name) => ({ path: `spec.${name}`, ...accessKeyFrom }));
+    const specOf = (some: object[], onConflict: string) => ({
+      sources: [{ secret: { name: "bucket" } }],
+      targets: [{ apiVersion: apiVersionOf(defaulted), kind: defaulted.kind, name: "one", onConflict, fields: some }],
+    });
+    await team.bind("default", specOf(fields.slice(0, 1), "Fail"));
+    const { message } = (await team.until("default", "Conflict")).status.targets[0];
+    assert.match(message, /^spec\.host belongs to .* only because the API server filled in the default/);
+    await team.bind("set", specOf(fields.slice(1), "Fail"));
+    const other = (await team.until("set", "Conflict")).status.targets[0];
+    assert.match(other.message, /^spec\.other belongs to "[^"]*"; nothing was written\. Remove the field/);
+    await team.rebind("default", specOf(fields.slice(0, 1), "Force"));
+    await team.until("default", "Synced");
+    const { spec } = await team.api.get(objectPath(defaulted, team.namespace, "one"));
+    assert.deepEqual(spec, { host: accessKey, other: "set" });
   });
 
   it("is not written if it belongs to another binding, which is named", async () => {

@@ -79,6 +79,17 @@ describe("a field that can't be changed any more", () => {
     });
   }
 
+  it("that another manager owns is Immutable, and not a Conflict with the advice to take it over", async () => {
+    const team = await newFixedTeam();
+    await team.secret("bucket", { value: secretText("new") });
+    for (const name of ["silent", "parent"]) {
+      await team.bind(name, specOf(onFixed([field(`spec.${name}`)], { onConflict: "Fail" })));
+      const { status } = await team.until(name, "Immutable");
+      assert.match(status.targets[0].message, new RegExp(`^spec\\.${name} belongs to .* Force would not help`));
+    }
+    assert.deepEqual(await fixedSpec(team), before);
+  });
+
   it("stays as it was written with mode: Once, and the binding is Synced", async () => {
     const team = await newFixedTeam();
     await team.secret("bucket", { value: "old" });

@@ -76,14 +76,12 @@ describe("a field path", () => {
 
   const refused: [text: string, column: number, advice: string][] = [
     ["", 1, "write it from the object's root"],
-    [".a", 1, "not allowed here"],
     ["a.", 3, "a key is missing"],
-    ["a..b", 3, "not allowed here"],
+    ["a..b", 3, "a key is missing before this dot"],
     ["a b", 2, 'as in data["tls.crt"]'],
-    ["/spec/a", 1, "not allowed here"],
-    ["$.spec", 1, "not allowed here"],
     ['a["b"]c', 7, "not allowed here"],
     ["metadata.annotations.example.com/key", 33, 'as in metadata.annotations["example.com/key"]'],
+    ["spec.template.nodeSelector.a.b/c", 31, 'as in spec.template.nodeSelector["a.b/c"]'],
     ['a.["b"]', 3, "a dot before ["],
     ["a[b]", 3, '["example.com/key"]'],
     ["a['b']", 3, "in double quotes"],
@@ -99,6 +97,26 @@ describe("a field path", () => {
     ["[0].a", 2, "start the path with a field"],
     ["[name=web].a", 2, "start the path with a field"],
   ];
+  const foreign: [text: string, advice: string][] = [
+    ["$.spec.s3.accesskey", "; write spec.s3.accesskey"],
+    [".spec.s3", "; write spec.s3"],
+    ["{.spec.s3}", "; write spec.s3"],
+    ["$.spec.hosts[0].host", "; write spec.hosts[0].host"],
+    ["$['spec']", "; write it as in spec.host"],
+    ["/spec/hosts/0/host", "; write spec.hosts[0].host"],
+    ["/metadata/annotations/example.com~1key", '; write metadata.annotations["example.com/key"]'],
+    ["spec/s3", "; write spec.s3"],
+    ["/__proto__/a", "; write it as in spec.host"],
+  ];
+  for (const [written, advice] of foreign) {
+    it(`refuses ${JSON.stringify(written)}, which is in another syntax, with the path to write`, () =>
+      assert.throws(
+        () => FieldPath.parse(written),
+        ({ reason, message }: Problem) =>
+          reason === "InvalidPath" && message.startsWith(`path ${written}, column 1: `) && message.endsWith(advice),
+      ));
+  }
+
   for (const [written, column, advice] of refused) {
     it(`refuses ${JSON.stringify(written)} with the column and the fix`, () => {
       assert.throws(

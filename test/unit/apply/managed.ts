@@ -56,6 +56,7 @@ export function shape(
     listAt,
     isAtomic: (path) => atomic.includes(String(path)),
     isRequired: (path) => required.includes(String(path)),
+    isImmutable: () => false,
     defaultAt: (path) => defaults[String(path)],
     elementOf: (_, conditions) =>
       Object.fromEntries(conditions.map(({ key, value }) => [key, /^\d+$/.test(value) ? Number(value) : value])),

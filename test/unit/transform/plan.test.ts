@@ -264,7 +264,7 @@ describe("a plan", () => {
     fails(
       [lost, key("spec.b", "k", "other")],
       "InvalidBinding",
-      "there is no source other; the sources are bucket, svc, gone, lost",
+      "there is no source other. The sources of the binding are bucket, svc, gone, lost",
     );
     fails([lost, template("spec.b", "{{other.k}}")], "InvalidBinding", "no source other");
   });

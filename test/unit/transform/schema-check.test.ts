@@ -119,9 +119,17 @@ describe("the check against the published schema", () => {
   }
 
   const unknown: [path: string, advice: string][] = [
-    ["spec.s3.accessKey", "HarborCluster has no such field; did you mean accesskey? spec.s3 has accesskey, "],
-    ["spec.s4", "did you mean s3?"],
-    ["sepc.a", "did you mean spec? HarborCluster has spec, "],
+    [
+      "spec.s3.accessKey",
+      "HarborCluster has no such field. Did you mean spec.s3.accesskey? spec.s3 has accesskey, bucket, v4auth. Correct the path, or install a version of the kind that has the field; kubectl explain harborcluster.spec.s3 --api-version=goharbor.io/v1beta1 lists the fields",
+    ],
+    ["spec.S3.accesskey", "HarborCluster has no field spec.S3. Did you mean spec.s3.accesskey?"],
+    ["spec.s4", "Did you mean spec.s3?"],
+    ["spec.s4.accesskey", "Did you mean spec.s3.accesskey?"],
+    ["spec.s4.nothing", "Did you mean spec.s3? "],
+    ["sepc.a", "Did you mean spec? HarborCluster has spec, "],
+    ["s3.accesskey", "HarborCluster has no field s3. Did you mean spec.s3.accesskey? HarborCluster has "],
+    ["hosts[0].host", "Did you mean spec.hosts[0].host?"],
     ["spec.something", ", and others"],
     ["spec.closed.a", "spec.closed has no fields"],
     ["spec.hosts[0].toString", "spec.hosts[0] has host"],
@@ -151,7 +159,18 @@ describe("the check against the published schema", () => {
     ["data.a", "aGk=", "bytes in base64"],
     ["spec.s3", { bucket: 5 }, "spec.s3: a part of the value"],
     ["spec.hosts", [{ host: [SECRET] }], "spec.hosts: a part of the value"],
-    ["spec.hosts.host", SECRET, "spec.hosts is a list, so it has no field host; name the element, as in spec.hosts[0]"],
+    [
+      "spec.hosts.host",
+      SECRET,
+      "spec.hosts is a list, so it has no field host; name the element, as in spec.hosts[0].host",
+    ],
+    ["spec.hosts.1.host", SECRET, "name the element, as in spec.hosts[1].host"],
+    [
+      "metadata.labels.app.kubernetes.io",
+      SECRET,
+      'if the key is app.kubernetes.io, write metadata.labels["app.kubernetes.io"]',
+    ],
+    ["spec.labels.a.b", SECRET, 'if the key is a.b, write spec.labels["a.b"]'],
     ["spec.s3.bucket.a", SECRET, "spec.s3.bucket is a string, so it has no field a"],
     ["spec.s3[0]", SECRET, "spec.s3 is an object, so it has no elements"],
   ];
@@ -198,8 +217,11 @@ describe("the check against the published schema", () => {
       checkManifest(manifest, root, (name) => schemas[name.slice("#/components/schemas/".length)]);
     check({ metadata: { labels: { a: "b" } }, spec: { s3: { bucket: "b", accesskey: null }, count: 1 } })();
     const broken: [JsonObject, RegExp][] = [
-      [{ spec: { s3: { buckt: "b" } } }, /^spec\.s3\.buckt: HarborCluster has no such field; did you mean bucket\?/],
-      [{ sepc: {} }, /^sepc: HarborCluster has no such field; did you mean spec\?/],
+      [
+        { spec: { s3: { buckt: "b" } } },
+        /^spec\.s3\.buckt: HarborCluster has no such field\. Did you mean spec\.s3\.bucket\?/,
+      ],
+      [{ sepc: {} }, /^sepc: HarborCluster has no such field\. Did you mean spec\?/],
       [{ spec: { count: "two" } }, /^spec\.count: the field is an integer, the value is a string$/],
       [{ data: { "a.b": 1 } }, /^data\["a\.b"\]: the field is a string, the value is an integer$/],
     ];

@@ -1,0 +1,106 @@
+/** Explains a conflict with another field manager: who owns which field, why, and what helps. Pure. */
+import type { FieldPath } from "../apimachinery/field-path.ts";
+import { isObject, sameJson } from "../apimachinery/json.ts";
+import type { JsonValue, KubeObject } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import type { TargetShape } from "../transform/target-shape.ts";
+import { isEntryOf, otherAppliers } from "./ownership.ts";
+
+/** A field that another manager owns. */
+export interface Contested {
+  readonly path: string;
+  readonly manager: string;
+  /** `default`: the API server filled the field in when the manager wrote the object. `immutable`: taking over does not help. */
+  readonly cause: "set" | "default" | "immutable";
+}
+
+/** `held` is the path as in managedFields. */
+export function contestedField(
+  path: FieldPath,
+  held: FieldPath,
+  manager: string,
+  live: KubeObject,
+  shape: Pick<TargetShape, "defaultAt" | "isImmutable">,
+): Contested {
+  const cause = isImmutable(path, live, shape)
+    ? "immutable"
+    : holdsDefault(path, held, manager, live, shape)
+      ? "default"
+      : "set";
+  return { path: String(path), manager, cause };
+}
+
+/** Says who owns which field, and how the binding can take it over, or why it can't. */
+export function conflict(contested: readonly Contested[]): Problem {
+  const of = (wanted: Contested["cause"]) => contested.filter(({ cause }) => cause === wanted);
+  const fixed = of("immutable");
+  if (fixed.length > 0) {
+    const message = `${said(fixed, "and can't be changed on an existing object, by the rules of its kind")}; nothing was written, and onConflict: Force would not help. Delete the object, and create it again without the field or with this value; or set create on the target, so that the binding creates it; or remove the field from the binding`;
+    return new Problem("Immutable", message);
+  }
+  const defaults = of("default");
+  const others = of("set");
+  const fixes = [
+    ...(others.length > 0
+      ? ["Remove the field from what that manager applies, or set onConflict: Force on the target to take it over"]
+      : []),
+    ...(defaults.length > 0
+      ? [
+          `${others.length > 0 ? "For a default, set" : "Set"} onConflict: Force on the target to take it over: a manager that does not set the field itself does not change it back`,
+        ]
+      : []),
+  ];
+  const who = [
+    ...(others.length > 0 ? [said(others)] : []),
+    ...(defaults.length > 0
+      ? [
+          said(
+            defaults,
+            "only because the API server filled in the default of the kind when that manager wrote the object",
+          ),
+        ]
+      : []),
+  ];
+  return new Problem("Conflict", `${who.join(", ")}; nothing was written. ${fixes.join(". ")}`);
+}
+
+const said = (contested: readonly Contested[], why?: string) =>
+  `${contested.map(({ path, manager }) => `${path} belongs to ${JSON.stringify(manager)}`).join(", ")}${why === undefined ? "" : ` ${why}`}`;
+
+/** A manager that applies sets the field itself: an apply owns no defaults. */
+function holdsDefault(
+  path: FieldPath,
+  held: FieldPath,
+  manager: string,
+  live: KubeObject,
+  shape: Pick<TargetShape, "defaultAt">,
+): boolean {
+  const applied = otherAppliers(live, "", held).includes(manager);
+  const isKnown = (live.metadata.managedFields ?? []).some((entry) => isEntryOf(entry, manager));
+  const value = defaultOf(path, shape);
+  return isKnown && !applied && value !== undefined && sameJson(path.get(live), value);
+}
+
+/** The default of the field, or its part of the default of an object around it. */
+function defaultOf(path: FieldPath, { defaultAt }: Pick<TargetShape, "defaultAt">): JsonValue | undefined {
+  const own = defaultAt(path);
+  if (own !== undefined || !path.isPlain) return own;
+  for (let parent = path.parent, depth = 1; parent !== undefined; parent = parent.parent, depth++) {
+    const around = defaultAt(parent);
+    if (around === undefined) continue;
+    const keys = path.segments.slice(-depth).map((segment) => (segment.kind === "key" ? segment.key : ""));
+    const within = keys.reduce<JsonValue | undefined>(
+      (value, key) => (isObject(value) && Object.hasOwn(value, key) ? (value[key] as JsonValue) : undefined),
+      around,
+    );
+    if (within !== undefined) return within;
+  }
+  return undefined;
+}
+
+/** A Secret or ConfigMap can make its data immutable by itself. */
+function isImmutable(path: FieldPath, live: KubeObject, shape: Pick<TargetShape, "isImmutable">): boolean {
+  const [first] = path.segments;
+  const isData = first?.kind === "key" && (first.key === "data" || first.key === "binaryData");
+  return (isData && live["immutable"] === true) || shape.isImmutable(path);
+}

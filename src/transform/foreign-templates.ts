@@ -1,0 +1,122 @@
+/** Explains expressions of other template languages, with the same expression in Handlebars. Pure. */
+import { isObject } from "../apimachinery/json.ts";
+import type { JsonValue } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { closestName } from "../apimachinery/suggest-names.ts";
+import { below } from "./path-advice.ts";
+import { spell } from "./template-value.ts";
+
+/** `{{ body }}`, also with three braces or with the - of Go, which trims spaces. */
+const EXPRESSION = /\{\{\{?(-?)\s*([^{}]*?)\s*(-?)\}\}\}?/g;
+/** A path that begins with a dot, as in Go: `.bucket.key`, `$.bucket.key`, `$key`. */
+const GO_PATH = /(?:^|[\s(])(?:\$?\.|\$)([\w-]+(?:\.[\w-]+)*)/;
+/** `${name}` and `$(name)`, which other programs replace. A call such as `$(date -u)` is none. */
+const PLACEHOLDER = /\$(?:\{\s*\.?([A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*\}|\(\s*\.?([A-Za-z_][\w-]*(?:\.[\w-]+)*)\s*\))/;
+/** Functions of Go templates, and the helper that does the same. */
+const HELPERS: Readonly<Record<string, string>> = {
+  b64enc: "base64",
+  b64dec: "base64decode",
+  base64decode: "base64decode",
+  lower: "lower",
+  toJson: "json",
+  toYaml: "yaml",
+  trim: "trim",
+  upper: "upper",
+  urlquery: "urlencode",
+};
+/** Keywords of Go that no helper replaces. */
+const NO_COUNTERPART = /^(?:range|with|define|template|include|block)\b/;
+/** A key in brackets without a dot before them. */
+const SUBSCRIPT = /^([\w-]+)\s*\[\s*["']?([^"'\]]+)["']?\s*\]$/;
+/** The beginning of an expression that names a source. */
+const NAMES_SOURCE = /(?:\{\{-?\s*(?:[A-Za-z]\w*\s+)?|\$\{\s*|\$\(\s*)\.?([A-Za-z][\w-]*)\.[\w[]/g;
+const MAX_QUOTED = 60;
+
+/**
+ * Throws Problem("InvalidTemplate") for a template without any {{ }} that has `${name}` or `$(name)`: it would be written as it is, and
+ * its author expects a value. A template with an expression, or with a comment, may have them.
+ */
+export function assertNoPlaceholder(text: string, sources: readonly string[]): void {
+  const found = text.includes("{{") ? null : PLACEHOLDER.exec(text);
+  if (found === null) return;
+  const write = handlebarsOf((found[1] ?? found[2]) as string, sources);
+  const at = placeOf(text, found.index);
+  const message = `template ${at}: ${quote(found[0])} would be written as it is, because a template has values in {{ }}; write ${write}. To write this text itself, add a comment: {{! text }}`;
+  throw new Problem("InvalidTemplate", message);
+}
+
+/** Throws Problem("InvalidTemplate") if a string of the manifest refers to a source: nothing replaces it there. */
+export function assertNoReference(value: JsonValue, sources: readonly string[], at = ""): void {
+  if (typeof value === "string") {
+    const found = [...value.matchAll(NAMES_SOURCE)].find(([, name = ""]) => sources.includes(name));
+    if (found === undefined) return;
+    const message = `${at} of the manifest: ${quote(found[0])}… would be written as it is, because a manifest has no templates; add ${at} to fields, with this text as its template, or rename the source ${found[1]} if you mean the text itself`;
+    throw new Problem("InvalidTemplate", message);
+  }
+  if (Array.isArray(value))
+    for (const [index, each] of value.entries()) assertNoReference(each, sources, below(at, { kind: "index", index }));
+  else if (isObject(value))
+    for (const [key, each] of Object.entries(value)) assertNoReference(each, sources, below(at, { kind: "key", key }));
+}
+
+/**
+ * Explains the first expression of another language in a template, or the one without a source that `mistake` is about; undefined if it
+ * has none. The template is not valid.
+ */
+export function foreignExpression(text: string, sources: readonly string[], mistake?: Problem): Problem | undefined {
+  for (const [expression, trimsBefore, body = "", trimsAfter, index] of expressionsIn(text)) {
+    const plain = body.replaceAll(/"[^"]*"|'[^']*'/g, '""');
+    const [, path] = GO_PATH.exec(plain) ?? [];
+    const isGo = path !== undefined || trimsBefore || trimsAfter || plain.includes("|") || plain === "end";
+    const [, source, key] = SUBSCRIPT.exec(body) ?? [];
+    const isKey = mistake?.message.includes(`{{${body}}} has no key`) && !sources.includes(body);
+    const advice = isGo
+      ? `is in the syntax of Go, but templates have that of Handlebars; write ${translated(plain, path, sources)}`
+      : source !== undefined && key !== undefined
+        ? `has no dot before the bracket; write {{${spell([source, key])}}}`
+        : isKey
+          ? `names a key without its source; write ${handlebarsOf(body, sources)}`
+          : undefined;
+    if (advice !== undefined)
+      return new Problem("InvalidTemplate", `template ${placeOf(text, index)}: ${quote(expression)} ${advice}`);
+  }
+  return undefined;
+}
+
+function* expressionsIn(text: string): Generator<[string, boolean, string, boolean, number]> {
+  for (const { 0: expression, 1: before, 2: body = "", 3: after, index } of text.matchAll(EXPRESSION))
+    yield [expression, before !== "", body, after !== "", index];
+}
+
+function translated(body: string, path: string | undefined, sources: readonly string[]): string {
+  if (body === "end") return "{{/if}}";
+  if (NO_COUNTERPART.test(body)) return "each value by itself, as in {{source.key}}, because templates have no loops";
+  const name = path ?? /^[\w-]+(?:\.[\w-]+)+/.exec(body)?.[0];
+  if (name === undefined) return "{{source.key}}";
+  if (/^if\s/.test(body)) return handlebarsOf(name, sources, (inner) => `#if ${inner}`);
+  const [first = "", ...piped] = body.split("|").map((each) => each.trim());
+  const calls = [/^[A-Za-z]\w*(?=\s)/.exec(first)?.[0] ?? [], piped].flat().map((call) => HELPERS[call]);
+  const known = calls.filter((call) => call !== undefined);
+  const call = (inner: string) => known.reduce((sum, each, n) => `${each} ${n === 0 ? sum : `(${sum})`}`, inner);
+  const write = handlebarsOf(name, sources, call);
+  return known.length === calls.length
+    ? write
+    : `${write}, and the other functions as helpers, as in {{base64 source.key}}`;
+}
+
+/** The expression for `source.key`, or for a key alone. */
+function handlebarsOf(name: string, sources: readonly string[], call = (path: string) => path): string {
+  const [first = "", ...rest] = name.split(".");
+  const [only, ...more] = sources;
+  const source = sources.find((each) => each === first) ?? (rest.length > 0 ? closestName(first, sources) : undefined);
+  if (source !== undefined) return `{{${call(spell([source, ...(rest.length > 0 ? rest : ["key"])]))}}}`;
+  if (only !== undefined && more.length === 0) return `{{${call(spell([only, name]))}}}`;
+  return `{{${call(`source.${spell([name])}`)}}}, where source is one of ${sources.join(", ")}`;
+}
+
+function placeOf(text: string, index: number): string {
+  const before = text.slice(0, index).split("\n");
+  return `${before.length}:${(before.at(-1) as string).length + 1}`;
+}
+
+const quote = (text: string) => (text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text);
