@@ -28,7 +28,7 @@ export interface Located {
 
 export interface Decision {
   write: boolean;
-  /** `patch`: by one JSON Patch, because a path goes into a list that an apply replaces as a whole. */
+  /** `patch`: by one JSON Patch, because a path goes into a list or an object that an apply replaces as a whole. */
   way: "apply" | "patch";
   fields: Located[];
   /**
@@ -93,7 +93,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       ? otherHolders(live, manager, place.held)
       : otherHoldersOf(live, manager, place.held, value.reveal(), shape);
   const contested = differing.flatMap((field) =>
-    // The manager that created such a list owns all of it, so an element that a binding names is no conflict.
+    // The manager that created such a list or object owns all of it, so a part that a binding names is no conflict.
     recorded.has(String(field.path)) || field.place.within
       ? []
       : holdersOf(field).map((other) => ({ path: String(field.path), manager: other })),
