@@ -10,6 +10,7 @@ import type { TargetShape } from "../transform/target-shape.ts";
 import { otherHoldersOf } from "./leaves.ts";
 import { conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { mergedAt } from "./merge.ts";
+import { inNotationOf } from "./notation.ts";
 import { appliesBeyond, heldPart, holds, isOfOtherVersion, otherAppliers, otherHolders } from "./ownership.ts";
 
 export interface Desired {
@@ -73,7 +74,7 @@ export function waitingIn({ plan: { omitted, kept = [] } }: Desired): FieldPath[
 export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
   const { shape, fieldManager: manager } = desired;
   const recorded = new Set(recordedPaths(record, live));
-  const wanted = desired.plan.fields.map((field) => locateField(field, shape, live));
+  const wanted = desired.plan.fields.map((field) => inNotationOf(live, locateField(field, shape, live), shape));
   assertApart(wanted);
   const waiting = waitingIn(desired)
     .map((path) => ({ path, place: locate(path, shape, live) }))
