@@ -316,7 +316,7 @@ describe("a field of an atomic object", () => {
   const patched = (live: KubeObject, want: Record<string, JsonValue>) =>
     planPatch(live, decided(live, want).fields, atomic);
 
-  it("is replaced by a patch that tests the uid and the old value, whoever owns the object", () => {
+  it("is replaced by a patch that tests the uid and the old value, for any owner of the object", () => {
     const live = liveObject({ spec: { sel: { labels: { "a/b.c": "old", x: "y" } } } }, [entry("git", ["spec.sel"])]);
     assert.deepEqual(patched(live, { [key]: "new" }), [
       uid,
