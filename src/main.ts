@@ -18,12 +18,14 @@ const program = new Command("inlay")
   .description(
     "Copies values of Secrets into the objects that need them inline, and restarts the workloads that use them",
   )
-  .version(ownVersion(), "-v, --version", "print the version")
-  .addHelpText("after", "\nExample:\n  inlay explain harbor-s3 -n registry")
-  .addCommand(controllerCommand())
-  .addCommand(explainCommand())
-  .addCommand(traceCommand())
-  .addCommand(renderCommand());
+  .version(ownVersion(), "-V, --version", "print the version")
+  .addHelpText(
+    "after",
+    "\nExample:\n  inlay explain harbor-s3 -n registry\n\nEach command has its own example: inlay explain --help",
+  )
+  .showHelpAfterError("Run it with --help to see its options and an example.");
+for (const command of [controllerCommand(), explainCommand(), traceCommand(), renderCommand()])
+  program.addCommand(command.copyInheritedSettings(program));
 
 program.parseAsync().catch((error: unknown) => {
   console.error(failureText(error));

@@ -11,6 +11,7 @@ import { conflict, contestedField } from "./conflict.ts";
 import { otherHoldersOf } from "./leaves.ts";
 import { conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { mergedAt } from "./merge.ts";
+import { inNotationOf } from "./notation.ts";
 import { appliesBeyond, heldPart, holds, isOfOtherVersion, otherAppliers, otherHolders } from "./ownership.ts";
 
 export interface Desired {
@@ -29,7 +30,7 @@ export interface Located {
 
 export interface Decision {
   write: boolean;
-  /** `patch`: by one JSON Patch, because a path goes into a list that an apply replaces as a whole. */
+  /** `patch`: by one JSON Patch, because a path goes into a list or an object that an apply replaces as a whole. */
   way: "apply" | "patch";
   fields: Located[];
   /**
@@ -75,7 +76,7 @@ export function waitingIn({ plan: { omitted, kept = [] } }: Desired): FieldPath[
 export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
   const { shape, fieldManager: manager } = desired;
   const recorded = new Set(recordedPaths(record, live));
-  const wanted = desired.plan.fields.map((field) => locateField(field, shape, live));
+  const wanted = desired.plan.fields.map((field) => inNotationOf(live, locateField(field, shape, live), shape));
   assertApart(wanted);
   const waiting = waitingIn(desired)
     .map((path) => ({ path, place: locate(path, shape, live) }))
@@ -95,7 +96,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       ? otherHolders(live, manager, place.held)
       : otherHoldersOf(live, manager, place.held, value.reveal(), shape);
   const contested = differing.flatMap((field) =>
-    // The manager that created such a list owns all of it, so an element that a binding names is no conflict.
+    // The manager that created such a list or object owns all of it, so a part that a binding names is no conflict.
     recorded.has(String(field.path)) || field.place.within
       ? []
       : holdersOf(field).map((other) => contestedField(field.path, field.place.held, other, live, shape)),

@@ -1,7 +1,7 @@
 /**
  * Decides without a read what to write to a target that is as this binding last applied it, such as in a rotation. Only
- * for fields that depend on nothing else: not in lists, not merged with fields of others, not waiting. Pure, except for
- * a key of this process.
+ * for fields that depend on nothing else: not in lists or atomic objects, not merged with fields of others, not waiting.
+ * Pure, except for a key of this process.
  */
 import { createHmac, createSecretKey, randomBytes } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
@@ -59,6 +59,7 @@ export function decideByLastApplied(
     record.uid === lastApplied.version.uid && record.pendingPaths === undefined && isSame(paths, record.paths ?? []);
   if (values === undefined || !isHeld) return undefined;
   const located = fields.map((field) => locateField(field, desired.shape, undefined));
+  if (located.some(({ place }) => place.within)) return undefined;
   return {
     write: values !== lastApplied.values,
     way: "apply",

@@ -14,13 +14,13 @@ import type { TargetShape } from "../transform/target-shape.ts";
 
 export interface FieldLocation {
   /**
-   * The path as in managedFields, with elements of map lists by their keys. Ends at a list that has one owner as a
-   * whole.
+   * The path as in managedFields, with elements of map lists by their keys. Ends at a list or an object that has one
+   * owner as a whole.
    */
   readonly held: FieldPath;
   /** The keys of each map list element on the path, in order. */
   readonly keys: readonly JsonObject[];
-  /** Whether the path continues in that list. Server-side apply can't write such a path. */
+  /** Whether the path continues in that list or object. Server-side apply can't write such a path. */
   readonly within: boolean;
   /** The path with indexes only, as far as the elements exist. */
   readonly at: FieldPath;
@@ -41,6 +41,7 @@ export function locate(path: FieldPath, shape: TargetShape, live: unknown): Fiel
     const here = path.upTo(position);
     assertFits(node, segment, here, path);
     if (segment.kind === "key") {
+      within ||= shape.isAtomic(here);
       if (missing === undefined) at.push(segment);
       if (!within) held.push(segment);
       node = step(node, segment);

@@ -12,6 +12,7 @@ import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { hasValue } from "./decide.ts";
 import { namesIn, placeOfName } from "./elements.ts";
+import { inNotationOf } from "./notation.ts";
 import { isEntryOf, isLeaf, isOfOtherVersion, otherHolders } from "./ownership.ts";
 import { withValues } from "./patch.ts";
 
@@ -85,6 +86,7 @@ export function decideWhole(
   whole: Whole,
   live: KubeObject,
   record: TargetStatus,
+  shape: TargetShape,
 ): { write: boolean; takenBy: string[] } {
   const { fieldManager } = whole.creator;
   const entries = live.metadata.managedFields ?? [];
@@ -93,7 +95,8 @@ export function decideWhole(
   const others = entries.filter((entry) => !isEntryOf(entry, fieldManager));
   const lost =
     ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours.map(fieldsOf)), others.map(fieldsOf), [])];
-  const changed = whole.fields.filter((field) => !hasValue(field, live, fieldManager)).map(({ path }) => path);
+  const isThere = (field: PlannedField) => hasValue(inNotationOf(live, field, shape), live, fieldManager);
+  const changed = whole.fields.filter((field) => !isThere(field)).map(({ path }) => path);
   const isUnchanged = record.uid === live.metadata.uid && record.manifestDigest === whole.digest;
   const isOther = !isUnchanged || isOfOtherVersion(live, fieldManager);
   const takers = others.filter((entry) =>

@@ -1,5 +1,6 @@
 /**
- * Plans a JSON Patch for paths into lists that server-side apply replaces as a whole. All other elements stay. Pure.
+ * Plans a JSON Patch for paths into lists and objects that server-side apply replaces as a whole. All other elements and
+ * fields stay. Pure.
  */
 import { FieldPath, type Segment, step } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";

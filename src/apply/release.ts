@@ -215,7 +215,7 @@ function outcomesOf(
   // Inlay appends no element by index, so this one existed before.
   if (mode === "Remove" && path.segments.at(-1)?.kind === "index") return [["positional", place.at]];
   const isHeld = holds(live, fieldManager, place.held);
-  // In a list that is one value, only the record says what the binding owns.
+  // In a list or an object that is one value, only the record says what the binding owns.
   if (!isHeld && !place.within) {
     if (mode === "Retain") return [];
     if (isNumbered(path)) return [["shifted", place.at]];
@@ -266,9 +266,9 @@ function remove(
   for (const path of deepestFirst) {
     const [before, place] = [locateNow(path, shape, live), locateNow(path, shape, after)];
     if (typeof before !== "object" || typeof place !== "object" || place.missing) continue;
-    // Other owners of an object want the object itself. In a list that is one value, elements have no owners.
-    const isElement = before.within && !before.held.equals(path);
-    if (!isElement && otherHolders(live, fieldManager, before.held).length > 0) continue;
+    // Other owners of an object want the object itself. In a list or an object that is one value, parts have no owners.
+    const isWithin = before.within && !before.held.equals(path);
+    if (!isWithin && otherHolders(live, fieldManager, before.held).length > 0) continue;
     if (!isEmpty(path.get(after), path, place, shape)) continue;
     drop(place.at);
     dropped.push(path);

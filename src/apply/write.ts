@@ -128,7 +128,7 @@ export function leavesOf(fields: readonly Located[]): JsonObject {
         segment.kind === "key" ? field(at, segment.key, below) : element(at, elements.shift(), below)
       ) as JsonObject;
     }
-    if (place.within) throw new TypeError(`${path} goes into a list that can't be applied`);
+    if (place.within) throw new TypeError(`${path} goes into a list or an object that can't be applied`);
   }
   return root;
 }

@@ -2,6 +2,7 @@
 import { type Command, Option } from "commander";
 import type { Tools } from "../explain/tools.ts";
 import { namespaceName } from "./argument-types.ts";
+import { terminalWidth } from "./terminal-width.ts";
 
 export interface ClusterFlags {
   kubeconfig?: string;
@@ -19,7 +20,7 @@ export const withClusterFlags = (command: Command): Command =>
 export async function show<T>(
   { kubeconfig, namespace, output }: ClusterFlags,
   look: (tools: Tools, namespace: string) => Promise<T>,
-  asText: (seen: T) => string[],
+  asText: (seen: T, width: number) => string[],
 ): Promise<void> {
   const [{ loadCredentials }, { Transport }, { Reader }, { Discovery }] = await Promise.all([
     import("../kube/credentials.ts"),
@@ -32,7 +33,8 @@ export async function show<T>(
   try {
     const tools = { reader: new Reader(transport), discovery: new Discovery(transport) };
     const seen = await look(tools, namespace ?? credentials.namespace ?? "default");
-    process.stdout.write(`${output === "json" ? JSON.stringify(seen, undefined, 2) : asText(seen).join("\n")}\n`);
+    const text = () => asText(seen, terminalWidth(process.stdout, process.env)).join("\n");
+    process.stdout.write(`${output === "json" ? JSON.stringify(seen, undefined, 2) : text()}\n`);
   } finally {
     await transport.close();
   }

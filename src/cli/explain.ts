@@ -19,6 +19,6 @@ async function run(name: string, flags: ClusterFlags): Promise<void> {
   await show(
     flags,
     (tools, namespace) => explain(tools, namespace, name),
-    (explanation) => explanationText(explanation, Date.now()),
+    (explanation, width) => explanationText(explanation, Date.now(), width),
   );
 }

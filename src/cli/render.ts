@@ -2,6 +2,7 @@
 import { Command, Option } from "commander";
 import type { Mistake } from "../render/documents.ts";
 import { namespaceName } from "./argument-types.ts";
+import { terminalWidth } from "./terminal-width.ts";
 
 interface RenderFlags {
   filename: string[];
@@ -61,5 +62,6 @@ async function textOf(
     return (await import("yaml"))
       .stringify(rendering, { aliasDuplicateObjects: false, compat: "yaml-1.1", lineWidth: 0 })
       .trimEnd();
-  return (await import("../render/rendering-text.ts")).renderingText(rendering).join("\n");
+  const width = terminalWidth(process.stdout, process.env);
+  return (await import("../render/rendering-text.ts")).renderingText(rendering, width).join("\n");
 }

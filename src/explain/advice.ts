@@ -29,7 +29,9 @@ export function adviceFor(facts: Facts): Advice {
   if (found !== undefined) return found;
   const what = deleting
     ? "is being deleted, and the controller has not released its fields"
-    : "has changes that the controller has not reconciled";
+    : observedGeneration === undefined
+      ? "is new, and the controller has not reconciled it"
+      : `has generation ${generation}, and the controller has reconciled only generation ${observedGeneration}`;
   return {
     reason: "NotObserved",
     message: `the binding ${what}; check that the controller runs with:`,

@@ -1,6 +1,7 @@
 /** Prints an Explanation as text. Pure. */
 import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject } from "../apimachinery/objects.ts";
+import { plain } from "../apimachinery/plain.ts";
 import { verbFor } from "../sources/grant-rules.ts";
 import { useInWords } from "../sources/uses.ts";
 import type {
@@ -11,16 +12,21 @@ import type {
   SourceExplanation,
   TargetExplanation,
 } from "./explanation.ts";
-import { ageOf, fold, plain, section, table } from "./text.ts";
+import { ageOf, layOut, type Part, paragraph, section, table } from "./text.ts";
 
 /** How many workloads of a rollout are shown. Those with problems come first. */
 const MAX_WORKLOADS = 20;
 const MAX_NAMESPACES = 10;
 
-export function explanationText(explanation: Explanation, now: number): string[] {
+export function explanationText(explanation: Explanation, now: number, width: number): string[] {
   const { binding, account, sources, targets, rollout, conditions, events, eventsUnreadable, advice } = explanation;
   const ready = conditions.find(({ type }) => type === "Ready");
   const state = ready === undefined ? "not reconciled yet" : `Ready ${ready.status}, ${ready.reason}`;
+  const { generation, observedGeneration } = binding;
+  const isOutdated = observedGeneration !== undefined && observedGeneration !== generation;
+  const age = isOutdated
+    ? ` (outdated: of generation ${observedGeneration}, the spec has generation ${generation})`
+    : "";
   const more: string[] = [binding.suspended ? "suspended" : [], binding.deleting ? "being deleted" : []].flat();
   const { composition, claim } = binding.madeBy ?? {};
   if (composition !== undefined) more.push(`composed by BindingComposition ${composition} for ${claim}`);
@@ -30,20 +36,21 @@ export function explanationText(explanation: Explanation, now: number): string[]
   });
   const eventRows = events.map(({ time, type, reason, message }) => [ageOf(time, now), type, reason, message]);
   const eventLines = table(["AGE", "TYPE", "REASON", "MESSAGE"], eventRows);
-  return [
-    plain(`SecretBinding ${binding.namespace}/${binding.name}: ${[state, ...more].join(", ")}`),
+  const parts: Part[] = [
+    paragraph(`SecretBinding ${binding.namespace}/${binding.name}: ${[state + age, ...more].join(", ")}`),
     ...section("ACCOUNT", [plain(`${account.name}  ${seenText(account)}`)]),
     ...section("SOURCES", table(["SOURCE", "OBJECT", "VERSION", "USED"], sources.flatMap(sourceRows))),
     ...targets.flatMap((target) => section(targetHeading(target), targetLines(target))),
     ...(rollout === undefined ? [] : section("ROLLOUT", rolloutLines(rollout, now))),
     ...section("CONDITIONS", table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], conditionRows)),
-    ...section("EVENTS", eventsUnreadable ? [eventsUnreadable] : eventLines),
+    ...section("EVENTS", eventsUnreadable ? [paragraph(eventsUnreadable)] : eventLines),
     // A command stays on one line, so that it can be copied.
     ...section("WHAT TO DO", [
-      ...fold(advice.reason === "Synced" ? advice.message : `${advice.reason}: ${advice.message}`),
+      paragraph(advice.reason === "Synced" ? advice.message : `${advice.reason}: ${advice.message}`),
       ...(advice.command === undefined ? [] : [plain(advice.command)]),
     ]),
   ];
+  return layOut(parts, width);
 }
 
 function seenText({ state, message }: ReadState): string {
@@ -94,10 +101,10 @@ function targetHeading({
   return plain(`TARGET ${what} (${[apiVersion, ...how].join(", ")})`);
 }
 
-function targetLines({ kind, selects, fields, objects, more, message }: TargetExplanation): string[] {
+function targetLines({ kind, selects, fields, objects, more, message }: TargetExplanation): Part[] {
   const from = new Map(fields.map((field) => [field.path, field.from.join(", ")]));
   return [
-    ...(message === undefined ? [] : fold(message)),
+    ...(message === undefined ? [] : [paragraph(message)]),
     ...objects.flatMap((object) =>
       objectLines(object, from, selects ? `${describeObject(kind, object.namespace, object.name)}: ` : ""),
     ),
@@ -108,7 +115,7 @@ function targetLines({ kind, selects, fields, objects, more, message }: TargetEx
   ];
 }
 
-function objectLines(object: ObjectExplanation, from: ReadonlyMap<string, string>, subject: string): string[] {
+function objectLines(object: ObjectExplanation, from: ReadonlyMap<string, string>, subject: string): Part[] {
   const { status, fields, ...seen } = object;
   const state = [
     ...(seen.state === "Found" ? [] : [seenText(seen)]),
@@ -120,10 +127,10 @@ function objectLines(object: ObjectExplanation, from: ReadonlyMap<string, string
     held ? "yes" : "no",
     managers === undefined ? "unknown" : managers.length === 0 ? "none" : managers.join(", "),
   ]);
-  return [...fold(subject + state.join("; ")), ...table(["FIELD", "FROM", "OWNED", "MANAGERS"], rows)];
+  return [paragraph(subject + state.join("; ")), ...table(["FIELD", "FROM", "OWNED", "MANAGERS"], rows)];
 }
 
-function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
+function rolloutLines(rollout: RolloutExplanation, now: number): Part[] {
   const { suspended, restarts, revision, trackedValues, unknownNamespaces: unknown = [] } = rollout;
   const { lastStartTime: last, pending } = rollout;
   const tracked = trackedValues.length === 0 ? "nothing" : trackedValues.join(", ");
@@ -140,11 +147,11 @@ function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
   const more = workloads.length - rows.length;
   return [
     ...(suspended ? ["suspended: nothing is restarted"] : []),
-    ...restarts.flatMap((words) => fold(words)),
-    ...fold(last === undefined ? baseline : `${baseline}; the last rollout began ${ageOf(last, now)} ago`),
-    ...fold(progress),
+    ...restarts.map(paragraph),
+    paragraph(last === undefined ? baseline : `${baseline}; the last rollout began ${ageOf(last, now)} ago`),
+    paragraph(progress),
     ...(unknown.length > 0
-      ? fold(`the workloads in these namespaces are unknown: ${firstOf(unknown, MAX_NAMESPACES)}`)
+      ? [paragraph(`the workloads in these namespaces are unknown: ${firstOf(unknown, MAX_NAMESPACES)}`)]
       : []),
     ...table(["WORKLOAD", "STEP", "STATE", "FOR", "WAITS FOR"], rows),
     ...(more > 0 ? [`and ${more} more, see status.rollout.pending.workloads`] : []),

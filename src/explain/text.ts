@@ -1,29 +1,55 @@
 /**
- * Formats text of at most 120 columns. Removes control characters, so that text from the cluster, such as an event or the name of a field
+ * Formats text for the width of a terminal. Removes control characters, so that text from the cluster, such as an event or the name of a field
  * manager, can't control the reader's terminal. Pure.
  */
 
-export const WIDTH = 120;
-const GAP = "  ";
-const NARROWEST = 12;
+import { plain } from "../apimachinery/plain.ts";
 
-/** A heading and its indented lines. */
-export function section(heading: string, lines: readonly string[], indent = 2): string[] {
-  if (lines.length === 0) return [];
-  return ["", heading, ...lines.map((line) => (line === "" ? "" : " ".repeat(indent) + line))];
+const GAP = "  ";
+/** Columns become narrower only if the table does not fit otherwise. */
+const NARROWEST = 12;
+/** In a narrower terminal, the terminal wraps the lines. */
+const MIN_WIDTH = 40;
+
+/** A line, or a part of the text that depends on the width. */
+export type Part = string | ((width: number) => string[]);
+
+/** The lines. `Infinity` wraps nothing. */
+export function layOut(parts: readonly Part[], width: number): string[] {
+  return parts.flatMap((part) => (typeof part === "string" ? [part] : part(Math.max(width, MIN_WIDTH))));
 }
 
-/**
- * Columns as wide as their content. If the table is too wide, the widest columns are wrapped. Empty columns are omitted, and so is a head
- * without rows.
- */
-export function table(head: readonly string[], rows: readonly (readonly string[])[], width = WIDTH - 2): string[] {
-  if (rows.length === 0) return [];
+/** A heading and its indented parts. */
+export function section(heading: string, parts: readonly Part[], indent = 2): Part[] {
+  return parts.length === 0 ? [] : ["", heading, ...indented(parts, indent)];
+}
+
+export function indented(parts: readonly Part[], indent: number): Part[] {
+  const shift = (line: string) => (line === "" ? "" : " ".repeat(indent) + line);
+  return parts.map((part) =>
+    typeof part === "string" ? shift(part) : (width: number) => part(width - indent).map(shift),
+  );
+}
+
+/** A text that is wrapped. */
+export const paragraph =
+  (text: string): Part =>
+  (width) =>
+    fold(text, width);
+
+/** Empty columns are omitted, and so is a head without rows. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): Part[] {
+  return rows.length === 0 ? [] : [(width) => tableLines(head, rows, width)];
+}
+
+/** Columns as wide as their content. If the table is too wide, the widest columns are wrapped. */
+function tableLines(head: readonly string[], rows: readonly (readonly string[])[], width: number): string[] {
   const used = head.map((_, column) => rows.some((row) => (row[column] ?? "") !== ""));
   const cells = [head, ...rows].map((row) => head.map((_, at) => plain(row[at] ?? "")).filter((_, at) => used[at]));
   const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
   const room = width - GAP.length * (widths.length - 1);
-  for (let widest = Math.max(...widths); sum(widths) > room && widest > NARROWEST; widest = Math.max(...widths)) {
+  const narrowest = Math.max(1, Math.min(NARROWEST, Math.floor(room / widths.length)));
+  for (let widest = Math.max(...widths); sum(widths) > room && widest > narrowest; widest = Math.max(...widths)) {
     widths[widths.indexOf(widest)] = widest - 1;
   }
   return cells.flatMap((row) => {
@@ -38,21 +64,21 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   });
 }
 
-/** Wraps a text at a number of columns, between words if possible. */
-export function fold(text: string, width = WIDTH - 2): string[] {
+/** Wraps a text: between words, else after a separator in a path or name, else within a word. */
+export function fold(text: string, width: number): string[] {
   const lines: string[] = [];
   let rest = plain(text);
   while (rest.length > width) {
-    const space = rest.lastIndexOf(" ", width);
-    const end = space > width / 3 ? space : width;
+    const separator = Math.max(...SEPARATORS.map((each) => rest.lastIndexOf(each, width - 1))) + 1;
+    const ends = [rest.lastIndexOf(" ", width), separator, width];
+    const end = ends.find((each) => each > width / 3) ?? width;
     lines.push(rest.slice(0, end).trimEnd());
     rest = rest.slice(end).trimStart();
   }
   return [...lines, rest];
 }
 
-/** Without control characters of terminals. */
-export const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]/gu, " ");
+const SEPARATORS = ["/", ".", ",", "-", "]"];
 
 /** The age of a Kubernetes timestamp, such as `3m`. */
 export function ageOf(time: string | undefined, now: number): string {

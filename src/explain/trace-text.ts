@@ -1,14 +1,15 @@
 /** Prints a Trace as text. Pure. */
 import { describeObject } from "../apimachinery/objects.ts";
-import { fold, plain, section, table } from "./text.ts";
+import { plain } from "../apimachinery/plain.ts";
+import { layOut, paragraph, section, table } from "./text.ts";
 import type { BindingTrace, Trace, WorkloadTrace } from "./trace-result.ts";
 
-export function traceText(trace: Trace): string[] {
+export function traceText(trace: Trace, width: number): string[] {
   const { object, bindings, writers, grants, workloads, serviceAccounts, certificates, connections, unreadable } =
     trace;
   const { kind, namespace, name, state, resourceVersion, message } = object;
-  const missing = state === "NotFound" ? "does not exist; all of these wait for it" : (message ?? "");
-  const version = resourceVersion === undefined ? missing : `version ${resourceVersion}`;
+  const missing = "does not exist. These objects refer to it, and wait for it unless it is optional:";
+  const seen = resourceVersion === undefined ? `, ${message ?? ""}` : `, version ${resourceVersion}`;
   const read = bindings.flatMap(bindingRows);
   const restarted = bindings.flatMap(({ binding, restarts }) => restarts.map((words) => [binding, words]));
   const written = writers.map(({ binding, fields }) => [binding, fields.join(", ")]);
@@ -27,12 +28,12 @@ export function traceText(trace: Trace): string[] {
     ...section("USED TO CONNECT TO VAULT", table(["VAULTCONNECTION", "USES IT AS"], connected)),
   ];
   const nothing = unreadable.length === 0 ? "nothing refers to it" : "nothing that you may read refers to it";
-  const notSeen = unreadable.flatMap((each) => fold(each));
-  return [
-    ...fold(`${describeObject(kind, namespace, name)}, ${version}`),
+  const parts = [
+    paragraph(describeObject(kind, namespace, name) + (state === "NotFound" ? ` ${missing}` : seen)),
     ...(sections.length === 0 ? ["", nothing] : sections),
-    ...section("NOT READ", notSeen),
+    ...section("NOT READ", unreadable.map(paragraph)),
   ];
+  return layOut(parts, width);
 }
 
 /** One row for each field, and one row for a binding without a field that uses it. */

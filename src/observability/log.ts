@@ -1,5 +1,7 @@
 /** Writes log lines to stdout: as text on a terminal, else as JSON. No logged field contains a value: see apimachinery/secret-value.ts. */
+import { styleText } from "node:util";
 import { pino } from "pino";
+import { plain } from "../apimachinery/plain.ts";
 
 /** Each function writes one line: its fields, and a text. */
 export type Log = Readonly<Record<"debug" | "info" | "warn" | "error", (fields: object, text: string) => void>>;
@@ -16,17 +18,26 @@ export function createLog(level: LogLevel, format: LogFormat = process.stdout.is
     formatters: { level: (label: string) => ({ level: label }) },
   };
   if (format === "json") return pino(options);
-  return pino(options, { write: (line: string) => process.stdout.write(`${textOf(line)}\n`) });
+  // Without colors if the output is no terminal, or NO_COLOR is set.
+  const colored: Style = (color, text) => styleText(color, text, { stream: process.stdout });
+  return pino(options, { write: (line: string) => process.stdout.write(`${textOf(line, colored)}\n`) });
 }
 
+type Color = "dim" | "red" | "yellow";
+type Style = (color: Color, text: string) => string;
+const colors: Readonly<Record<string, Color>> = { debug: "dim", warn: "yellow", error: "red" };
+
 /** A line of JSON as text: the time of day in UTC, the level, the text, and the other fields. */
-export function textOf(line: string): string {
+export function textOf(line: string, colored: Style = (_, text) => text): string {
   const { time, level, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const shown = Object.entries(fields).map(([name, value]) => {
     const isPlain = typeof value === "string" && /^[^\s"]+$/.test(value);
     return `${name}=${isPlain ? value : JSON.stringify(value)}`;
   });
-  return [String(time).slice(11, 19), String(level).toUpperCase().padEnd(5), msg, ...shown].join(" ");
+  const color = colors[String(level)];
+  const name = String(level).toUpperCase().padEnd(5);
+  const rest = plain([msg, ...shown].join(" "));
+  return `${String(time).slice(11, 19)}Z ${color === undefined ? name : colored(color, name)} ${rest}`;
 }
 
 /**

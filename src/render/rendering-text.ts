@@ -1,46 +1,44 @@
 /** Prints a rendering as text. Pure. */
 import { stringifyJson } from "../apimachinery/json.ts";
 import { describeObject, type JsonValue } from "../apimachinery/objects.ts";
+import { plain } from "../apimachinery/plain.ts";
 import { withCommand } from "../explain/advice.ts";
-import { fold, plain, section, table, WIDTH } from "../explain/text.ts";
+import { indented, layOut, type Part, paragraph, section, table } from "../explain/text.ts";
 import type { OpenRendering, RenderedBinding, RenderedField, RenderedTarget } from "./rendering.ts";
 
 /** The indentation below a target. */
 const INDENT = 4;
 
-export function renderingText({ bindings, notMade, notes }: OpenRendering): string[] {
+export function renderingText({ bindings, notMade, notes }: OpenRendering, width: number): string[] {
   const notMadeRows = notMade.map(({ composition, claim, entry, reason, message }) => [
     claim,
     composition,
     entry,
     `${reason}: ${message}`,
   ]);
-  const lines = [
+  const parts = [
     ...bindings.flatMap(bindingLines),
     ...section("NOT CREATED", table(["CLAIM", "COMPOSITION", "BINDING", "WHY"], notMadeRows)),
-    ...section(
-      "NOTES",
-      notes.flatMap((note) => fold(note)),
-    ),
+    ...section("NOTES", notes.map(paragraph)),
   ];
-  return lines[0] === "" ? lines.slice(1) : lines;
+  return layOut(parts[0] === "" ? parts.slice(1) : parts, width);
 }
 
-function bindingLines({ binding, composition, claim, entry, notes, targets }: RenderedBinding<JsonValue>): string[] {
+function bindingLines({ binding, composition, claim, entry, notes, targets }: RenderedBinding<JsonValue>): Part[] {
   const { name, namespace } = binding.metadata as { name: string; namespace?: string };
   const from = composition === undefined ? [] : [`composed by bindings[${entry}] of ${composition} for ${claim}`];
   return [
     "",
     plain(describeObject(binding.kind, namespace, name)),
-    ...[...from, ...notes].flatMap((note) => folded(note, 2)).map((line) => `  ${line}`),
+    ...indented([...from, ...notes].flatMap(withItsCommand), 2),
     ...targets.flatMap((target) => section(`  ${heading(target)}`, targetLines(target), INDENT)),
   ];
 }
 
 /** A command stays on one line, so that it can be copied. */
-function folded(text: string, indent: number): string[] {
+function withItsCommand(text: string): Part[] {
   const { message, command } = withCommand("", text);
-  return [...fold(message, WIDTH - indent), ...(command === undefined ? [] : [plain(command)])];
+  return [paragraph(message), ...(command === undefined ? [] : [plain(command)])];
 }
 
 function heading({ creates, adopts, when, inFiles, ...target }: RenderedTarget<JsonValue>): string {
@@ -54,7 +52,7 @@ function heading({ creates, adopts, when, inFiles, ...target }: RenderedTarget<J
   return plain(`TARGET ${what} (${[apiVersion, ...how].join(", ")})`);
 }
 
-function targetLines({ problem, notes, fields, inFiles }: RenderedTarget<JsonValue>): string[] {
+function targetLines({ problem, notes, fields, inFiles }: RenderedTarget<JsonValue>): Part[] {
   const rows = fields.map((field) => [
     field.path,
     field.from.join(", "),
@@ -62,9 +60,9 @@ function targetLines({ problem, notes, fields, inFiles }: RenderedTarget<JsonVal
     valueText(field),
   ]);
   return [
-    ...(problem === undefined ? [] : folded(`not written: ${problem.reason}: ${problem.message}`, INDENT)),
-    ...table(["FIELD", "FROM", "BEFORE", "VALUE"], rows, WIDTH - INDENT),
-    ...notes.flatMap((note) => folded(note, INDENT)),
+    ...(problem === undefined ? [] : withItsCommand(`not written: ${problem.reason}: ${problem.message}`)),
+    ...table(["FIELD", "FROM", "BEFORE", "VALUE"], rows),
+    ...notes.flatMap(withItsCommand),
   ];
 }
 

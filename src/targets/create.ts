@@ -165,7 +165,7 @@ async function decideOn(
   const intent = { ...same, created: true, uid: live.metadata.uid, onRelease };
   const isOnce = isCreatedOnce(context.binding, target, intent);
   const whole = compose(context, wanted, isOnce ? plan.fields : fieldsFor(wanted, live, same));
-  const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, same);
+  const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, same, wanted.shape);
   return { record: intent, isNew, wanted, live, whole, decision };
 }
 

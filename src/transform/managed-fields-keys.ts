@@ -21,15 +21,18 @@ export function assertNotInManagedFields({ path, value, fromSecret }: PlannedFie
   throw new Problem("InvalidPath", message);
 }
 
+const isAtomic = (path: FieldPath, schemaAt: SchemaAt) => schemaAt(path)?.["x-kubernetes-map-type"] === "atomic";
 const listType = (path: FieldPath, schemaAt: SchemaAt) => schemaAt(path)?.["x-kubernetes-list-type"] ?? "atomic";
 
 /**
- * The list to which the path belongs. `none` if it is in a list that is one value: managedFields contain nothing of it.
+ * The list to which the path belongs. `none` if it is in a list or an object that is one value: managedFields contain
+ * nothing of it.
  */
 function listAbove(path: FieldPath, schemaAt: SchemaAt): FieldPath | "none" | undefined {
   for (const [n, segment] of path.segments.entries()) {
-    if (segment.kind === "key") continue;
     const list = path.upTo(n);
+    if (segment.kind === "key" && isAtomic(list, schemaAt)) return "none";
+    if (segment.kind === "key") continue;
     const type = listType(list, schemaAt);
     if (type !== "map") return type === "set" ? list : "none";
     const [next, ...more] = path.segments.slice(n + 1);
@@ -42,8 +45,7 @@ function listAbove(path: FieldPath, schemaAt: SchemaAt): FieldPath | "none" | un
 }
 
 function listWithin(path: FieldPath, value: JsonValue, schemaAt: SchemaAt): FieldPath | undefined {
-  if (typeof value !== "object" || value === null || schemaAt(path)?.["x-kubernetes-map-type"] === "atomic")
-    return undefined;
+  if (typeof value !== "object" || value === null || isAtomic(path, schemaAt)) return undefined;
   if (Array.isArray(value)) return value.length > 0 && listType(path, schemaAt) !== "atomic" ? path : undefined;
   for (const [key, child] of Object.entries(value)) {
     if (typeof child !== "object" || !isNameable(key)) continue;

@@ -86,12 +86,6 @@ class Walk {
   check({ path, value: sealed, isBytes = false }: PlannedField): void {
     const schema = this.at(path);
     const value = sealed.reveal();
-    // Elements of a map list are written one by one; elements of other lists only with the whole list.
-    const isWhole = (list: FieldPath) => this.at(list)["x-kubernetes-list-type"] !== "map";
-    const whole = path.segments.findIndex((segment, n) => segment.kind !== "key" && isWhole(path.upTo(n)));
-    for (let parent = path.parent; parent !== undefined; parent = parent.parent) {
-      if (whole < 0 || parent.segments.length < whole) this.#assertGranular(parent, path);
-    }
     if (schema.format === "byte" && !isBytes) {
       const message = `${path}: the field is bytes in base64, but the value may be plain or base64; set as: bytes if it is plain. If it is base64, also decode it: {{base64decode source.field}}`;
       throw new Problem("TypeMismatch", message);
@@ -103,13 +97,6 @@ class Walk {
     if (wrong === undefined) return;
     const why = wrong.reason === "InvalidValue" ? wrong.message : `does not match the schema of ${this.#kind}`;
     throw new Problem(wrong.reason, `${path}: a part of the value ${why}`);
-  }
-
-  /** An apply of one field would remove all others from an atomic object. */
-  #assertGranular(parent: FieldPath, path: FieldPath): void {
-    if (this.at(parent)["x-kubernetes-map-type"] !== "atomic") return;
-    const message = `${path}: the API server replaces ${parent} of ${this.#kind} as a whole, so a write of one field would remove all others; write ${parent} itself, from a field of an object`;
-    throw new Problem("TypeMismatch", message);
   }
 
   /** `at` is the path of the value, if messages may name it. */

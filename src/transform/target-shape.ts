@@ -16,6 +16,8 @@ export interface TargetShape {
   listAt(list: FieldPath): ListType;
   /** Whether the API server treats the object as one value with one owner. */
   isAtomic(object: FieldPath): boolean;
+  /** Whether the API server normalizes the quantity at the path: in built-in kinds, and not in custom resources. */
+  isNormalizedQuantity(path: FieldPath): boolean;
   /** Whether the object that contains the path's last field requires it. */
   isRequired(path: FieldPath): boolean;
   /** Whether a rule of the schema forbids every change of the value once it is set. */
@@ -39,6 +41,7 @@ export function shapeOf(schema: { root: OpenApiSchema; resolve: ResolveRef } | u
   return {
     listAt: (list) => listTypeOf(at(list)),
     isAtomic: (object) => at(object)["x-kubernetes-map-type"] === "atomic",
+    isNormalizedQuantity: (path) => isQuantity(at(path)),
     isRequired(path) {
       const leaf = path.segments.at(-1);
       return leaf?.kind === "key" && at(path.upTo(path.segments.length - 1)).required?.includes(leaf.key) === true;
@@ -81,6 +84,12 @@ function isFixedBy(schema: OpenApiSchema, { segments }: FieldPath, length: numbe
     rule.replaceAll(/\s/g, "").split("&&"),
   );
   return conditions.some((each) => fixed.includes(each.replace(/^!has\(oldSelf\.[\w.]+\)\|\|/, "")));
+}
+
+/** Of a built-in kind. In a custom resource, a quantity is an integer or a string. */
+function isQuantity(schema: OpenApiSchema): boolean {
+  const types = typesOf(schema);
+  return types.includes("string") && types.includes("number");
 }
 
 const ALLOWED = ["integer", "number", "boolean"] as const;

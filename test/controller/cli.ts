@@ -8,6 +8,9 @@ import { foundIn } from "./leak-detector.ts";
 
 const program = join(import.meta.dirname, "..", "..", "src", "main.ts");
 
+/** The width of a wide terminal. */
+const COLUMNS = "120";
+
 export interface Said {
   stdout: string;
   stderr: string;
@@ -18,7 +21,7 @@ export interface Said {
 export async function inlay(kubeconfig: string, ...args: string[]): Promise<Said> {
   const [command = "", ...rest] = args;
   const all = [program, command, "--kubeconfig", kubeconfig, ...rest];
-  const child = spawn(process.execPath, all, { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, all, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, COLUMNS } });
   const said = { stdout: "", stderr: "" };
   for (const stream of ["stdout", "stderr"] as const) {
     child[stream].setEncoding("utf8").on("data", (chunk: string) => {
@@ -31,8 +34,7 @@ export async function inlay(kubeconfig: string, ...args: string[]): Promise<Said
 }
 
 /**
- * Runs the command with JSON output, and once with text output. A line of text has at most 120 columns, except for a command to
- * copy.
+ * Runs the command with JSON output, and once with text output. A line of text fits the terminal, except for a command to copy.
  */
 export async function inlayJson(kubeconfig: string, ...args: string[]): Promise<{ json: AnyObject; text: string }> {
   const [forPrograms, forPeople] = await Promise.all([
@@ -41,7 +43,9 @@ export async function inlayJson(kubeconfig: string, ...args: string[]): Promise<
   ]);
   assert.equal(forPrograms.code, 0, forPrograms.stderr);
   assert.equal(forPeople.code, 0, forPeople.stderr);
-  const wide = forPeople.stdout.split("\n").filter((line) => line.length > 120 && !/^ {2}(kubectl|echo) /.test(line));
+  const wide = forPeople.stdout
+    .split("\n")
+    .filter((line) => line.length > Number(COLUMNS) && !/^ {2}(kubectl|echo) /.test(line));
   assert.deepEqual(wide, []);
   return { json: JSON.parse(forPrograms.stdout), text: forPeople.stdout };
 }

@@ -124,7 +124,7 @@ describe("a control plane whose parent is killed", () => {
 /** The folder with the files of the control plane that main.ts runs. */
 async function folderOf(main: ChildProcess): Promise<string> {
   for await (const line of createInterface(main.stdout as NodeJS.ReadableStream)) {
-    const kubeconfig = /^export KUBECONFIG=(.*)$/.exec(line)?.[1];
+    const kubeconfig = /^ *export KUBECONFIG=(.*)$/.exec(line)?.[1];
     if (kubeconfig !== undefined) return dirname(dirname(kubeconfig));
   }
   throw new Error("main.ts ended without a kubeconfig");

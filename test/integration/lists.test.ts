@@ -1,4 +1,4 @@
-/** Fields of elements in lists, for every kind of list of the API server. */
+/** Fields of elements in lists, for every kind of list of the API server, and fields of objects that are one value. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { through } from "../controller/barrier.ts";
@@ -8,6 +8,19 @@ import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPat
 import { secretText } from "../controller/leak-detector.ts";
 import { createNamespace, RESTARTED_WITHIN_MS, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
+/** As LabelSelector in the CRDs of Prometheus. */
+const selector = {
+  type: "object",
+  "x-kubernetes-map-type": "atomic",
+  properties: {
+    matchLabels: { type: "object", additionalProperties: { type: "string" } },
+    matchExpressions: {
+      type: "array",
+      "x-kubernetes-list-type": "atomic",
+      items: { type: "object", properties: { key: { type: "string" }, operator: { type: "string" } } },
+    },
+  },
+};
 const entry = {
   type: "object",
   required: ["name"],
@@ -16,6 +29,7 @@ const entry = {
     port: { type: "integer" },
     token: { type: "string" },
     kind: { type: "string" },
+    selector,
     parts: {
       type: "array",
       items: { type: "object", properties: { id: { type: "string" }, token: { type: "string" } } },
@@ -38,6 +52,7 @@ const shelf: Kind = {
     type: "object",
     properties: {
       size: { type: "string" },
+      selector,
       atomic: { type: "array", items: entry },
       strict: { type: "array", items: { ...entry, required: ["name", "token"] } },
       texts: { type: "array", items: { type: "string" } },
@@ -472,6 +487,68 @@ describe("an element of a list that is released", () => {
       const notes = (await team.events("lists")).filter(({ reason }) => reason === "ReleaseBlocked");
       assert.match(notes.map(({ note }) => note).join(), /spec\.atomic\[0\]\.token .*the list/);
     });
+  });
+});
+
+describe("a field of an object that is one value", () => {
+  const matchExpressions = [{ key: "x", operator: "Exists" }];
+  const key = "example.com/tea.m";
+  const path = `spec.selector.matchLabels["${key}"]`;
+  const selectorOf = async (team: TestNamespace) => (await specOf(team)).selector;
+
+  it("is written alone, kept and released by several bindings, and the other fields stay", async () => {
+    const before = { matchLabels: { app: "web", [key]: "old" }, matchExpressions };
+    const { team, a, b } = await createNamespaceWith({ selector: before });
+    await bind(team, { [path]: "a" }, { target: { onRelease: "Remove" } });
+    assert.deepEqual(await selectorOf(team), { matchLabels: { app: "web", [key]: a }, matchExpressions });
+    assert.deepEqual(await heldBy(team, team.manager("lists")), { Update: { "f:spec": { "f:selector": {} } } });
+
+    await team.bind("two", bindingOf(fieldsFrom({ "spec.selector.matchLabels.tier": "b", "spec.size": "b" })));
+    await team.until("two", "Synced");
+    const rotated = secretText("rotated");
+    await team.secret("bucket", { a: rotated });
+    const both = { app: "web", [key]: rotated, tier: b };
+    await eventually(async () => assert.deepEqual((await selectorOf(team)).matchLabels, both));
+    await team.api.merge(shelfPath(team), { spec: { selector: { matchLabels: { [key]: "theirs", app: "db" } } } });
+    await eventually(async () => assert.deepEqual((await selectorOf(team)).matchLabels, { ...both, app: "db" }));
+
+    await team.bind("late", bindingOf(fieldsFrom({ [path]: "b" }, {}), { onConflict: "Force" }));
+    await team.until("late", "Contended");
+    await team.unbind("late");
+    await team.unbind("lists");
+    assert.deepEqual(await selectorOf(team), { matchLabels: { app: "db", tier: b }, matchExpressions });
+    assert.deepEqual(await heldBy(team, team.manager("lists")), {});
+    await team.unbind("two");
+    await eventually(async () => assert.deepEqual(await heldBy(team, team.manager("two")), {}));
+    assert.deepEqual(await selectorOf(team), { matchLabels: { app: "db", tier: b }, matchExpressions });
+  });
+
+  it("is written with the objects around it, in elements of lists too, and removed with them", async () => {
+    const { team, a, b } = await createNamespaceWith({ map: [{ name: "db", port: 1 }] });
+    const ofElement = "spec.map[name=db].selector.matchLabels.app";
+    const field = { onMissingElement: "Append" };
+    const expression = "spec.selector.matchExpressions[key=x].operator";
+    await bind(team, { [path]: "a", [ofElement]: "b", [expression]: "a" }, { field, target: { onRelease: "Remove" } });
+    const written = { matchLabels: { [key]: a }, matchExpressions: [{ key: "x", operator: a }] };
+    const map = [{ name: "db", port: 1, selector: { matchLabels: { app: b } } }];
+    assert.deepEqual(await specOf(team), { selector: written, map });
+    await team.unbind("lists");
+    assert.deepEqual(await specOf(team), { map: [{ name: "db", port: 1 }] });
+    assert.deepEqual(await heldBy(team, team.manager("lists")), {});
+  });
+
+  it("names the manager that applies the object", async () => {
+    const { team, a } = await createNamespaceWith({});
+    const object = { apiVersion: apiVersionOf(shelf), kind: shelf.kind, metadata: { name: "shelf" } };
+    const theirs = { ...object, spec: { selector: { matchLabels: { app: "web" } } } };
+    await team.api.apply(shelfPath(team), theirs, "argocd");
+    await bind(team, { [path]: "a" });
+    assert.deepEqual((await selectorOf(team)).matchLabels, { app: "web", [key]: a });
+    await eventually(async () => {
+      const notes = (await team.events("lists")).filter(({ reason }) => reason === "Written").map(({ note }) => note);
+      assert.match(notes.join(), /spec\.selector .*argocd/);
+    });
+    await assert.rejects(team.api.apply(shelfPath(team), theirs, "argocd"), /conflict with "inlay\//);
   });
 });
 

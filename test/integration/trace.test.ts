@@ -298,7 +298,7 @@ describe("inlay trace", () => {
     await team.bind("waits", { sources: [{ secret: { name: "later" } }], rollout: { consumersOf: ["later"] } });
     const { stdout, stderr, code } = await inlay(controlPlane().kubeconfigFile, "trace", "later", "-n", team.namespace);
     assert.deepEqual([stderr, code], ["", 0]);
-    assert.match(stdout, /^Secret \S+\/later, does not exist; all of these wait for it\n/);
+    assert.match(stdout, /^Secret \S+\/later does not exist\. These objects refer to it, and wait for it/);
     assert.match(stdout, /\bwaits\b/);
     assert.match(stdout, /StatefulSet db +envFrom/);
   });

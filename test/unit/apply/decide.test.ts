@@ -258,6 +258,37 @@ describe("a first write", () => {
   });
 });
 
+describe("a quantity that the API server normalizes", () => {
+  const path = "spec.limits.cpu";
+  const live = (cpu: string) => ({ spec: { limits: { cpu, memory: "1Gi" }, size: cpu } });
+  const git = [entry("git", [path])];
+
+  it("is not written again in another notation", () => {
+    const given = { entries: [entry(OURS, [path]), ...git], ours: [path] };
+    assert.equal(decided({ want: { [path]: "0.5" }, live: live("500m"), ...given }).write, false);
+    const { differing, takenBy } = decided({ want: { [path]: "0.5" }, live: live("501m"), ...given });
+    assert.deepEqual([differing, takenBy], [[path], ["git"]]);
+  });
+
+  it("is shared in the notation of the object with a manager that applies an equal one, and else a conflict", () => {
+    const { fields, force, write } = decided({ want: { [path]: "0.5" }, live: live("500m"), entries: git });
+    assert.deepEqual([fields.map(({ value }) => value.reveal()), force, write], [["500m"], false, true]);
+    conflicts({ want: { [path]: "0.6" }, live: live("500m"), entries: git }, "git");
+  });
+
+  it("may be within an object or list", () => {
+    const owned = { entries: [entry(OURS, ["spec.limits"])], ours: ["spec.limits"] };
+    const want = { "spec.limits": { cpu: "0.5", memory: "1024Mi", list: [{ cpu: "1k" }] } };
+    const there = { spec: { limits: { cpu: "500m", memory: "1Gi", list: [{ cpu: "1000" }] } } };
+    assert.equal(decided({ want, live: there, ...owned }).write, false);
+  });
+
+  it("is the text as given in any other field", () => {
+    const given = { entries: [entry(OURS, ["spec.size"])], ours: ["spec.size"] };
+    assert.equal(decided({ want: { "spec.size": "0.5" }, live: live("500m"), ...given }).write, true);
+  });
+});
+
 describe("a record", () => {
   it("applies only to the object that it was made for", () => {
     const live = liveObject({});

@@ -67,6 +67,11 @@ describe("a target that is as last applied", () => {
       assert.equal(digestOf(each), undefined);
   });
 
+  it("is read if a field belongs to an atomic object", () => {
+    const atomic = { ...desired({ [KEY]: "new" }), shape: shape({}, [], ["spec.s3"]) };
+    assert.equal(decideByLastApplied(atomic, recordOf({ paths: [KEY] }), { version, values }), undefined);
+  });
+
   it("has a digest of all its values and paths, with a secret key", () => {
     const digests = [
       desired({ [KEY]: "1" }),

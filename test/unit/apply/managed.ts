@@ -55,6 +55,7 @@ export function shape(
   return {
     listAt,
     isAtomic: (path) => atomic.includes(String(path)),
+    isNormalizedQuantity: (path) => String(path).startsWith("spec.limits"),
     isRequired: (path) => required.includes(String(path)),
     isImmutable: () => false,
     defaultAt: (path) => defaults[String(path)],

@@ -139,7 +139,7 @@ describe("an object that a binding created is written", () => {
     operation: "Apply" | "Update" = "Apply",
   ) => {
     const object = liveObject({ spec: live as JsonObject }, [...others, entry(OURS, [], { fieldsV1, operation })]);
-    return decideWhole(whole, object, said);
+    return decideWhole(whole, object, said, shape());
   };
 
   it("not if all of it is there, with defaults and normalized values of the server", () => {
@@ -155,15 +155,25 @@ describe("an object that a binding created is written", () => {
 
   it("if it was written in another version of the kind", () => {
     const former = liveObject({ spec }, [entry(OURS, [], { fieldsV1: tree(), apiVersion: "goharbor.io/v1" })]);
-    assert.deepEqual(decideWhole(whole, former, current), { write: true, takenBy: [] });
+    assert.deepEqual(decideWhole(whole, former, current, shape()), { write: true, takenBy: [] });
   });
 
   it("if the value of a field differs", () => {
     assert.ok(decideOn(tree(), [], { ...spec, token: "other" }).write);
   });
 
+  it("not if the API server spells the quantity of a field differently", () => {
+    const limits = composeWhole({}, [field("spec.limits.cpu", "0.5")], creator, shape());
+    const fieldsV1 = { "f:metadata": tree()["f:metadata"], "f:spec": { "f:limits": { "f:cpu": {} } } };
+    const decided = (cpu: string) => {
+      const live = liveObject({ spec: { limits: { cpu } } }, [entry(OURS, [], { fieldsV1 })]);
+      return decideWhole(limits, live, record({ manifestDigest: limits.digest }), shape()).write;
+    };
+    assert.deepEqual([decided("500m"), decided("501m")], [false, true]);
+  });
+
   it("if it has no field of the binding's manager any more", () => {
-    assert.ok(decideWhole(whole, liveObject({ spec }, [entry("platform", ["spec.host"])]), current).write);
+    assert.ok(decideWhole(whole, liveObject({ spec }, [entry("platform", ["spec.host"])]), current, shape()).write);
   });
 
   const taken: Record<string, [change: (spec: Record<string, JsonObject>) => void, theirs: JsonObject, live?: object]> =

@@ -302,6 +302,53 @@ describe("a target with lists", () => {
   });
 });
 
+describe("a field of an atomic object", () => {
+  const atomic = shape({ "spec.map": byKeys("name") }, [], ["spec.sel", "spec.map[name=a].sel"]);
+  const key = 'spec.sel.labels["a/b.c"]';
+  const decided = (live: KubeObject, want: Record<string, JsonValue>, paths?: string[]) => {
+    const fields = Object.entries(want).map(([path, value]) => {
+      return { path: FieldPath.parse(path), value: new SecretValue(value), fromSecret: false };
+    });
+    const desired = { plan: { fields, omitted: [] }, shape: atomic, fieldManager: OURS, onConflict: "Fail" as const };
+    const record = { apiVersion: "v1", kind: "A", name: "a", reason: "Synced", uid: "uid-1" } as const;
+    return decide(desired, live, paths && { ...record, paths });
+  };
+  const patched = (live: KubeObject, want: Record<string, JsonValue>) =>
+    planPatch(live, decided(live, want).fields, atomic);
+
+  it("is replaced by a patch that tests the uid and the old value, for any owner of the object", () => {
+    const live = liveObject({ spec: { sel: { labels: { "a/b.c": "old", x: "y" } } } }, [entry("git", ["spec.sel"])]);
+    assert.deepEqual(patched(live, { [key]: "new" }), [
+      uid,
+      { op: "test", path: "/spec/sel/labels/a~1b.c", value: "old" },
+      { op: "replace", path: "/spec/sel/labels/a~1b.c", value: "new" },
+    ]);
+    const { way, keeps, takenBy, warnings } = decided(live, { [key]: "new" });
+    assert.deepEqual([way, keeps.map(String), takenBy], ["patch", ["spec.sel"], ["git"]]);
+    assert.match(warnings.join(), /spec\.sel as one value, and git applies it/);
+  });
+
+  it("is added to the version that was read, with the objects that are missing", () => {
+    const want = { [key]: "new", "spec.sel.labels.more": "x", "spec.map[name=a].sel.x": "y" };
+    const spec = { map: [{ name: "a" }] };
+    assert.deepEqual(patched(liveObject({ spec }), want), [
+      version,
+      { op: "add", path: "/spec/sel", value: { labels: { "a/b.c": "new" } } },
+      { op: "add", path: "/spec/sel/labels/more", value: "x" },
+      { op: "add", path: "/spec/map/0/sel", value: { x: "y" } },
+    ]);
+    const { parents, keeps } = decided(liveObject({ spec }), want);
+    assert.deepEqual(parents, ["spec.sel.labels", "spec.sel", "spec.map[name=a].sel"]);
+    assert.deepEqual(keeps.map(String), ["spec.sel", "spec.sel", "spec.map[name=a].sel"]);
+  });
+
+  it("is not written if its value is there, for any owner of the object; the whole object is applied", () => {
+    const live = liveObject({ spec: { sel: { labels: { "a/b.c": "x" } } } }, [entry("two", ["spec.sel"])]);
+    assert.equal(decided(live, { [key]: "x" }, [key]).write, false);
+    assert.equal(decided(liveObject({ spec: {} }), { "spec.sel": { labels: {} } }).way, "apply");
+  });
+});
+
 describe("an element of a map list", () => {
   const at = (path: string, map: JsonObject[], append: boolean) =>
     located(liveObject({ spec: { map } }), { [path]: "x" }, append);

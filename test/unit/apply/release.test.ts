@@ -130,6 +130,30 @@ describe("a release that removes", () => {
     assert.deepEqual(notOurs.object["spec"], { list: [before, { name: "x", url: "y" }] });
   });
 
+  it("removes a field of an atomic object by the record alone, and the objects that it created", () => {
+    const atomic = shape({}, [], ["spec.sel"]);
+    const path = 'spec.sel.labels["a/b"]';
+    const parents = ["spec.sel", "spec.sel.labels"];
+    const released = (sel: JsonObject, manager: string, more: Partial<Release> = {}) =>
+      patch(
+        liveObject({ spec: { sel } }, [entry(manager, ["spec.sel"])]),
+        asked([path], { shape: atomic, parents, ...more }),
+      );
+    assert.deepEqual(released({ labels: { "a/b": "x" } }, OURS).object["spec"], {});
+    assert.deepEqual(released({ labels: { "a/b": "x" } }, "two").object["spec"], { sel: {} });
+    assert.deepEqual(released({ labels: { "a/b": "x", c: "y" } }, "two").object["spec"], {
+      sel: { labels: { c: "y" } },
+    });
+    const kept = released({ labels: { "a/b": "x", c: "y" } }, OURS, { kept: ["spec.sel.labels.c"] });
+    assert.deepEqual(kept.object.metadata.managedFields, [entry(OURS, ["spec.sel"])]);
+    const retained = released({ labels: { "a/b": "x" } }, OURS, { mode: "Retain" });
+    assert.deepEqual(retained.released, { ...nothing, retained: [path] });
+    assert.deepEqual(
+      [retained.object["spec"], retained.object.metadata.managedFields],
+      [{ sel: { labels: { "a/b": "x" } } }, []],
+    );
+  });
+
   it("ignores a path that the binding no longer owns", () => {
     const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.a"]), entry(OURS, ["spec.b"])]);
     assert.deepEqual(planRelease(live, asked(["spec.a"], { kept: ["spec.b"] })), {

@@ -29,23 +29,41 @@ describe("the command line", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  function run(...args: string[]): Promise<{ code: number; stderr: string; loaded: string[] }> {
+  async function run(...args: string[]): Promise<{ code: number; stderr: string; loaded: string[] }> {
+    const { stdout: _, ...result } = await printed(...args);
+    return result;
+  }
+
+  function printed(...args: string[]): Promise<{ code: number; stdout: string; stderr: string; loaded: string[] }> {
     return new Promise((resolve) => {
       const all = ["--import", join(folder, "hook.mjs"), program, ...args];
-      execFile(process.execPath, all, (error, _, output) => {
+      execFile(process.execPath, all, (error, stdout, output) => {
         const [stderr = "", loaded = ""] = output.split("LOADED ");
         const known = ["@kubernetes", "undici", "yaml", "handlebars", "pino", "prom-client", "re2js"];
         const found = loaded
           .trim()
           .split(" ")
           .filter((name) => known.includes(name));
-        resolve({ code: Number(error?.code ?? 0), stderr, loaded: found });
+        resolve({ code: Number(error?.code ?? 0), stdout, stderr, loaded: found });
       });
     });
   }
 
-  it("loads no package for --help", async () => {
-    assert.deepEqual(await run("--help"), { code: 0, stderr: "", loaded: [] });
+  for (const command of [[], ["controller"], ["explain"], ["trace"], ["render"]]) {
+    it(`shows an example for ${["inlay", ...command].join(" ")} --help, and loads no package`, async () => {
+      const { stdout, ...rest } = await printed(...command, "--help");
+      assert.match(stdout, /^Usage: inlay .*\nExample:\n {2}inlay \w+ \S/s);
+      assert.deepEqual(rest, { code: 0, stderr: "", loaded: [] });
+    });
+  }
+
+  it("prints its version, and hints at --help after a mistake", async () => {
+    for (const flag of ["-V", "--version"]) assert.match((await printed(flag)).stdout, /^\d+\.\d+\.\d+\n$/);
+    for (const args of [["explian"], ["explain"], ["trace", "x", "--nope"]])
+      assert.match(
+        (await run(...args)).stderr,
+        /^error: .*.*\nRun it with --help to see its options and an example\.\n$/s,
+      );
   });
 
   for (const command of ["explain", "trace"]) {

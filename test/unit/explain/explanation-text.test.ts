@@ -4,6 +4,7 @@ import type { Explanation } from "../../../src/explain/explanation.ts";
 import { explanationText } from "../../../src/explain/explanation-text.ts";
 import { BINDING } from "./explained.ts";
 
+const WIDTH = 120;
 const NOW = Date.parse("2026-01-02T00:00:00Z");
 const ours = "inlay/registry/harbor-s3";
 
@@ -121,7 +122,7 @@ const explanation: Explanation = {
 
 describe("the text of an explanation", () => {
   it("prints the sections from the account to what to do, with the command on one line", () => {
-    assert.deepEqual(explanationText(explanation, NOW), [
+    assert.deepEqual(explanationText(explanation, NOW, WIDTH), [
       "SecretBinding registry/harbor-s3: Ready False, KeyNotFound",
       "",
       "ACCOUNT",
@@ -177,7 +178,7 @@ describe("the text of an explanation", () => {
       grants: { state: "NotFound" as const, names: [] },
     };
     const linesOf = (more: Pick<Explanation["sources"][number], "state" | "vault" | "resourceVersion">) => {
-      const lines = explanationText({ ...explanation, sources: [{ ...source, ...more }] }, NOW);
+      const lines = explanationText({ ...explanation, sources: [{ ...source, ...more }] }, NOW, WIDTH);
       return lines.slice(lines.indexOf("SOURCES") + 2, lines.indexOf("", lines.indexOf("SOURCES")));
     };
     const reads = "data kv/registry/s3";
@@ -201,7 +202,7 @@ describe("the text of an explanation", () => {
   it("prints whether the binding creates or adopts a target", () => {
     const headings = ([undefined, "Equal", "Any"] as const).flatMap((adopts) => {
       const made = explanation.targets.map((target) => ({ ...target, creates: true, ...(adopts && { adopts }) }));
-      return explanationText({ ...explanation, targets: made }, NOW).filter((line) =>
+      return explanationText({ ...explanation, targets: made }, NOW, WIDTH).filter((line) =>
         line.startsWith("TARGET ConfigMap"),
       );
     });
@@ -219,7 +220,7 @@ describe("the text of an explanation", () => {
     const unknownNamespaces = Array.from({ length: 30 }, (_, at) => `team-${at}`);
     const pending = { firstChangeTime: "", reason: "Forbidden", message: "it may not", workloads };
     const rollout = { suspended: false, restarts: [], trackedValues: [], unknownNamespaces, pending };
-    const lines = explanationText({ ...explanation, rollout }, NOW).map((line) => line.trim());
+    const lines = explanationText({ ...explanation, rollout }, NOW, WIDTH).map((line) => line.trim());
     const names = lines.flatMap((line) => /^Deployment registry\/(\S+)/.exec(line)?.[1] ?? []);
     assert.deepEqual(
       names,
@@ -229,6 +230,15 @@ describe("the text of an explanation", () => {
     const listed = unknownNamespaces.slice(0, 10).join(", ");
     const printed = lines.slice(lines.findIndex((line) => line.startsWith("the workloads in these"))).join(" ");
     assert.ok(printed.startsWith(`the workloads in these namespaces are unknown: ${listed} and 20 more `), printed);
+  });
+
+  it("says that the status is outdated", () => {
+    const of = (observedGeneration?: number) => {
+      const binding = { ...BINDING, generation: 3, ...(observedGeneration && { observedGeneration }) };
+      return explanationText({ ...explanation, binding }, NOW, WIDTH)[0];
+    };
+    assert.match(of(2) ?? "", /Ready \w+, \w+ \(outdated: of generation 2, the spec has generation 3\)$/);
+    assert.doesNotMatch(of(3) ?? "", /outdated/);
   });
 
   it("omits empty sections, and prints what can't be read", () => {
@@ -247,6 +257,7 @@ describe("the text of an explanation", () => {
         advice,
       },
       NOW,
+      WIDTH,
     );
     assert.deepEqual(lines, [
       "SecretBinding registry/harbor-s3: not reconciled yet, suspended, being deleted",

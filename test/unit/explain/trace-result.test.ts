@@ -139,7 +139,7 @@ describe("the trace of a Secret", () => {
       { ...workload, kind: "Pod", name: "db-0", owner: "Cluster db" },
       { ...workload, namespace: "team-a", copy: { kind: "Secret", name: "s3" }, references: ["env"] },
     ];
-    assert.deepEqual(traceText({ ...none, workloads }), [
+    assert.deepEqual(traceText({ ...none, workloads }, 120), [
       "Secret registry/bucket, version 7",
       "",
       "WORKLOADS",
@@ -166,7 +166,7 @@ describe("the trace of a Secret", () => {
     const configMap = { ...bucket, kind: "ConfigMap" } as const;
     assert.deepEqual(connectionUses(others as unknown as Parameters<typeof connectionUses>[0], configMap), ["CA"]);
     const connections = [{ name: "vault", uses: ["CA", "SecretID"] }];
-    assert.deepEqual(traceText({ ...none, connections }).slice(1), [
+    assert.deepEqual(traceText({ ...none, connections }, 120).slice(1), [
       "",
       "USED TO CONNECT TO VAULT",
       "  VAULTCONNECTION  USES IT AS",
@@ -180,9 +180,9 @@ describe("the trace of a Secret", () => {
   });
 
   it("prints that nothing refers to it, or nothing that the user may read", () => {
-    assert.deepEqual(traceText(none), ["Secret registry/bucket, version 7", "", "nothing refers to it"]);
+    assert.deepEqual(traceText(none, 120), ["Secret registry/bucket, version 7", "", "nothing refers to it"]);
     const unreadable = ["you may not list pods in namespace registry"];
-    assert.deepEqual(traceText({ ...none, unreadable }), [
+    assert.deepEqual(traceText({ ...none, unreadable }, 120), [
       "Secret registry/bucket, version 7",
       "",
       "nothing that you may read refers to it",

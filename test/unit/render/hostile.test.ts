@@ -49,7 +49,9 @@ describe("a rendering of arbitrary objects", () => {
         }
         const text = changed.map((each) => stringify(each)).join("---\n");
         const rendering = await renderTexts({ a: text }, { showValues: true });
-        assert.ok([...renderingText(rendering), stringifyJson(rendering)].every((line) => typeof line === "string"));
+        assert.ok(
+          [...renderingText(rendering, 120), stringifyJson(rendering)].every((line) => typeof line === "string"),
+        );
         mistakes += rendering.mistakes.length;
         bindings += rendering.bindings.length;
       }),

@@ -176,7 +176,7 @@ spec:
 `;
     const seen = async (when: string) => {
       const rendering = await renderTexts({ b: binding(when), s: secret("team-a", "{id: a}") });
-      const headings = renderingText(rendering).filter((line) => line.includes("TARGET"));
+      const headings = renderingText(rendering, 120).filter((line) => line.includes("TARGET"));
       return { whens: rendering.bindings[0]?.targets.map((target) => target.when), headings };
     };
     const after = await seen("when: AfterRollout, ");

@@ -59,6 +59,8 @@ const hidden: [path: string, value: JsonValue][] = [
   ["spec.list[0].set", [SECRET]],
   ["spec.list[0].set[0]", SECRET],
   ["spec.whole", { set: [SECRET], map: [{ name: SECRET }] }],
+  ["spec.whole.set", [SECRET]],
+  ["spec.whole.map[0].name", SECRET],
   ["spec.free", { set: [SECRET], constructor: [SECRET] }],
   ["spec.inner", { set: [], list: [{ name: SECRET }] }],
 ];

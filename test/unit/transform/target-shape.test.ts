@@ -14,6 +14,8 @@ const port: OpenApiSchema = {
     protocol: { type: "string", default: "TCP" },
     up: { type: "boolean" },
     target: { "x-kubernetes-int-or-string": true },
+    limits: { type: "object", additionalProperties: { $ref: "#/quantity" } },
+    size: { anyOf: [{ type: "integer" }, { type: "string" }], "x-kubernetes-int-or-string": true },
     parts: { type: "array", items: { type: "object", properties: { id: { type: "string" } } } },
   },
 };
@@ -37,7 +39,11 @@ const root: OpenApiSchema = {
     },
   },
 };
-const shape = shapeOf({ root, resolve: (ref) => (ref === "#/port" ? port : undefined) });
+const shared: Record<string, OpenApiSchema> = {
+  "#/port": port,
+  "#/quantity": { oneOf: [{ type: "string" }, { type: "number" }] },
+};
+const shape = shapeOf({ root, resolve: (ref) => shared[ref] });
 const at = FieldPath.parse;
 const element = (path: string) => {
   const parsed = at(path);
@@ -71,6 +77,13 @@ describe("the shape of a target", () => {
       assert.ok(!shape.isRequired(at(path)), path);
     }
     assert.ok(!shapeOf(undefined).isRequired(at("spec.ports")));
+  });
+
+  it("knows which quantities the API server normalizes: those of built-in kinds", () => {
+    const isNormalized = (path: string) => shape.isNormalizedQuantity(at(path));
+    assert.ok(isNormalized("spec.plain[0].limits.cpu"));
+    for (const path of ["spec.plain[0].size", "spec.plain[0].target", "spec.plain[0].name", "spec.free.cpu"])
+      assert.ok(!isNormalized(path), path);
   });
 
   it("knows defaults", () => {
