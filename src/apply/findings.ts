@@ -128,7 +128,7 @@ function computedRule({ "x-kubernetes-validations": rules = [] }: OpenApiSchema)
 }
 
 const celText = ({ message, rule }: { message?: string; rule: string }): string =>
-  message?.trim() ? `breaks the rule: ${shortened(message)}` : `breaks the CEL rule: ${shortened(rule)}`;
+  message?.trim() ? `breaks the rule "${shortened(message)}"` : `breaks the CEL rule \`${shortened(rule)}\``;
 
 /** The rules of a schema whose kind the server's message names. */
 function schemaRule(message: string, schema: OpenApiSchema): string | undefined {

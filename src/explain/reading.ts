@@ -3,11 +3,11 @@
  * missing permission is a normal result, so that the other results are still shown.
  */
 import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import { lastingFailure } from "../kube/access-error.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { METADATA_ONLY, pathOf } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
-import { ListWatch, type Scope } from "../kube/list-watch.ts";
-import type { Transport } from "../kube/transport.ts";
+import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
 import type { ReadState } from "./explanation.ts";
 
 export type Reading<T> =
@@ -19,9 +19,9 @@ export type Reading<T> =
 const SELF = CONTROLLER;
 
 export class Reader {
-  readonly #transport: Transport;
+  readonly #transport: WatchTransport;
 
-  constructor(transport: Transport) {
+  constructor(transport: WatchTransport) {
     this.#transport = transport;
   }
 
@@ -62,6 +62,8 @@ function why(error: unknown, verb: string, { resource, namespace, name }: Omit<S
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 401) throw new Error("the API server does not know who you are; log in again");
   if (error.status === 0) throw error;
+  if (error.failure !== undefined)
+    return lastingFailure(error.failure, { resource, namespace, ...(name !== undefined && { name }) }, verb).message;
   const place = namespace === undefined ? " in all namespaces" : ` in namespace ${namespace}`;
   const where = resource.namespaced ? place : "";
   const what = `${nameOf(resource)}${name === undefined ? "" : `/${name}`}${where}`;

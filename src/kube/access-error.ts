@@ -42,7 +42,7 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
   if (error.reason === "TooManyNames" || error.reason === "TooManyStreams") return tooManyWatches(error.reason, use);
   if (error.status === 403 && !error.isDenied)
     return isImpersonation(error, use) ? mayNotImpersonate(use.identity) : forbidden(use, verb);
-  if (error.failure !== undefined) return failed(error.failure, ref, verb);
+  if (error.failure !== undefined) return lastingFailure(error.failure, ref, verb);
   if (error.denial !== undefined) return new Rejection(error, { verb, object: describe(ref) });
   if (error.status === 404 && !isNotFound(error)) return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
   if (error.reason === "TooDeep") {
@@ -64,7 +64,7 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
  * What the API server can't do for this kind, object or request, while it answers others. It is no outage: it ends when
  * a user fixes it.
  */
-function failed(failure: Failure, ref: RequiredAccess["ref"], verb: string): Problem {
+export function lastingFailure(failure: Failure, ref: RequiredAccess["ref"], verb: string): Problem {
   const not = `the API server can't ${verb} ${describe(ref)}`;
   const { group, plural, kind } = ref.resource;
   if (failure.of === "webhook") {

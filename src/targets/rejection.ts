@@ -59,7 +59,7 @@ async function findAmong(context: SyncContext, write: FieldsWrite, error: ApiErr
 
 const placeOf = ({ path, place }: Located): Place => ({ path, at: place.at });
 
-/** Tries the fields that the write would change, in the current object. Undefined if that does not tell. */
+/** Tries the fields that the write would change, in the current object. Undefined if that shows nothing. */
 async function tryEach(
   { deps: { client }, identity }: SyncContext,
   { ref, desired, record, live: before }: FieldsWrite,

@@ -97,9 +97,11 @@ describe("a binding with bad input", () => {
         assert.ok(message.startsWith(text), message);
         assert.deepEqual(foundIn(JSON.stringify([status, await team.events("gate")])), []);
       });
-    await says("spec.b is refused, because spec breaks the rule: b begins with open: the API server refused to patch ");
+    await says(
+      'spec.b is refused, because spec breaks the rule "b begins with open": the API server refused to patch ',
+    );
     await team.secret("bucket", { b: `open ${b}`, c });
-    const rule = "spec breaks the CEL rule: !has(self.a) || !has(self.c) || self.a == self.c";
+    const rule = "spec breaks the CEL rule `!has(self.a) || !has(self.c) || self.a == self.c`";
     await says(`spec.a, spec.b, spec.c are accepted one by one, but not together; ${rule}: `);
     await team.secret("bucket", { c: a });
     await team.until("gate", "Synced");

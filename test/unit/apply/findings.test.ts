@@ -70,15 +70,15 @@ describe("the findings in a refusal", () => {
     ["spec.level", "FieldValueNotSupported", "", "spec.level", 'spec.level must be one of "low", "high"'],
     ["spec.level", "FieldValueTooLong", "", "spec.level", "spec.level must have at most 4 characters"],
     ["spec.list", "FieldValueTooMany", "", "spec.list[0].token", "spec.list must have at most 3 elements"],
-    ["spec.b", "FieldValueInvalid", `no ${MARKER}`, "spec.b", "spec.b breaks the CEL rule: self != 'bad'"],
+    ["spec.b", "FieldValueInvalid", `no ${MARKER}`, "spec.b", "spec.b breaks the CEL rule `self != 'bad'`"],
     [
       "spec",
       "FieldValueInvalid",
       "failed rule: self.a ==\n  self.b",
       "spec.a",
-      "spec breaks the CEL rule: self.a == self.b",
+      "spec breaks the CEL rule `self.a == self.b`",
     ],
-    ["spec", "FieldValueInvalid", "c is needed", "spec.a", "spec breaks the rule: c is needed"],
+    ["spec", "FieldValueInvalid", "c is needed", "spec.a", 'spec breaks the rule "c is needed"'],
     ["spec.db.host", "FieldValueRequired", "", "spec.db", "spec.db.host is required"],
     ["spec.a", "FieldValueForbidden", "", "spec.a", "spec.a may not be set"],
     ["spec.a", "FieldValueDuplicate", "", "spec.a", "spec.a must be unique in its list"],
@@ -133,7 +133,7 @@ describe("the findings in a refusal", () => {
     ];
     assert.deepEqual(find(both, ["spec.a", "spec.port"]), [
       false,
-      "spec breaks the rule: c is needed",
+      'spec breaks the rule "c is needed"',
       "spec.port must be at most 65535",
     ]);
   });
