@@ -63,7 +63,9 @@ describe("the installed packages", () => {
   });
 
   it("install with Node 20 without a warning, because scripts bring their own Node", async () => {
-    const { stdout } = await promisify(execFile)("npm", ["config", "get", "loglevel"], { cwd: root });
+    // `npm run` passes its own level on.
+    const { npm_config_loglevel: _, ...env } = process.env;
+    const { stdout } = await promisify(execFile)("npm", ["config", "get", "loglevel"], { cwd: root, env });
     assert.deepEqual([manifest.engines?.node, stdout.trim()], [">=20", "error"]);
   });
 
