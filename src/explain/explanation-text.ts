@@ -16,9 +16,21 @@ import { ageOf, fold, plain, section, table } from "./text.ts";
 /** How many workloads of a rollout are shown. Those with problems come first. */
 const MAX_WORKLOADS = 20;
 const MAX_NAMESPACES = 10;
+const MAX_PATHS = 10;
 
 export function explanationText(explanation: Explanation, now: number): string[] {
-  const { binding, account, sources, targets, rollout, conditions, events, eventsUnreadable, advice } = explanation;
+  const {
+    binding,
+    account,
+    sources,
+    targets,
+    notes = [],
+    rollout,
+    conditions,
+    events,
+    eventsUnreadable,
+    advice,
+  } = explanation;
   const ready = conditions.find(({ type }) => type === "Ready");
   const state = ready === undefined ? "not reconciled yet" : `Ready ${ready.status}, ${ready.reason}`;
   const more: string[] = [binding.suspended ? "suspended" : [], binding.deleting ? "being deleted" : []].flat();
@@ -35,6 +47,10 @@ export function explanationText(explanation: Explanation, now: number): string[]
     ...section("ACCOUNT", [plain(`${account.name}  ${seenText(account)}`)]),
     ...section("SOURCES", table(["SOURCE", "OBJECT", "VERSION", "USED"], sources.flatMap(sourceRows))),
     ...targets.flatMap((target) => section(targetHeading(target), targetLines(target))),
+    ...section(
+      "NOTES",
+      notes.flatMap((note) => fold(note)),
+    ),
     ...(rollout === undefined ? [] : section("ROLLOUT", rolloutLines(rollout, now))),
     ...section("CONDITIONS", table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], conditionRows)),
     ...section("EVENTS", eventsUnreadable ? [eventsUnreadable] : eventLines),
@@ -120,7 +136,13 @@ function objectLines(object: ObjectExplanation, from: ReadonlyMap<string, string
     held ? "yes" : "no",
     managers === undefined ? "unknown" : managers.length === 0 ? "none" : managers.join(", "),
   ]);
-  return [...fold(subject + state.join("; ")), ...table(["FIELD", "FROM", "OWNED", "MANAGERS"], rows)];
+  const { readablePaths: readable = [] } = status ?? {};
+  const copies = `all users who may read it can read values of Secrets at ${firstOf(readable, MAX_PATHS)}; if you intend this, set spec.acknowledge: [ReadableCopies]`;
+  return [
+    ...fold(subject + state.join("; ")),
+    ...(readable.length > 0 ? fold(copies) : []),
+    ...table(["FIELD", "FROM", "OWNED", "MANAGERS"], rows),
+  ];
 }
 
 function rolloutLines(rollout: RolloutExplanation, now: number): string[] {
