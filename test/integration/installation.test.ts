@@ -282,7 +282,7 @@ describe("the configuration of an installation", function () {
     for (const name of ["named", `copy-${team.namespace}`]) assert.equal(await copied(name), before);
     const labels = { audited: team.namespace };
     await team.bind("late", copyOf(team, { name: "late", namespaceSelector: { matchLabels: labels } }));
-    assert.match(messageOf(await team.until("late", "Synced")), new RegExp(`spec\\.targets\\[0\\] .*${closed}`));
+    assert.match(notesOf(await team.until("late", "Synced")), new RegExp(`spec\\.targets\\[0\\] .*${closed}`));
     assert.equal(await copied("late"), undefined);
     for (const name of ["named", "selected"]) await team.unbind(name);
     for (const name of ["named", `copy-${team.namespace}`]) assert.equal(await copied(name), undefined);
