@@ -12,7 +12,7 @@ export interface StoredBinding {
     /** If true, Inlay writes nothing, and releases nothing unless the binding is deleted. When you set it to false, Inlay applies all changes since then. */
     suspend?: boolean;
     /**
-     * Confirms effects of this binding that you intend. ReadableCopies: values of Secrets are written where users can read them who may not read the Secret, which is in objects of other kinds or in other namespaces. Without it, a condition and an event report such copies. The configuration of Inlay can require it; then Inlay does not write such copies without it.
+     * Confirms effects of this binding that you intend. ReadableCopies: values of Secrets are written where users can read them who may not read the Secret, which is in objects of other kinds or in other namespaces. Without it, an event and readablePaths in status report such copies. The configuration of Inlay can require it; then Inlay does not write such copies without it.
      *
      * @maxItems 8
      */
@@ -914,6 +914,8 @@ export interface StoredBinding {
       /** The generation of the spec that this condition describes. */
       observedGeneration?: number;
     }[];
+    /** Notes on the selection of targets that are no problems, such as a selector that matches no object. */
+    notes?: string[];
     /** The sources whose values this binding copied by a SecretGrant, such as "Secret storage/bucket". Rotate these values when the grant is withdrawn. */
     copiedSources?: string[];
     /** Every object that this binding writes or has written, with a record of what it wrote. Selected objects in the same state share one entry. */
@@ -932,7 +934,7 @@ export interface StoredBinding {
           objects?: never;
           /** Synced, or the reason why the object does not hold the current values. */
           reason: string;
-          /** What is wrong with the object and what to do. It never contains a value. */
+          /** What is wrong with the object and what to do, or a note on it. It never contains a value. */
           message?: string;
           /** What happens to paths when the binding no longer names this target. */
           onRelease?: "Retain" | "Remove";
@@ -942,6 +944,8 @@ export interface StoredBinding {
           manifestDigest?: string;
           /** The paths of the fields that this binding owns. */
           paths?: string[];
+          /** Those of the paths at which more users can read a value of a Secret than in the Secret itself. Unset if the binding acknowledges ReadableCopies. */
+          readablePaths?: string[];
           /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
           pendingPaths?: string[];
           /** The paths of the fields that another binding owns, and that this binding waits for. */
@@ -963,7 +967,7 @@ export interface StoredBinding {
           objects: string[];
           /** Synced, or the reason why the object does not hold the current values. */
           reason: string;
-          /** What is wrong with the object and what to do. It never contains a value. */
+          /** What is wrong with the object and what to do, or a note on it. It never contains a value. */
           message?: string;
           /** What happens to paths when the binding no longer names this target. */
           onRelease?: "Retain" | "Remove";
@@ -973,6 +977,8 @@ export interface StoredBinding {
           manifestDigest?: string;
           /** The paths of the fields that this binding owns. */
           paths?: string[];
+          /** Those of the paths at which more users can read a value of a Secret than in the Secret itself. Unset if the binding acknowledges ReadableCopies. */
+          readablePaths?: string[];
           /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
           pendingPaths?: string[];
           /** The paths of the fields that another binding owns, and that this binding waits for. */

@@ -1,4 +1,4 @@
-/** Suggests existing names for a misspelt one. */
+/** Suggests existing names for a misspelt one. Pure. */
 
 const MAX_NAMES = 8;
 /** Names of fields are seldom longer. A key in a path may be. */
@@ -31,16 +31,34 @@ function byDistance(key: string, names: readonly string[]): (readonly [number, s
     .sort(([p], [q]) => p - q);
 }
 
-/** The number of letters to add, remove or change to get from one text to the other. */
+/** The name that is most like a misspelt one, whatever its case; undefined if none is close. */
+export function similarName(wanted: string, names: readonly string[]): string | undefined {
+  const text = wanted.slice(0, MAX_LENGTH).toLowerCase();
+  const most = text.length > 4 ? 2 : 1;
+  let nearest: { name: string; letters: number } | undefined;
+  for (const name of names) {
+    // The difference in length is the least distance, and costs nothing.
+    if (Math.abs(name.length - wanted.length) > most) continue;
+    const letters = distance(text, name.slice(0, MAX_LENGTH).toLowerCase());
+    if (letters <= most && (nearest === undefined || letters < nearest.letters)) nearest = { name, letters };
+  }
+  return nearest?.name;
+}
+
+/** The number of letters to add, remove, change or swap with the next one to get from one text to the other. */
 function distance(from: string, to: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (const [line, letter] of [...from].entries()) {
-    row = row.reduce<number[]>((next, above, column) => {
-      if (column === 0) return [line + 1];
-      const changed = (row[column - 1] as number) + (letter === to[column - 1] ? 0 : 1);
-      next.push(Math.min(changed, above + 1, (next[column - 1] as number) + 1));
-      return next;
-    }, []);
+  for (let line = 0; line < from.length; line++) {
+    const letter = from[line];
+    const next = [line + 1];
+    for (let column = 1; column <= to.length; column++) {
+      const isSwapped = letter === to[column - 2] && from[line - 1] === to[column - 1];
+      const [left, above, diagonal] = [next[column - 1] as number, row[column] as number, row[column - 1] as number];
+      const changed = diagonal + (letter === to[column - 1] ? 0 : 1);
+      next.push(Math.min(changed, above + 1, left + 1, isSwapped ? (before[column - 2] as number) + 1 : changed));
+    }
+    [before, row] = [row, next];
   }
   return row.at(-1) as number;
 }

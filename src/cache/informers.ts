@@ -13,6 +13,7 @@ import { CONTROLLER, homeOf } from "../kube/identity.ts";
 import type { WatchTransport } from "../kube/list-watch.ts";
 import { type AccessPlace, AccountRules } from "./account-rules.ts";
 import { nameIn } from "./cached-object.ts";
+import { namesBeside } from "./names-beside.ts";
 import { OneByOne } from "./one-by-one.ts";
 import { PacedCalls } from "./paced-calls.ts";
 import type { ReflectorState, StreamState } from "./reflector.ts";
@@ -94,6 +95,7 @@ export class Informers {
         });
       },
       get: (key, subscription, name) => this.#get(idOf(key), subscription, name),
+      namesBeside: (key, workload) => namesBeside(this.#carrierOf(idOf(key), workload).stream, workload),
       list: (key, collection, effort) => this.#list(idOf(key), collection, effort),
     };
   }

@@ -2,7 +2,7 @@
 import type { Effort } from "../apimachinery/glob.ts";
 import type { CachedObject } from "./cached-object.ts";
 import type { ReflectorState } from "./reflector.ts";
-import type { CollectionSubscription, Subscription } from "./subscription.ts";
+import type { CollectionSubscription, ObjectSubscription, Subscription } from "./subscription.ts";
 
 /**
  * Called with a key of a controller when an object that the key depends on may have changed. `cause` is `change` for a change, and `resync`
@@ -18,6 +18,8 @@ export interface Watcher {
    * Returns whether the watch for a subscription of `key` is in sync, and the version of the object. `name` is the object of a collection.
    */
   get(key: string, subscription: Subscription, name?: string): ReflectorState & { version?: CachedObject };
+  /** The names of the workloads beside a workload, if its watch shows them. */
+  namesBeside(key: string, workload: ObjectSubscription): string[];
   /**
    * Returns whether the watch for a collection of `key` is in sync, and the objects of the collection. The list is incomplete once the
    * effort is spent.

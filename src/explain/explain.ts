@@ -51,6 +51,7 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
     account: { name: isGenerated ? `ServiceAccount ${account.name}` : accountName, ...seenOf(accountSeen) },
     sources,
     targets,
+    ...(status?.notes && { notes: status.notes }),
     ...(spec.rollout && { rollout: explainRollout(binding) }),
     conditions: status?.conditions ?? [],
     events: foundOr(events, []),

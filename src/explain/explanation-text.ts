@@ -17,9 +17,21 @@ import { ageOf, layOut, type Part, paragraph, section, table } from "./text.ts";
 /** How many workloads of a rollout are shown. Those with problems come first. */
 const MAX_WORKLOADS = 20;
 const MAX_NAMESPACES = 10;
+const MAX_PATHS = 10;
 
 export function explanationText(explanation: Explanation, now: number, width: number): string[] {
-  const { binding, account, sources, targets, rollout, conditions, events, eventsUnreadable, advice } = explanation;
+  const {
+    binding,
+    account,
+    sources,
+    targets,
+    notes = [],
+    rollout,
+    conditions,
+    events,
+    eventsUnreadable,
+    advice,
+  } = explanation;
   const ready = conditions.find(({ type }) => type === "Ready");
   const state = ready === undefined ? "not reconciled yet" : `Ready ${ready.status}, ${ready.reason}`;
   const { generation, observedGeneration } = binding;
@@ -41,6 +53,10 @@ export function explanationText(explanation: Explanation, now: number, width: nu
     ...section("ACCOUNT", [plain(`${account.name}  ${seenText(account)}`)]),
     ...section("SOURCES", table(["SOURCE", "OBJECT", "VERSION", "USED"], sources.flatMap(sourceRows))),
     ...targets.flatMap((target) => section(targetHeading(target), targetLines(target))),
+    ...section(
+      "NOTES",
+      notes.map((note) => paragraph(note)),
+    ),
     ...(rollout === undefined ? [] : section("ROLLOUT", rolloutLines(rollout, now))),
     ...section("CONDITIONS", table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], conditionRows)),
     ...section("EVENTS", eventsUnreadable ? [paragraph(eventsUnreadable)] : eventLines),
@@ -127,7 +143,13 @@ function objectLines(object: ObjectExplanation, from: ReadonlyMap<string, string
     held ? "yes" : "no",
     managers === undefined ? "unknown" : managers.length === 0 ? "none" : managers.join(", "),
   ]);
-  return [paragraph(subject + state.join("; ")), ...table(["FIELD", "FROM", "OWNED", "MANAGERS"], rows)];
+  const { readablePaths: readable = [] } = status ?? {};
+  const copies = `all users who may read it can read values of Secrets at ${firstOf(readable, MAX_PATHS)}; if you intend this, set spec.acknowledge: [ReadableCopies]`;
+  return [
+    paragraph(subject + state.join("; ")),
+    ...(readable.length > 0 ? [paragraph(copies)] : []),
+    ...table(["FIELD", "FROM", "OWNED", "MANAGERS"], rows),
+  ];
 }
 
 function rolloutLines(rollout: RolloutExplanation, now: number): Part[] {

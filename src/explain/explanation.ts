@@ -22,6 +22,8 @@ export interface Explanation {
   account: ReadState & { name: string };
   sources: SourceExplanation[];
   targets: TargetExplanation[];
+  /** On the selection of targets, from the status. */
+  notes?: string[];
   rollout?: RolloutExplanation;
   conditions: Condition[];
   /** The last events, the newest last. */
@@ -79,7 +81,7 @@ export interface ObjectExplanation extends ReadState {
   namespace?: string;
   name: string;
   /** The target's entry in the binding's status. */
-  status?: { reason: string; message?: string };
+  status?: { reason: string; message?: string /** Readable copies. */; readablePaths?: string[] };
   fields: {
     path: string;
     /** Whether the record in the status lists the field as owned. */

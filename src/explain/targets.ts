@@ -5,7 +5,7 @@ import { matchesLabels } from "../apimachinery/label-selector.ts";
 import { isSameKind, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import { parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { attempt, kindNotFound } from "../kube/access-error.ts";
+import { attempt } from "../kube/access-error.ts";
 import { parseSources } from "../sources/registry.ts";
 import { describeUse, type ReadTemplate, usesOf } from "../sources/uses.ts";
 import type { ObjectExplanation, TargetExplanation } from "./explanation.ts";
@@ -68,7 +68,8 @@ async function explainTarget(
     ...(target.when === "AfterRollout" && { when: target.when }),
     fields,
   };
-  const resource = (await attempt(discovery.byKind(apiVersion, kind))) ?? kindNotFound(apiVersion, kind);
+  const found = await attempt(discovery.byKind(apiVersion, kind));
+  const resource = found ?? (await discovery.kindNotFound(apiVersion, kind));
   if (resource instanceof Problem) return { ...base, objects: [], more: 0, message: resource.message };
   const named = base.selects ? inOrderOfTrouble(records) : [namedBy(binding, target, resource)];
   const objects = named.slice(0, MAX_OBJECTS).map(async ({ namespace, name }) => {
@@ -115,7 +116,11 @@ function objectSeen(
   };
 }
 
-const statusOf = ({ reason, message }: TargetStatus) => ({ reason, ...(message !== undefined && { message }) });
+const statusOf = ({ reason, message, readablePaths }: TargetStatus) => ({
+  reason,
+  ...(message !== undefined && { message }),
+  ...(readablePaths && { readablePaths }),
+});
 
 /** Objects that the spec does not name and status still lists. Selected objects are grouped by kind. */
 export function leftovers(records: readonly TargetStatus[]): TargetExplanation[] {

@@ -6,6 +6,7 @@ import { ApiError, isNotFound } from "./api-error.ts";
 import { CONTROLLER, describeIdentity, type Identity } from "./identity.ts";
 import { findWebhook, Rejection } from "./rejection.ts";
 import type { Failure } from "./server-text.ts";
+import { INSTALL_KIND } from "./suggest-kind.ts";
 
 /** The purpose of a request: its identity, its object, and all verbs that the identity needs there. */
 export interface RequiredAccess {
@@ -115,9 +116,8 @@ export function accountNotFound(identity: Identity, use = "as which this binding
   return new Problem("ServiceAccountNotFound", message);
 }
 
-export function kindNotFound(apiVersion: string, kind: string): Problem {
-  const message = `the cluster serves no ${kind} in ${apiVersion}; install its CRD, or correct apiVersion`;
-  return new Problem("KindNotFound", message);
+export function kindNotFound(apiVersion: string, kind: string, advice = INSTALL_KIND): Problem {
+  return new Problem("KindNotFound", `the cluster serves no ${kind} in ${apiVersion}; ${advice}`);
 }
 
 /** The request was not sent, because the binding or its namespace has reached a limit of watches. */

@@ -1,9 +1,12 @@
 /** Finds resources by kind or plural, as the API server serves them. */
 import { setNewest } from "../apimachinery/newest.ts";
 import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
+import type { Problem } from "../apimachinery/problem.ts";
+import { attempt, kindNotFound } from "./access-error.ts";
 import { isStatus } from "./api-error.ts";
 import { rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
+import { type KindName, kindAdvice, type ServedKind } from "./suggest-kind.ts";
 import type { Transport } from "./transport.ts";
 
 type ApiResource = Pick<Resource, "kind" | "namespaced"> & { name: string };
@@ -12,6 +15,20 @@ interface ApiGroup {
   preferredVersion: { groupVersion: string };
   versions: { groupVersion: string }[];
 }
+
+/** All groups with their kinds, in one answer. */
+interface AggregatedGroups {
+  items?: { metadata?: { name?: string }; versions: AggregatedVersion[] }[];
+}
+
+interface AggregatedVersion {
+  version: string;
+  resources?: { resource: string; responseKind?: { kind: string } | null }[];
+}
+
+const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+/** How long the list of all kinds is used. It only serves advice. */
+const ALL_LIVE_MS = 10_000;
 
 /** How long an answer is used. A missing kind is looked up again soon: its CRD may be about to be installed. */
 const FOUND_LIVES_MS = 300_000;
@@ -24,6 +41,7 @@ export class Discovery {
   readonly #transport: Pick<Transport, "request">;
   readonly #inVersion: (resource: Resource) => Promise<Resource>;
   #groups: { versions: Promise<Set<string>>; until: number } | undefined;
+  #all: { kinds: Promise<ServedKind[] | Problem>; until: number } | undefined;
   readonly #versions = new Map<string, { resources: Promise<Resource[]>; until: number }>();
 
   /** `inVersion` returns the resource in the version to use, which may not be the named one. */
@@ -44,6 +62,18 @@ export class Discovery {
 
   async byPlural(apiVersion: string, plural: string): Promise<Resource | undefined> {
     return this.#find(apiVersion, (resource) => resource.plural === plural);
+  }
+
+  /** The Problem of a kind or plural that is not served, with the kind that was probably meant. */
+  async kindNotFound(apiVersion: string, wanted: string, by: KindName = "kind"): Promise<Problem> {
+    if (this.#all === undefined || this.#all.until < Date.now())
+      this.#all = { kinds: attempt(this.#allKinds()), until: Date.now() + ALL_LIVE_MS };
+    const served = await this.#all.kinds;
+    return kindNotFound(
+      apiVersion,
+      wanted,
+      Array.isArray(served) ? kindAdvice(apiVersion, wanted, by, served) : undefined,
+    );
   }
 
   /** The kind in any served version of the group of `apiVersion`, the preferred version first. */
@@ -89,6 +119,20 @@ export class Discovery {
       });
     }
     return (await this.#groups.versions).has(apiVersion);
+  }
+
+  /** An API server without aggregated discovery answers with no items. */
+  async #allKinds(): Promise<ServedKind[]> {
+    const read = (path: string) =>
+      this.#transport.request<AggregatedGroups>({ method: "GET", path, identity: CONTROLLER, accept: AGGREGATED });
+    const groups = (await Promise.all(["/api", "/apis"].map(read))).flatMap(({ items = [] }) => items);
+    return groups.flatMap(({ metadata: { name: group = "" } = {}, versions }) =>
+      versions.flatMap(({ version, resources = [] }) =>
+        resources.flatMap(({ resource: plural, responseKind }) =>
+          responseKind ? [{ group, version, kind: responseKind.kind, plural }] : [],
+        ),
+      ),
+    );
   }
 
   async #versionsOf(group: string): Promise<string[]> {

@@ -14,9 +14,11 @@ import {
   parseApiVersion,
   type Resource,
 } from "../apimachinery/objects.ts";
+import type { Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import type { CollectionSubscription } from "../cache/subscription.ts";
 import type { ListedObject } from "../cache/watcher.ts";
+import { kindNotFound } from "../kube/access-error.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { Identity } from "../kube/identity.ts";
 import { type Inputs, NO_UID } from "./inputs.ts";
@@ -25,6 +27,7 @@ export interface FileCluster {
   readonly discovery: {
     byKind(apiVersion: string, kind: string): Promise<Resource>;
     byPlural(apiVersion: string, plural: string): Promise<Resource | undefined>;
+    kindNotFound(apiVersion: string, kind: string): Promise<Problem>;
   };
   readonly client: { get<T = KubeObject>(identity: Identity, ref: ObjectRef): Promise<T> };
   readonly watcher: {
@@ -50,6 +53,7 @@ export function fileCluster({ kinds, objects }: Inputs): FileCluster {
     discovery: {
       byKind: async (apiVersion, kind) => kinds.resourceOf(apiVersion, kind),
       byPlural: async (apiVersion, plural) => kinds.byPlural(apiVersion, plural),
+      kindNotFound: async (apiVersion, kind) => kindNotFound(apiVersion, kind),
     },
     client: {
       async get<T>(_: Identity, ref: ObjectRef): Promise<T> {

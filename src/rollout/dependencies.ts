@@ -24,7 +24,7 @@ export interface RestartDependencies {
 
 export interface RolloutDependencies extends RestartDependencies {
   installation: Pick<Installation, "scope" | "rollouts" | "refusal" | "reloader">;
-  discovery: Pick<Discovery, "byKind">;
+  discovery: Pick<Discovery, "byKind" | "kindNotFound">;
   schemas: Pick<Schemas, "of">;
   watcher: Watcher;
   bindings: Pick<BindingStore, "all">;

@@ -45,7 +45,7 @@ function verdictOf(status: RolloutStatus | undefined, problem: Problem | undefin
   if (problem !== undefined) return { ready: "False", reason: problem.reason, message: problem.message };
   const pending = status?.pending;
   if (pending !== undefined) return { ready: "False", reason: storedReason(pending.reason), message: pending.message };
-  if (workloads === 0) return { ready: "True", reason: "RolledOut", message: "no workload depends on the values" };
+  if (workloads === 0) return { ready: "True", reason: "RolledOut", message: "no workloads match spec.rollout" };
   const who =
     workloads === 1
       ? "the workload that depends on the values has"

@@ -2,7 +2,6 @@
 import { type JsonObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { kindNotFound } from "../kube/access-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import type { SourceKind } from "./source.ts";
 import { watchedSource } from "./watched-source.ts";
@@ -11,9 +10,9 @@ export const object: SourceKind = {
   parse({ name: called, object: at }, { namespace, policy }) {
     if (at === undefined) return undefined;
     const { apiVersion, resource: plural, name, scope } = at;
-    const locate = async (discovery: Pick<Discovery, "byPlural">): Promise<ObjectRef> => {
+    const locate = async (discovery: Pick<Discovery, "byPlural" | "kindNotFound">): Promise<ObjectRef> => {
       const resource = await discovery.byPlural(apiVersion, plural);
-      if (resource === undefined) throw kindNotFound(apiVersion, plural);
+      if (resource === undefined) throw await discovery.kindNotFound(apiVersion, plural, "plural");
       return { resource, name, ...(resource.namespaced && { namespace }) };
     };
     return {

@@ -64,14 +64,14 @@ export interface ParsedSource {
   /** Whether it is this object: a binding can't create an object that it reads. */
   isObject(ref: ObjectRef): boolean;
   /** Finds its object; absent if it has none. Throws Problem("KindNotFound"). */
-  locate?(discovery: Pick<Discovery, "byPlural">): Promise<ObjectRef>;
+  locate?(discovery: Pick<Discovery, "byPlural" | "kindNotFound">): Promise<ObjectRef>;
   /** Throws Problem. Sends no request to a server outside of the cluster: see Poll. */
   resolve(context: ResolveContext): Promise<ResolvedSource>;
 }
 
 /** The services for resolving and reading a source. */
 export interface ResolveContext {
-  readonly discovery: Pick<Discovery, "byPlural">;
+  readonly discovery: Pick<Discovery, "byPlural" | "kindNotFound">;
   readonly installation: Pick<Installation, "scope" | "closedNamespace">;
   /** Reads the source objects. Bindings of one account share reads, so callers must not change the results. */
   readonly client: Pick<Client, "get">;

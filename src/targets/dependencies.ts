@@ -25,7 +25,7 @@ export interface Dependencies {
   client: Pick<Client, keyof Client>;
   /** The API server's time, in ms of the epoch. */
   serverTime: () => number;
-  discovery: Pick<Discovery, "byKind" | "byKindInGroup" | "byPlural" | "forget">;
+  discovery: Pick<Discovery, "byKind" | "byKindInGroup" | "byPlural" | "kindNotFound" | "forget">;
   schemas: Pick<Schemas, "of">;
   bindings: Pick<BindingStore, "competingClaims" | "keyOf">;
   contention: Pick<ContentionBudget, "mayWrite" | "wrote" | "stateOf">;

@@ -9,7 +9,7 @@ export interface TargetOutcome {
   problem?: Problem;
   /** Information for users although there is no problem, such as omitted optional fields. */
   note?: string;
-  /** Also in the note; and reported by an event when it begins. */
+  /** In the status too, and reported by an event when it begins. */
   readable?: ReadableCopies;
   /**
    * The object after the sync: the version of the write, or of the read if there was nothing to write. `values` is a

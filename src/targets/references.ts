@@ -13,7 +13,7 @@ import { assertReadablePath, assertWritableKind } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { apiVersionOf, idOf, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { attempt, kindNotFound } from "../kube/access-error.ts";
+import { attempt } from "../kube/access-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import { parseSources, resolveSources } from "../sources/registry.ts";
 import type { ParsedSource, ResolveContext, ResolvedSource } from "../sources/source.ts";
@@ -30,7 +30,7 @@ export interface References {
 
 /** The services and rules for resolving references. */
 interface ReferenceContext extends ResolveContext {
-  discovery: Pick<Discovery, "byKind" | "byPlural">;
+  discovery: Pick<Discovery, "byKind" | "byPlural" | "kindNotFound">;
   installation: Pick<Installation, "scope" | "closedNamespace" | "refusal">;
 }
 
@@ -76,7 +76,7 @@ async function resolveTarget(
   const paths = target.fields.map(({ path }) => FieldPath.parse(path));
   for (const path of paths) assertReadablePath(group, target.kind, path);
   const resource = await discovery.byKind(target.apiVersion, target.kind);
-  if (resource === undefined) throw kindNotFound(target.apiVersion, target.kind);
+  if (resource === undefined) throw await discovery.kindNotFound(target.apiVersion, target.kind);
   if (!resource.namespaced && target.namespace !== undefined) {
     const message = `the target ${target.kind} ${target.name ?? ""} is cluster-scoped; remove its namespace`;
     throw new Problem("InvalidBinding", message);

@@ -66,15 +66,14 @@ export function missingOf({ omitted }: Plan): MissingValue | undefined {
   return missing.find(({ reason }) => reason === "GrantWithdrawn") ?? missing[0];
 }
 
-/** Notes about a target that is written without problems. */
+/** Notes on a target that is written without problems, and its readable copies. */
 export function noteOf({ fields, omitted, kept, readable }: Plan): { note?: string; readable?: ReadableCopies } {
   const isWritten = fields.length + (kept?.length ?? 0) > 0;
   const notes = [
     ...(omitted.length > 0 ? [`omitted: ${omitted.map(({ why }) => why.message).join("; ")}`] : []),
     ...(kept && isWritten ? ["written once, and not changed again (mode: Once)"] : []),
-    ...(readable ? [readable.note] : []),
   ];
-  return notes.length === 0 ? {} : { note: notes.join("; "), ...(readable && { readable }) };
+  return { ...(notes.length > 0 && { note: notes.join("; ") }), ...(readable && { readable }) };
 }
 
 /**

@@ -21,7 +21,7 @@ describe("npm start -- --vault", function () {
     const arrived = (name: string) => `Secret +•+ +✔ equals ${name}\\n +HarborCluster +•+ +✔ equals ${name}`;
     assert.match(output, /vault +https:\/\/localhost:\d+ +True +Ready +1\.21\.4/);
     assert.match(output, new RegExp(arrived("the value in Vault")));
-    assert.match(output, /NAME +READY +SYNCED +REASON +AGE\n +s3 +True +2\/2 +Synced/);
+    assert.match(output, /NAME +READY +SYNCED +REASON +ROLLOUT +AGE\n +s3 +True +2\/2 +Synced/);
     assert.match(output, new RegExp(arrived("the new value in Vault")));
     assert.match(output, /reached the HarborCluster \d+, \d+, \d+ ms after .*\n.* restarted once .* \d+, \d+, \d+ ms/);
     assert.match(output, new RegExp(`reports VaultSealed.*\\n +${arrived("the value before")}\\n.*is ready again`));

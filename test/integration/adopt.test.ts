@@ -18,6 +18,7 @@ const onDeployments = { apiGroups: ["apps"], resources: ["deployments"], verbs: 
 
 const encoded = (value: string) => Buffer.from(value).toString("base64");
 const messageOf = ({ status }: AnyObject): string => status.conditions[0].message;
+const noteOf = ({ status }: AnyObject): string => status.targets[0].message ?? "";
 
 const newAdopter = () => createNamespace({ rules: [onSecrets(ALL), onConfigMaps, onDeployments] });
 
@@ -182,15 +183,15 @@ describe("copies that a user created by hand", function () {
     await team.bind("blog", copies(team, "Equal"));
     const { status } = await team.until("blog", "Synced");
     const says = /data\["old\.key"\]/;
-    assert.match(messageOf({ status }), says);
+    assert.match(noteOf({ status }), says);
     await team.secret("blog", { password: secretText("rotated") });
     await eventually(async () =>
       assert.notEqual((await team.api.get(secretPath(name))).data.password, data["password"]),
     );
-    assert.match(messageOf(await team.until("blog", "Synced")), says);
+    assert.match(noteOf(await team.until("blog", "Synced")), says);
     assert.equal((await team.api.get(secretPath(name))).data["old.key"], encoded("old"));
     await team.api.merge(secretPath(name), { data: { "old.key": null } });
-    await eventually(async () => assert.doesNotMatch(messageOf(await team.binding("blog")), /stay/));
+    await eventually(async () => assert.doesNotMatch(noteOf(await team.binding("blog")), /stay/));
   });
 
   it("are adopted by a binding that was restored from a backup, with another uid and without status", async () => {
@@ -243,7 +244,7 @@ describe("an adopted object", () => {
     const before = await makePlace(team, { host: "theirs", old: "kept" }, { metadata: { annotations: { a: "b" } } });
     const { metadata } = await team.bind("place", place("Any", { host: "ours", port: "1" }));
     const { status } = await team.until("place", "Synced");
-    assert.match(messageOf({ status }), /data\.old\b/);
+    assert.match(noteOf({ status }), /data\.old\b/);
     const now = await team.api.get(placePath(team));
     assert.deepEqual(now.data, { host: "ours", port: "1", old: "kept" });
     assert.equal(now.metadata.uid, before.metadata.uid);
@@ -306,7 +307,7 @@ describe("an adopted object", () => {
     const team = await newAdopter();
     await makePlace(team, { host: "one" });
     await team.bind("place", place("Any", { host: "two" }, { mode: "Once" }));
-    assert.match(messageOf(await team.until("place", "Synced")), /adopted once/);
+    assert.match(noteOf(await team.until("place", "Synced")), /adopted once/);
     await team.api.merge(placePath(team), { data: { host: "edited" } });
     await team.controller.idle();
     await team.rebind("place", place("Any", { host: "three" }, { mode: "Once" }));

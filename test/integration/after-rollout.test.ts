@@ -3,6 +3,7 @@
  * missing.
  */
 import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
@@ -180,6 +181,20 @@ describe("the record of another tool", function () {
 describe("a workload that is named and missing", function () {
   this.timeout("2m");
 
+  it("leaves the binding ready, with a hint, until the workload exists", async () => {
+    const { team, shop } = await newTeam();
+    const targets = [{ kind: "Deployment", name: "late" }];
+    await team.bind("rolls", spec({ consumersOf: undefined, targets }, { when: "BeforeRollout" }));
+    await shop.until("rolls", "WorkloadNotFound");
+    const { status } = await team.until("rolls", "Synced");
+    assert.match(status.conditions[0].message, /the value of 1 field; .*\(WorkloadNotFound\), see .* RolledOut$/);
+    const { stdout } = await controlPlane().kubectl("get", "sb", "rolls", `--namespace=${team.namespace}`);
+    assert.match(stdout, /\nrolls +True +1\/1 +Synced +WorkloadNotFound /);
+    await shop.deploy({ late: {} });
+    await shop.until("rolls", "RolledOut");
+    assert.match((await team.binding("rolls")).status.conditions[0].message, /the value of 1 field$/);
+  });
+
   it("is reported, while the others restart, and fields that are written after the rollout wait for it", async () => {
     const { team, shop } = await newTeam();
     const targets = [
@@ -189,7 +204,7 @@ describe("a workload that is named and missing", function () {
     await team.bind("rolls", spec({ consumersOf: undefined, targets }));
     const { status } = await shop.until("rolls", "WorkloadNotFound");
     const condition = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
-    assert.match(condition.message, /Deployment \S+\/wbe/);
+    assert.match(condition.message, /Deployment \S+\/wbe \(did you mean web\?\)/);
     await publish(team, "two");
     await eventually(async () => assert.deepEqual(await shop.restarts(), { web: 1 }));
     await rolloutBarrier(team);

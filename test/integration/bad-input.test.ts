@@ -174,6 +174,34 @@ describe("a binding with bad input", () => {
     });
   }
 
+  it("that misspells a kind or its version gets the one that was probably meant, or the advice to install it", async () => {
+    const team = await createNamespace();
+    await prepare(team);
+    const named = (apiVersion: string, kind: string) => harborTarget({}, { apiVersion, kind, fields: [accessKey] });
+    const beta = "goharbor.io/v1beta1";
+    const targets = [
+      named(beta, "harborcluster"),
+      named(beta, "HarborClusters"),
+      named(beta, "HarbrCluster"),
+      named("goharbor.io/v1", "HarborCluster"),
+      named("v1", "Deployment"),
+      named(beta, "Sprocket"),
+    ];
+    await team.bind("harbor-s3", specOf(...targets));
+    const { status } = await team.until("harbor-s3", "KindNotFound");
+    assert.deepEqual(
+      status.targets.map(({ reason, message }: AnyObject) => [reason, message.split(/; (.*)/)[1]]),
+      [
+        ["KindNotFound", "did you mean HarborCluster?"],
+        ["KindNotFound", "did you mean HarborCluster?"],
+        ["KindNotFound", "did you mean HarborCluster?"],
+        ["KindNotFound", "HarborCluster is served in goharbor.io/v1beta1; correct apiVersion"],
+        ["KindNotFound", "Deployment is served in apps/v1; correct apiVersion"],
+        ["KindNotFound", "install its CRD, or correct apiVersion or kind"],
+      ],
+    );
+  });
+
   it("that names one object twice, with and without its namespace, writes the first and refuses the second", async () => {
     const team = await createNamespace();
     const value = await prepare(team);

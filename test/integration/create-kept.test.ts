@@ -204,7 +204,7 @@ describe("an object that is created once", () => {
     const team = await newMaker();
     const { metadata } = await makeHarbor(team, { mode: "Once" });
     const { status } = await team.binding("harbor");
-    assert.match(status.conditions[0].message, / once\b/);
+    assert.match(status.targets[0].message, / once\b/);
     await team.api.merge(team.harborPath(), { spec: { version: "9.9.9" }, metadata: { labels: null } });
     await team.secret("bucket", { accessKeyID: secretText("rotated") });
     const edited = { create: { manifest: manifest({ version: "3.0.0" }) }, mode: "Once" };

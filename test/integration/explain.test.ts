@@ -55,7 +55,7 @@ describe("inlay explain", () => {
         namespace: team.namespace,
         name: "harbor",
         state: "Found",
-        status: { reason: "Synced", message: target.objects[0].status.message },
+        status: { reason: "Synced", readablePaths: [ACCESS_KEY] },
         fields: [{ path: ACCESS_KEY, held: true, managers: [team.manager("harbor-s3")] }],
       },
     ]);

@@ -30,6 +30,7 @@ const everything = [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }];
 const sources = [{ secret: { name: "bucket" } }];
 const secretPath = (namespace: string, name = "bucket") => `/api/v1/namespaces/${namespace}/secrets/${name}`;
 const messageOf = ({ status }: AnyObject): string => status.conditions[0].message;
+const notesOf = ({ status }: AnyObject): string => status.notes.join("\n");
 
 /** A team whose account has all permissions, so that only Inlay limits it. */
 async function newAlmighty(options: { controller?: boolean } = {}): Promise<{ team: TestNamespace; value: string }> {
@@ -160,7 +161,7 @@ describe("kube-system and Inlay's own namespace", () => {
     );
     const binding = await team.until("labels", "Synced");
     assert.equal(binding.status.synced, "1/1");
-    assert.match(messageOf(binding), /spec\.targets\[0\] .*inlay-system, kube-system/);
+    assert.match(notesOf(binding), /spec\.targets\[0\] .*inlay-system, kube-system/);
     await inStep(team, team.namespace);
     await team.bind("names", copyOf(team, { name: `other-${team.namespace}`, namespaceSelector: { names: SYSTEM } }));
     assert.match(messageOf(await team.until("names", "Synced")), /spec\.targets\[0\] .*kube-system, inlay-system/);
@@ -177,7 +178,7 @@ describe("kube-system and Inlay's own namespace", () => {
     await team.bind("named", { sources, targets: [{ ...target, name: "kube-system" }] });
     await team.until("named", "ForbiddenNamespace");
     await team.bind("selected", { sources, targets: [{ ...target, selector: { names: [own, "kube-s*"] } }] });
-    assert.match(messageOf(await team.until("selected", "Synced")), /spec\.targets\[0\] .*kube-system/);
+    assert.match(notesOf(await team.until("selected", "Synced")), /spec\.targets\[0\] .*kube-system/);
     const annotation = async (name: string) =>
       (await team.api.get(`/api/v1/namespaces/${name}`)).metadata.annotations?.["example.com/key"];
     assert.deepEqual([await annotation(own), await annotation("kube-system")], [value, undefined]);
@@ -285,7 +286,7 @@ describe("the configuration of an installation", function () {
     for (const name of ["named", `copy-${team.namespace}`]) assert.equal(await copied(name), before);
     const labels = { audited: team.namespace };
     await team.bind("late", copyOf(team, { name: "late", namespaceSelector: { matchLabels: labels } }));
-    assert.match(messageOf(await team.until("late", "Synced")), new RegExp(`spec\\.targets\\[0\\] .*${closed}`));
+    assert.match(notesOf(await team.until("late", "Synced")), new RegExp(`spec\\.targets\\[0\\] .*${closed}`));
     assert.equal(await copied("late"), undefined);
     for (const name of ["named", "selected"]) await team.unbind(name);
     for (const name of ["named", `copy-${team.namespace}`]) assert.equal(await copied(name), undefined);

@@ -70,7 +70,7 @@ describe("a target with mode: Once", () => {
     assert.deepEqual(await cloneOf(team), { cluster: "old", ...first });
     assert.equal(status.conditions[0].status, "True");
     assert.deepEqual(status.targets[0].paths, ["spec.clone.s3_access_key_id", "spec.clone.s3_secret_access_key"]);
-    assert.match(status.conditions[0].message, /written once/);
+    assert.match(status.targets[0].message, /written once/);
     const writes = await writesDuring(team, async () => {
       await credentials(team);
       await team.api.merge(path(team), { spec: { clone: { s3_access_key_id: "theirs", s3_secret_access_key: null } } });

@@ -84,7 +84,7 @@ describe("the schema of SecretBinding", () => {
     await team.api.create(bindings(), { ...binding(), metadata: { name: "listed" } });
     for (const name of ["sb", "inlay"]) {
       const { stdout } = await controlPlane().kubectl("get", name, `--namespace=${team.namespace}`);
-      assert.match(stdout, /^NAME +READY +SYNCED +REASON +AGE\s+(secretbinding.inlay.dev\/)?listed /);
+      assert.match(stdout, /^NAME +READY +SYNCED +REASON +ROLLOUT +AGE\s+(secretbinding.inlay.dev\/)?listed /);
     }
   });
 

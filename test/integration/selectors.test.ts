@@ -198,8 +198,8 @@ describe("a target by selector", () => {
     const binding = await team.until("all", "Synced");
     assert.equal(binding.status.synced, "3/3");
     assert.deepEqual(await tokens(team), { a: "special", b: token, c: undefined });
-    assert.match(messageOf(binding), /1 objects that spec\.targets\[0\] matches belong to other/);
-    assert.match(messageOf(binding), /2 objects that spec\.targets\[1\] matches belong to other/);
+    assert.match(binding.status.notes[0], /1 objects that spec\.targets\[0\] matches belong to other/);
+    assert.match(binding.status.notes[1], /2 objects that spec\.targets\[1\] matches belong to other/);
   });
 
   it("belongs to the binding that already owns the field, otherwise to the older binding", async () => {

@@ -26,6 +26,7 @@ import {
 
 const NOTE = /HarborCluster .*values of Secrets at spec\.storage\.spec\.s3\.accesskey; .* spec\.ack/;
 const messageOf = ({ status }: AnyObject): string => status.conditions[0].message;
+const readableOf = ({ status }: AnyObject): string[] | undefined => status.targets[0].readablePaths;
 const noticesOf = async (team: TestNamespace, name: string) =>
   (await team.events(name)).filter(({ reason }) => reason === "ReadableCopies");
 
@@ -45,10 +46,12 @@ const copyTo = (namespace: string, name = "copy") => ({
 });
 
 describe("a value of a Secret", () => {
-  it("in an object other than a Secret is reported once by an event and in the condition, which stays Ready", async () => {
+  it("in an object other than a Secret is reported once by an event, and listed in the status, which stays Ready", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
-    assert.match(messageOf(await team.until("harbor-s3", "Synced")), NOTE);
+    const ready = await team.until("harbor-s3", "Synced");
+    assert.match(messageOf(ready), /^HarborCluster \S+ has the value of 1 field$/);
+    assert.deepEqual(readableOf(ready), ["spec.storage.spec.s3.accesskey"]);
     const [event] = await eventually(async () => {
       const events = await noticesOf(team, "harbor-s3");
       assert.equal(events.length, 1);
@@ -77,6 +80,7 @@ describe("a value of a Secret", () => {
       assert.equal(written.length, 1);
     });
     assert.equal((await noticesOf(team, "harbor-s3")).length, 1);
+    assert.deepEqual(readableOf(await team.binding("harbor-s3")), ["spec.storage.spec.s3.accesskey"]);
   });
 
   it("is not reported where the binding acknowledges it, for a ConfigMap, or in a Secret of the same namespace", async () => {
@@ -95,7 +99,7 @@ describe("a value of a Secret", () => {
     });
     await team.bind("secret", copyTo(team.namespace));
     for (const name of ["acknowledged", "config-map", "secret"]) {
-      assert.doesNotMatch(messageOf(await team.until(name, "Synced")), /values of Secrets/);
+      assert.equal(readableOf(await team.until(name, "Synced")), undefined);
       assert.deepEqual(await noticesOf(team, name), []);
     }
   });
@@ -109,7 +113,7 @@ describe("a value of a Secret", () => {
     });
     await team.secret("bucket", { accessKeyID: secretText("access") });
     await team.bind("copy", copyTo(other.namespace));
-    assert.match(messageOf(await team.until("copy", "Synced")), /copy .*values of Secrets at data/);
+    assert.deepEqual(readableOf(await team.until("copy", "Synced")), ["data"]);
     await eventually(async () => assert.equal((await noticesOf(team, "copy")).length, 1));
   });
 
@@ -122,7 +126,7 @@ describe("a value of a Secret", () => {
       ...copyTo(reader.namespace),
       sources: [{ secret: { name: "bucket", namespace: owner.namespace } }],
     });
-    assert.match(messageOf(await reader.until("copy", "Synced")), /copy .*values of Secrets at data/);
+    assert.deepEqual(readableOf(await reader.until("copy", "Synced")), ["data"]);
   });
 
   it("is reported with the field for a reference to a Secret, where the schema has one", async () => {
@@ -144,8 +148,11 @@ describe("a value of a Secret", () => {
       sources: [{ secret: { name: "bucket" } }],
       targets: [{ apiVersion: apiVersionOf(kind), kind: kind.kind, name: "one", fields }],
     });
-    const message = messageOf(await team.until("login", "Synced"));
-    assert.match(message, /spec\.passwordSecretRef .*spec\.password\)/);
+    assert.deepEqual(readableOf(await team.until("login", "Synced")), ["spec.password"]);
+    await eventually(async () => {
+      const [event] = await noticesOf(team, "login");
+      assert.match(event?.note ?? "", /spec\.passwordSecretRef .*spec\.password\)/);
+    });
     assert.equal((await team.api.get(objectPath(kind, team.namespace, "one"))).spec.password, password);
   });
 });

@@ -292,7 +292,7 @@ describe("a missing value", () => {
     await eventually(async () => {
       const { status } = await team.until("values", "Synced");
       assert.equal(status.conditions[0].status, "True");
-      assert.match(status.conditions[0].message, /omitted: spec\.texts\.b: Secret .* has no key b/);
+      assert.match(status.targets[0].message, /omitted: spec\.texts\.b: Secret .* has no key b/);
       assert.deepEqual(status.targets[0].paths, ["spec.texts.a", "spec.texts.b"]);
     });
     await team.secret("values", { b: "3" });

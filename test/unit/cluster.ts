@@ -22,7 +22,7 @@ import { actorOf } from "../../src/targets/actor.ts";
 import { ContentionBudget } from "../../src/targets/contention-budget.ts";
 import { Rejections } from "../../src/targets/rejections.ts";
 import { entry } from "./apply/managed.ts";
-import { dependenciesOf } from "./fakes.ts";
+import { dependenciesOf, WITHOUT_ADVICE } from "./fakes.ts";
 import { FakeInformers, placeOf } from "./informers.ts";
 import { CONFIGMAPS, HARBORS } from "./resources.ts";
 
@@ -114,6 +114,7 @@ export class FakeCluster {
       vault: { get: () => undefined },
       installation: this.#installation,
       discovery: {
+        ...WITHOUT_ADVICE,
         byKind: async (_: string, kind: string) => KINDS.find((each) => each.kind === kind),
         forget: ignore,
       },

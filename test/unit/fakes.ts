@@ -3,6 +3,7 @@
  * result of a generic method is not, because a fake can't know its type.
  */
 import type { SecretBinding } from "../../src/api/binding.ts";
+import { kindNotFound } from "../../src/kube/access-error.ts";
 import type { Client } from "../../src/kube/client.ts";
 import type { Identity } from "../../src/kube/identity.ts";
 import type { Transport } from "../../src/kube/transport.ts";
@@ -19,6 +20,9 @@ export const fakeClient = <M extends keyof Client>(methods: Pick<Methods<Client>
 
 export const fakeTransport = <M extends keyof Transport>(methods: Pick<Methods<Transport>, M>) =>
   methods as unknown as Pick<Transport, M>;
+
+/** A part of discovery that gives no advice. */
+export const WITHOUT_ADVICE = { kindNotFound: async (version: string, kind: string) => kindNotFound(version, kind) };
 
 type Fakes<D> = {
   [P in keyof D]?: D[P] extends (...args: never[]) => unknown ? D[P] : Partial<Methods<D[P]>>;

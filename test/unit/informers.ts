@@ -62,6 +62,11 @@ export class FakeInformers implements Watcher {
     return { ...this.#stateOf(placeOf(ref)), ...(seen && { version: seen }) };
   }
 
+  namesBeside(_dependent: string, { ref: { resource, namespace } }: ObjectSubscription): string[] {
+    const place = `${placeOf({ resource, ...(namespace !== undefined && { namespace }) })}/`;
+    return [...this.objects.keys()].filter((key) => key.startsWith(place)).map((key) => key.slice(place.length));
+  }
+
   list(_dependent: string, collection: CollectionSubscription): ReflectorState & { members: ListedObject[] } {
     const place = placeOf(collection);
     const members = [...this.objects].flatMap(([key, seen]): ListedObject[] => {

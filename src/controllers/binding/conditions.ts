@@ -7,6 +7,7 @@ import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { rolloutOf } from "../../rollout/status.ts";
 import type { Overview, TargetOutcome } from "../../targets/outcome.ts";
+import { rolloutHint, syncedMessage } from "./synced-message.ts";
 
 const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
 
@@ -23,19 +24,10 @@ export function judge(outcomes: readonly TargetOutcome[], { unresolved, notes }:
   ];
   // A copied value whose grant was withdrawn must be rotated, whatever else is wrong.
   const first = failed.find(({ problem }) => problem.reason === "GrantWithdrawn") ?? failed[0];
-  if (first === undefined) {
-    const more = new Set([...outcomes.flatMap(({ note }) => note ?? []), ...notes]);
-    const message = [countOf(outcomes.length), ...more].join("; ");
-    return { ready: "True", reason: "Synced", message };
-  }
+  if (first === undefined) return { ready: "True", reason: "Synced", message: syncedMessage(outcomes, notes) };
   const others = new Set(failed.map(({ problem }) => problem.message)).size - 1;
   const more = others > 0 ? ` (and ${others} more, see status.targets)` : "";
   return { ready: "False", reason: first.problem.reason, message: `${first.what}: ${first.problem.message}${more}` };
-}
-
-function countOf(targets: number): string {
-  if (targets === 0) return "there are no targets to write";
-  return `${targets === 1 ? "the target holds" : `all ${targets} targets hold`} the current values`;
 }
 
 /**
@@ -52,15 +44,20 @@ export function statusOf(
 ): Status {
   const all = [...outcomes, ...left];
   const synced = outcomes.filter(({ problem }) => problem === undefined).length;
+  const rolledOut = rollout ? rolledOutCondition(binding, rollout, now) : [];
+  const { message, ...verdict } = judge(all, overview);
+  const hint = verdict.ready === "True" ? rolloutHint(rolledOut[0]) : "";
+  const isAcknowledged = binding.spec.acknowledge?.includes("ReadableCopies") ?? false;
   return {
     observedGeneration: binding.metadata.generation ?? 0,
     synced: `${synced}/${outcomes.length}`,
     conditions: [
-      conditionOf("Ready", binding, judge(all, overview), now),
-      ...(rollout ? rolledOutCondition(binding, rollout, now) : []),
+      conditionOf("Ready", binding, { ...verdict, message: message + hint }, now),
+      ...rolledOut,
       ...incompleteCondition(binding, incomplete, now),
     ],
-    targets: all.map(recordOf),
+    ...(overview.notes.length > 0 && { notes: [...overview.notes] }),
+    targets: all.map((each) => recordOf(each, isAcknowledged)),
     ...(rollout?.status && { rollout: rollout.status }),
   };
 }
@@ -110,11 +107,15 @@ export function isSameStatus(a: Status | undefined, b: Status): boolean {
   return a !== undefined && isDeepStrictEqual(storedStatus(a), storedStatus(b));
 }
 
-function recordOf({ record, problem, note }: TargetOutcome): TargetStatus {
-  const { message: _, ...rest } = record;
+function recordOf({ record, problem, note, readable, applied }: TargetOutcome, isAcknowledged: boolean): TargetStatus {
+  const { message: _, readablePaths: before = [], ...rest } = record;
   const message = problem === undefined ? note : problem.message;
+  // Without a sync, the earlier copies are still there.
+  const copies = readable?.paths ?? (applied !== undefined || isAcknowledged ? [] : before);
+  const readablePaths = copies.filter((path) => record.paths?.includes(path));
   return {
     ...rest,
+    ...(readablePaths.length > 0 && { readablePaths }),
     reason: problem?.reason ?? "Synced",
     ...(message !== undefined && { message: message.slice(0, MAX_MESSAGE_LENGTH) }),
   };

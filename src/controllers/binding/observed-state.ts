@@ -214,7 +214,7 @@ function newer(seen: Version | undefined, known: Version | undefined): Version |
 const competingText = (competing: readonly unknown[]) => (competing.length === 0 ? "" : JSON.stringify(competing));
 
 /** What the record says Inlay owns, whatever the order of its fields. */
-function ownText({ reason: _r, message: _m, ...own }: TargetStatus): string {
+function ownText({ reason: _r, message: _m, readablePaths: _p, ...own }: TargetStatus): string {
   return JSON.stringify(Object.entries(own).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 

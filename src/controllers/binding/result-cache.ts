@@ -10,7 +10,7 @@ import type { TargetWithRecord } from "../../targets/records.ts";
 import type { ObservedState } from "./observed-state.ts";
 
 /** The result of a target: it has its value, or it has a problem that only a change of its state can end. */
-export type TargetResult = Pick<TargetOutcome, "problem" | "note" | "applied">;
+export type TargetResult = Pick<TargetOutcome, "problem" | "note" | "readable" | "applied">;
 
 interface Known {
   /** Of the whole binding; undefined while something is left to do. */
@@ -74,7 +74,7 @@ export class ResultCache {
   ): void {
     const targets = new Map<string, { state: string; ending: TargetResult }>();
     const versions = new Map<ObjectRef, Version>();
-    for (const [position, { record, problem, note, applied, requeueAfterMs }] of outcomes.entries()) {
+    for (const [position, { record, problem, note, readable, applied, requeueAfterMs }] of outcomes.entries()) {
       const { target, ref } = named[position] as TargetWithRecord;
       if (ref instanceof Problem || requeueAfterMs !== undefined || !endsByItsState(problem)) continue;
       // The version that Inlay wrote or read counts: the watch may not show it yet, or may still show a former object of that
@@ -82,7 +82,12 @@ export class ResultCache {
       const version = applied?.version ?? observed.shown(ref);
       if (version) versions.set(ref, version);
       const state = observed.stateOf(target, ref, record, problem === undefined, version);
-      const ending = { ...(problem && { problem }), ...(note !== undefined && { note }), ...(applied && { applied }) };
+      const ending = {
+        ...(problem && { problem }),
+        ...(note !== undefined && { note }),
+        ...(readable && { readable }),
+        ...(applied && { applied }),
+      };
       targets.set(idOf(ref), { state, ending });
     }
     const fingerprint = reported && observed.fingerprint(reported, versions, workloads);

@@ -4,7 +4,7 @@ import type { BindingComposition } from "../../api/composition.ts";
 import type { Resource } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import { compileComposition } from "../../composition/compile.ts";
-import { attempt, kindNotFound } from "../../kube/access-error.ts";
+import { attempt } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
 import { serviceAccountIdentity } from "../../kube/identity.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
@@ -12,7 +12,7 @@ import type { CompositionState } from "./composition-state.ts";
 import { generatorOf } from "./made-bindings.ts";
 
 interface Services extends GeneratedBindingServices {
-  discovery: Pick<Discovery, "byKindAsNamed">;
+  discovery: Pick<Discovery, "byKindAsNamed" | "kindNotFound">;
 }
 
 /**
@@ -28,7 +28,7 @@ export async function accept(
   const { apiVersion, kind } = spec.for;
   const resource = await attempt(services.discovery.byKindAsNamed(apiVersion, kind));
   if (resource instanceof Problem) return resource;
-  if (resource === undefined) return kindNotFound(apiVersion, kind);
+  if (resource === undefined) return services.discovery.kindNotFound(apiVersion, kind);
   const { generation = 0, name } = metadata;
   const before = state.accepted;
   if (before?.generation === generation && servingOf(before.resource) === servingOf(resource)) return undefined;

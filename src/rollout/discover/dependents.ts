@@ -7,6 +7,7 @@ import { digestId, digestParts, groupsOf, type RolloutSpec, type RolloutStatus }
 import { firstOf } from "../../apimachinery/name-list.ts";
 import { describeObject, idOf, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
+import { similarName } from "../../apimachinery/suggest-names.ts";
 import type { CachedObject } from "../../cache/cached-object.ts";
 import { isCollection, type Subscription } from "../../cache/subscription.ts";
 import type { Watcher } from "../../cache/watcher.ts";
@@ -31,9 +32,14 @@ export interface Dependents {
   /** The namespaces whose workloads can't be known, one entry for each. */
   unknown: readonly NamespaceProblem[];
   /** Workloads that the binding names and that do not exist. */
-  missing: readonly ObjectRef[];
+  missing: readonly MissingWorkload[];
   /** Why no workload can be known. */
   problem: Problem | undefined;
+}
+
+export interface MissingWorkload extends ObjectRef {
+  /** The name of a workload beside it that was probably meant. */
+  similar?: string | undefined;
 }
 
 /** The record of all workloads must fit into the binding's status, with the record of the targets. */
@@ -92,7 +98,7 @@ function membersOf(watcher: Pick<Watcher, "get" | "list">, key: string, watched:
 
 /** `ownersOf` returns the objects that the binding writes. If they can't be known, the rollout has a problem. */
 export function dependentsOf(
-  watcher: Pick<Watcher, "get" | "list">,
+  watcher: Pick<Watcher, "get" | "list" | "namesBeside">,
   key: string,
   as: WatchIdentity,
   binding: SecretBinding,
@@ -106,7 +112,7 @@ export function dependentsOf(
     unknown.set(each.namespace, { ...known, step: Math.min(known.step, each.step) });
   };
   closed.forEach(isUnknown);
-  const missing: ObjectRef[] = [];
+  const missing: MissingWorkload[] = [];
   const fieldUses = lookups.some(({ find }) => find.by !== "reference") ? [...usedByFields(binding)] : [];
   const owners = lookups.some(({ find }) => find.by === "owner") ? ownersOf() : undefined;
   const isDeletionCounted = binding.spec.rollout?.restartOn?.includes("SourceDeleted") === true;
@@ -122,7 +128,10 @@ export function dependentsOf(
       const refused = streamRefusal(seen.error, { identity: as.identity, ref, verbs: WRITE_VERBS }, "list");
       isUnknown({ namespace, step, problem: refused });
     }
-    if (seen.phase === "synced" && !isCollection(watched) && seen.members.length === 0) missing.push(watched.ref);
+    if (seen.phase === "synced" && !isCollection(watched) && seen.members.length === 0) {
+      const similar = similarName(watched.ref.name, watcher.namesBeside(key, watched));
+      missing.push({ ...watched.ref, similar });
+    }
     if (find.by === "owner") out.problem ??= owners?.problem;
     out.pending ||= seen.phase === "pending";
     for (const { name, version } of seen.phase === "synced" ? seen.members.toSorted(byName) : []) {
@@ -241,7 +250,10 @@ export function apartFrom({ unknown, missing }: Pick<Dependents, "unknown" | "mi
     return new Problem(reason, `namespace ${first.namespace}: ${message}${and}`, retryPolicy);
   }
   if (missing.length === 0) return undefined;
-  const names = missing.map(({ resource, namespace, name }) => describeObject(resource.kind, namespace, name));
+  const names = missing.map(({ resource, namespace, name, similar }) => {
+    const guess = similar === undefined ? "" : ` (did you mean ${similar}?)`;
+    return `${describeObject(resource.kind, namespace, name)}${guess}`;
+  });
   const message = `spec.rollout: there is no ${firstOf(names, MAX_NAMED)}; create it, or correct the name`;
   return new Problem("WorkloadNotFound", message);
 }

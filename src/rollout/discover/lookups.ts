@@ -9,7 +9,8 @@ import { FieldPath } from "../../apimachinery/field-path.ts";
 import { parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem, type Reason } from "../../apimachinery/problem.ts";
 import { JOBS } from "../../apimachinery/resources.ts";
-import { attempt, kindNotFound } from "../../kube/access-error.ts";
+import { similarName } from "../../apimachinery/suggest-names.ts";
+import { attempt } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
 import { wideIn } from "../../kube/identity.ts";
 import { ALL_KEYS } from "../../sources/uses.ts";
@@ -63,7 +64,7 @@ type WorkloadTarget = NonNullable<Group["targets"]>[number];
 type Place = Omit<WorkloadLookup, "step">;
 
 interface Services {
-  discovery: Pick<Discovery, "byKind">;
+  discovery: Pick<Discovery, "byKind" | "kindNotFound">;
   installation: Pick<Installation, "scope" | "refusal">;
 }
 
@@ -197,13 +198,15 @@ const mistake = (reason: Reason, what: string) => new Problem(reason, `spec.roll
 async function kindOf(
   { apiVersion, kind, template, restartPath }: Pick<WorkloadTarget, "kind"> & Partial<WorkloadTarget>,
   annotation: string,
-  discovery: Pick<Discovery, "byKind">,
+  discovery: Services["discovery"],
 ): Promise<Pick<Place, "resource" | "paths" | "stampAt">> {
   const known = Object.hasOwn(WORKLOAD_KINDS, kind) ? WORKLOAD_KINDS[kind as keyof typeof WORKLOAD_KINDS] : undefined;
   const served = apiVersion ?? known?.apiVersion;
   const pods = template ?? known?.template;
   const path = restartPath ?? pods;
   if (served === undefined || path === undefined) {
+    const meant = apiVersion === undefined ? similarName(kind, Object.keys(WORKLOAD_KINDS)) : undefined;
+    if (meant !== undefined) throw mistake("InvalidBinding", `there is no kind ${kind}; did you mean ${meant}?`);
     const lacks = served === undefined ? "apiVersion" : "template, the path of its pod template, or restartPath";
     throw mistake("InvalidBinding", `Inlay does not know the kind ${kind}; set ${lacks}`);
   }
@@ -216,7 +219,7 @@ async function kindOf(
   assertWritablePath(parsed);
   if (!parsed.isPlain) throw mistake("InvalidPath", `${path} goes through a list; name a field that is not in a list`);
   const resource = await discovery.byKind(served, kind);
-  if (resource === undefined) throw kindNotFound(served, kind);
+  if (resource === undefined) throw await discovery.kindNotFound(served, kind);
   if (!resource.namespaced)
     throw mistake("InvalidBinding", `${kind} is cluster-scoped; name a workload that is in a namespace`);
   const stamped = ["metadata", "annotations", annotation].map((key) => ({ kind: "key", key }) as const);

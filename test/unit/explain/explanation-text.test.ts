@@ -87,13 +87,14 @@ const explanation: Explanation = {
           namespace: "a",
           name: "one",
           state: "Found",
-          status: { reason: "Synced" },
+          status: { reason: "Synced", readablePaths: ["data.key"] },
           fields: [{ path: "data.key", held: true, managers: [ours] }],
         },
       ],
       more: 33,
     },
   ],
+  notes: ["no object matches spec.targets[2]"],
   rollout: {
     suspended: false,
     restarts: ["step one: Deployment core"],
@@ -142,9 +143,14 @@ describe("the text of an explanation", () => {
       "",
       "TARGET ConfigMap (v1, selected, after the rollout)",
       "  ConfigMap a/one: Synced",
+      "  all users who may read it can read values of Secrets at data.key; if you intend this, set spec.acknowledge:",
+      "  [ReadableCopies]",
       "  FIELD     FROM                OWNED  MANAGERS",
       `  data.key  bucket/accessKeyID  yes    ${ours}`,
       "  and 33 more, see status.targets",
+      "",
+      "NOTES",
+      "  no object matches spec.targets[2]",
       "",
       "ROLLOUT",
       "  step one: Deployment core",
@@ -242,7 +248,7 @@ describe("the text of an explanation", () => {
   });
 
   it("omits empty sections, and prints what can't be read", () => {
-    const { rollout: _, ...rest } = explanation;
+    const { rollout: _, notes: __, ...rest } = explanation;
     const advice = { reason: "Synced", message: "nothing, the binding is in sync" };
     const lines = explanationText(
       {

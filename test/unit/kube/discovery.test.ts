@@ -70,6 +70,70 @@ describe("discovery", () => {
     assert.equal((await discovery.byKind("a.example.com/v2", "Thing"))?.version, "v2");
   });
 
+  describe("of a kind that is not served", () => {
+    const resource = (plural: string, kind: string) => ({ resource: plural, responseKind: { kind } });
+    const group = (name: string, served: string, ...resources: object[]) => ({
+      metadata: { name },
+      versions: [{ version: served, resources }],
+    });
+    const says = async (...wanted: Parameters<Discovery["kindNotFound"]>) =>
+      (await discovery.kindNotFound(...wanted)).message.replace(/^the cluster serves no \S+ in \S+; /, "");
+    beforeEach(() => {
+      const widgets = resource("widgets", "Widget");
+      answers["/api"] = { items: [{ versions: [{ version: "v1", resources: [resource("secrets", "Secret")] }] }] };
+      answers["/apis"] = {
+        items: [
+          group("apps", "v1", resource("deployments", "Deployment"), { resource: "broken", responseKind: null }),
+          group("example.com", "v1", widgets, resource("policies", "Policy")),
+          group("example.com", "v1beta1", widgets, resource("gadgets", "Gadget")),
+          group("other.example.com", "v1", widgets),
+        ],
+      };
+    });
+
+    it("suggests the kind for another case, for the plural and for a small typo", async () => {
+      assert.equal(await says("apps/v1", "deployment"), "did you mean Deployment?");
+      assert.equal(await says("example.com/v1", "Widgets"), "did you mean Widget?");
+      assert.equal(await says("example.com/v1", "policies"), "did you mean Policy?");
+      assert.equal(await says("example.com/v1", "Wigdet"), "did you mean Widget?");
+      assert.equal(await says("v1", "secret"), "did you mean Secret?");
+    });
+
+    it("suggests the plural to a source that names one", async () => {
+      assert.equal(await says("example.com/v1", "Widget", "plural"), "did you mean widgets?");
+      assert.equal(
+        await says("example.com/v1", "gadgets", "plural"),
+        "gadgets is served in example.com/v1beta1; correct apiVersion",
+      );
+    });
+
+    it("names the version that serves the kind, first in the same group", async () => {
+      const beta = "Gadget is served in example.com/v1beta1; correct apiVersion";
+      assert.equal(await says("example.com/v1", "Gadget"), beta);
+      assert.equal(await says("exmple.com/v1", "Gadget"), beta);
+      assert.equal(await says("v1", "Deployment"), "Deployment is served in apps/v1; correct apiVersion");
+      const both = "Widget is served in example.com/v1, example.com/v1beta1; correct apiVersion";
+      assert.equal(await says("example.com/v2", "Widget"), both);
+    });
+
+    it("advises to install its CRD if nothing is like it, or the list of kinds can't be read", async () => {
+      const install = "install its CRD, or correct apiVersion or kind";
+      assert.equal(await says("example.com/v1", "Sprocket"), install);
+      assert.equal(await says("v1", "Pod"), install);
+      delete answers["/apis"];
+      await clock.pass(11_000);
+      assert.equal(await says("apps/v1", "deployment"), install);
+      answers["/apis"] = { groups: [] };
+      await clock.pass(11_000);
+      assert.equal(await says("apps/v1", "deployment"), install);
+    });
+
+    it("reads the list of kinds once for many", async () => {
+      await Promise.all(["Gizmo", "Sprocket"].map((kind) => says("example.com/v1", kind)));
+      assert.deepEqual(requests, ["/api", "/apis"]);
+    });
+  });
+
   it("forgets a failure, and asks again at once", async () => {
     const groups = answers["/apis"];
     delete answers["/apis"];

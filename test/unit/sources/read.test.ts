@@ -9,6 +9,7 @@ import { parseSources, resolveSources } from "../../../src/sources/registry.ts";
 import type { ResolveContext } from "../../../src/sources/source.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
 import { bindingOf } from "../bindings.ts";
+import { WITHOUT_ADVICE } from "../fakes.ts";
 import { CONFIGMAPS, HARBORS } from "../resources.ts";
 import { absent } from "../transform/sources.ts";
 import { watched } from "./watched.ts";
@@ -47,7 +48,7 @@ async function read(entry: object, answer: object): Promise<LiveSource | Problem
     return answer as T;
   };
   const context: ResolveContext = {
-    discovery: { byPlural: async () => HARBORS },
+    discovery: { ...WITHOUT_ADVICE, byPlural: async () => HARBORS },
     installation: { scope: undefined, closedNamespace: () => undefined },
     client: { get },
     identity: "system:serviceaccount:registry:inlay",

@@ -11,6 +11,7 @@ import { parseSources, resolveSources, SOURCE_KINDS, secretNamespaces } from "..
 import type { PolledSource, ResolveContext, SourceKind } from "../../../src/sources/source.ts";
 import { usesOf } from "../../../src/sources/uses.ts";
 import { bindingOf } from "../bindings.ts";
+import { WITHOUT_ADVICE } from "../fakes.ts";
 import { CONFIGMAPS, HARBORS, ISSUERS, SECRETS } from "../resources.ts";
 
 const harbor = { apiVersion: "goharbor.io/v1beta1", resource: "harborclusters", name: "harbor", scope: "Namespaced" };
@@ -25,7 +26,7 @@ const parsed = (more: object[] = []) => parseSources(bindingOf({ sources: [...so
 /** `installed` is the configuration. The cluster serves at most HarborClusters. */
 function context(installed: object = {}, served = [HARBORS], more: Partial<ResolveContext> = {}): ResolveContext {
   return {
-    discovery: { byPlural: async (_, plural) => served.find((each) => each.plural === plural) },
+    discovery: { ...WITHOUT_ADVICE, byPlural: async (_, plural) => served.find((each) => each.plural === plural) },
     installation: new Installation({ ownNamespace: "inlay-system", ...installed }),
     client: { get: () => Promise.reject(new Error("nothing is read")) },
     identity: "system:serviceaccount:registry:inlay",

@@ -12,6 +12,7 @@ import type { PolledSource, ResolveContext } from "../../../src/sources/source.t
 import { usesConnection } from "../../../src/sources/vault.ts";
 import type { ConnectionState, VaultAnswer, VaultConnected } from "../../../src/vault/types.ts";
 import { bindingOf } from "../bindings.ts";
+import { WITHOUT_ADVICE } from "../fakes.ts";
 
 const CONNECTION = { name: "vault" };
 const S3 = { mount: "kv", path: "registry/s3", kv: 2 };
@@ -53,7 +54,7 @@ describe("a source from Vault", () => {
     accountUid = "uid";
   });
   const context = (): ResolveContext => ({
-    discovery: { byPlural: async () => undefined },
+    discovery: { ...WITHOUT_ADVICE, byPlural: async () => undefined },
     installation: new Installation({ ownNamespace: "inlay-system" }),
     client: { get: () => Promise.reject(new Error("nothing is read")) },
     identity: "system:serviceaccount:registry:inlay",

@@ -12,6 +12,7 @@ import {
 } from "../../../../src/controllers/binding/conditions.ts";
 import type { TargetOutcome } from "../../../../src/targets/outcome.ts";
 import { bindingOf, recordOf } from "../../objects.ts";
+import { HARBOR } from "../../resources.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const LATER = new Date("2026-01-02T04:00:00.000Z");
@@ -31,9 +32,8 @@ describe("a binding", () => {
     assert.deepEqual(judge([synced("a")]), {
       ready: "True",
       reason: "Synced",
-      message: "the target holds the current values",
+      message: "HarborCluster registry/a is up to date",
     });
-    assert.equal(judge([synced("a"), synced("b")]).message, "all 2 targets hold the current values");
   });
 
   it("is not ready if a target lacks them: the message names the first object, its problem, and how many more there are", () => {
@@ -58,7 +58,7 @@ describe("a binding", () => {
     assert.deepEqual(judge([], overview), {
       ready: "True",
       reason: "Synced",
-      message: "there are no targets to write; no object matches spec.targets[0]",
+      message: "no object matches spec.targets[0]",
     });
   });
 
@@ -91,11 +91,27 @@ describe("the status of a binding", () => {
     );
   });
 
-  it("names the optional fields that were omitted, for the target and for the binding", () => {
-    const status = statusOf(binding(), [{ ...synced("a"), note: "left out: spec.b: no key" }], [], NOW);
+  it("names the optional fields that were omitted, and the selectors that match nothing", () => {
+    const overview = { unresolved: [], notes: ["no object matches spec.targets[1]"] };
+    const status = statusOf(binding(), [{ ...synced("a"), note: "left out: spec.b: no key" }], [], NOW, overview);
     assert.equal(status.conditions?.[0]?.status, "True");
-    assert.equal(status.conditions[0].message, "the target holds the current values; left out: spec.b: no key");
+    assert.match(status.conditions[0].message, /; see the notes in status$/);
+    assert.deepEqual(status.notes, overview.notes);
     assert.equal(status.targets?.[0]?.message, "left out: spec.b: no key");
+  });
+
+  it("lists readable copies as long as they are there, unless the binding acknowledges them", () => {
+    const readable = { paths: ["spec.a", "spec.b"], note: "all can read it" };
+    const applied = { ref: HARBOR, version: { uid: "u", resourceVersion: "1", generation: 1 } };
+    const copied = (outcome: TargetOutcome, acknowledge: "ReadableCopies"[] = []) =>
+      statusOf(bindingOf({ spec: { acknowledge } }), [outcome], [], NOW).targets?.[0]?.readablePaths;
+    const before = record("a", { paths: ["spec.a"], readablePaths: ["spec.a", "spec.gone"] });
+    assert.deepEqual(copied({ record: record("a", { paths: ["spec.a"] }), readable, applied }), ["spec.a"]);
+    assert.deepEqual(copied({ record: before, problem: new Problem("SourceNotFound", "gone") }), ["spec.a"]);
+    assert.equal(copied({ record: before, applied }), undefined);
+    assert.equal(copied({ record: before }, ["ReadableCopies"]), undefined);
+    const ready = statusOf(binding(), [{ record: before, readable, applied }], [], NOW).conditions?.[0];
+    assert.equal(ready?.message, "HarborCluster registry/a has the value of 1 field");
   });
 
   it("has the condition Unknown while the binding is suspended, and keeps its records", () => {

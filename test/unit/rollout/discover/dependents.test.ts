@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import type { Owners } from "../../../../src/rollout/discover/dependents.ts";
-import { type Dependents, dependentsOf, usedByFields } from "../../../../src/rollout/discover/dependents.ts";
+import { apartFrom, type Dependents, dependentsOf, usedByFields } from "../../../../src/rollout/discover/dependents.ts";
 import type { WorkloadLookup } from "../../../../src/rollout/discover/lookups.ts";
 import { bindingOf, lookupOf, targetOf, workloadDataOf } from "../../objects.ts";
 
@@ -16,7 +16,7 @@ function found(find: WorkloadLookup["find"], owners: Owners, names = ["core"]): 
     version: { uid: name, resourceVersion: "1", generation: 1, workload },
   }));
   const state = { phase: "synced" } as const;
-  const informers = { get: () => state, list: () => ({ ...state, members }) };
+  const informers = { get: () => state, list: () => ({ ...state, members }), namesBeside: () => ["cores", "portal"] };
   const lookups = [lookupOf({ find })];
   return dependentsOf(
     informers,
@@ -39,6 +39,19 @@ describe("the workloads of a binding", () => {
     assert.equal(
       found({ by: "choice", names: undefined, labels: "" }, { uids: new Set(), problem }).problem,
       undefined,
+    );
+  });
+
+  it("are reported if they are named and do not exist, with a name that was probably meant", () => {
+    const none = { uids: new Set<string>(), problem: undefined };
+    const problemOf = (name: string) => apartFrom(found({ by: "name", name }, none));
+    assert.equal(
+      problemOf("core")?.message,
+      "spec.rollout: there is no Deployment registry/core (did you mean cores?); create it, or correct the name",
+    );
+    assert.equal(
+      problemOf("other")?.message,
+      "spec.rollout: there is no Deployment registry/other; create it, or correct the name",
     );
   });
 

@@ -7,9 +7,11 @@ import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { resolveRollout, type WorkloadLookup } from "../../../../src/rollout/discover/lookups.ts";
 import { parseSources } from "../../../../src/sources/registry.ts";
 import { bindingOf } from "../../bindings.ts";
+import { WITHOUT_ADVICE } from "../../fakes.ts";
 import { CONFIGMAPS } from "../../resources.ts";
 
 const DISCOVERY = {
+  ...WITHOUT_ADVICE,
   byKind: async (apiVersion: string, kind: string) => ({ ...CONFIGMAPS, group: apiVersion.split("/")[0] ?? "", kind }),
 };
 const WEB = { apiVersion: "v1", resource: "services", name: "web", scope: "Namespaced" };
