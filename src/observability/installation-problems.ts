@@ -30,7 +30,7 @@ export class InstallationProblems {
     const before = this.#found.get(check);
     this.#found.set(check, problem);
     if (before?.message === problem?.message) return;
-    if (problem === undefined) this.#log.info({ check }, "the installation is complete again in this respect");
+    if (problem === undefined) this.#log.info({ check }, "this check of the installation passes again");
     else this.#log.error({ check }, problem.message);
     for (const changed of this.#listeners) changed(check);
   }

@@ -474,7 +474,7 @@ describe("an installation with missing parts", function () {
     await apply();
     await says(/^\[\+\]policies ok$/m, /^\[\+\]permissions ok$/m, /^\[\+\]digest_key ok$/m);
     assert.equal(await controller.metric("inlay_installation_problems"), 0);
-    assert.equal(logged("complete again"), 3);
+    assert.equal(logged("passes again"), 3);
     await incomplete("guard", undefined);
   });
 });
