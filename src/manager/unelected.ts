@@ -19,7 +19,6 @@ export class Unelected {
   readonly #problems: Pick<InstallationProblems, "report">;
   readonly #log: Pick<Log, "debug" | "info">;
   readonly #election: LeaderElection;
-  #begun: Promise<void> = Promise.resolve();
   #isStopped = false;
 
   constructor(
@@ -42,12 +41,11 @@ export class Unelected {
   }
 
   start(): void {
-    this.#begun = this.#begin();
+    void this.#begin();
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    await this.#begun;
     await this.#election.stop();
   }
 
