@@ -29,7 +29,8 @@ const NO_COUNTERPART = /^(?:range|with|define|template|include|block)\b/;
 /** A key in brackets without a dot before them. */
 const SUBSCRIPT = /^([\w-]+)\s*\[\s*["']?([^"'\]]+)["']?\s*\]$/;
 /** The beginning of an expression that names a source. */
-const NAMES_SOURCE = /(?:\{\{-?\s*(?:[A-Za-z]\w*\s+)?|\$\{\s*|\$\(\s*)\.?([A-Za-z][\w-]*)\.[\w[][^\s(){}]*(?:\s*(?:\}{1,3}|\)))?/g;
+const NAMES_SOURCE =
+  /(?:\{\{-?\s*(?:[A-Za-z]\w*\s+)?|\$\{\s*|\$\(\s*)\.?([A-Za-z][\w-]*)\.[\w[][^\s(){}]*(?:\s*(?:\}{1,3}|\)))?/g;
 const MAX_QUOTED = 60;
 
 /**
