@@ -1,7 +1,9 @@
 /** The flags of the subcommands that read a cluster, and the tools that they read it with. Loads only the modules that are needed. */
 import { type Command, Option } from "commander";
 import type { Tools } from "../explain/tools.ts";
+import { ApiError } from "../kube/api-error.ts";
 import { namespaceName } from "./argument-types.ts";
+import { failureText } from "./failure.ts";
 import { terminalWidth } from "./terminal-width.ts";
 
 export interface ClusterFlags {
@@ -32,7 +34,11 @@ export async function show<T>(
   const transport = new Transport(credentials);
   try {
     const tools = { reader: new Reader(transport), discovery: new Discovery(transport) };
-    const seen = await look(tools, namespace ?? credentials.namespace ?? "default");
+    const seen = await look(tools, namespace ?? credentials.namespace ?? "default").catch((error: unknown) => {
+      throw error instanceof ApiError
+        ? new Error(failureText(error, credentials.server.origin), { cause: error })
+        : error;
+    });
     const text = () => asText(seen, terminalWidth(process.stdout, process.env)).join("\n");
     process.stdout.write(`${output === "json" ? JSON.stringify(seen, undefined, 2) : text()}\n`);
   } finally {

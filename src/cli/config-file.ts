@@ -94,7 +94,11 @@ function rolloutsOf(value: unknown): RolloutRules {
 function read(text: string): unknown {
   const document = parseDocument(text);
   const [error] = document.errors;
-  if (error !== undefined) throw new Error(error.message);
+  // Its other lines quote the file, which may have the URL of a receiver.
+  if (error !== undefined)
+    throw new Error(`not valid YAML: ${error.message.split("\n", 1)[0]?.replace(/:$/, "")}; correct it`);
+  if (document.contents === null)
+    throw new Error(`the file is empty; write at least apiVersion: ${TYPE.apiVersion} and kind: ${TYPE.kind}`);
   return document.toJS({ maxAliasCount: 0 });
 }
 

@@ -77,6 +77,8 @@ async function run({ leaderElect = false, leaseNamespace, config, watchNamespace
     throw new Error("--insecure-metrics needs --health-port; add --health-port, or use --metrics-port instead");
   if (flags.metricsCertDir !== undefined && flags.metricsPort === undefined)
     throw new Error("--metrics-cert-dir needs --metrics-port; add --metrics-port, or remove --metrics-cert-dir");
+  if (flags.healthPort !== undefined && flags.healthPort > 0 && flags.healthPort === flags.metricsPort)
+    throw new Error(`--health-port and --metrics-port are both ${flags.healthPort}; set two different ports`);
   // Loaded only here: the other subcommands don't need these modules, which take longer to load than those commands run.
   const [{ startController }, { createLog, describeError }, { loadInstallation }, { RolloutsFile }] = await Promise.all(
     [

@@ -60,9 +60,12 @@ export async function loadCredentials(kubeconfig?: string, around: Surroundings 
 /** Only https: Inlay sends a token and values of Secrets to the server. */
 function addressOf(server: string, whose: string): URL {
   const url = URL.parse(server);
-  if (url === null || url.host === "") throw new Error(`the server of ${whose} is not a URL; correct it`);
+  if (url === null || url.host === "")
+    throw new Error(`the server of ${whose} is not a URL; write it as https://host:6443`);
   if (url.protocol === "https:") return url;
-  throw new Error(`the server of ${whose} is not an https URL; Inlay sends values of Secrets, so it uses only TLS`);
+  throw new Error(
+    `the server of ${whose} is not an https URL; Inlay sends values of Secrets, so it uses only TLS: write https://`,
+  );
 }
 
 /** The headers or the client certificate that authenticate Inlay. */
@@ -123,11 +126,15 @@ async function readToken(file: string): Promise<string> {
 /** Checked here, because OpenSSL would report it at each connection, in unclear words. */
 function checkTls(tls: Credentials["tls"], whose: string): void {
   const { ca } = tls;
-  if (ca !== undefined && !ca.includes("-----BEGIN")) throw new Error(`the CA of ${whose} is not a certificate in PEM`);
+  if (ca !== undefined && !ca.includes("-----BEGIN"))
+    throw new Error(`the CA of ${whose} is not a certificate in PEM; correct certificate-authority-data`);
   try {
     createSecureContext(tls);
   } catch (error) {
-    throw new Error(`the client certificate or key of ${whose} is invalid: ${(error as { code?: string }).code}`);
+    const { code } = error as { code?: string };
+    throw new Error(
+      `the client certificate or key of ${whose} is not a matching pair in PEM (${code}); correct client-certificate-data and client-key-data, or log in again`,
+    );
   }
 }
 

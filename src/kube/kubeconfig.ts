@@ -5,6 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { delimiter, dirname, resolve } from "node:path";
 import { parse } from "yaml";
+import { whyUnreadable } from "../apimachinery/file-errors.ts";
 
 export interface ClusterAccess {
   server: string;
@@ -48,7 +49,11 @@ export async function readKubeconfigs(files: readonly string[]): Promise<Cluster
   const cluster = find("clusters", context?.["cluster"]);
   const server = text(cluster?.["server"]);
   if (cluster === undefined || server === undefined) {
-    throw new Error(`${whose} has no current cluster; set its current-context with kubectl config use-context`);
+    const why =
+      current === undefined ? "it sets no current-context" : "its current-context has no cluster with a server";
+    throw new Error(
+      `${whose} names no cluster: ${why}; list its contexts with kubectl config get-contexts, and choose one with kubectl config use-context`,
+    );
   }
   const user = find("users", context?.["user"]) ?? {};
   refuseUnsafe(whose, cluster, user);
@@ -75,7 +80,7 @@ export async function readNamed(what: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (error) {
-    throw new Error(`can't read ${what} ${path}: ${(error as { code?: string }).code}`);
+    throw new Error(`can't read ${what} ${path}: ${whyUnreadable(error) ?? (error as { code?: string }).code}`);
   }
 }
 
@@ -97,7 +102,12 @@ async function load(file: string): Promise<Entry> {
   } catch {
     // The parser's message quotes the line.
   }
-  if (typeof config !== "object" || config === null) throw new Error(`${file} is not a kubeconfig: it is not YAML`);
+  if (typeof config !== "object" || config === null) {
+    const why = content.trim() === "" ? "it is empty" : "it is not YAML";
+    throw new Error(
+      `${file} is not a kubeconfig: ${why}; correct it, or choose another file with --kubeconfig or KUBECONFIG`,
+    );
+  }
   return config as Entry;
 }
 

@@ -73,8 +73,9 @@ async function read(folder: string): Promise<CertificateAndKey> {
     return { cert, key };
   } catch (error) {
     const { code = "not PEM" } = error as { code?: string };
+    const why = code === "ENOENT" ? "tls.crt or tls.key does not exist" : code;
     throw new Error(
-      `can't use the certificate in ${folder}: ${code}; store a matching pair of tls.crt and tls.key there, as in a Secret of type kubernetes.io/tls`,
+      `can't use the certificate in ${folder}: ${why}; store a matching pair of tls.crt and tls.key there, as in a Secret of type kubernetes.io/tls`,
     );
   }
 }

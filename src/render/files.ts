@@ -1,6 +1,7 @@
 /** Reads the files of the command line: files, folders with YAML and JSON, and standard input. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { whyUnreadable } from "../apimachinery/file-errors.ts";
 import type { Mistake, TextFile } from "./documents.ts";
 
 const EXTENSION = /\.(?:ya?ml|json)$/;
@@ -15,7 +16,9 @@ export function readFiles(names: readonly string[]): { files: TextFile[]; mistak
     } catch (error) {
       const { code = "an unexpected error" } = error as NodeJS.ErrnoException;
       const why =
-        code === "ENOENT" ? "there is no such file or folder; correct the path" : `can't read this file: ${code}`;
+        code === "ENOENT"
+          ? "there is no such file or folder; correct the path"
+          : (whyUnreadable(error) ?? `can't read this file: ${code}`);
       mistakes.push({ file: name, line: 1, message: why });
       return [];
     }

@@ -29,7 +29,8 @@ const NO_COUNTERPART = /^(?:range|with|define|template|include|block)\b/;
 /** A key in brackets without a dot before them. */
 const SUBSCRIPT = /^([\w-]+)\s*\[\s*["']?([^"'\]]+)["']?\s*\]$/;
 /** The beginning of an expression that names a source. */
-const NAMES_SOURCE = /(?:\{\{-?\s*(?:[A-Za-z]\w*\s+)?|\$\{\s*|\$\(\s*)\.?([A-Za-z][\w-]*)\.[\w[]/g;
+const NAMES_SOURCE =
+  /(?:\{\{-?\s*(?:[A-Za-z]\w*\s+)?|\$\{\s*|\$\(\s*)\.?([A-Za-z][\w-]*)\.[\w[][^\s(){}]*(?:\s*(?:\}{1,3}|\)))?/g;
 const MAX_QUOTED = 60;
 
 /**
@@ -50,7 +51,7 @@ export function assertNoReference(value: JsonValue, sources: readonly string[], 
   if (typeof value === "string") {
     const found = [...value.matchAll(NAMES_SOURCE)].find(([, name = ""]) => sources.includes(name));
     if (found === undefined) return;
-    const message = `${at} of the manifest: ${quote(found[0])}… would be written as it is, because a manifest has no templates; add ${at} to fields, with this text as its template, or rename the source ${found[1]} if you mean the text itself`;
+    const message = `${at} of the manifest: ${quote(found[0])} would be written as it is, because a manifest has no templates; add ${at} to fields, with this text as its template, or rename the source ${found[1]} if you mean the text itself`;
     throw new Problem("InvalidTemplate", message);
   }
   if (Array.isArray(value))

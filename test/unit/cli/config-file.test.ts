@@ -96,8 +96,18 @@ vault: { addresses: ["vault.vault.svc:8200"] }
     it(`rejects ${text.replace("\n", ", ")}`, () => assert.throws(() => of(text), { message: says }));
   }
 
+  it("rejects what is no YAML in one line, without quoting the file", () => {
+    const secret = "https://hooks.example.com/T0/s3cr3t";
+    assert.throws(
+      () => installationOf(`notifications: [{url: ${secret}`, "x"),
+      ({ message }: Error) =>
+        /^not valid YAML: .* at line 1, .*; correct it$/.test(message) && !message.includes("s3cr3t"),
+    );
+  });
+
   it("rejects another kind or apiVersion", () => {
-    for (const text of ["", "[]", "text"]) assert.throws(() => installationOf(text, "x"), /must be an object/);
+    assert.throws(() => installationOf("", "x"), /the file is empty; write at least apiVersion: config\.inlay\.dev/);
+    for (const text of ["[]", "text"]) assert.throws(() => installationOf(text, "x"), /must be an object/);
     assert.throws(() => installationOf("kind: ControllerConfiguration", "x"), /apiVersion: must be config\.inlay\.dev/);
     assert.throws(() => installationOf("apiVersion: config.inlay.dev/v1alpha1\nkind: Pod", "x"), /kind: must be Contr/);
   });

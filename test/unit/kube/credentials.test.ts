@@ -177,12 +177,15 @@ describe("credentials", () => {
   describe("that are invalid fail with the cause, and quote nothing", () => {
     const token = secretText("token");
     const cases: Record<string, [content: string, says: RegExp]> = {
-      "that is not YAML": [`users: [{token: ${token}`, /config is not a kubeconfig: it is not YAML$/],
+      "that is not YAML": [`users: [{token: ${token}`, /config is not a kubeconfig: it is not YAML; /],
       "without a current context": [
         kubeconfig({ token }, {}, { "current-context": undefined }),
-        /config has no current cluster; .* kubectl config use-context$/,
+        /config names no cluster: it sets no current-context; .* kubectl config use-context$/,
       ],
-      "whose context has no cluster": [kubeconfig({ token }, {}, { clusters: [] }), /config has no current cluster/],
+      "whose context has no cluster": [
+        kubeconfig({ token }, {}, { clusters: [] }),
+        /config names no cluster: its current-context has no cluster with a server; /,
+      ],
       "whose server is not a URL": [kubeconfig({ token }, { server: "10.0.0.1" }), /the server of \S+ is not a URL/],
       "whose server is a name and a port": [
         kubeconfig({ token }, { server: "localhost:6443" }),
@@ -200,16 +203,19 @@ describe("credentials", () => {
       "that impersonates": [kubeconfig({ token, as: "jane" }), /impersonates a user \(as\)/],
       "whose CA's file is missing": [
         kubeconfig({ token }, { "certificate-authority": "none.pem" }),
-        /^can't read the certificate-authority \S+none\.pem: ENOENT$/,
+        /^can't read the certificate-authority \S+none\.pem: there is no such file; /,
       ],
-      "whose token's file is missing": [kubeconfig({ tokenFile: "none" }), /^can't read the token \S+none: ENOENT$/],
+      "whose token's file is missing": [
+        kubeconfig({ tokenFile: "none" }),
+        /^can't read the token \S+none: there is no such file; /,
+      ],
       "whose CA is invalid": [
         kubeconfig({ token }, { "certificate-authority-data": Buffer.from(token).toString("base64") }),
-        /the CA of \S+ is not a certificate in PEM$/,
+        /the CA of \S+ is not a certificate in PEM; /,
       ],
       "whose key is invalid": [
         kubeconfig({ "client-key-data": Buffer.from(token).toString("base64") }),
-        /the client certificate or key of \S+ is invalid: ERR_/,
+        /the client certificate or key of \S+ is not a matching pair in PEM \(ERR_/,
       ],
     };
     for (const [what, [content, says]] of Object.entries(cases)) {
@@ -244,7 +250,7 @@ describe("credentials", () => {
     it("a missing kubeconfig", async () => {
       await assert.rejects(
         loadCredentials(join(folder, "none"), around),
-        /^Error: can't read the kubeconfig \S+none: ENOENT$/,
+        /^Error: can't read the kubeconfig \S+none: there is no such file; /,
       );
     });
 
