@@ -882,6 +882,8 @@ export interface StoredBinding {
       /** The generation of the spec that this condition describes. */
       observedGeneration?: number;
     }[];
+    /** The commands that grant all permissions that the account of this binding lacks, one line for each Role. Set while a condition or a target has the reason Forbidden. */
+    missingPermissions?: string;
     /** The sources whose values this binding copied by a SecretGrant, such as "Secret storage/bucket". Rotate these values when the grant is withdrawn. */
     copiedSources?: string[];
     /** Every object that this binding writes or has written, with a record of what it wrote. Selected objects in the same state share one entry. */

@@ -24,6 +24,8 @@ export interface Explanation {
   targets: TargetExplanation[];
   rollout?: RolloutExplanation;
   conditions: Condition[];
+  /** The commands that grant all permissions that the binding's account lacks, as the controller found out. */
+  missingPermissions?: string[];
   /** The last events, the newest last. */
   events: ExplainedEvent[];
   /** The reason why events can't be read. */

@@ -7,7 +7,7 @@ import {
   type ObjectRef,
   type Resource,
 } from "../apimachinery/objects.ts";
-import type { AccessRules } from "./access-rules.ts";
+import { type AccessRules, partsOf } from "./access-rules.ts";
 import { ApiError } from "./api-error.ts";
 import type { Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";
@@ -222,8 +222,7 @@ export class Client {
   }
 
   /**
-   * Whether `identity` is allowed `verb` on a kind, by a SelfSubjectAccessReview: in every namespace unless one is
-   * given, on every name unless one is given.
+   * Whether `identity` is allowed `verb` on a kind, by a SelfSubjectAccessReview: everywhere unless a namespace or name is given.
    */
   async may(
     identity: Identity,
@@ -239,7 +238,7 @@ export class Client {
       body: stringifyJson({
         apiVersion: "authorization.k8s.io/v1",
         kind: "SelfSubjectAccessReview",
-        spec: { resourceAttributes: { verb, group, version, resource: plural, namespace, name } },
+        spec: { resourceAttributes: { verb, group, version, ...partsOf(plural), namespace, name } },
       }),
     });
     return review.status.allowed;

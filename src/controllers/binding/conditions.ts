@@ -5,8 +5,13 @@ import { storedStatus } from "../../api/status-records.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
+import { AccessDenied, mayBeMissing, withoutCommands } from "../../kube/access-error.ts";
+import { CONTROLLER, describeIdentity } from "../../kube/identity.ts";
 import type { rolloutOf } from "../../rollout/status.ts";
-import type { Overview, TargetOutcome } from "../../targets/outcome.ts";
+import type { LackingAccess, Overview, TargetOutcome } from "../../targets/outcome.ts";
+
+/** The field of the status with the commands that grant all missing permissions. */
+const COMMANDS = "{.status.missingPermissions}";
 
 const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
 
@@ -50,17 +55,50 @@ export function statusOf(
   rollout?: RolloutReport,
 ): Status {
   const all = [...outcomes, ...left];
+  const { lacking } = overview;
+  const { commands = [] } = lacking ?? {};
   const synced = outcomes.filter(({ problem }) => problem === undefined).length;
   return {
     observedGeneration: binding.metadata.generation ?? 0,
     synced: `${synced}/${outcomes.length}`,
     conditions: [
-      conditionOf("Ready", binding, judge(all, overview), now),
-      ...(rollout ? rolledOutCondition(binding, rollout, now) : []),
+      conditionOf("Ready", binding, withGrants(judge(all, overview), binding, lacking), now),
+      ...(rollout ? rolledOutCondition(binding, rollout, now, lacking) : []),
     ],
-    targets: all.map(recordOf),
+    targets: all.map((each) => recordOf(binding, each, lacking)),
+    ...(commands.length > 0 && { missingPermissions: commands.join("\n") }),
     ...(rollout?.status && { rollout: rollout.status }),
   };
+}
+
+/** Prints the commands for all permissions that the account of a binding lacks. */
+const printing = ({ metadata: { name, namespace } }: SecretBinding) =>
+  `kubectl get secretbinding ${name} -n ${namespace} -o jsonpath='${COMMANDS}'`;
+
+/** A verdict about a missing permission, with the commands for all of them. If they are too long, it says how to print them. */
+export function withGrants(verdict: Verdict, binding: SecretBinding, lacking: LackingAccess | undefined): Verdict {
+  const isOfInlay = verdict.message.includes(describeIdentity(CONTROLLER));
+  if (lacking === undefined || verdict.reason !== "Forbidden" || isOfInlay) return verdict;
+  const { commands, words, missingNamespaces } = lacking;
+  const refused = withoutCommands(verdict.message);
+  const namespace = missingNamespaces.find((each) => refused.includes(mayBeMissing(each)));
+  if (namespace !== undefined) {
+    const [before] = refused.split(mayBeMissing(namespace), 1);
+    const message = `${before}there is no namespace ${namespace}; create it with: kubectl create namespace ${namespace}`;
+    return { ...verdict, message };
+  }
+  if (commands.length === 0) return verdict;
+  const what = commands.length === 1 ? "it" : "all that this binding lacks";
+  const message = `${refused}; allow ${what} with: ${commands.join("; ")}`;
+  // A message of the full length counts as cut.
+  if (message.length < MAX_MESSAGE_LENGTH) return { ...verdict, message };
+  for (let shown = words.length; shown > 0; shown--) {
+    const others = words.length - shown;
+    const all = `${words.slice(0, shown).join("; ")}${others > 0 ? `; and ${others} more` : ""}`;
+    const says = `${refused}; this binding lacks: ${all}; print the commands that allow all of it with: ${printing(binding)}`;
+    if (says.length < MAX_MESSAGE_LENGTH) return { ...verdict, message: says };
+  }
+  return { ...verdict, message: `${refused}; print the commands that allow it with: ${printing(binding)}` };
 }
 
 /** The part of a rollout that the status reports. */
@@ -77,16 +115,23 @@ export const refused = ({ reason, message }: Problem): Verdict => ({ ready: "Fal
 
 /** The status of a binding that Inlay does not process: records stay, and so does the state of its `rollout`. */
 export function heldStatus(binding: SecretBinding, verdict: Verdict, now: Date, rollout?: RolloutReport): Status {
+  const { missingPermissions: _, ...before } = binding.status ?? {};
   return {
-    ...binding.status,
+    ...before,
     observedGeneration: binding.metadata.generation ?? 0,
     conditions: [conditionOf("Ready", binding, verdict, now), ...rolledOutCondition(binding, rollout, now)],
     ...(rollout?.status && { rollout: rollout.status }),
   };
 }
 
-function rolledOutCondition(binding: SecretBinding, rollout: RolloutReport | undefined, now: Date): Condition[] {
-  if (rollout?.verdict !== undefined) return [conditionOf("RolledOut", binding, rollout.verdict, now)];
+function rolledOutCondition(
+  binding: SecretBinding,
+  rollout: RolloutReport | undefined,
+  now: Date,
+  lacking?: LackingAccess,
+): Condition[] {
+  if (rollout?.verdict !== undefined)
+    return [conditionOf("RolledOut", binding, withGrants(rollout.verdict, binding, lacking), now)];
   return (binding.status?.conditions ?? []).filter(({ type }) => type === "RolledOut");
 }
 
@@ -95,9 +140,16 @@ export function isSameStatus(a: Status | undefined, b: Status): boolean {
   return a !== undefined && isDeepStrictEqual(storedStatus(a), storedStatus(b));
 }
 
-function recordOf({ record, problem, note }: TargetOutcome): TargetStatus {
+/** The commands for all targets are in the status once. */
+function recordOf(
+  binding: SecretBinding,
+  { record, problem, note }: TargetOutcome,
+  lacking: LackingAccess | undefined,
+): TargetStatus {
   const { message: _, ...rest } = record;
-  const message = problem === undefined ? note : problem.message;
+  const isLacking = lacking !== undefined && lacking.commands.length > 0 && problem instanceof AccessDenied;
+  const print = isLacking ? `; print the commands that allow it with: ${printing(binding)}` : "";
+  const message = isLacking ? `${withoutCommands(problem.message)}${print}` : (problem?.message ?? note);
   return {
     ...rest,
     reason: problem?.reason ?? "Synced",
