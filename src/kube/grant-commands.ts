@@ -36,10 +36,8 @@ export function grantCommands(identity: Identity, permissions: readonly Permissi
   return rulesFor(permissions).map((rule) => {
     const { namespace, verbs, resources, names } = rule;
     const [role, scope] = namespace === undefined ? ["clusterrole", ""] : ["role", ` -n ${shellWord(namespace)}`];
-    const digest = createHash("sha256")
-      .update(JSON.stringify([identity, rule]))
-      .digest("hex")
-      .slice(0, 6);
+    const granted = JSON.stringify([identity, verbs, resources, names]);
+    const digest = createHash("sha256").update(granted).digest("hex").slice(0, 6);
     const roleName = `inlay-${USES[verbs.join()] ?? "uses"}-${digest}`;
     const only = names.map((name) => ` --resource-name=${shellWord(name)}`).join("");
     const what = `--verb=${verbs.join()} --resource=${resources.join()}${only}`;
