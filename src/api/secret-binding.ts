@@ -916,6 +916,8 @@ export interface StoredBinding {
     }[];
     /** Notes on the selection of targets that are no problems, such as a selector that matches no object. */
     notes?: string[];
+    /** The commands that grant all permissions that the account of this binding lacks, one line for each Role. Set while a condition or a target has the reason Forbidden. */
+    missingPermissions?: string;
     /** The sources whose values this binding copied by a SecretGrant, such as "Secret storage/bucket". Rotate these values when the grant is withdrawn. */
     copiedSources?: string[];
     /** Every object that this binding writes or has written, with a record of what it wrote. Selected objects in the same state share one entry. */

@@ -10,6 +10,8 @@ const withStatus = { hasStatus: true };
 export const SECRETS = kind("", "v1", "Secret", "secrets");
 export const CONFIG_MAPS = kind("", "v1", "ConfigMap", "configmaps");
 export const SERVICE_ACCOUNTS = kind("", "v1", "ServiceAccount", "serviceaccounts");
+/** Created to get a token of the account. */
+export const ACCOUNT_TOKENS = kind("", "v1", "TokenRequest", "serviceaccounts/token");
 export const NAMESPACES = kind("", "v1", "Namespace", "namespaces", { namespaced: false, hasStatus: true });
 export const PODS = kind("", "v1", "Pod", "pods", withStatus);
 /** Created to have a pod deleted. */

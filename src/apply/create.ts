@@ -158,7 +158,7 @@ function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const { resource, namespace, name } = ref;
   if (error.status === 404 && error.subject.resource === "namespaces") {
-    const message = `there is no namespace ${namespace}; create it, and Inlay creates ${resource.kind} ${name} in it`;
+    const message = `there is no namespace ${namespace} for ${resource.kind} ${name}; create it with: kubectl create namespace ${namespace}`;
     return new Problem("TargetNotFound", message, "Backoff");
   }
   if (!error.namespaceEnds) return undefined;

@@ -23,7 +23,7 @@ export function adviceFor(facts: Facts): Advice {
   const all = ["Ready", "RolledOut"].flatMap((type) => inWay.filter((condition) => condition.type === type));
   // A target that waits for the rollout needs nothing else, so other causes come first.
   const failing = all.find(({ reason }) => reason !== "RolloutPending") ?? all[0];
-  if (isCurrent && failing !== undefined) return withCommand(failing.reason, failing.message);
+  if (isCurrent && failing !== undefined) return commandsIn(facts, withCommand(failing.reason, failing.message));
   if (isCurrent && !deleting) return { reason: "Synced", message: "nothing, the binding is in sync" };
   const [found] = findings(facts);
   if (found !== undefined) return found;
@@ -37,6 +37,14 @@ export function adviceFor(facts: Facts): Advice {
     message: `the binding ${what}; check that the controller runs with:`,
     command: "kubectl get pods -n inlay-system -l app.kubernetes.io/name=inlay",
   };
+}
+
+/** All commands for missing permissions, even if the message has no room for them. */
+function commandsIn({ missingPermissions }: Facts, advice: Advice): Advice {
+  const [refused, isPrinting] = advice.message.split("; print the commands ");
+  if (missingPermissions === undefined || isPrinting === undefined) return advice;
+  const message = `${refused}; allow all that this binding lacks with:`;
+  return { ...advice, message, command: missingPermissions.join("; ") };
 }
 
 /** Separates the command at the end of a message from its text. A truncated command is dropped. */

@@ -54,6 +54,7 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
     ...(status?.notes && { notes: status.notes }),
     ...(spec.rollout && { rollout: explainRollout(binding) }),
     conditions: status?.conditions ?? [],
+    ...(status?.missingPermissions !== undefined && { missingPermissions: status.missingPermissions.split("\n") }),
     events: foundOr(events, []),
     ...(events.state === "Unreadable" && { eventsUnreadable: events.message }),
   };

@@ -26,6 +26,8 @@ export interface Explanation {
   notes?: string[];
   rollout?: RolloutExplanation;
   conditions: Condition[];
+  /** The commands that grant all permissions that the binding's account lacks, as the controller found out. */
+  missingPermissions?: string[];
   /** The last events, the newest last. */
   events: ExplainedEvent[];
   /** The reason why events can't be read. */

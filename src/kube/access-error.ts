@@ -1,9 +1,11 @@
 /** Turns failed requests into Problems that say what to do. */
 import { MAX_LEVELS } from "../apimachinery/json.ts";
 import { apiVersionOf, describeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { Problem, type RetryPolicy } from "../apimachinery/problem.ts";
+import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
-import { CONTROLLER, describeIdentity, type Identity } from "./identity.ts";
+import { grantCommands, resourceText } from "./grant-commands.ts";
+import { CONTROLLER, describeIdentity, homeOf, type Identity, serviceAccountIdentity } from "./identity.ts";
 import { findWebhook, Rejection } from "./rejection.ts";
 import type { Failure } from "./server-text.ts";
 import { INSTALL_KIND } from "./suggest-kind.ts";
@@ -18,6 +20,8 @@ export interface RequiredAccess {
 
 /** The name of the accounts that the manifests let the controller impersonate, in every namespace. */
 export const OPEN_ACCOUNT = "inlay";
+/** The controller's own account, in every installation. */
+const OWN_ACCOUNT = "inlay-controller";
 
 export const READ_VERBS = ["get", "list", "watch"];
 export const WRITE_VERBS = [...READ_VERBS, "patch"];
@@ -92,7 +96,9 @@ export function streamRefusal(error: ApiError, use: RequiredAccess, verb: "list"
  * A watch that is forbidden is requested again, and the binding requeued when it opens, so the binding need not retry.
  */
 function ofStream({ status }: ApiError, problem: Problem): Problem {
-  return status === 403 ? new Problem(problem.reason, problem.message, "OnChange") : problem;
+  if (status !== 403) return problem;
+  if (problem instanceof AccessDenied) return new AccessDenied(problem.access, problem.message, "OnChange");
+  return new Problem(problem.reason, problem.message, "OnChange");
 }
 
 /**
@@ -110,9 +116,13 @@ export async function attempt<T>(work: Promise<T>): Promise<T | Problem> {
 }
 
 /** The problem of a missing account of a binding or another object. `use` says what the account is for. */
-export function accountNotFound(identity: Identity, use = "as which this binding reads and writes"): Problem {
+export function accountNotFound(
+  identity: Identity,
+  use = "as which this binding reads and writes",
+  orElse = "",
+): Problem {
   const [, , namespace, name] = identity.split(":");
-  const message = `there is no ${describeIdentity(identity)}, ${use}; create it with: kubectl create serviceaccount ${name} -n ${namespace}`;
+  const message = `there is no ${describeIdentity(identity)}, ${use}; ${orElse}create it with: kubectl create serviceaccount ${name} -n ${namespace}`;
   return new Problem("ServiceAccountNotFound", message);
 }
 
@@ -146,10 +156,21 @@ export function isImpersonation(
   return identity !== CONTROLLER && isAnAccount && identity.endsWith(`:${name}`);
 }
 
-export function mayNotImpersonate(identity: Identity): Problem {
-  const [, , namespace, name] = identity.split(":");
-  const role = `a Role in namespace ${namespace} with the verbs impersonate, get, list, watch on serviceaccounts/${name}`;
-  const message = `Inlay may not impersonate ${describeIdentity(identity)}, only accounts named inlay. Use that name, or bind ${role} to Inlay's own account`;
+/**
+ * Without the namespace of Inlay's own account, the message refers to the page with the Role.
+ */
+export function mayNotImpersonate(identity: Identity, ownNamespace?: string, orElse = ""): Problem {
+  const [, , namespace, name = ""] = identity.split(":");
+  const refused = `Inlay may not impersonate ${describeIdentity(identity)}, only accounts named ${OPEN_ACCOUNT}`;
+  if (ownNamespace === undefined) {
+    const page = "docs/tasks/allow-a-namespace.md";
+    return new Problem("ImpersonationForbidden", `${refused}; use that name, or allow this one as ${page} describes`);
+  }
+  const access = { resource: SERVICE_ACCOUNTS, namespace, name };
+  const commands = grantCommands(serviceAccountIdentity(ownNamespace, OWN_ACCOUNT), [
+    { ref: access, verbs: ["impersonate", ...READ_VERBS] },
+  ]);
+  const message = `${refused}; ${orElse || "use that name, or "}allow this one with: ${commands.join("; ")}`;
   return new Problem("ImpersonationForbidden", message);
 }
 
@@ -157,44 +178,49 @@ export function mayNotImpersonate(identity: Identity): Problem {
  * Why the controller can't read a binding's account: no Role opens an account of that name, or the manifests are not
  * applied.
  */
-export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectRef): Problem {
-  if (error.status === 403 && ref.name !== OPEN_ACCOUNT) return ofStream(error, mayNotImpersonate(identity));
+export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectRef, ownNamespace?: string): Problem {
+  if (error.status === 403 && ref.name !== OPEN_ACCOUNT)
+    return ofStream(error, mayNotImpersonate(identity, ownNamespace));
   return streamRefusal(error, { identity: CONTROLLER, ref, verbs: READ_VERBS }, "watch");
 }
 
-/**
- * Names the commands that create exactly the missing Role. The Role's name contains the account, the use and the
- * objects, so that the commands of two users don't collide. Names in a binding are user input, so they are quoted. RBAC
- * can't restrict `create` to names, so `create` gets a Role of its own.
- */
-export function forbidden({ identity, ref, verbs }: RequiredAccess, verb: string): Problem {
-  const { resource, namespace, name } = ref;
-  const plural = resource.group === "" ? resource.plural : `${resource.plural}.${resource.group}`;
-  const what = name === undefined ? plural : `${plural}/${name}`;
-  const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
-  const refused = `${describeIdentity(identity)} may not ${verb} ${what}${where}`;
-  if (identity === CONTROLLER) {
-    const advice = "install the permissions of this version of Inlay, as docs/tasks/install.md describes";
-    return new Problem("Forbidden", `${refused}; ${advice}`);
+/** A permission that an account lacks. The message has the commands that grant it alone. */
+export class AccessDenied extends Problem {
+  readonly access: RequiredAccess;
+  constructor(access: RequiredAccess, message: string, retryPolicy?: RetryPolicy) {
+    super("Forbidden", message, retryPolicy);
+    this.access = access;
   }
-  const [, , accountNamespace, account] = identity.split(":");
-  // The message does not reveal whether the namespace exists: only an account with permissions there may know.
-  const orElse = namespace === undefined || namespace === accountNamespace ? "" : ", or that namespace does not exist";
-  const [role, scope] = namespace === undefined ? ["clusterrole", ""] : ["role", ` -n ${namespace}`];
-  const allow = (uses: string, what: string) => {
-    const roleName = shellWord(`${accountNamespace}-${account}-${uses}`.replaceAll("/", "-"));
-    const binding = `${role}binding ${roleName}${scope} --${role}=${roleName} --serviceaccount=${accountNamespace}:${account}`;
-    return `kubectl create ${role} ${roleName}${scope} ${what} && kubectl create ${binding}`;
-  };
-  const onName = verbs.filter((each) => each !== "create");
-  const use = onName.includes("delete") ? "owns" : onName.includes("patch") ? "writes" : "reads";
-  const [uses, only] =
-    name === undefined ? [`${use}-${plural}`, ""] : [`${use}-${plural}-${name}`, ` --resource-name=${shellWord(name)}`];
-  const commands = [
-    ...(verb === "create" ? [] : [allow(uses, `--verb=${onName.join(",")} --resource=${plural}${only}`)]),
-    ...(verbs.includes("create") ? [allow(`makes-${plural}`, `--verb=create --resource=${plural}`)] : []),
-  ];
-  return new Problem("Forbidden", `${refused}${orElse}; allow it with: ${commands.join(" && ")}`);
 }
 
-const shellWord = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+/** Separates what is refused from the commands that allow it. */
+const ALLOW_IT = "; allow it with: ";
+
+/** How a message begins about a namespace of which the account may not know whether it exists. */
+export const mayBeMissing = (namespace: string): string => `namespace ${namespace} does not exist, or `;
+
+/** What is refused, without the commands that allow it. */
+export const withoutCommands = (message: string): string => message.split(ALLOW_IT, 1)[0] as string;
+
+/**
+ * The missing permission of a request, and what else the identity needs on the object. The message does not reveal whether another
+ * namespace exists: only an account with permissions there may know.
+ */
+export function forbidden(access: RequiredAccess, verb: string): Problem {
+  const { identity, ref, verbs } = access;
+  const { resource, namespace, name } = ref;
+  const what = name === undefined ? resourceText(resource) : `${resourceText(resource)}/${name}`;
+  const refused = `${describeIdentity(identity)} may not ${verb} ${what}`;
+  const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
+  if (identity === CONTROLLER) {
+    const advice = "install the permissions of this version of Inlay, as docs/tasks/install.md describes";
+    return new Problem("Forbidden", `${refused}${where}; ${advice}`);
+  }
+  const isElsewhere = namespace !== undefined && namespace !== homeOf(identity);
+  const says = isElsewhere
+    ? `${mayBeMissing(namespace)}${refused} in it (kubectl get namespace ${namespace} shows which)`
+    : `${refused}${where}`;
+  // The account may have all other permissions already.
+  const commands = grantCommands(identity, [{ ref, verbs: verb === "create" ? [verb] : verbs }]);
+  return new AccessDenied(access, `${says}${ALLOW_IT}${commands.join("; ")}`);
+}

@@ -51,3 +51,9 @@ const hasOrAll = (list: readonly string[], value: string) => list.includes(value
 /** Equal texts for equal permissions: the API server lists its rules in any order. */
 export const rulesText = ({ incomplete, resourceRules }: AccessRules): string =>
   [String(incomplete), ...resourceRules.map((rule) => JSON.stringify(rule)).sort()].join("\n");
+
+/** The resource of a review, and its subresource, by a plural such as `pods/eviction`. */
+export function partsOf(plural: string): { resource: string | undefined; subresource: string | undefined } {
+  const [resource, subresource] = plural.split("/");
+  return { resource, subresource };
+}

@@ -5,9 +5,9 @@
 import { stringifyJson } from "../apimachinery/json.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { ACCOUNT_TOKENS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { accountNotFound, mayNotImpersonate, OPEN_ACCOUNT, refusal } from "./access-error.ts";
+import { AccessDenied, accountNotFound, mayNotImpersonate, OPEN_ACCOUNT, refusal } from "./access-error.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
 import { pathOf } from "./client.ts";
 import { describeIdentity, type Identity } from "./identity.ts";
@@ -72,6 +72,7 @@ export class AccountTokens {
     const bind = `kubectl create rolebinding ${role} -n ${namespace} --${kind}=${role} --serviceaccount=${namespace}:${name}`;
     const make = `kubectl create role ${role} -n ${namespace} --verb=create --resource=serviceaccounts/token --resource-name=${name}`;
     const what = `${describeIdentity(identity)} may not create the token with which it logs in to Vault`;
-    return new Problem("Forbidden", `${what}; allow it with: ${isOpen ? bind : `${make} && ${bind}`}`);
+    const access = { identity, ref: { resource: ACCOUNT_TOKENS, namespace, name }, verbs: ["create"] };
+    return new AccessDenied(access, `${what}; allow it with: ${isOpen ? bind : `${make} && ${bind}`}`);
   }
 }

@@ -7,7 +7,7 @@ import {
   type ObjectRef,
   type Resource,
 } from "../apimachinery/objects.ts";
-import type { AccessRules } from "./access-rules.ts";
+import { type AccessRules, partsOf } from "./access-rules.ts";
 import { ApiError } from "./api-error.ts";
 import type { Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";
@@ -224,8 +224,7 @@ export class Client {
   }
 
   /**
-   * Whether `identity` is allowed `verb` on a kind, by a SelfSubjectAccessReview: in every namespace unless one is
-   * given, on every name unless one is given.
+   * Whether `identity` is allowed `verb` on a kind, by a SelfSubjectAccessReview: everywhere unless a namespace or name is given.
    */
   async may(
     identity: Identity,
@@ -234,34 +233,23 @@ export class Client {
     namespace?: string,
     name?: string,
   ): Promise<boolean> {
-    const [resource, subresource] = plural.split("/");
-    const review = await this.#transport.request<{ status: { allowed: boolean } }>({
-      method: "POST",
-      path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-      identity,
-      body: stringifyJson({
-        apiVersion: "authorization.k8s.io/v1",
-        kind: "SelfSubjectAccessReview",
-        spec: { resourceAttributes: { verb, group, version, resource, subresource, namespace, name } },
-      }),
+    const resourceAttributes = { verb, group, version, ...partsOf(plural), namespace, name };
+    const { allowed } = await this.#review<{ allowed: boolean }>(identity, "SelfSubjectAccessReview", {
+      resourceAttributes,
     });
-    return review.status.allowed;
+    return allowed;
   }
 
   /** The permissions of `identity` in a namespace, by a SelfSubjectRulesReview. */
   async rules(identity: Identity, namespace: string): Promise<AccessRules> {
-    const review = await this.#transport.request<{ status: AccessRules }>({
-      method: "POST",
-      path: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
-      identity,
-      body: stringifyJson({
-        apiVersion: "authorization.k8s.io/v1",
-        kind: "SelfSubjectRulesReview",
-        spec: { namespace },
-      }),
-    });
-    const { incomplete, resourceRules } = review.status;
-    return { incomplete, resourceRules: resourceRules ?? [] };
+    const status = await this.#review<AccessRules>(identity, "SelfSubjectRulesReview", { namespace });
+    return { incomplete: status.incomplete, resourceRules: status.resourceRules ?? [] };
+  }
+
+  async #review<S>(identity: Identity, kind: string, spec: object): Promise<S> {
+    const path = `/apis/authorization.k8s.io/v1/${kind.toLowerCase()}s`;
+    const body = stringifyJson({ apiVersion: "authorization.k8s.io/v1", kind, spec });
+    return (await this.#transport.request<{ status: S }>({ method: "POST", path, identity, body })).status;
   }
 
   async #write<T>(verb: Parameters<WriteGate["wrote"]>[0], request: Request): Promise<T> {

@@ -40,7 +40,8 @@ export function fileVault(cluster: Pick<FileCluster, "find">, values: VaultValue
           notes.add(`${called} is not in the files, so its paths are not checked; add it to the files`);
         const connected = connectedTo(found?.spec.address, called, values, notes);
         const paths = found === undefined ? ANY_PATH : (found.spec.paths ?? []);
-        return { phase: "ready", revision: VERSION, connected, paths, labels: found?.metadata.labels ?? {} };
+        const labels = found?.metadata.labels ?? {};
+        return { phase: "ready", revision: VERSION, connected, paths, labels, usesAccountTokens: false };
       },
     },
     polls: {

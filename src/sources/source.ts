@@ -50,6 +50,8 @@ export interface ParsedSource {
     readonly needsGrant: boolean;
     /** For messages, such as `data kv/registry/s3`. */
     readonly reads: string;
+    /** The health of a server is read without a login. */
+    readonly needsLogin: boolean;
   };
   /** The SecretProviderClass, if it is one. Pods can mount it, so `consumersOf` can name it. */
   readonly providerClass?: { readonly namespace: string; readonly name: string };

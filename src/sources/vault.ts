@@ -36,7 +36,7 @@ export const vault: SourceKind = {
       name,
       policy,
       addressedBy: "key",
-      vault: { connection, needsGrant, reads },
+      vault: { connection, needsGrant, reads, needsLogin: at.health === undefined },
       ...(needsGrant && { grantedAs: description }),
       ...(isSecret && { secretIn: own }),
       ...(at.metadata !== undefined && { valueKeys: VALUE_KEYS }),

@@ -20,8 +20,20 @@ export interface TargetOutcome {
   requeueAfterMs?: number;
 }
 
+/** Permissions that the account of a binding lacks. */
+export interface LackingAccess {
+  /** They grant all of them. */
+  commands: readonly string[];
+  /** In words, such as `patch on configmaps/app`. */
+  words: readonly string[];
+  /** Other namespaces that do not exist, if the account may know that. */
+  missingNamespaces: readonly string[];
+}
+
 /** Information about all targets together. */
 export interface Overview {
+  /** The permissions that the account lacks, if one was missing. */
+  lacking?: LackingAccess | undefined;
   /** Targets whose objects can't be determined, and why. */
   unresolved: readonly { target: { apiVersion: string; kind: string }; problem: Problem }[];
   notes: readonly string[];

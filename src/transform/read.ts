@@ -4,6 +4,7 @@ import { MAX_VALUE_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
+import { suggestNames } from "../apimachinery/suggest-names.ts";
 import type { LiveSource } from "./live-source.ts";
 
 export type DataSource = Extract<LiveSource, { kind: "data" }>;
@@ -19,8 +20,28 @@ export function present(source: LiveSource): PresentSource {
 /** The bytes of one key. Throws MissingValue("KeyNotFound"). */
 export function readBytes(source: DataSource, key: string): SecretValue<Uint8Array> {
   const bytes = source.data.get(key);
-  if (bytes === undefined) throw missingIn(source, `no key ${key}`);
+  if (bytes === undefined)
+    throw missingIn(source, `no key ${key}${source.policy.optional ? "" : existing(source, key)}`);
   return bytes;
+}
+
+/** How many keys are compared with a missing one, and for how many missing keys of a source: a binding may name thousands. */
+const MAX_COMPARED = 100;
+const MAX_SUGGESTIONS = 20;
+/** Longer names are seldom meant, and a message has little room. */
+const MAX_KEY_LENGTH = 64;
+
+const suggestions = new WeakMap<DataSource["data"], Map<string, string>>();
+
+/** The names of the existing keys, the most similar first. */
+function existing({ data }: DataSource, key: string): string {
+  const known = suggestions.get(data) ?? new Map<string, string>();
+  suggestions.set(data, known);
+  if (known.has(key) || known.size >= MAX_SUGGESTIONS) return known.get(key) ?? "";
+  const names = [...data.keys()].filter((name) => name.length <= MAX_KEY_LENGTH).sort();
+  const text = names.length === 0 ? "" : `; ${suggestNames("it", key, names.slice(0, MAX_COMPARED))}`;
+  known.set(key, text);
+  return text;
 }
 
 const texts = new WeakMap<SecretValue<Uint8Array>, SecretValue<string>>();

@@ -77,4 +77,6 @@ export type ConnectionState =
       readonly paths: readonly string[];
       /** The labels of the VaultConnection, which SecretGrants select by. */
       readonly labels: Readonly<Record<string, string>>;
+      /** Whether the account of each binding logs in, so that it needs a token of its own. */
+      readonly usesAccountTokens: boolean;
     };

@@ -119,6 +119,9 @@ export class Named {
       for (const kind of kinds) note(use, targetAt(target, kind, namespace));
       if (target.namespaceSelector !== undefined) note("source", NAMESPACES);
     }
+    // After a denied request, Inlay may ask whether the namespace exists.
+    for (const { namespace: other } of [...objects.flatMap(Object.values), ...spec.targets])
+      if (other !== undefined) note("source", { ...NAMESPACES, isAnywhere: false, isCalled: (each) => each === other });
     for (const group of spec.rollout?.steps ?? [spec.rollout ?? {}]) {
       for (const place of this.#workloadsOf(group, spec, namespace)) {
         note("workload", place);

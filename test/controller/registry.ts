@@ -26,5 +26,5 @@ export async function newRegistry(
   return { team, value };
 }
 
-/** The status of the binding's first target. */
-export const messageOf = (binding: AnyObject): string => binding.status.targets[0].message;
+/** The message of the condition Ready. */
+export const messageOf = (binding: AnyObject): string => binding.status.conditions[0].message;

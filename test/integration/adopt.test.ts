@@ -4,11 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { FINALIZER } from "../../src/api/binding.ts";
-import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, unlessGone } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { ALL, configMap, LABEL } from "../controller/made.ts";
+import { commandsIn, paste } from "../controller/paste.ts";
 import { createNamespace, RESTARTED_WITHIN_MS, type TestNamespace } from "../controller/test-namespace.ts";
 
 const onSecrets = (verbs: string[]) => ({ apiGroups: [""], resources: ["secrets"], verbs });
@@ -432,8 +432,7 @@ describe("an object is not adopted", () => {
     assert.match(messageOf(binding), /may not patch secrets\/theirs/);
     assert.deepEqual(await team.api.get(`${secrets}/theirs`), theirs);
     assert.equal(binding.status.targets[0].created, undefined);
-    const [, commands = ""] = messageOf(binding).split("allow it with: ");
-    for (const command of commands.split(" && ")) await controlPlane().kubectl(...command.split(" ").slice(1));
+    await paste(commandsIn(messageOf(binding)));
     await team.until("blog", "Synced", 30_000);
     assert.equal((await team.api.get(`${secrets}/theirs`)).metadata.uid, theirs.metadata.uid);
   });

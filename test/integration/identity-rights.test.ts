@@ -15,6 +15,7 @@ import {
   type TestNamespace,
   usualRules,
 } from "../controller/test-namespace.ts";
+import { Workloads } from "../controller/workloads.ts";
 
 const rule = (resource: "secrets" | "harborclusters", ...verbs: string[]): Rule => ({
   apiGroups: [resource === "secrets" ? "" : "goharbor.io"],
@@ -65,23 +66,62 @@ describe("permissions: a binding", () => {
       });
     }
 
-    it("do anything gets all permissions that it needs, and no more, from the commands of one message after the other", async () => {
+    it("do anything gets all permissions that it needs, and no more, from the commands of one message", async () => {
       const { team, value } = await newRegistry({ rules: [] });
       await team.secret("other", { accessKeyID: secretText("other") });
       await team.bind("harbor-s3", spec());
-      const source = messageOf(await team.until("harbor-s3", "Forbidden"));
-      await paste(commandsIn(source));
-      const target = await eventually(async () => {
-        const message = messageOf(await team.until("harbor-s3", "Forbidden"));
-        assert.notEqual(message, source);
-        return message;
-      });
-      await paste(commandsIn(target));
-      await team.until("harbor-s3", "Synced", SECONDS);
+      await paste(commandsIn(messageOf(await team.until("harbor-s3", "Forbidden"))));
+      const { status } = await team.until("harbor-s3", "Synced", SECONDS);
+      assert.equal(status.missingPermissions, undefined);
       assert.equal((await team.s3()).accesskey, value);
       const { items } = await team.api.get(team.path("rbac.authorization.k8s.io/v1", "roles"));
       const names = items.flatMap(({ rules }: AnyObject) => (rules ?? []).map((each: Rule) => each.resourceNames));
       assert.deepEqual(names.sort(), [["bucket"], ["harbor"]]);
+    });
+
+    it("read, create or restart anything gets all of that from the commands in the status, pasted once", async () => {
+      const { team, value } = await newRegistry({ rules: [] });
+      const shop = new Workloads(team);
+      await shop.deploy({ core: { env: { bucket: ["accessKeyID"] } } });
+      const copy = {
+        apiVersion: "v1",
+        kind: "Secret",
+        name: "copy",
+        create: { manifest: {} },
+        fields: [{ path: "data.accessKeyID", from: { source: "bucket", key: "accessKeyID" } }],
+      };
+      const rollout = { consumersOf: ["bucket"], runCronJobs: true, replacePods: true, requireDisruptionBudget: true };
+      await team.bind("harbor-s3", spec({ targets: [...spec().targets, copy], rollout }));
+      const denied = await shop.until("harbor-s3", "Forbidden");
+      const { missingPermissions, conditions } = denied["status"];
+      for (const { reason, message } of conditions) {
+        assert.equal(reason, "Forbidden");
+        assert.match(
+          message,
+          / with: kubectl get secretbinding harbor-s3 -n \S+ -o jsonpath='{.status.missingPermissions}'$/,
+        );
+        for (const part of [
+          "get, list, watch on secrets/bucket",
+          "create on secrets",
+          "list, watch, patch on deployments.apps",
+        ])
+          assert.ok(message.includes(part), message);
+      }
+      await paste(missingPermissions);
+      await team.until("harbor-s3", "Synced", SECONDS);
+      await shop.rolledOut("harbor-s3", 0);
+      const secret = `${team.path("v1", "secrets")}/copy`;
+      assert.equal((await team.api.get(secret)).data.accessKeyID, Buffer.from(value).toString("base64"));
+      await team.api.create(team.path("policy/v1", "poddisruptionbudgets"), {
+        metadata: { name: "core" },
+        spec: { maxUnavailable: 1, selector: { matchLabels: { app: "core" } } },
+      });
+      await team.secret("bucket", { accessKeyID: secretText("rotated") });
+      await shop.rolledOut("harbor-s3", 1);
+      assert.deepEqual(await shop.restarts(), { core: 1 });
+      const { items } = await team.api.get(team.path("rbac.authorization.k8s.io/v1", "roles"));
+      const granted = items.filter(({ metadata }: AnyObject) => metadata.name.startsWith("inlay-"));
+      assert.equal(granted.length, missingPermissions.split("\n").length);
     });
 
     it("read a cluster-scoped source gets a command for a ClusterRole, which works", async () => {
@@ -156,7 +196,7 @@ describe("permissions: a binding", () => {
     const { team: other } = await newRegistry();
     await team.bind("harbor-s3", spec({}, { namespace: other.namespace }));
     const message = messageOf(await team.until("harbor-s3", "Forbidden"));
-    assert.ok(message.includes(`harborclusters.goharbor.io/harbor in namespace ${other.namespace}`), message);
+    assert.ok(message.includes(`namespace ${other.namespace} does not exist, or ServiceAccount `), message);
     assert.equal((await other.s3()).accesskey, undefined);
     await paste(commandsIn(message));
     await team.until("harbor-s3", "Synced", SECONDS);
@@ -187,7 +227,11 @@ describe("permissions: an account without permissions in another namespace", () 
   const answers = (bindings: AnyObject[], namespaces: string[]) =>
     bindings.map(({ status }, n) => {
       const conditions = status.conditions.map(({ type, reason, message }: AnyObject) => ({ type, reason, message }));
-      return JSON.parse(JSON.stringify([conditions, status.targets]).replaceAll(namespaces[n] as string, "other"));
+      return JSON.parse(
+        JSON.stringify([conditions, status.targets, status.missingPermissions])
+          .replaceAll(namespaces[n] as string, "other")
+          .replaceAll(`to-${n}`, "to"),
+      );
     });
 
   /** A team, and the names of a namespace that exists and of one that does not. */
@@ -208,9 +252,21 @@ describe("permissions: an account without permissions in another namespace", () 
       );
       const [there, missing] = answers(bindings, namespaces);
       assert.deepEqual(missing, there);
-      assert.match(messageOf(bindings[1] as AnyObject), /, or .*namespace.*: kubectl create /);
+      assert.match(messageOf(bindings[1] as AnyObject), /namespace \S+ does not exist, or .*: kubectl create /);
     });
   }
+
+  it("learns that a namespace is missing if it may read namespaces, with the command that creates it", async () => {
+    const { team, namespaces } = await beside(usualRules);
+    await team.grantInCluster([{ apiGroups: [""], resources: ["namespaces"], verbs: ["get"] }]);
+    const [there = "", missing = ""] = namespaces;
+    for (const [n, namespace] of namespaces.entries()) await team.bind(`to-${n}`, spec({}, { ...made, namespace }));
+    const command = `kubectl create namespace ${missing}`;
+    const says = messageOf(await team.until("to-1", "Forbidden"));
+    assert.ok(says.endsWith(`: there is no namespace ${missing}; create it with: ${command}`), says);
+    assert.match(messageOf(await team.until("to-0", "Forbidden")), new RegExp(` -n ${there}\\b`));
+    assert.doesNotMatch(JSON.stringify(await team.binding("to-0")), /there is no namespace/);
+  });
 
   it("does not learn it by a release either, of an object that it could not create", async () => {
     const { team, namespaces } = await beside(usualRules);

@@ -91,6 +91,19 @@ describe("identity: a binding", () => {
     assert.equal((await team.s3()).accesskey, value);
   });
 
+  it("with a misspelt account learns that the account inlay exists, and has the commands for its own account", async () => {
+    const { team } = await newRegistry();
+    await team.bind("harbor-s3", spec({ serviceAccountName: "inlya" }));
+    const exists = `ServiceAccount ${team.namespace}/inlay exists: set serviceAccountName to inlay, or `;
+    const closed = messageOf(await team.until("harbor-s3", "ImpersonationForbidden"));
+    assert.ok(closed.includes(exists), closed);
+    await paste(commandsIn(closed));
+    const missing = messageOf(await team.until("harbor-s3", "ServiceAccountNotFound", SECONDS));
+    assert.ok(missing.includes(exists), missing);
+    await paste(commandsIn(missing));
+    await team.until("harbor-s3", "Forbidden", SECONDS);
+  });
+
   it("with another account stops when its namespace withdraws the permission", async () => {
     const { team, value } = await newRegistry({ account: false, rules: [] });
     await team.createAccount("rotator");

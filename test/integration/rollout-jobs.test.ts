@@ -317,7 +317,10 @@ describe("a completed Job", function () {
     await bind();
     await rotate();
     const { status } = await shop.until("rolls", "Forbidden");
-    assert.match(JSON.stringify(status.conditions), /kubectl create role .*--verb=create --resource=jobs\.batch/);
+    assert.match(
+      JSON.stringify(status.conditions),
+      /kubectl create role .*--verb=create,delete --resource=jobs\.batch/,
+    );
     assert.equal((await jobOf(team)).metadata.uid, metadata.uid);
     await team.grant([mayRecreate], { role: "jobs" });
     await shop.rolledOut("rolls", 1, 60_000);

@@ -5,9 +5,14 @@ import { storedStatus } from "../../api/status-records.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
+import { AccessDenied, mayBeMissing, withoutCommands } from "../../kube/access-error.ts";
+import { CONTROLLER, describeIdentity } from "../../kube/identity.ts";
 import type { rolloutOf } from "../../rollout/status.ts";
-import type { Overview, TargetOutcome } from "../../targets/outcome.ts";
+import type { LackingAccess, Overview, TargetOutcome } from "../../targets/outcome.ts";
 import { rolloutHint, syncedMessage } from "./synced-message.ts";
+
+/** The field of the status with the commands that grant all missing permissions. */
+const COMMANDS = "{.status.missingPermissions}";
 
 const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
 
@@ -43,9 +48,11 @@ export function statusOf(
   incomplete?: Verdict,
 ): Status {
   const all = [...outcomes, ...left];
+  const { lacking } = overview;
+  const { commands = [] } = lacking ?? {};
   const synced = outcomes.filter(({ problem }) => problem === undefined).length;
-  const rolledOut = rollout ? rolledOutCondition(binding, rollout, now) : [];
-  const { message, ...verdict } = judge(all, overview);
+  const rolledOut = rollout ? rolledOutCondition(binding, rollout, now, lacking) : [];
+  const { message, ...verdict } = withGrants(judge(all, overview), binding, lacking);
   const hint = verdict.ready === "True" ? rolloutHint(rolledOut[0]) : "";
   const isAcknowledged = binding.spec.acknowledge?.includes("ReadableCopies") ?? false;
   return {
@@ -57,9 +64,40 @@ export function statusOf(
       ...incompleteCondition(binding, incomplete, now),
     ],
     ...(overview.notes.length > 0 && { notes: [...overview.notes] }),
-    targets: all.map((each) => recordOf(each, isAcknowledged)),
+    targets: all.map((each) => recordOf(binding, each, isAcknowledged, lacking)),
+    ...(commands.length > 0 && { missingPermissions: commands.join("\n") }),
     ...(rollout?.status && { rollout: rollout.status }),
   };
+}
+
+/** Prints the commands for all permissions that the account of a binding lacks. */
+const printing = ({ metadata: { name, namespace } }: SecretBinding) =>
+  `kubectl get secretbinding ${name} -n ${namespace} -o jsonpath='${COMMANDS}'`;
+
+/** A verdict about a missing permission, with the commands for all of them. If they are too long, it says how to print them. */
+export function withGrants(verdict: Verdict, binding: SecretBinding, lacking: LackingAccess | undefined): Verdict {
+  const isOfInlay = verdict.message.includes(describeIdentity(CONTROLLER));
+  if (lacking === undefined || verdict.reason !== "Forbidden" || isOfInlay) return verdict;
+  const { commands, words, missingNamespaces } = lacking;
+  const refused = withoutCommands(verdict.message);
+  const namespace = missingNamespaces.find((each) => refused.includes(mayBeMissing(each)));
+  if (namespace !== undefined) {
+    const [before] = refused.split(mayBeMissing(namespace), 1);
+    const message = `${before}there is no namespace ${namespace}; create it with: kubectl create namespace ${namespace}`;
+    return { ...verdict, message };
+  }
+  if (commands.length === 0) return verdict;
+  const what = commands.length === 1 ? "it" : "all that this binding lacks";
+  const message = `${refused}; allow ${what} with: ${commands.join("; ")}`;
+  // A message of the full length counts as cut.
+  if (message.length < MAX_MESSAGE_LENGTH) return { ...verdict, message };
+  for (let shown = words.length; shown > 0; shown--) {
+    const others = words.length - shown;
+    const all = `${words.slice(0, shown).join("; ")}${others > 0 ? `; and ${others} more` : ""}`;
+    const says = `${refused}; this binding lacks: ${all}; print the commands that allow all of it with: ${printing(binding)}`;
+    if (says.length < MAX_MESSAGE_LENGTH) return { ...verdict, message: says };
+  }
+  return { ...verdict, message: `${refused}; print the commands that allow it with: ${printing(binding)}` };
 }
 
 /** The part of a rollout that the status reports. */
@@ -82,8 +120,9 @@ export function heldStatus(
   rollout?: RolloutReport,
   incomplete?: Verdict,
 ): Status {
+  const { missingPermissions: _, ...before } = binding.status ?? {};
   return {
-    ...binding.status,
+    ...before,
     observedGeneration: binding.metadata.generation ?? 0,
     conditions: [
       conditionOf("Ready", binding, verdict, now),
@@ -94,8 +133,14 @@ export function heldStatus(
   };
 }
 
-function rolledOutCondition(binding: SecretBinding, rollout: RolloutReport | undefined, now: Date): Condition[] {
-  if (rollout?.verdict !== undefined) return [conditionOf("RolledOut", binding, rollout.verdict, now)];
+function rolledOutCondition(
+  binding: SecretBinding,
+  rollout: RolloutReport | undefined,
+  now: Date,
+  lacking?: LackingAccess,
+): Condition[] {
+  if (rollout?.verdict !== undefined)
+    return [conditionOf("RolledOut", binding, withGrants(rollout.verdict, binding, lacking), now)];
   return (binding.status?.conditions ?? []).filter(({ type }) => type === "RolledOut");
 }
 
@@ -107,9 +152,17 @@ export function isSameStatus(a: Status | undefined, b: Status): boolean {
   return a !== undefined && isDeepStrictEqual(storedStatus(a), storedStatus(b));
 }
 
-function recordOf({ record, problem, note, readable, applied }: TargetOutcome, isAcknowledged: boolean): TargetStatus {
+/** The commands for all targets are in the status once. */
+function recordOf(
+  binding: SecretBinding,
+  { record, problem, note, readable, applied }: TargetOutcome,
+  isAcknowledged: boolean,
+  lacking: LackingAccess | undefined,
+): TargetStatus {
   const { message: _, readablePaths: before = [], ...rest } = record;
-  const message = problem === undefined ? note : problem.message;
+  const isLacking = lacking !== undefined && lacking.commands.length > 0 && problem instanceof AccessDenied;
+  const print = isLacking ? `; print the commands that allow it with: ${printing(binding)}` : "";
+  const message = isLacking ? `${withoutCommands(problem.message)}${print}` : (problem?.message ?? note);
   // Without a sync, the earlier copies are still there.
   const copies = readable?.paths ?? (applied !== undefined || isAcknowledged ? [] : before);
   const readablePaths = copies.filter((path) => record.paths?.includes(path));

@@ -34,6 +34,7 @@ import { heldStatus, newlyReadable, refused, SUSPENDED, statusOf } from "./condi
 import { Deletions } from "./deletions.ts";
 import type { BindingDependencies, Inputs, Observation } from "./dependencies.ts";
 import { observe } from "./observed-state.ts";
+import { PermissionAdvice } from "./permission-advice.ts";
 import { protectedTokens, protectsSecrets } from "./protected-tokens.ts";
 import { requeueResult } from "./requeue.ts";
 import { ResultCache } from "./result-cache.ts";
@@ -53,6 +54,7 @@ export class Reconciler {
   readonly #deletions = new Deletions((...deletion) => releaseDeletedBinding(this.#deps, ...deletion));
   readonly #cpu = new CpuScheduler();
   readonly #status: BindingStatusWriter;
+  readonly #permissions: PermissionAdvice;
   /** Makes the next reconcile of a binding check every target, whatever results are known. */
   readonly expire = (key: string) => this.#results.expire(key);
 
@@ -60,6 +62,7 @@ export class Reconciler {
     this.#deps = deps;
     this.#rollouts = rollouts;
     this.#status = bindingStatusWriter(deps);
+    this.#permissions = new PermissionAdvice(deps);
   }
 
   /** Records a binding that no longer exists. The caller requeues its key. */
@@ -149,7 +152,8 @@ export class Reconciler {
     if (rollout === undefined) this.#rollouts.forget(key);
     else if (rollout.patienceMs > 0) return { retry: "after", ms: rollout.patienceMs };
     const workloads = rollout && dependentsFingerprint(rollout.dependents);
-    return { key, binding, stored: binding, actor, references, observed, rollout, workloads };
+    const account = await this.#permissions.account(actor, observed.account);
+    return { key, binding, stored: binding, actor, references, observed: { ...observed, account }, rollout, workloads };
   }
 
   /** Reads each source once, and only if a target, the rollout or protection needs it. */
@@ -214,17 +218,21 @@ export class Reconciler {
 
   /** Writes the status, records events, remembers the results, and returns when to reconcile again. */
   async #report(
-    { key, binding, stored, observed, workloads }: Observation,
+    observation: Observation,
     { targets, sources, context }: Inputs,
     synced: readonly TargetOutcome[],
     released: readonly TargetOutcome[],
     rollout: RolloutResult | undefined,
   ): Promise<WorkResult> {
+    const { key, binding, stored, observed, workloads } = observation;
     const { discovery, events } = this.#deps;
     const outcomes = [...synced, ...targets.kept];
+    const all = [...outcomes, ...released, ...observed.unresolved];
+    const problems = [...all, ...(rollout ? [rollout] : [])].map((each) => each.problem);
+    const overview = { ...observed, lacking: await this.#permissions.lacking(observation, problems) };
     const incomplete = this.#deps.incomplete(binding);
     const rolledOut = rollout && rolloutOf(rollout);
-    const outcome = statusOf(binding, outcomes, released, new Date(), observed, rolledOut, incomplete);
+    const outcome = statusOf(binding, outcomes, released, new Date(), overview, rolledOut, incomplete);
     const copied = copiedSources(stored, context.parsedSources);
     const status = { ...outcome, ...copied, ...protectedTokens(binding, sources) };
     const reported = await this.#status.writeStatus(stored, status);
@@ -235,7 +243,6 @@ export class Reconciler {
     for (const { target, problem } of [...kinds, ...observed.unresolved])
       if (problem?.reason === "KindNotFound") discovery.forget(target.apiVersion);
 
-    const all = [...outcomes, ...released, ...observed.unresolved];
     const isDone = all.every((each) => each.problem === undefined && !("requeueAfterMs" in each));
     const isUpToDate = isDone && rollout?.isDone !== false;
     const named = [...targets.before, ...targets.after];

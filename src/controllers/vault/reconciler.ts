@@ -168,7 +168,8 @@ export class ConnectionReconciler {
     for (const { ref, ...look } of looks) {
       if (look.phase === "pending") return "pending";
       if (look.phase === "synced") continue;
-      if (ref === actor.account) throw accountRefusal(look.error, identity, ref);
+      if (ref === actor.account)
+        throw accountRefusal(look.error, identity, ref, this.#services.installation.ownNamespace);
       throw streamRefusal(look.error, { identity, ref, verbs: READ_VERBS }, "watch");
     }
     if (looks[0] !== undefined && looks[0].version === undefined)
@@ -230,7 +231,9 @@ export class ConnectionReconciler {
     if (entry.paths !== text) entry.revision = `${++this.#revisions}`;
     entry.paths = text;
     const { labels = {} } = metadata;
-    this.#services.registry.set(key, { phase: "ready", revision: entry.revision, connected, paths, labels });
+    const usesAccountTokens = spec.auth?.kubernetes?.as === "Binding";
+    const { revision } = entry;
+    this.#services.registry.set(key, { phase: "ready", revision, connected, paths, labels, usesAccountTokens });
   }
 
   #fail(key: string, entry: Entry, { metadata: { labels = {} } }: VaultConnection, problem: Problem): void {

@@ -25,7 +25,8 @@ import {
 } from "../../workloads/job-copy.ts";
 
 const CHANGED = "it has changed in the meantime";
-const VERBS = ["get", "list", "watch", "create", "delete"];
+/** The verbs on all Jobs of a namespace: a copy has another name. */
+export const JOB_VERBS = ["get", "list", "watch", "create", "delete"];
 
 type JobVerbs = "may" | "get" | "createObject" | "delete";
 
@@ -59,7 +60,7 @@ export async function recreateJob(
   mark: Mark,
   record: CopyRecord,
 ): Promise<KubeObject> {
-  const access = { client, identity, ref, verbs: VERBS };
+  const access = { client, identity, ref, verbs: JOB_VERBS };
   const job = await getIfExists(access);
   const isFormer = job?.metadata.uid === uid;
   const isThere = isFormer && job.metadata.deletionTimestamp === undefined;
@@ -84,7 +85,7 @@ async function replaceByCopy(
   if (why !== undefined) throw new Problem("Rejected", `${describe(ref)} is not recreated: ${why}`);
   // An account that may not delete Jobs could not delete the copy either.
   if (!(await during(access, "get", never, () => client.may(identity, "delete", ref.resource, ref.namespace))))
-    throw forbidden({ identity, ref: kindOf(ref), verbs: VERBS }, "delete");
+    throw forbidden({ identity, ref: kindOf(ref), verbs: JOB_VERBS }, "delete");
   const copy = copyAccessOf(access, uid);
   const copyUid = await ensureCopy(copy, job, ref);
   const whole = jobToCreate(copyOf(job), originalOf(job), annotation, stamp);
@@ -146,7 +147,7 @@ export async function finishRecreation(
   recorded: string | undefined,
 ): Promise<KubeObject | undefined> {
   if (recorded === undefined) return undefined;
-  const access = { client, identity, ref, verbs: VERBS };
+  const access = { client, identity, ref, verbs: JOB_VERBS };
   const copy = await getIfExists(copyAccessOf(access, uid));
   if (copy?.metadata.uid !== recorded) return undefined;
   const original = isUnchanged(copy) ? originalIn(copy, uid) : undefined;
@@ -178,7 +179,7 @@ async function recreateFrom(
 
 /** Whether no object has that name. Throws Problem. */
 export async function isGone(client: Pick<Client, "get">, identity: Identity, ref: ObjectRef): Promise<boolean> {
-  return (await getIfExists({ client, identity, ref, verbs: VERBS })) === undefined;
+  return (await getIfExists({ client, identity, ref, verbs: JOB_VERBS })) === undefined;
 }
 
 /** The access to the copy of the Job with that uid. */

@@ -54,6 +54,18 @@ describe("the advice of explain", () => {
     assert.deepEqual(withCommand("Conflict", "argocd holds it"), { reason: "Conflict", message: "argocd holds it" });
   });
 
+  it("has the commands for all missing permissions, even if the condition has no room for them", () => {
+    const print = "kubectl get secretbinding harbor-s3 -n registry -o jsonpath='{.status.missingPermissions}'";
+    const refused = "HarborCluster registry/harbor: ServiceAccount registry/inlay may not get secrets/bucket";
+    const message = `${refused}; this binding lacks: get on secrets/bucket; and 9 more; print the commands that allow all of it with: ${print}`;
+    const conditions = [condition("Ready", "False", "Forbidden", message)];
+    assert.deepEqual(adviceFor(facts({ conditions, missingPermissions: ["kubectl a; kubectl b", "kubectl c"] })), {
+      reason: "Forbidden",
+      message: `${refused}; this binding lacks: get on secrets/bucket; and 9 more; allow all that this binding lacks with:`,
+      command: "kubectl a; kubectl b; kubectl c",
+    });
+  });
+
   it("puts Ready before RolledOut", () => {
     const rolled = condition("RolledOut", "False", "Halted", "Deployment registry/core did not roll out");
     const ready = condition("Ready", "False", "KeyNotFound", "no key");

@@ -180,7 +180,7 @@ describe("a missing permission", () => {
     granted(
       problem,
       (role) =>
-        `kubectl create role ${role} -n registry --verb=get,list,watch --resource=secrets --resource-name=bucket && ` +
+        `kubectl create role ${role} -n registry --verb=get,list,watch --resource=secrets --resource-name=bucket; ` +
         `kubectl create rolebinding ${role} -n registry --role=${role} --serviceaccount=registry:inlay`,
     );
   });
@@ -188,12 +188,13 @@ describe("a missing permission", () => {
   it("on all objects of a kind is granted without a name", () => {
     const { name: _, ...all } = harbor.ref;
     const problem = refusal(answer(403, "Forbidden"), { ...harbor, ref: all }, "list");
-    const refused = "may not list harborclusters.goharbor.io in namespace web, or that namespace does not exist; ";
-    assert.ok(problem.message.includes(refused), problem.message);
+    const refused =
+      "namespace web does not exist, or ServiceAccount registry/inlay may not list harborclusters.goharbor.io in it ";
+    assert.ok(problem.message.startsWith(refused), problem.message);
     granted(
       problem,
       (role) =>
-        `kubectl create role ${role} -n web --verb=get,list,watch,patch --resource=harborclusters.goharbor.io && ` +
+        `kubectl create role ${role} -n web --verb=get,list,watch,patch --resource=harborclusters.goharbor.io; ` +
         `kubectl create rolebinding ${role} -n web --role=${role} --serviceaccount=registry:inlay`,
     );
   });
@@ -201,12 +202,12 @@ describe("a missing permission", () => {
   it("in another namespace is granted there, to the binding's account", () => {
     const problem = refusal(answer(403, "Forbidden"), harbor, "patch");
     const refused =
-      "may not patch harborclusters.goharbor.io/harbor in namespace web, or that namespace does not exist; ";
-    assert.ok(problem.message.includes(refused), problem.message);
+      "namespace web does not exist, or ServiceAccount registry/inlay may not patch harborclusters.goharbor.io/harbor in it (kubectl get namespace web shows which); ";
+    assert.ok(problem.message.startsWith(refused), problem.message);
     granted(
       problem,
       (role) =>
-        `kubectl create role ${role} -n web --verb=get,list,watch,patch --resource=harborclusters.goharbor.io --resource-name=harbor && ` +
+        `kubectl create role ${role} -n web --verb=get,list,watch,patch --resource=harborclusters.goharbor.io --resource-name=harbor; ` +
         `kubectl create rolebinding ${role} -n web --role=${role} --serviceaccount=registry:inlay`,
     );
   });
@@ -217,7 +218,7 @@ describe("a missing permission", () => {
     granted(
       problem,
       (role) =>
-        `kubectl create clusterrole ${role} --verb=get,list,watch,patch --resource=clusterissuers.cert-manager.io --resource-name=acme && ` +
+        `kubectl create clusterrole ${role} --verb=get,list,watch,patch --resource=clusterissuers.cert-manager.io --resource-name=acme; ` +
         `kubectl create clusterrolebinding ${role} --clusterrole=${role} --serviceaccount=registry:inlay`,
     );
   });
@@ -242,10 +243,22 @@ describe("an account that Inlay may not impersonate", () => {
     for (const part of [
       "may not impersonate ServiceAccount registry/deployer",
       "only accounts named inlay",
-      "bind a Role in namespace registry",
-      "impersonate, get, list, watch on serviceaccounts/deployer",
+      "docs/tasks/allow-a-namespace.md",
     ]) {
       assert.ok(problem.message.includes(part), problem.message);
+    }
+  });
+
+  it("is allowed by the commands of its condition, for the controller of that installation", () => {
+    const ref = { resource: ACCOUNTS, namespace: "registry", name: "deployer" };
+    for (const own of ["inlay-system", "registry"]) {
+      const { reason, message } = accountRefusal(refused, deployer, ref, own);
+      assert.equal(reason, "ImpersonationForbidden");
+      const [, role = ""] = /kubectl create role (\S+)/.exec(message) ?? [];
+      const commands =
+        `kubectl create role ${role} -n registry --verb=get,list,watch,impersonate --resource=serviceaccounts --resource-name=deployer; ` +
+        `kubectl create rolebinding ${role} -n registry --role=${role} --serviceaccount=${own}:inlay-controller`;
+      assert.ok(message.endsWith(`; use that name, or allow this one with: ${commands}`), message);
     }
   });
 
@@ -267,14 +280,15 @@ describe("an account that Inlay may not impersonate", () => {
   it("names a separate Role for create, because RBAC can't restrict create to names", () => {
     const forbidden = answer(403, "Forbidden", { kind: "harborclusters", name: "harbor" });
     const made: RequiredAccess = { ...harbor, verbs: verbsFor(true, "Remove") };
-    const makes =
-      "kubectl create role registry-inlay-makes-harborclusters.goharbor.io -n web --verb=create --resource=harborclusters.goharbor.io" +
-      " && kubectl create rolebinding registry-inlay-makes-harborclusters.goharbor.io -n web" +
-      " --role=registry-inlay-makes-harborclusters.goharbor.io --serviceaccount=registry:inlay";
-    assert.ok(refusal(forbidden, made, "create").message.endsWith(`allow it with: ${makes}`));
+    const create = refusal(forbidden, made, "create").message;
+    assert.match(
+      create,
+      /allow it with: kubectl create role (\S+) -n web --verb=create --resource=harborclusters\.goharbor\.io; kubectl create rolebinding \1 -n web --role=\1 --serviceaccount=registry:inlay$/,
+    );
+    const makes = create.slice(create.indexOf("kubectl create"));
     const { message } = refusal(forbidden, made, "watch");
-    assert.match(message, /--verb=get,list,watch,patch,delete .*--resource-name=harbor /);
-    assert.ok(message.endsWith(` && ${makes}`));
+    assert.match(message, /--verb=get,list,watch,patch,delete .*--resource-name=harbor;/);
+    assert.ok(message.endsWith(`; ${makes}`));
     assert.ok(message.length < 1024);
     assert.doesNotMatch(refusal(forbidden, { ...harbor, verbs: verbsFor(true, "Retain") }, "watch").message, /delete/);
   });

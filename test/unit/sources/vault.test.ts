@@ -44,7 +44,16 @@ describe("a source from Vault", () => {
   let producedBy: ProducedBy;
   let accountUid: string | undefined;
   const ready = (more: Partial<Extract<ConnectionState, { phase: "ready" }>> = {}): ConnectionState => {
-    return { phase: "ready", revision: "r1", connected, paths: ["kv/{namespace}/*"], labels: { tier: "1" }, ...more };
+    const paths = ["kv/{namespace}/*"];
+    return {
+      phase: "ready",
+      revision: "r1",
+      connected,
+      paths,
+      labels: { tier: "1" },
+      usesAccountTokens: true,
+      ...more,
+    };
   };
   beforeEach(() => {
     connected = new Connected();

@@ -94,6 +94,22 @@ describe("a plan", () => {
     assert.ok(!JSON.stringify(planTarget([key("spec.a")], sources)).includes(SECRET));
   });
 
+  it("names the existing keys for a missing one, the most similar first, and no value", () => {
+    const data = Object.fromEntries(["region", "accessKeyID", "x".repeat(65), "host"].map((name) => [name, SECRET]));
+    const given = new Map([["s", secret(data)]]);
+    const omitted = (path: string, of: string) => planTarget([key(path, of, "s")], given).omitted[0]?.why.message ?? "";
+    const says = omitted("spec.a", "accesKeyID");
+    assert.match(
+      says,
+      /has no key accesKeyID; did you mean accessKeyID\? it has accessKeyID, host, region; add it, or correct the binding$/,
+    );
+    const many = new Map([
+      ["s", secret(Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`key-${at}`, ""])))],
+    ]);
+    const [missing] = planTarget([key("spec.a", "nothing", "s")], many).omitted;
+    assert.match(missing?.why.message ?? "", /has no key nothing; it has (key-\d+, ){8}and others; add it/);
+  });
+
   it("omits fields with missing values, and says what is missing where", () => {
     missing(key("spec.a", "nothing"), "KeyNotFound", "spec.a: Secret registry/bucket has no key nothing");
     missing(field("spec.a", "spec.nothing"), "KeyNotFound", "Service registry/web has no field spec.nothing");

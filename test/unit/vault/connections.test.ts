@@ -10,6 +10,7 @@ const ready = (revision: string, labels: Record<string, string> = {}): Connectio
   revision,
   connected,
   paths: ["kv/*"],
+  usesAccountTokens: true,
   labels,
 });
 const failed = (message: string): ConnectionState => ({

@@ -10,6 +10,8 @@ import {
   SUSPENDED,
   statusOf,
 } from "../../../../src/controllers/binding/conditions.ts";
+import { AccessDenied } from "../../../../src/kube/access-error.ts";
+import { CONTROLLER, describeIdentity, serviceAccountIdentity } from "../../../../src/kube/identity.ts";
 import type { TargetOutcome } from "../../../../src/targets/outcome.ts";
 import { bindingOf, recordOf } from "../../objects.ts";
 import { HARBOR } from "../../resources.ts";
@@ -211,5 +213,81 @@ describe("the status of a binding", () => {
         assert.deepEqual(JSON.parse(JSON.stringify(status)), status);
       }),
     );
+  });
+});
+
+describe("a binding whose account lacks permissions", () => {
+  const denied = (name: string, namespace = "registry"): TargetOutcome => {
+    const access = {
+      identity: serviceAccountIdentity("registry", "inlay"),
+      ref: { ...HARBOR, namespace },
+      verbs: ["get"],
+    };
+    const refused = "ServiceAccount registry/inlay may not patch harborclusters/harbor";
+    const says = namespace === "registry" ? refused : `namespace ${namespace} does not exist, or ${refused} in it`;
+    return {
+      record: record(name),
+      problem: new AccessDenied(access, `${says}; allow it with: kubectl create role one`),
+    };
+  };
+  const lacking = (count: number, missingNamespaces: string[] = []) => ({
+    commands: Array.from({ length: count }, (_, number) => `kubectl create role role-${number} -n registry`),
+    words: Array.from({ length: count }, (_, number) => `get, list, watch on secrets/${"s".repeat(30)}-${number}`),
+    missingNamespaces,
+  });
+  const statusFor = (outcomes: TargetOutcome[], more: object, rollout?: Parameters<typeof statusOf>[5]) =>
+    statusOf(binding(), outcomes, [], NOW, { unresolved: [], notes: [], ...more }, rollout);
+  const print = "kubectl get secretbinding harbor-s3 -n registry -o jsonpath='{.status.missingPermissions}'";
+
+  it("has the commands for all of them in its condition, and in a field", () => {
+    const { conditions, targets, missingPermissions } = statusFor([denied("a"), denied("b")], { lacking: lacking(2) });
+    const all = lacking(2).commands;
+    assert.equal(
+      conditions?.[0]?.message,
+      `HarborCluster registry/a: ServiceAccount registry/inlay may not patch harborclusters/harbor; allow all that this binding lacks with: ${all.join("; ")}`,
+    );
+    assert.equal(missingPermissions, all.join("\n"));
+    const message = `ServiceAccount registry/inlay may not patch harborclusters/harbor; print the commands that allow it with: ${print}`;
+    assert.deepEqual(
+      targets?.map((each) => each.message),
+      [message, message],
+    );
+  });
+
+  it("lists them in words if the condition has no room for the commands, and says how to print these", () => {
+    for (const count of [30, 100]) {
+      const { conditions, missingPermissions } = statusFor([denied("a")], { lacking: lacking(count) });
+      const { message = "" } = conditions?.[0] ?? {};
+      assert.match(
+        message,
+        /; this binding lacks: get, list, watch on secrets\/s+-0; .*; and \d+ more; print the commands/,
+      );
+      assert.ok(message.endsWith(` with: ${print}`), message);
+      assert.ok(message.length <= 1024);
+      assert.equal(missingPermissions?.split("\n").length, count);
+    }
+  });
+
+  it("names a namespace that does not exist, if the account may know that", () => {
+    const { conditions } = statusFor([denied("a", "web")], { lacking: lacking(1, ["web"]) });
+    assert.equal(
+      conditions?.[0]?.message,
+      "HarborCluster registry/a: there is no namespace web; create it with: kubectl create namespace web",
+    );
+  });
+
+  it("keeps the message of another problem, and of a permission of Inlay itself", () => {
+    const message = `${describeIdentity(CONTROLLER)} may not get secrets/inlay-digest-key; allow it with: kubectl apply`;
+    const verdict = { ready: "False", reason: "Forbidden", message } as const;
+    const { conditions } = statusFor([failed("a")], { lacking: lacking(1) }, { status: undefined, verdict });
+    assert.deepEqual(
+      conditions?.map((each) => each.message),
+      ["HarborCluster registry/a: a is not there", message],
+    );
+  });
+
+  it("has no commands any more while it is not processed", () => {
+    const before = statusFor([denied("a")], { lacking: lacking(1) });
+    assert.equal(heldStatus(binding(before), SUSPENDED, NOW).missingPermissions, undefined);
   });
 });

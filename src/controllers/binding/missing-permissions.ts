@@ -1,0 +1,77 @@
+/**
+ * Finds out which permissions of a binding's account are missing, after a request was denied. It asks as the account, so it learns
+ * what the account may know about itself.
+ */
+import { AccountRules } from "../../cache/account-rules.ts";
+import { type AccessRules, allowedNames } from "../../kube/access-rules.ts";
+import { ApiError } from "../../kube/api-error.ts";
+import type { Client } from "../../kube/client.ts";
+import type { Permission } from "../../kube/grant-commands.ts";
+import { homeOf, type Identity } from "../../kube/identity.ts";
+import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
+
+/** How old an answer may be. Bindings of one account that fail at the same time share it. */
+const FRESH_MS = 2_000;
+/** The most namespaces in which the permissions of one binding are reviewed. */
+const MAX_NAMESPACES = 10;
+/** The most reviews of single permissions, where the rules of the account don't show them. */
+const MAX_REVIEWS = 50;
+
+export class MissingPermissions {
+  readonly #client: Pick<Client, "may" | "rules">;
+  readonly #reviews: AccountRules;
+
+  constructor(client: Pick<Client, "may" | "rules">) {
+    this.#client = client;
+    this.#reviews = new AccountRules(client);
+  }
+
+  /** Those of the `needed` permissions that the account lacks, verb by verb. None if that can't be known. */
+  async of(identity: Identity, needed: readonly Permission[]): Promise<Permission[]> {
+    const home = homeOf(identity) ?? "";
+    const namespaces = [...new Set([home, ...needed.map(({ ref }) => ref.namespace ?? home)])];
+    try {
+      const rules = new Map<string, AccessRules>();
+      await mapConcurrent(namespaces.slice(0, MAX_NAMESPACES), async (namespace) => {
+        const place = { identity, namespace };
+        this.#reviews.expire(place, FRESH_MS);
+        rules.set(namespace, await this.#reviews.of(place));
+      });
+      const single = needed.flatMap(({ ref, verbs }) => verbs.map((verb): Single => ({ ref, verb })));
+      const unlisted = single.filter((each) => {
+        const of = rules.get(each.ref.namespace ?? home);
+        return of !== undefined && (isInCluster(each) || !isListed(of, each));
+      });
+      // The rules don't show whether a permission is for all namespaces, and other authorizers may allow more.
+      const isUnsure = (each: Single) => isInCluster(each) || rules.get(each.ref.namespace ?? "")?.incomplete;
+      const reviewed = new Set(unlisted.filter(isUnsure).slice(0, MAX_REVIEWS));
+      await mapConcurrent([...reviewed], async (each) => {
+        const { ref, verb } = each;
+        if (await this.#client.may(identity, verb, ref.resource, ref.namespace, nameFor(each))) reviewed.delete(each);
+      });
+      return unlisted
+        .filter((each) => !isUnsure(each) || reviewed.has(each))
+        .map(({ ref, verb }) => ({ ref, verbs: [verb] }));
+    } catch (error) {
+      if (error instanceof ApiError) return [];
+      throw error;
+    }
+  }
+}
+
+interface Single {
+  ref: Permission["ref"];
+  verb: string;
+}
+
+const isInCluster = ({ ref }: Single) => ref.namespace === undefined;
+
+/** RBAC can't restrict `create` to names, except below an object. */
+const nameFor = ({ ref: { resource, name }, verb }: Single) =>
+  verb === "create" && !resource.plural.includes("/") ? undefined : name;
+
+function isListed(rules: AccessRules, each: Single): boolean {
+  const names = allowedNames(rules, [each.verb], each.ref.resource);
+  const name = nameFor(each);
+  return names === "all" || (name !== undefined && names.has(name));
+}

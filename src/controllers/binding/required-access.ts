@@ -1,0 +1,87 @@
+/** Lists all permissions that the account of a binding needs, whichever of its requests is sent first. Pure. */
+import { onReleaseOf, type SecretBinding, type Target } from "../../api/binding.ts";
+import type { ObjectRef } from "../../apimachinery/objects.ts";
+import { Problem } from "../../apimachinery/problem.ts";
+import { ACCOUNT_TOKENS, DISRUPTION_BUDGETS, EVICTIONS, JOBS, PODS } from "../../apimachinery/resources.ts";
+import { AccessDenied, READ_VERBS, verbsFor, WRITE_VERBS } from "../../kube/access-error.ts";
+import type { Permission } from "../../kube/grant-commands.ts";
+import type { WorkloadLookup } from "../../rollout/discover/lookups.ts";
+import { JOB_VERBS } from "../../rollout/restart/recreate-job.ts";
+import type { ParsedSource, ResolveContext, ResolvedSource } from "../../sources/source.ts";
+import { isJob } from "../../workloads/job-copy.ts";
+import { isCronJob } from "../../workloads/manual-job.ts";
+
+/** What is known of a binding when a permission is missing. */
+export interface Needs {
+  binding: SecretBinding;
+  account: ObjectRef;
+  references: {
+    parsedSources: readonly ParsedSource[];
+    sources: ReadonlyMap<string, ResolvedSource | Problem>;
+  };
+  objects: readonly { target: Target; ref: ObjectRef | Problem }[];
+  lookups: readonly WorkloadLookup[];
+  /** The namespaces whose workloads can't be watched. */
+  hidden: ReadonlySet<string>;
+  vault: ResolveContext["vault"];
+  isWatched(ref: ObjectRef): boolean;
+  /** All problems of this reconcile: they may be about objects that the spec no longer names. */
+  problems: readonly (Problem | undefined)[];
+}
+
+export function requiredAccess(needs: Needs): Permission[] {
+  const { lookups, problems } = needs;
+  // The namespaces of the first permissions are reviewed, if there are many.
+  return [
+    ...problems.flatMap((each) => (each instanceof AccessDenied ? [each.access] : [])),
+    ...sourceAccess(needs),
+    ...targetAccess(needs),
+    ...lookups.flatMap((lookup) => workloadAccess(lookup, needs)),
+  ];
+}
+
+/** An object that is watched needs no permission for that: the platform may have opted in its kind. */
+const beyondWatch = (verbs: readonly string[], isWatched: boolean) =>
+  isWatched ? verbs.filter((verb) => verb !== "list" && verb !== "watch") : verbs;
+
+function sourceAccess({ references: { parsedSources, sources }, vault, account, isWatched }: Needs): Permission[] {
+  const logsIn = parsedSources.some(({ vault: at }) => {
+    const state = at?.needsLogin && vault.get(at.connection.namespace ?? "", at.connection.name);
+    return state && state.phase === "ready" && state.usesAccountTokens;
+  });
+  const read = [...sources.values()].flatMap((source): Permission[] => {
+    if (source instanceof Problem) return [];
+    if (source.listed) return [{ ref: placeOf(source.listed), verbs: ["list", "watch"] }];
+    const ref = source.watched;
+    return ref === undefined ? [] : [{ ref, verbs: beyondWatch(READ_VERBS, isWatched(ref)) }];
+  });
+  return logsIn ? [...read, { ref: { ...account, resource: ACCOUNT_TOKENS }, verbs: ["create"] }] : read;
+}
+
+/** A target that selects objects by labels or patterns needs all objects of the kind there. */
+function targetAccess({ binding, objects, isWatched }: Needs): Permission[] {
+  return objects.flatMap(({ target, ref }): Permission[] => {
+    if (ref instanceof Problem) return [];
+    if (target.name === undefined) return [{ ref: placeOf(ref), verbs: beyondWatch(WRITE_VERBS, isWatched(ref)) }];
+    const verbs = verbsFor(target.create !== undefined, onReleaseOf(binding, target));
+    return [{ ref, verbs: beyondWatch(verbs, isWatched(ref)) }];
+  });
+}
+
+function workloadAccess({ resource, namespace, find }: WorkloadLookup, { binding, hidden }: Needs): Permission[] {
+  const there = (resource: ObjectRef["resource"], ...verbs: string[]) => ({ ref: { resource, namespace }, verbs });
+  const { runCronJobs, replacePods, requireDisruptionBudget } = binding.spec.rollout ?? {};
+  const isNamed = find.by === "name" && !isJob(resource);
+  const verbs = beyondWatch(isJob(resource) ? JOB_VERBS : WRITE_VERBS, !hidden.has(namespace));
+  return [
+    { ref: { resource, namespace, ...(isNamed && { name: find.name }) }, verbs },
+    ...(runCronJobs && isCronJob(resource) ? [there(JOBS, "create")] : []),
+    ...(replacePods ? [there(PODS, "list"), there(EVICTIONS, "create")] : []),
+    ...(requireDisruptionBudget ? [there(DISRUPTION_BUDGETS, "list")] : []),
+  ];
+}
+
+const placeOf = ({ resource, namespace }: Pick<ObjectRef, "resource"> & { namespace?: string | undefined }) => ({
+  resource,
+  ...(namespace !== undefined && { namespace }),
+});

@@ -1,0 +1,91 @@
+/** The permissions that a binding needs, beyond those that the tests on a real API server show. */
+import assert from "node:assert/strict";
+import { CONFIG_MAPS, JOBS, SECRETS, SERVICE_ACCOUNTS } from "../../../../src/apimachinery/resources.ts";
+import { type Needs, requiredAccess } from "../../../../src/controllers/binding/required-access.ts";
+import { AccessDenied } from "../../../../src/kube/access-error.ts";
+import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
+import { parseSources } from "../../../../src/sources/registry.ts";
+import type { VaultConnected } from "../../../../src/vault/types.ts";
+import { bindingOf } from "../../objects.ts";
+
+const account = { resource: SERVICE_ACCOUNTS, namespace: "registry", name: "inlay" };
+const target = { apiVersion: "v1", kind: "ConfigMap", selector: {}, fields: [] };
+
+function needed(more: Partial<Needs>): string[] {
+  const nothing: Needs = {
+    binding: bindingOf({}),
+    account,
+    references: { parsedSources: [], sources: new Map() },
+    objects: [],
+    lookups: [],
+    hidden: new Set(),
+    vault: { get: () => undefined },
+    isWatched: () => false,
+    problems: [],
+  };
+  return requiredAccess({ ...nothing, ...more }).map(({ ref: { resource, namespace, name = "*" }, verbs }) =>
+    [`${namespace}/${resource.plural}/${name}:`, ...verbs].join(" "),
+  );
+}
+
+describe("the permissions that a binding needs", () => {
+  it("include a token of its account if that logs in to Vault", () => {
+    const parsed = (vault: object) => {
+      const connection = { name: "main" };
+      const source = { name: "s3", vault: { connection, refresh: "1m", ...vault } };
+      const binding = bindingOf({ spec: { ...bindingOf({}).spec, sources: [source] as never } });
+      return { references: { parsedSources: parseSources(binding), sources: new Map() } };
+    };
+    const vaultWith = (usesAccountTokens: boolean) => ({
+      get: (namespace: string, name: string) =>
+        namespace === "registry" && name === "main"
+          ? {
+              phase: "ready" as const,
+              revision: "1",
+              connected: {} as VaultConnected,
+              paths: [],
+              labels: {},
+              usesAccountTokens,
+            }
+          : undefined,
+    });
+    const data = { data: { mount: "kv", path: "s3", kv: 2 } };
+    const token = "registry/serviceaccounts/token/inlay: create";
+    assert.deepEqual(needed({ ...parsed(data), vault: vaultWith(true) }), [token]);
+    assert.deepEqual(needed({ ...parsed(data), vault: vaultWith(false) }), []);
+    assert.deepEqual(needed({ ...parsed({ health: {} }), vault: vaultWith(true) }), []);
+  });
+
+  it("are on all objects of a kind if the target selects by labels, and without watching what is watched", () => {
+    const ref = { resource: CONFIG_MAPS, namespace: "web", name: "a" };
+    assert.deepEqual(needed({ objects: [{ target, ref }] }), ["web/configmaps/*: get list watch patch"]);
+    const { selector: _, ...rest } = target;
+    const named = { ...rest, name: "a", create: { manifest: {} } };
+    const isWatched = () => true;
+    assert.deepEqual(needed({ objects: [{ target: named, ref }], isWatched }), [
+      "web/configmaps/a: get patch create delete",
+    ]);
+  });
+
+  it("are on all Jobs of a namespace if one restarts, because its copy has another name", () => {
+    const paths = { template: "spec.template" };
+    const lookup = {
+      step: 0,
+      resource: JOBS,
+      paths,
+      namespace: "shop",
+      find: { by: "name", name: "migrate" },
+    } as const;
+    const lookups = [lookup] as unknown as Needs["lookups"];
+    assert.deepEqual(needed({ lookups }), ["shop/jobs/*: get create delete"]);
+    assert.deepEqual(needed({ lookups, hidden: new Set(["shop"]) }), ["shop/jobs/*: get list watch create delete"]);
+  });
+
+  it("include what was denied, such as for an object that the spec no longer names", () => {
+    const identity = serviceAccountIdentity("registry", "inlay");
+    const access = { identity, ref: { resource: SECRETS, namespace: "web", name: "old" }, verbs: ["get", "patch"] };
+    assert.deepEqual(needed({ problems: [undefined, new AccessDenied(access, "denied")] }), [
+      "web/secrets/old: get patch",
+    ]);
+  });
+});
