@@ -10,7 +10,7 @@ describe("a binding", () => {
     "status",
     "status.phase",
     '["status"].phase',
-    '["stat\\u0075s"]',
+    '["stat\\u0069s"]',
     "apiVersion",
     "kind",
     "metadata",
