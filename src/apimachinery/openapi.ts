@@ -42,7 +42,7 @@ export interface OpenApiSchema {
   /** `atomic`: an apply of one field of the object replaces the whole object. */
   "x-kubernetes-map-type"?: "atomic" | "granular";
   /** CEL rules. */
-  "x-kubernetes-validations"?: { rule: string; message?: string; messageExpression?: string }[];
+  "x-kubernetes-validations"?: { rule: string; message?: string; messageExpression?: string; fieldPath?: string }[];
   "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
 }
 

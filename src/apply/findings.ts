@@ -42,7 +42,7 @@ function findingOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): 
   for (const { place, relation } of relations) {
     if (relation === undefined || !("rest" in relation)) continue;
     const { where, isWhole } = within(place, relation.rest, schemaAt);
-    const rule = isWhole ? ruleOf(cause, schemaAt(where)) : "is not valid";
+    const rule = isWhole ? ruleAt(cause, where, schemaAt) : UNCLEAR;
     return { clause: `${where} ${rule}`, isExact: true };
   }
   for (const { place, relation } of relations) {
@@ -84,6 +84,15 @@ function within({ path, at }: Place, rest: string, schemaAt: SchemaAt): { where:
     else return { where, isWhole: left === "" };
     left = left.slice(text.length);
   }
+}
+
+/** The rule that a field breaks: one of its own, or one of an object around it that names the field by `fieldPath`. */
+function ruleAt(cause: Cause, where: FieldPath, schemaAt: SchemaAt): string {
+  const own = ruleOf(cause, schemaAt(where));
+  if (own !== UNCLEAR) return own;
+  const parents = where.segments.map((_, depth) => schemaAt(where.upTo(depth))?.["x-kubernetes-validations"] ?? []);
+  const rules = parents.flat().filter(({ fieldPath }) => fieldPath !== undefined);
+  return celRule(cause.message, { "x-kubernetes-validations": rules }) ?? UNCLEAR;
 }
 
 /** The rule that a field breaks, by the server's reason and the schema. */

@@ -25,7 +25,7 @@ export async function readTarget(
   if (live !== undefined) return live;
   const { resource, namespace, name } = ref;
   const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
-  const message = `there is no ${resource.kind} ${name}${where}; create it, or set create on the target. Until then the binding waits`;
+  const message = `there is no ${resource.kind} ${name}${where}; create it, correct the name, or set create on the target. Until then the binding waits`;
   throw new Problem("TargetNotFound", message);
 }
 

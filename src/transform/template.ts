@@ -123,6 +123,8 @@ function put<T extends JsonValue>(part: Evaluate<T>): Evaluate<T> {
   };
 }
 
+const OPEN = "not well-formed, because a {{ has no }}; close it, as in {{source.key}}";
+
 function parse(text: string): hbs.AST.Program {
   if (nestingOf(text) > MAX_NESTING) {
     throw new Problem("InvalidTemplate", `calls or blocks of the template are nested too deep; ${ALLOWED}`);
@@ -135,7 +137,11 @@ function parse(text: string): hbs.AST.Program {
       const what = message.split(" - ")[0];
       throw new Problem("InvalidTemplate", `template ${lineNumber}:${column + 1}: ${what}; ${ALLOWED}`);
     }
+    const isOpen = text.split("{{").length > text.split("}}").length;
     const [, line = 1, near = "the start"] = /^Parse error on line (\d+):\n(.*)\n/.exec(message) ?? [];
-    throw new Problem("InvalidTemplate", `template ${line}, near ${near}: not well-formed; ${ALLOWED}`);
+    throw new Problem(
+      "InvalidTemplate",
+      `template ${line}, near ${near}: ${isOpen ? OPEN : `not well-formed; ${ALLOWED}`}`,
+    );
   }
 }

@@ -39,7 +39,7 @@ export const COMMANDS: readonly Command[] = [
   {
     mistake: "a cluster that is away",
     args: ["explain", "web", "--kubeconfig", "FOLDER/away"],
-    says: /API server can't be reached.*kubeconfig/,
+    says: /127\.0\.0\.1:1 can't be reached.*kubeconfig/,
   },
   {
     mistake: "a controller for a cluster that is away",
@@ -75,6 +75,6 @@ export const COMMANDS: readonly Command[] = [
   {
     mistake: "a patch of an unknown type",
     args: ["render", "-f", "FOLDER/composition.yaml"],
-    says: /FOLDER\/composition\.yaml:\d+.*FromCompositeField\b.*FromCompositeFieldPath/s,
+    says: /FOLDER\/composition\.yaml:\d+.*patches\[0\]\.type.*FromCompositeFieldPath/,
   },
 ];

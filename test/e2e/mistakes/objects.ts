@@ -53,7 +53,7 @@ export const OBJECTS: readonly Mistake[] = [
     mistake: "a target with a typo",
     spec: target({ name: "habror" }),
     reason: "TargetNotFound",
-    says: /habror.*(create|correct)/,
+    says: /habror.*correct the name/,
   },
   {
     mistake: "a selector that matches nothing",
@@ -99,7 +99,7 @@ export const OBJECTS: readonly Mistake[] = [
     mistake: "an account with a typo",
     spec: { ...target({}), serviceAccountName: "inlya" },
     reason: "ImpersonationForbidden",
-    says: /inlya.*[Dd]id you mean inlay\?/,
+    says: /inlya.*set serviceAccountName to inlay/,
   },
   {
     mistake: "an account that Inlay may not impersonate",
@@ -132,7 +132,7 @@ export const OBJECTS: readonly Mistake[] = [
     spec: {
       sources: [bucket],
       targets: [
-        { apiVersion: "v1", kind: "ConfigMap", name: "settings", fields: [{ path: "data.host", from: key("host") }] },
+        { apiVersion: "v1", kind: "ConfigMap", name: "settings", fields: [{ path: "data.other", from: key("host") }] },
       ],
     },
     reason: "Forbidden",
@@ -157,7 +157,7 @@ export const OBJECTS: readonly Mistake[] = [
   },
   {
     mistake: "a field that has the default of its CRD",
-    spec: strict("owned", { path: "spec.level", from: key("host") }),
+    spec: strict("refused", { path: "spec.level", from: key("host") }),
     reason: "Conflict",
     says: /spec\.level.*default.*onConflict: Force/,
   },
@@ -190,6 +190,7 @@ export const OBJECTS: readonly Mistake[] = [
   {
     mistake: "a rollout of a source that is not declared",
     spec: rollout({ consumersOf: ["bukcet"] }),
+    condition: "RolledOut",
     reason: "InvalidBinding",
     says: /bukcet.*bucket/,
   },

@@ -13,7 +13,11 @@ const schema: OpenApiSchema = {
   properties: {
     spec: {
       type: "object",
-      "x-kubernetes-validations": [{ rule: "self.a ==\n  self.b" }, { rule: "self.c != ''", message: "c is needed" }],
+      "x-kubernetes-validations": [
+        { rule: "self.a ==\n  self.b" },
+        { rule: "self.c != ''", message: "c is needed" },
+        { rule: "self.level != self.a", message: "level differs from a", fieldPath: ".level" },
+      ],
       properties: {
         a: { ...text, pattern: "^x+$" },
         b: { ...text, "x-kubernetes-validations": [{ rule: "self != 'bad'", messageExpression: "'no ' + self" }] },
@@ -45,6 +49,13 @@ function find(causes: Cause[], paths: (string | [path: string, at: string])[]) {
 
 describe("the findings in a refusal", () => {
   for (const [field, reason, message, path, clause] of [
+    [
+      "spec.level",
+      "FieldValueInvalid",
+      "level differs from a",
+      "spec.level",
+      'spec.level breaks the rule "level differs from a"',
+    ],
     ["spec.a", "FieldValueInvalid", `in body should match '^x+$'`, "spec.a", "spec.a must match the pattern ^x+$"],
     [
       "spec.mail",

@@ -33,7 +33,7 @@ describe("the text of a notification", () => {
   });
 
   const mistakes: [template: string, says: RegExp][] = [
-    ["{{", /^template 1, near \{\{: not well-formed; /],
+    ["{{", /^template 1, near \{\{: not well-formed, /],
     ["a {{workload.nam}}", /^template 1:5: workload\.nam .*workload\.name/],
     ["{{workload}}", /^template 1:3: workload .*workload\.kind, /],
     ["{{evnt}}", /^template 1:3: evnt .*event, /],

@@ -117,7 +117,6 @@ describe("a template", () => {
     ["{{12}}", "1:3: only the path"],
     ["{{bucket}}", "1:3: {{bucket}} has no key; write {{bucket.key}}"],
     ["{{bucket.this}}", "1:3: "],
-    ["{{bucket.key", "template 1, near"],
     ["a\n{{bucket.0}}", "template 2, near"],
     ["{{#if bucket.key}}", "template 1, near"],
     ["{{#if bucket.key}}{{/unless}}", "1:4: "],
@@ -130,6 +129,14 @@ describe("a template", () => {
       fails(() => compileTemplate(text), "InvalidTemplate", "{{#if source.key}}");
     });
   }
+
+  it("refuses a {{ without }}, with the position", () => {
+    fails(
+      () => compileTemplate("{{bucket.key"),
+      "InvalidTemplate",
+      "template 1, near {{bucket.key: not well-formed, because",
+    );
+  });
 
   it("refuses a source with the name of a reserved word", () => {
     for (const name of [
