@@ -23,7 +23,7 @@ const program = new Command("inlay")
     "after",
     "\nExample:\n  inlay explain harbor-s3 -n registry\n\nEach command has its own example: inlay explain --help",
   )
-  .showHelpAfterError("Run it with --help to see its options and an example.");
+  .showHelpAfterError("Run the command with --help to see its options and an example.");
 for (const command of [controllerCommand(), explainCommand(), traceCommand(), renderCommand()])
   program.addCommand(command.copyInheritedSettings(program));
 

@@ -12,7 +12,8 @@ const refusedGroups = new Map([
 /** Throws Problem("ForbiddenKind") for kinds with which a binding's author could gain permissions. */
 export function assertWritableKind(group: string, kind: string): void {
   const why = refusedGroups.get(group);
-  if (why !== undefined) throw new Problem("ForbiddenKind", `${kind} of ${group} can't be a target: ${why}`);
+  if (why !== undefined)
+    throw new Problem("ForbiddenKind", `${kind} of ${group} can't be a target: ${why}; remove the target`);
 }
 
 const refusedRoots = new Map([
@@ -30,7 +31,7 @@ export function assertWritablePath(path: FieldPath): void {
   if (root === undefined)
     throw new Problem("ForbiddenPath", "the whole object can't be written; name one of its fields");
   const why = refusedRoots.get(root);
-  if (why !== undefined) throw new Problem("ForbiddenPath", `${path} can't be written: ${why}`);
+  if (why !== undefined) throw new Problem("ForbiddenPath", `${path} can't be written: ${why}; name another field`);
   if (root !== "metadata") return;
   if ((map !== "annotations" && map !== "labels") || key === undefined) {
     throw new Problem(

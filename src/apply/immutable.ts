@@ -6,7 +6,7 @@ import { ApiError } from "../kube/api-error.ts";
 export function immutableProblem(error: unknown, paths: readonly FieldPath[]): Problem | undefined {
   const refused = immutablePaths(error, paths);
   if (refused === undefined) return undefined;
-  const message = `${refused.join(", ")} can't be changed on an existing object, by the rules of its kind; delete the object so that it is created again with the new value (by this binding if its target has create), or set mode: Once on the target to keep the first value`;
+  const message = `${refused.join(", ")} can't be changed on an existing object, by the rules of its kind; set mode: Once on the target to keep the first value, or delete the object so that it is created again with the new value (by this binding if its target has create)`;
   return new Problem("Immutable", message);
 }
 

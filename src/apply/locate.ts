@@ -124,11 +124,17 @@ function assertFits(node: unknown, segment: Segment, here: FieldPath, path: Fiel
 }
 
 function notFound(path: FieldPath, list: FieldPath, segment: Segment, elements: readonly unknown[]): Problem {
-  const count = elements.length === 1 ? "1 element" : `${elements.length} elements`;
+  const { length } = elements;
+  const has =
+    length === 0
+      ? "is empty"
+      : length === 1
+        ? "has 1 element, with the index 0"
+        : `has ${length} elements, with the indexes 0 to ${length - 1}`;
   const named = list.with(segment);
   const why =
     segment.kind === "index"
-      ? `there is no ${named}: the list has ${count}, counted from 0; correct the index`
+      ? `there is no ${named}: the list ${has}; correct the index`
       : `there is no element ${named}; add it to the target, or set onMissingElement: Append`;
   return new Problem("ElementNotFound", String(named) === String(path) ? why : `${path}: ${why}`);
 }

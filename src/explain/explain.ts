@@ -66,7 +66,7 @@ async function bindingOf({ reader }: Tools, namespace: string, name: string): Pr
   const reading = await reader.get(ref, (object) => asRecorded(object as unknown as StoredBinding), "whole");
   if (reading.state === "Found") return reading.it;
   if (reading.state === "Unreadable") throw new Error(reading.message);
-  const message = `there is no SecretBinding ${namespace}/${name}; list all with: kubectl get secretbindings -A`;
+  const message = `there is no SecretBinding ${namespace}/${name}; correct the name or --namespace, or list all with: kubectl get secretbindings -A`;
   throw new Error(message);
 }
 

@@ -33,7 +33,7 @@ export function watchedSource(
       const read = await attempt(getIfExists<StoredObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
       if (read instanceof Problem) return read;
       if (read === undefined) {
-        const message = `there is no ${description}; create it, or correct the source`;
+        const message = `there is no ${description}; create it, or correct its kind or name in spec.sources`;
         const problem = new MissingValue("SourceNotFound", message, policy);
         return { kind: "absent", description, version: "none", policy, problem };
       }

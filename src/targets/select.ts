@@ -175,7 +175,10 @@ function notesOn(where: string, all: number, own: number, closed: readonly Unres
   const names = closed.flatMap(({ namespace, name }) => namespace ?? name ?? []);
   const listed = firstOf(names, MAX_NAMES);
   const apart = closed.length === 0 ? [] : [`${where} excludes ${listed}, where the installation allows no writes`];
-  if (all === 0) return closed.length === 0 ? [`no object matches ${where}`] : apart;
+  if (all === 0)
+    return closed.length === 0
+      ? [`no object matches ${where}, so nothing is written for it; if one should match, compare it with the selector`]
+      : apart;
   const others =
     own === all ? [] : [`${all - own} objects that ${where} matches belong to other entries of spec.targets`];
   return [...others, ...apart];

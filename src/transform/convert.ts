@@ -51,7 +51,7 @@ const rules: Record<As, string> = {
 };
 
 function expect(isRight: boolean, value: JsonValue, as: As, subject: string): JsonValue {
-  if (!isRight) throw new Problem("InvalidValue", `${subject} is not ${rules[as]}`);
+  if (!isRight) throw new Problem("InvalidValue", `${subject} is not ${rules[as]}; correct it, or name another key`);
   return value;
 }
 

@@ -42,7 +42,7 @@ export function assertNoPlaceholder(text: string, sources: readonly string[]): v
   if (found === null) return;
   const write = handlebarsOf((found[1] ?? found[2]) as string, sources);
   const at = placeOf(text, found.index);
-  const message = `template ${at}: ${quote(found[0])} would be written as it is, because a template has values in {{ }}; write ${write}. To write this text itself, add a comment: {{! text }}`;
+  const message = `template ${at}: ${quote(found[0])} would be written as it is, because a template has values in {{ }}; write ${write}. If you mean ${quote(found[0])} itself, add a comment to the template: {{! literal }}`;
   throw new Problem("InvalidTemplate", message);
 }
 

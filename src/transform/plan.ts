@@ -99,7 +99,10 @@ export function checkFields(
   recipes.forEach(({ path }, position) => {
     for (const { path: other } of recipes.slice(0, position)) {
       if (path.startsWith(other) || other.startsWith(path)) {
-        throw new Problem("InvalidBinding", `${other} and ${path} overlap; write each field once`);
+        throw new Problem(
+          "InvalidBinding",
+          `${other} and ${path} overlap, so both would write the same field; remove one of them`,
+        );
       }
     }
   });

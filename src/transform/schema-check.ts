@@ -92,7 +92,8 @@ class Walk {
     }
     assertType(schema, value, path);
     const broken = brokenRule(schema, value, this.#effort);
-    if (broken !== undefined) throw new Problem("InvalidValue", `${path}: the value ${broken}`);
+    if (broken !== undefined)
+      throw new Problem("InvalidValue", `${path}: the value ${broken}; correct it in its source, or name another key`);
     const wrong = attemptSync(() => this.checkWithin(schema, value));
     if (wrong === undefined) return;
     const why = wrong.reason === "InvalidValue" ? wrong.message : `does not match the schema of ${this.#kind}`;
@@ -240,12 +241,15 @@ function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | s
   const [wanted] = types;
   const isScalar = value !== null && typeof value !== "object";
   const takesText = types.includes("string");
+  const isText = typeof value === "string";
   const hint =
-    typeof value === "string" || (isScalar && takesText)
-      ? `; set as: ${conversions[wanted as OpenApiType]}`
-      : value !== null && takesText
-        ? "; name a string in it, or convert it with json, yaml or join in a template"
-        : "";
+    isText && wanted === "object"
+      ? "; continue the path to a field in it, or, if the text is a JSON or YAML object, set as: json or as: yaml"
+      : isText || (isScalar && takesText)
+        ? `; set as: ${conversions[wanted as OpenApiType]}`
+        : value !== null && takesText
+          ? "; name one key or field in it, or convert it with json, yaml or join in a template"
+          : "";
   const message = `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${isField ? hint : ""}`;
   throw new Problem("TypeMismatch", message);
 }

@@ -2,6 +2,7 @@
 import { parsePointer } from "../apimachinery/json-pointer.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
+import { similarName } from "../apimachinery/suggest-names.ts";
 import type { Budget } from "./budget.ts";
 import { costOf, parseText } from "./document.ts";
 import { type ArgumentKind, type Helper, helpers, literals } from "./template-helpers.ts";
@@ -93,7 +94,10 @@ export class Expressions {
     if (depth === MAX_DEPTH) throw refuse(node, `helpers are nested more than ${MAX_DEPTH} levels deep`);
     const name = isPath(path) ? path.original : "this";
     const helper = isPath(path) && path.parts.length === 1 && path.parts[0] === name ? helpers.get(name) : undefined;
-    if (helper === undefined) throw refuse(node, `${name} is not a helper`);
+    const names = [...helpers.keys()];
+    const similar = similarName(name, names) ?? names.find((each) => name.startsWith(each) || each.startsWith(name));
+    const guess = similar === undefined ? "" : ` (did you mean ${similar}?)`;
+    if (helper === undefined) throw refuse(node, `${name} is not a helper${guess}`);
     const first = this.slots.length;
     const { length } = helper.takes;
     if (params.length < length || (params.length > length && !helper.repeats)) {

@@ -29,7 +29,7 @@ export function sourceOf(slot: Slot, sources: Sources): LiveSource {
   if (source === undefined) throw new Problem("InvalidBinding", unknownSource(slot, sources.keys()));
   if (source.kind === "data" && slot.path.length > 1) {
     const instead = `{{${spell([slot.source, slot.path.join(".")])}}}`;
-    const message = `template ${slot.at}: ${source.description} has keys without fields; write a key with dots in brackets: ${instead}`;
+    const message = `template ${slot.at}: the keys of ${source.description} have no fields; write a key with dots in brackets: ${instead}`;
     throw new Problem("InvalidTemplate", message);
   }
   return source;

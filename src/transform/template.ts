@@ -101,7 +101,8 @@ export class Template {
     const [condition, ...more] = node.params;
     const { original } = node.path;
     if ((original !== "if" && original !== "unless") || condition === undefined || more.length > 0) {
-      throw refuse(node, "this block is not allowed");
+      const why = original === "each" ? ", because templates have no loops; name each key" : "";
+      throw refuse(node, `this block is not allowed${why}`);
     }
     if (depth === MAX_DEPTH) throw refuse(node, `blocks are nested more than ${MAX_DEPTH} levels deep`);
     const test = this.#expressions.condition(condition);

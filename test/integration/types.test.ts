@@ -222,7 +222,7 @@ describe("the type of a value", () => {
     ["on", "InvalidValue", /true or false/],
     ["ports.any", "InvalidValue", /whole number/],
     ["quantity", "InvalidValue", /must match the pattern/],
-    ["ports", "TypeMismatch", /set as: json, or yaml/],
+    ["ports", "TypeMismatch", /set as: json/],
     ["brokers", "TypeMismatch", /set as: json, or yaml, or split/],
   ] as const) {
     it(`does not fit ${field}: the condition says what to write, without the value`, async () => {

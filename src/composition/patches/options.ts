@@ -1,7 +1,7 @@
 /** Checks the options of patches and transforms: unknown options, required options, and types. Errors contain the place. */
 import { isObject } from "../../apimachinery/json.ts";
 import { Problem } from "../../apimachinery/problem.ts";
-import { suggestNames } from "../../apimachinery/suggest-names.ts";
+import { similarName, suggestNames } from "../../apimachinery/suggest-names.ts";
 
 /** A part of a composition as its author wrote it, with its place. */
 export class Options {
@@ -51,7 +51,11 @@ export class Options {
     if (value === undefined) throw this.missing(name, `one of ${words.join(", ")}`);
     const word = words.find((each) => each === value);
     if (word !== undefined) return word;
-    throw this.wrong(name, `is not a valid value; ${suggestNames(name, String(value), words)}`);
+    const similar = similarName(String(value), words);
+    throw this.wrong(
+      name,
+      `must be one of ${words.join(", ")}${similar === undefined ? "" : `; did you mean ${similar}?`}`,
+    );
   }
 
   int64(name: string): bigint {

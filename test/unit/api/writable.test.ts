@@ -10,7 +10,7 @@ describe("a binding", () => {
     "status",
     "status.phase",
     '["status"].phase',
-    '["stat\\u0069s"]',
+    '["stat\\u0075s"]',
     "apiVersion",
     "kind",
     "metadata",

@@ -260,8 +260,8 @@ describe("a target with lists", () => {
   const refused: [path: string, reason: Problem["reason"], says: RegExp][] = [
     ["spec.list[n=9].x", "ElementNotFound", /^spec\.list\[n=9\]\.x: there is no element spec\.list\[n=9\]; add it/],
     ["spec.list[n=9]", "ElementNotFound", /^there is no element spec\.list\[n=9\]/],
-    ["spec.list[3].x", "ElementNotFound", /the list has 2 elements, counted from 0/],
-    ["spec.none[0]", "ElementNotFound", /the list has 0 elements/],
+    ["spec.list[3].x", "ElementNotFound", /the list has 2 elements, with the indexes 0 to 1/],
+    ["spec.none[0]", "ElementNotFound", /the list is empty/],
     ["spec.list[m=1].x", "ElementNotUnique", /matches 2 elements/],
     ["spec.list.x", "TypeMismatch", /spec\.list is a list in the target; name the element/],
     ["spec.text[0]", "TypeMismatch", /spec\.text is a single value in the target/],

@@ -62,7 +62,7 @@ describe("the command line", () => {
     for (const args of [["explian"], ["explain"], ["trace", "x", "--nope"]])
       assert.match(
         (await run(...args)).stderr,
-        /^error: .*.*\nRun it with --help to see its options and an example\.\n$/s,
+        /^error: .*.*\nRun the command with --help to see its options and an example\.\n$/s,
       );
   });
 

@@ -43,7 +43,7 @@ describe("the text of a notification", () => {
     ["{{__proto__.name}}", /^template 1:3: __proto__\.name /],
     ["{{workload.constructor}}", /^template 1:3: workload\.constructor /],
     ["{{lookup workload 'name'}}", /^template 1:1: lookup is not a helper; /],
-    ["{{#each keys}}{{this}}{{/each}}", /^template 1:1: this block is not allowed; /],
+    ["{{#each keys}}{{this}}{{/each}}", /^template 1:1: this block is not allowed, /],
     ["{{base64decode message}}", /^template 1:1: /],
   ];
   for (const [template, says] of mistakes) {

@@ -33,7 +33,10 @@ describe("a template in another syntax", () => {
     ["{{password}}", "{{password}} names a key without its source; write {{bucket.password}}"],
     ["{{bucket['tls.crt']}}", "; write {{bucket.[tls.crt]}}"],
     ["https://${bucket.host}", "template 1:9: ${bucket.host} would be written as it is"],
-    ["https://${host}:$(port)", "; write {{bucket.host}}. To write this text itself, add a comment: {{! text }}"],
+    [
+      "https://${host}:$(port)",
+      "; write {{bucket.host}}. If you mean ${host} itself, add a comment to the template: {{! literal }}",
+    ],
     ["$(bucket.host)", "; write {{bucket.host}}"],
   ];
   for (const [template, advice, sources] of refused)

@@ -145,7 +145,7 @@ describe("a value without `as`", () => {
     fails(
       () => of("nested", "a"),
       "TypeMismatch",
-      "the field is an object, the value is a string; set as: json, or yaml",
+      "the field is an object, the value is a string; continue the path to a field in it, or, if the text is a JSON or YAML object, set as: json",
     );
     fails(() => of("list", "a"), "TypeMismatch", 'or split it: {{split source.key ","}}');
     fails(() => by("text", '{{split s.csv ","}}'), "TypeMismatch", "convert it with json, yaml or join");

@@ -198,7 +198,7 @@ describe("the check against the published schema", () => {
 
   it("names the `as` that makes a text fit", () => {
     fails("spec.count", SECRET, "TypeMismatch", "; set as: integer");
-    fails("spec.s3", SECRET, "TypeMismatch", "; set as: json, or yaml");
+    fails("spec.s3", SECRET, "TypeMismatch", "set as: json or as: yaml");
     check("spec.count", 2n ** 62n);
     fails("spec.s3.bucket", 2n ** 62n, "TypeMismatch", "the value is an integer");
   });

@@ -93,7 +93,7 @@ describe("the place of workloads", () => {
   });
 
   it("does not exist for an object that pods can't refer to, or that is not a source", async () => {
-    const names = "write one of bucket, region";
+    const names = "use one of these: bucket, region";
     assert.equal(
       await consumersOf("web"),
       `spec.rollout.consumersOf: web is not a Secret, ConfigMap or SecretProviderClass; ${names}`,
