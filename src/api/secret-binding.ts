@@ -899,7 +899,7 @@ export interface StoredBinding {
     observedGeneration?: number;
     /** The number of targets that hold the current values, of the number of all targets, such as 2/3. */
     synced?: string;
-    /** Ready: whether every target holds the current values, and what to do if not. RolledOut, only with spec.rollout: whether every workload has restarted for the current values. InstallationComplete is False if a part of the installation is missing on which the binding depends, and otherwise absent. */
+    /** Ready: whether every target holds the current values, and what to do if not. RolledOut, only with spec.rollout: whether every workload has restarted for the current values. InstallationComplete, only if a part of the installation is missing on which the binding depends: False, with the reason. */
     conditions?: {
       /** Ready, RolledOut or InstallationComplete. */
       type: string;
@@ -946,7 +946,7 @@ export interface StoredBinding {
           manifestDigest?: string;
           /** The paths of the fields that this binding owns. */
           paths?: string[];
-          /** Those of the paths at which more users can read a value of a Secret than in the Secret itself. Unset if the binding acknowledges ReadableCopies. */
+          /** The paths, among those in paths, whose values come from a Secret and can be read here by more users than in the Secret. Unset if the binding acknowledges ReadableCopies. */
           readablePaths?: string[];
           /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
           pendingPaths?: string[];
@@ -979,7 +979,7 @@ export interface StoredBinding {
           manifestDigest?: string;
           /** The paths of the fields that this binding owns. */
           paths?: string[];
-          /** Those of the paths at which more users can read a value of a Secret than in the Secret itself. Unset if the binding acknowledges ReadableCopies. */
+          /** The paths, among those in paths, whose values come from a Secret and can be read here by more users than in the Secret. Unset if the binding acknowledges ReadableCopies. */
           readablePaths?: string[];
           /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
           pendingPaths?: string[];
