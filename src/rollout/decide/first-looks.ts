@@ -5,9 +5,10 @@
 import type { SecretBinding } from "../../api/binding.ts";
 import { claimsToBeGenerated } from "../../api/reloader.ts";
 import type { RolloutStatus } from "../../api/rollout.ts";
+import { setNewest } from "../../apimachinery/newest.ts";
 import { isOlder } from "../../apimachinery/objects.ts";
 import type { CachedObject } from "../../cache/cached-object.ts";
-import type { Dependent } from "../types.ts";
+import type { Dependent, NamespaceProblem } from "../types.ts";
 
 /** The values of a source that the pods of a workload started with. Undefined if that is unknown. */
 export type StartedWith = "present" | "former" | undefined;
@@ -55,6 +56,9 @@ interface Look {
 const RECORDED = "recorded";
 type Looks = Map<string, Look | typeof RECORDED>;
 
+/** The looks at workloads that can't be seen are kept up to this number. The status of a binding has room for fewer workloads. */
+const MAX_HIDDEN = 4_000;
+
 /** How long before a binding a change counts, in seconds, if the binding is generated: it is always younger than its workload. */
 const GENERATED_WITHIN_S = 60;
 
@@ -62,7 +66,7 @@ const GENERATED_WITHIN_S = 60;
 interface Rollout {
   binding: Pick<SecretBinding, "metadata" | "spec">;
   before: RolloutStatus | undefined;
-  dependents: { readonly all: readonly Dependent[]; readonly unknown: readonly unknown[] };
+  dependents: { readonly all: readonly Dependent[]; readonly unknown: readonly Pick<NamespaceProblem, "namespace">[] };
   digests: Readonly<Record<string, string>>;
   /** The source in the version that the digest is of, if it is known. */
   sourceOf(id: string): Source | undefined;
@@ -70,8 +74,8 @@ interface Rollout {
 
 /** Remembers which pairs of a binding were judged. */
 export class FirstLooks {
-  /** By the uid of the workload and the id of the digest. */
-  #looks: ReadonlyMap<string, Looks> | undefined;
+  /** By the uid of the workload and the id of the digest. Those that can be seen are the newest. */
+  #looks: ReadonlyMap<string, { namespace: string | undefined; own: Looks }> | undefined;
   /** The generation of the binding, and its version when that was first seen; undefined for the first one. */
   #spec: { generation: number | undefined; version: string | undefined } | undefined;
 
@@ -86,10 +90,12 @@ export class FirstLooks {
     const counts = this.#countedBy(binding);
     // What is recorded from before this memory, the former one may have judged.
     const recorded = this.#looks === undefined ? before?.digests : undefined;
-    const looks = new Map(dependents.unknown.length > 0 ? this.#looks : []);
-    for (const { version, uses } of dependents.all) {
-      const own: Looks = this.#looks?.get(version.uid) ?? new Map();
-      looks.set(version.uid, own);
+    const { all, unknown } = dependents;
+    const hidden = new Set<string | undefined>(unknown.map(({ namespace }) => namespace));
+    const looks = new Map([...(this.#looks ?? [])].filter(([, { namespace }]) => hidden.has(namespace)));
+    for (const { ref, version, uses } of all) {
+      const own: Looks = this.#looks?.get(version.uid)?.own ?? new Map();
+      setNewest(looks, version.uid, { namespace: ref.namespace, own }, all.length + MAX_HIDDEN);
       for (const id of uses) {
         const [last, source, digest] = [own.get(id), sourceOf(id), digests[id]];
         if (last === RECORDED) continue;
@@ -104,7 +110,7 @@ export class FirstLooks {
     }
     this.#looks = looks;
     return ({ version }, id) => {
-      const look = looks.get(version.uid)?.get(id);
+      const look = looks.get(version.uid)?.own.get(id);
       return look === RECORDED ? undefined : look?.result;
     };
   }

@@ -103,6 +103,8 @@ describe("the first look at a workload", () => {
     return looks.judge(rollout)(dependent, KEY);
   };
 
+  const hiddenIn = (namespace: string): Partial<Rollout> => ({ dependents: { all: [], unknown: [{ namespace }] } });
+
   it("reports missed values until the status has the rollout, and not again", () => {
     const looks = new FirstLooks();
     assert.equal(judge(looks, undefined, MISSED), "former");
@@ -141,7 +143,7 @@ describe("the first look at a workload", () => {
   });
 
   it("stays over while the source, or the namespace of the workload, is not seen", () => {
-    const hidden: Partial<Rollout>[] = [{ sourceOf: () => undefined }, { dependents: { all: [], unknown: ["shop"] } }];
+    const hidden: Partial<Rollout>[] = [{ sourceOf: () => undefined }, hiddenIn("registry")];
     for (const each of hidden) {
       const looks = new FirstLooks();
       judge(looks, undefined, source("99", 20));
@@ -149,6 +151,30 @@ describe("the first look at a workload", () => {
       judge(looks, status(), MISSED, each);
       assert.equal(judge(looks, status(), MISSED), undefined);
     }
+  });
+
+  it("is forgotten with a workload that is gone, although another namespace is not seen", () => {
+    const looks = new FirstLooks();
+    judge(looks, undefined, source("99", 20));
+    judge(looks, status(), source("99", 20));
+    judge(looks, status(), MISSED, hiddenIn("shop"));
+    assert.equal(judge(looks, status(), MISSED), "former");
+  });
+
+  it("is kept for the newest of many workloads that come and go in a namespace that is not seen as a whole", () => {
+    const looks = new FirstLooks();
+    const named = (at: number) => dependentOf({ version: { ...OBSERVED, uid: `${at}` } });
+    const look = (all: readonly ReturnType<typeof named>[], seen: Seen) => {
+      const dependents = { all, unknown: [{ namespace: "registry" }] };
+      const of = { binding: binding(0), before: status(), dependents, digests: { [KEY]: "a" }, sourceOf: () => seen };
+      return looks.judge(of);
+    };
+    for (let first = 0; first < 4_400; first += 100) {
+      const all = Array.from({ length: 100 }, (_, at) => named(first + at));
+      for (const _ of ["judged", "recorded"]) look(all, source("99", 20));
+    }
+    const judged = (at: number) => look([named(at)], MISSED)(named(at), KEY);
+    assert.deepEqual([4_399, 500, 10].map(judged), [undefined, undefined, "former"]);
   });
 
   it("is the look of a former memory if the status has the value already", () => {
