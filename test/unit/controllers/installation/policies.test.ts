@@ -94,4 +94,26 @@ describe("the admission policies of an installation", () => {
       /of the older version 0\.9\.12: inlay-replicas/,
     );
   });
+
+  it("of a pre-release are older than the release and than later pre-releases", () => {
+    const versions = [
+      "0.9.0",
+      "0.10.0-alpha",
+      "0.10.0-alpha.1",
+      "0.10.0-alpha.x",
+      "0.10.0-rc.2",
+      "0.10.0-rc.10",
+      "0.10.0",
+    ];
+    for (const [at, own] of versions.entries()) {
+      for (const [other, version] of versions.entries()) {
+        const labels = { "app.kubernetes.io/version": version };
+        const all = seen.map(({ name, policy, binding }) => {
+          return { name, policy: changed(policy, {}, labels), binding: changed(binding, {}, labels) };
+        });
+        const message = judgePolicies(all, own, COMMAND)?.message ?? "";
+        assert.equal(message.includes(`of the older version ${version}: `), other < at, `${version} for ${own}`);
+      }
+    }
+  });
 });
