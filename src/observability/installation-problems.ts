@@ -35,7 +35,14 @@ export class InstallationProblems {
     for (const changed of this.#listeners) changed(check);
   }
 
-  /** What is wrong, by check. A check that has no result yet is missing. */
+  /** Removes the result of a check that can't be made any more. */
+  withdraw(check: InstallationCheck): void {
+    const before = this.#found.get(check);
+    this.#found.delete(check);
+    if (before !== undefined) for (const changed of this.#listeners) changed(check);
+  }
+
+  /** What is wrong, by check. A check that has no result is missing. */
   get all(): ReadonlyMap<InstallationCheck, InstallationProblem | undefined> {
     return this.#found;
   }

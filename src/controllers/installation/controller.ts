@@ -18,7 +18,7 @@ import type {
 import type { Log } from "../../observability/log.ts";
 import { DIGEST_KEY_NAME, type DigestKeys } from "../../rollout/digest/keys.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
-import { isListed, missingRights, type Right, rightsFor } from "./permissions.ts";
+import { isListed, missingRights, policyRightsFor, type Right, rightsFor } from "./permissions.ts";
 import { judgePolicies, policiesOf } from "./policies.ts";
 
 const KEY = "installation";
@@ -35,7 +35,7 @@ interface Services {
   installation: Pick<Installation, "ownNamespace" | "scope">;
   client: Pick<Client, "get" | "may" | "rules">;
   digestKeys: Pick<DigestKeys, "verify">;
-  problems: Pick<InstallationProblems, "report">;
+  problems: Pick<InstallationProblems, "report" | "withdraw">;
   replica: { readonly version: string };
   log: Pick<Log, "info">;
 }
@@ -69,6 +69,7 @@ export class InstallationController {
     const missing = await this.#missingRights();
     found.set("permissions", missingRights(missing, this.#roleCommand));
     if (await this.#mayReadPolicies(missing)) found.set("policies", await this.#judgePolicies());
+    else problems.withdraw("policies");
     found.set("digest_key", await this.#digestKey());
     const wrong = new Set([...found].flatMap(([check, problem]) => (problem === undefined ? [] : [check])));
     const isNew = (check: InstallationCheck) => wrong.has(check) && !this.#suspected.has(check);
@@ -106,14 +107,16 @@ export class InstallationController {
   async #mayReadPolicies(missing: readonly Right[]): Promise<boolean> {
     const { client, installation, log } = this.#services;
     const { ownNamespace: namespace, scope } = installation;
-    const kinds = [ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS];
-    if (scope === undefined) return !missing.some((right) => kinds.some(({ plural }) => plural === right.plural));
-    for (const kind of kinds) {
-      if (await client.may(CONTROLLER, "get", kind)) continue;
+    const rights = policyRightsFor(scope);
+    if (scope === undefined) return !missing.some((each) => rights.some(({ plural }) => plural === each.plural));
+    const rules = await client.rules(CONTROLLER, namespace);
+    for (const right of rights) {
+      if (await this.#isAllowed(rules, right)) continue;
       if (!this.#saidThatPoliciesAreUnknown) log.info({ namespace }, UNKNOWN_POLICIES);
       this.#saidThatPoliciesAreUnknown = true;
       return false;
     }
+    this.#saidThatPoliciesAreUnknown = false;
     return true;
   }
 

@@ -15,7 +15,7 @@ import {
 } from "../../apimachinery/resources.ts";
 import { type AccessRules, allowedNames } from "../../kube/access-rules.ts";
 import type { InstallationProblem } from "../../observability/installation-problems.ts";
-import { ALL_POLICIES } from "./policies.ts";
+import { ALL_POLICIES, policiesOf } from "./policies.ts";
 
 type Kind = Pick<Resource, "group" | "version" | "plural">;
 
@@ -69,6 +69,12 @@ export const rightsFor = (scope: string | undefined): Right[] =>
   RULES.filter(({ isForCluster }) => scope === undefined || !isForCluster).flatMap(
     ({ kind: { group, version, plural }, verbs, names = [undefined], where }) =>
       verbs.flatMap((verb) => names.map((name): Right => ({ verb, group, version, plural, name, where }))),
+  );
+
+/** What the check of the policies reads. In an installation for one namespace, it is optional. */
+export const policyRightsFor = (scope: string | undefined): Right[] =>
+  [ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS].flatMap(({ group, version, plural }) =>
+    policiesOf(scope).map((name): Right => ({ verb: "get", group, version, plural, name, where: undefined })),
   );
 
 /** Whether the API server lists the permission. */

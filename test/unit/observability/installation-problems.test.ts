@@ -30,15 +30,26 @@ describe("the problems of an installation", () => {
     assert.deepEqual(changed, ["policies", "policies", "policies"]);
   });
 
+  it("are gone with the result of a check that can't be made any more, and nothing is said to pass", () => {
+    problems.report("policies", missing);
+    logged.splice(0);
+    for (let checks = 0; checks < 2; checks++) problems.withdraw("policies");
+    assert.deepEqual([problems.all.has("policies"), logged], [false, []]);
+    assert.deepEqual(changed, ["policies", "policies"]);
+  });
+
   it("are counted in the metrics, without a series for a check that has no result", async () => {
     const metrics = new Metrics();
     metrics.observeInstallation(problems);
     problems.report("policies", missing);
     problems.report("permissions", undefined);
-    const series = (await metrics.text()).split("\n").filter((line) => line.startsWith("inlay_installation_problems{"));
-    assert.deepEqual(series.sort(), [
+    const series = async () =>
+      (await metrics.text()).split("\n").filter((line) => line.startsWith("inlay_installation_problems{"));
+    assert.deepEqual((await series()).sort(), [
       'inlay_installation_problems{check="permissions"} 0',
       'inlay_installation_problems{check="policies"} 2',
     ]);
+    problems.withdraw("policies");
+    assert.deepEqual(await series(), ['inlay_installation_problems{check="permissions"} 0']);
   });
 });

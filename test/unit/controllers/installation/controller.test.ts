@@ -10,7 +10,7 @@ import { fakeClient } from "../../fakes.ts";
 /** A cluster in which everything is as it should be, unless a test changes it. */
 class Fixture {
   /** Whether the account is allowed a verb on a resource. */
-  isAllowed = (_verb: string, _plural: string) => true;
+  isAllowed = (_verb: string, _plural: string, _name?: string) => true;
   digestKey: Problem | undefined;
   readonly missing = new Set<string>();
   readonly requested: string[] = [];
@@ -21,7 +21,8 @@ class Fixture {
   constructor(scope?: string, ownNamespace = scope ?? "inlay-system") {
     const client = fakeClient({
       rules: async () => ({ incomplete: true, resourceRules: [] }),
-      may: async (_: string, verb: string, { plural }: Pick<Resource, "plural">) => this.isAllowed(verb, plural),
+      may: async (_: string, verb: string, { plural }: Pick<Resource, "plural">, _namespace?: string, name?: string) =>
+        this.isAllowed(verb, plural, name),
       get: async (_: string, { resource, name }: ObjectRef) => {
         this.requested.push(name);
         if (this.missing.has(name)) throw new ApiError("GET", 404, "NotFound");
@@ -34,7 +35,10 @@ class Fixture {
       installation: { ownNamespace, scope },
       client,
       digestKeys: { verify: async () => this.digestKey },
-      problems: { report: (check, problem) => this.reported.set(check, problem) },
+      problems: {
+        report: (check, problem) => this.reported.set(check, problem),
+        withdraw: (check) => this.reported.delete(check),
+      },
       replica: { version: "0.1.0" },
       log: { info: (_, text) => this.said.push(text) },
     });
@@ -119,6 +123,22 @@ describe("the check of the installation", () => {
     for (const each of [cluster, one]) {
       assert.deepEqual(each.requested, []);
       assert.equal(each.reported.has("policies"), false);
+    }
+  });
+
+  it("does not report policies any longer when the account may not read one of them any more, and says so again", async () => {
+    for (const one of [new Fixture(), new Fixture("team-a")]) {
+      one.missing.add("inlay-protect");
+      assert.deepEqual((await one.check(2)).wrong, ["policies"]);
+      const before = one.isAllowed;
+      for (const times of [1, 2]) {
+        one.isAllowed = (_, plural, name) => !plural.startsWith("validating") || name !== "inlay-replicas";
+        await one.check(3);
+        assert.equal(one.reported.has("policies"), false);
+        assert.equal(one.said.length, one.reported.get("permissions") ? 0 : times);
+        one.isAllowed = before;
+        assert.deepEqual((await one.check(2)).wrong, ["policies"]);
+      }
     }
   });
 
