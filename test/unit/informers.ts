@@ -38,9 +38,9 @@ export class FakeInformers implements Watcher {
     this.#states.set(place, { phase: "pending" });
   }
 
-  /** The API server refuses the watch. */
-  refuse(place: string): void {
-    this.#states.set(place, { phase: "failed", error: apiError(403, "Forbidden") });
+  /** The API server refuses the watch, or answers it with another failure. */
+  refuse(place: string, error = apiError(403, "Forbidden")): void {
+    this.#states.set(place, { phase: "failed", error });
   }
 
   /** The watch is in sync. */

@@ -253,7 +253,10 @@ export class Inventory {
     if (failures?.delete(key) && failures.size === 0) this.#failures.delete(resource);
   }
 
-  /** Logs each resource once, until all namespaces have it: a missing rule of a ClusterRole concerns all of them. */
+  /**
+   * Logs each resource once, until all namespaces have it: a missing rule of a ClusterRole concerns all of them. The first refusal
+   * after another failure is logged too, because it says which permission is missing.
+   */
   #failed(key: string, watched: CollectionSubscription, error: Parameters<typeof streamRefusal>[0]): void {
     const { identity, resource, namespace } = watched;
     const { message } = streamRefusal(error, { identity, ref: { resource, namespace }, verbs: READ_VERBS }, "list");
@@ -263,7 +266,8 @@ export class Inventory {
     const name = resourceName(resource);
     const failures = this.#failures.get(name);
     this.#failures.set(name, new Map(failures).set(key, error.status));
-    if (failures !== undefined) return;
+    const isFirstRefusal = error.status === FORBIDDEN && ![...(failures?.values() ?? [])].includes(FORBIDDEN);
+    if (failures !== undefined && !isFirstRefusal) return;
     const details = { namespace, resource: name, error: message };
     if (error.status !== FORBIDDEN) {
       const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
