@@ -53,12 +53,14 @@ export class Unelected {
     const { namespace } = this.#candidate;
     // If the API server does not answer, the election tries again.
     const obstacle = await this.#obstacle().catch(() => undefined);
-    if (obstacle !== undefined) this.#log.info({ lease: `${namespace}/${LEASE_NAME}` }, `${UNNOTICED}: ${obstacle}`);
-    else if (!this.#isStopped) this.#elect();
+    if (obstacle !== undefined) {
+      const { level, why } = obstacle;
+      this.#log[level]({ lease: `${namespace}/${LEASE_NAME}` }, `${UNNOTICED}: ${why}`);
+    } else if (!this.#isStopped) this.#elect();
   }
 
-  /** Why this controller can't be recorded. */
-  async #obstacle(): Promise<string | undefined> {
+  /** Why this controller can't be recorded. In a cluster without an installation, nothing is wrong. */
+  async #obstacle(): Promise<{ level: "debug" | "info"; why: string } | undefined> {
     const { namespace } = this.#candidate;
     for (const [verb, name] of [
       ["create", undefined],
@@ -66,12 +68,12 @@ export class Unelected {
       ["update", LEASE_NAME],
     ] as const)
       if (!(await this.#client.may(CONTROLLER, verb, LEASES, namespace, name)))
-        return `the controller may not ${verb} leases in namespace ${namespace}`;
+        return { level: "info", why: `the controller may not ${verb} leases in namespace ${namespace}` };
     try {
       await this.#client.get(CONTROLLER, { resource: NAMESPACES, name: namespace });
       return undefined;
     } catch (error) {
-      return isNotFound(error) ? `there is no namespace ${namespace}` : undefined;
+      return isNotFound(error) ? { level: "debug", why: `there is no namespace ${namespace}` } : undefined;
     }
   }
 

@@ -48,14 +48,18 @@ describe("a controller without leader election", () => {
       },
       may: async (_: string, verb: string) => verb !== denied,
     });
-    const log = { debug() {}, info: (_: object, text: string) => said.push(text) };
+    const debugged: string[] = [];
+    const log = {
+      debug: (_: object, text: string) => debugged.push(text),
+      info: (_: object, text: string) => said.push(text),
+    };
     const problems = { report: (_: string, problem: InstallationProblem | undefined) => reported.push(problem) };
     const candidate = { namespace: NAMESPACE, identity, now: () => Date.now() };
     const one = new Unelected(client, candidate, problems, log);
     running.push(one);
     one.start();
     await settled();
-    return { one, reported, said };
+    return { one, reported, said, debugged };
   }
   const holder = () => server.lease?.spec.holderIdentity;
 
@@ -127,7 +131,9 @@ describe("a controller without leader election", () => {
       first.said.join("\n"),
       /second controller is not noticed: .*may not update leases in namespace inlay-system$/,
     );
-    assert.match(second.said.join("\n"), /second controller is not noticed: there is no namespace inlay-system$/);
+    // A user who tries Inlay without an installation has nothing to do.
+    assert.deepEqual(second.said, []);
+    assert.match(second.debugged.join("\n"), /second controller is not noticed: there is no namespace inlay-system$/);
     assert.deepEqual([server.asked, first.reported, second.reported], [[], [], []]);
   });
 });
