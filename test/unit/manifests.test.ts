@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
+import { policyRightsFor } from "../../src/controllers/installation/permissions.ts";
 import { ALL_POLICIES } from "../../src/controllers/installation/policies.ts";
 import { describeRight, rightsIn } from "../controller/rights.ts";
 
@@ -11,9 +12,11 @@ const text = (folder: string, file: string) => readFile(join(deploy, folder, fil
 const objects = (yaml: string) => parseAllDocuments(yaml).map((document) => document.toJS());
 
 describe("deploy/namespaced", () => {
-  it("has no cluster-scoped object, and everything in one namespace", async () => {
-    const files = (await readdir(join(deploy, "namespaced"), { recursive: true })).filter((file) =>
-      file.endsWith(".yaml"),
+  const FOR_CLUSTER_ADMINS = join("optional", "policies.yaml");
+
+  it("has no cluster-scoped object, except in one optional file, and everything in one namespace", async () => {
+    const files = (await readdir(join(deploy, "namespaced"), { recursive: true })).filter(
+      (file) => file.endsWith(".yaml") && file !== FOR_CLUSTER_ADMINS,
     );
     assert.ok(files.length > 0);
     for (const file of files) {
@@ -22,6 +25,21 @@ describe("deploy/namespaced", () => {
         for (const { namespace } of [metadata, ...subjects]) assert.equal(namespace, "registry", `${kind} in ${file}`);
       }
     }
+  });
+
+  it("lets a cluster admin allow the controller to read exactly the policies that it checks", async () => {
+    const file = await text("namespaced", FOR_CLUSTER_ADMINS);
+    const needed = policyRightsFor("registry").map(({ verb, group, plural, name }) =>
+      describeRight({ verb, resource: `${group}/${plural}`, name }),
+    );
+    assert.deepEqual(rightsIn(file).map(describeRight), needed);
+    const [role, binding] = objects(file);
+    assert.deepEqual(
+      [role.kind, binding.kind, binding.roleRef.name],
+      ["ClusterRole", "ClusterRoleBinding", role.metadata.name],
+    );
+    assert.equal(binding.metadata.name, `${role.metadata.name}-registry`);
+    assert.deepEqual(binding.subjects, [{ kind: "ServiceAccount", name: "inlay-controller", namespace: "registry" }]);
   });
 
   it("has files that stay apart when a page joins them for one kubectl apply", async () => {
