@@ -6,15 +6,22 @@ const MAX_LENGTH = 64;
 
 /** Lists the existing fields, the most similar first. */
 export function suggestNames(parent: string, key: string, names: readonly string[]): string {
-  const nearest = closestName(key, names);
+  const nearest = similarName(key, names);
   return `${nearest === undefined ? "" : `did you mean ${nearest}? `}${listNames(parent, key, names)}`;
 }
 
-/** The name that differs from the key only by case or a few letters; undefined if no name is that similar. */
-export function closestName(key: string, names: readonly string[]): string | undefined {
-  const [nearest] = byDistance(key, names);
-  // A name of two letters with two other letters is another name.
-  return nearest !== undefined && nearest[0] <= (key.length < 3 ? 1 : 2) ? nearest[1] : undefined;
+/** The name that is most like a misspelt one, whatever its case; undefined if none is close. */
+export function similarName(wanted: string, names: Iterable<string>): string | undefined {
+  const text = wanted.slice(0, MAX_LENGTH).toLowerCase();
+  const most = text.length > 4 ? 2 : 1;
+  let nearest: { name: string; letters: number } | undefined;
+  for (const name of names) {
+    // The difference in length is the least distance, and costs nothing.
+    if (Math.abs(name.length - wanted.length) > most) continue;
+    const letters = distance(text, name.slice(0, MAX_LENGTH).toLowerCase());
+    if (letters <= most && (nearest === undefined || letters < nearest.letters)) nearest = { name, letters };
+  }
+  return nearest?.name;
 }
 
 /** `parent has a, b, and others`: the names that exist, the most similar first. */
@@ -29,20 +36,6 @@ function byDistance(key: string, names: readonly string[]): (readonly [number, s
   return names
     .map((name) => [distance(beginning, name.slice(0, MAX_LENGTH).toLowerCase()), name] as const)
     .sort(([p], [q]) => p - q);
-}
-
-/** The name that is most like a misspelt one, whatever its case; undefined if none is close. */
-export function similarName(wanted: string, names: readonly string[]): string | undefined {
-  const text = wanted.slice(0, MAX_LENGTH).toLowerCase();
-  const most = text.length > 4 ? 2 : 1;
-  let nearest: { name: string; letters: number } | undefined;
-  for (const name of names) {
-    // The difference in length is the least distance, and costs nothing.
-    if (Math.abs(name.length - wanted.length) > most) continue;
-    const letters = distance(text, name.slice(0, MAX_LENGTH).toLowerCase());
-    if (letters <= most && (nearest === undefined || letters < nearest.letters)) nearest = { name, letters };
-  }
-  return nearest?.name;
 }
 
 /** The number of letters to add, remove, change or swap with the next one to get from one text to the other. */

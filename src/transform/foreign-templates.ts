@@ -2,7 +2,7 @@
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { closestName } from "../apimachinery/suggest-names.ts";
+import { similarName } from "../apimachinery/suggest-names.ts";
 import { below } from "./path-advice.ts";
 import { spell } from "./template-value.ts";
 
@@ -109,7 +109,7 @@ function translated(body: string, path: string | undefined, sources: readonly st
 function handlebarsOf(name: string, sources: readonly string[], call = (path: string) => path): string {
   const [first = "", ...rest] = name.split(".");
   const [only, ...more] = sources;
-  const source = sources.find((each) => each === first) ?? (rest.length > 0 ? closestName(first, sources) : undefined);
+  const source = sources.find((each) => each === first) ?? (rest.length > 0 ? similarName(first, sources) : undefined);
   if (source !== undefined) return `{{${call(spell([source, ...(rest.length > 0 ? rest : ["key"])]))}}}`;
   if (only !== undefined && more.length === 0) return `{{${call(spell([only, name]))}}}`;
   return `{{${call(`source.${spell([name])}`)}}}, where source is one of ${sources.join(", ")}`;

@@ -1,7 +1,7 @@
 /** Says what is wrong with a path that the schema of a kind does not have, and how to write it. Pure. */
 import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
-import { closestName, listNames } from "../apimachinery/suggest-names.ts";
+import { listNames, similarName } from "../apimachinery/suggest-names.ts";
 import { type Known, similarSegments } from "./similar-path.ts";
 
 /** Where a step from a schema to a field or element is taken. */
@@ -35,7 +35,7 @@ export function unknownField(
 
 /** In a manifest, only the last name of the path is wrong. */
 function similarField(at: string, key: string, names: readonly string[]): string | undefined {
-  const nearest = closestName(key, names);
+  const nearest = similarName(key, names);
   return nearest === undefined ? undefined : below(at.slice(0, -key.length).replace(/\.$/, ""), keyOf(nearest));
 }
 

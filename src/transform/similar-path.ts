@@ -1,7 +1,7 @@
 /** Finds the path that a wrong path probably means: with a name of another spelling, or without the levels that it leaves out. Pure. */
 import type { Segment } from "../apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
-import { closestName } from "../apimachinery/suggest-names.ts";
+import { similarName } from "../apimachinery/suggest-names.ts";
 
 /** The schema one step further, if the schema names it. */
 export type Known = (schema: OpenApiSchema, segment: Segment) => OpenApiSchema | undefined;
@@ -14,7 +14,7 @@ const MAX_FIELDS = 500;
 export function similarSegments(schema: OpenApiSchema, wrong: readonly Segment[], known: Known): Segment[] | undefined {
   const [first, ...rest] = wrong;
   if (first?.kind !== "key") return undefined;
-  const name = closestName(first.key, Object.keys(schema.properties ?? {}));
+  const name = similarName(first.key, Object.keys(schema.properties ?? {}));
   if (name === undefined) return withLevels(schema, wrong, known);
   const segment = keyOf(name);
   const below = known(schema, segment);

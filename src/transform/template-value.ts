@@ -2,7 +2,7 @@
 import { step } from "../apimachinery/field-path.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
-import { closestName } from "../apimachinery/suggest-names.ts";
+import { similarName } from "../apimachinery/suggest-names.ts";
 import type { Budget } from "./budget.ts";
 import { readDocument } from "./document.ts";
 import type { LiveSource } from "./live-source.ts";
@@ -84,7 +84,7 @@ export function unknownSource(reference: Reference, names: Iterable<string>): st
   const text = [source, ...path].join(".");
   const dotted = known.find((name) => text.startsWith(`${name}.`));
   const [first, ...rest] = path;
-  const nearest = closestName(source, known);
+  const nearest = similarName(source, known);
   const hint =
     dotted !== undefined
       ? ` Write {{${spell([dotted, text.slice(dotted.length + 1)])}}}.`

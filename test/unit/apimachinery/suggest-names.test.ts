@@ -26,5 +26,7 @@ describe("a suggestion for a misspelt name", () => {
   it("lists the others too where a user may not know the names", () => {
     assert.equal(suggestNames("spec", "storge", ["auth", "storage"]), "did you mean storage? spec has storage, auth");
     assert.equal(suggestNames("spec", "x", []), "spec has no fields");
+    // A name as short as this with two other letters is another name.
+    assert.equal(suggestNames("spec", "auth", ["path"]), "spec has path");
   });
 });
