@@ -19,7 +19,7 @@ export interface Watcher {
    */
   get(key: string, subscription: Subscription, name?: string): ReflectorState & { version?: CachedObject };
   /** The names of the workloads beside a workload, if its watch shows them. */
-  namesBeside(key: string, workload: ObjectSubscription): string[];
+  namesBeside(key: string, workload: ObjectSubscription): Iterable<string>;
   /**
    * Returns whether the watch for a collection of `key` is in sync, and the objects of the collection. The list is incomplete once the
    * effort is spent.

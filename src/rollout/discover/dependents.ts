@@ -38,8 +38,8 @@ export interface Dependents {
 }
 
 export interface MissingWorkload extends ObjectRef {
-  /** The name of a workload beside it that was probably meant. */
-  similar?: string | undefined;
+  /** Finds the name of a workload beside it that was probably meant: only for a message, because there may be many. */
+  similar?(): string | undefined;
 }
 
 /** The record of all workloads must fit into the binding's status, with the record of the targets. */
@@ -129,7 +129,7 @@ export function dependentsOf(
       isUnknown({ namespace, step, problem: refused });
     }
     if (seen.phase === "synced" && !isCollection(watched) && seen.members.length === 0) {
-      const similar = similarName(watched.ref.name, watcher.namesBeside(key, watched));
+      const similar = () => similarName(watched.ref.name, watcher.namesBeside(key, watched));
       missing.push({ ...watched.ref, similar });
     }
     if (find.by === "owner") out.problem ??= owners?.problem;
@@ -250,8 +250,9 @@ export function apartFrom({ unknown, missing }: Pick<Dependents, "unknown" | "mi
     return new Problem(reason, `namespace ${first.namespace}: ${message}${and}`, retryPolicy);
   }
   if (missing.length === 0) return undefined;
-  const names = missing.map(({ resource, namespace, name, similar }) => {
-    const guess = similar === undefined ? "" : ` (did you mean ${similar}?)`;
+  const names = missing.map(({ resource, namespace, name, similar }, at) => {
+    const meant = at < MAX_NAMED ? similar?.() : undefined;
+    const guess = meant === undefined ? "" : ` (did you mean ${meant}?)`;
     return `${describeObject(resource.kind, namespace, name)}${guess}`;
   });
   const message = `spec.rollout: there is no ${firstOf(names, MAX_NAMED)}; create it, or correct the name`;

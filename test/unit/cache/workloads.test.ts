@@ -100,7 +100,7 @@ describe("informers of workloads", () => {
   });
 
   it("show the names beside a missing workload only to an account that may list the kind", async () => {
-    const beside = (identity: Identity) => watcher.namesBeside("a", one("wbe", identity)).toSorted();
+    const beside = (identity: Identity) => [...watcher.namesBeside("a", one("wbe", identity))].toSorted();
     api.objects.set("registry/deployments", [deployment("web", 1, []), deployment("db", 2, [])]);
     api.rights.add(NAMESPACE).add(`${OTHER} registry/deployments wbe`);
     await observe("a", one("wbe"), one("wbe", OTHER));
@@ -108,7 +108,7 @@ describe("informers of workloads", () => {
     // The API server sends no other names in a stream of one name.
     assert.deepEqual(api.open.toSorted(), [NAMESPACE, `${OTHER} registry/deployments wbe`].toSorted());
     const other = { ...one("web"), ref: { resource: DEPLOYMENTS, namespace: "other", name: "web" } };
-    assert.deepEqual(watcher.namesBeside("a", other), []);
+    assert.deepEqual([...watcher.namesBeside("a", other)], []);
   });
 
   it("know the kind of a workload, although items of a list do not contain it", async () => {

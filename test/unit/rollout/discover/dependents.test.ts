@@ -9,14 +9,19 @@ import { bindingOf, lookupOf, targetOf, workloadDataOf } from "../../objects.ts"
 const AS = { identity: "system:serviceaccount:registry:inlay" };
 
 /** Watches that show workloads of these names, which the object with the uid `harbor` owns. */
-function found(find: WorkloadLookup["find"], owners: Owners, names = ["core"]): Dependents {
+function found(
+  find: WorkloadLookup["find"],
+  owners: Owners,
+  names = ["core"],
+  namesBeside = () => ["cores", "portal"],
+): Dependents {
   const workload = workloadDataOf({ owners: ["harbor"] });
   const members = names.map((name) => ({
     name,
     version: { uid: name, resourceVersion: "1", generation: 1, workload },
   }));
   const state = { phase: "synced" } as const;
-  const informers = { get: () => state, list: () => ({ ...state, members }), namesBeside: () => ["cores", "portal"] };
+  const informers = { get: () => state, list: () => ({ ...state, members }), namesBeside };
   const lookups = [lookupOf({ find })];
   return dependentsOf(
     informers,
@@ -53,6 +58,20 @@ describe("the workloads of a binding", () => {
       problemOf("other")?.message,
       "spec.rollout: there is no Deployment registry/other; create it, or correct the name",
     );
+  });
+
+  it("are compared with a missing one only for its message", () => {
+    let asked = 0;
+    const namesBeside = () => {
+      asked++;
+      return ["cores"];
+    };
+    const none = { uids: new Set<string>(), problem: undefined };
+    const dependents = found({ by: "name", name: "core" }, none, [], namesBeside);
+    assert.deepEqual([dependents.missing.length, asked], [1, 0]);
+    const missing = Array.from({ length: 20 }, () => dependents.missing).flat();
+    assert.match(apartFrom({ ...dependents, missing })?.message ?? "", /did you mean cores\?\).* and 17 more/);
+    assert.equal(asked, 3);
   });
 
   it("are reported if they are more than the status has room for", () => {
