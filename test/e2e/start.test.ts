@@ -22,7 +22,7 @@ describe("npm start", function () {
       output,
       /accesskey\s+•+\s+✔ equals accessKeyID of bucket\n\s+regionendpoint\s+•+\s+✔ equals host and port of bucket/,
     );
-    assert.match(output, /NAME\s+READY\s+SYNCED\s+REASON\s+AGE\n\s+harbor-s3\s+True\s+1\/1\s+Synced/);
+    assert.match(output, /NAME\s+READY\s+SYNCED\s+REASON\s+ROLLOUT\s+AGE\n\s+harbor-s3\s+True\s+1\/1\s+Synced/);
     assert.match(output, /accesskey\s+•+\s+✔ equals the new accessKeyID of bucket/);
     assert.match(output, /reached the HarborCluster \d+(, \d+)* ms after/);
   });

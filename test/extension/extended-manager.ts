@@ -66,7 +66,6 @@ function withCounter(spec: AnyObject): AnyObject {
   const { items } = extended.versions[0].schema.openAPIV3Schema.properties.spec.properties.sources;
   const properties = { name: { type: "string" } };
   items.properties.counter = { type: "object", required: ["name"], properties };
-  items.oneOf.push({ required: ["counter"] });
   const [exactlyOne] = items["x-kubernetes-validations"];
   exactlyOne.rule = replaced(exactlyOne.rule, /\]\s*\.exists_one/, ", has(self.counter)].exists_one");
   return extended;

@@ -77,7 +77,7 @@ describe("a SecretGrant that is withdrawn", () => {
     await both.withdraw();
     const binding = await eventually(async () => {
       const found = await both.reader.until("harbor-s3", "Synced");
-      assert.match(messageOf(found), /withdrawn.*rotate/);
+      assert.match(found.status.targets[0].message, /withdrawn.*rotate/);
       return found;
     });
     assert.equal(binding.status.conditions[0].status, "True");

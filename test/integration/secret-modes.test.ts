@@ -107,8 +107,13 @@ describe("Secrets whose metadata the controller may watch in the whole cluster",
     await each.bind("absent", from("nothing", "other"));
     const absent = messageOf(await each.until("absent", "Forbidden"));
     const { metadata, status } = await each.until("there", "Forbidden");
-    const asIfThere = (message: string) => message.replaceAll("nothing", "bucket").replaceAll("other", "harbor");
-    assert.equal(messageOf({ status }), asIfThere(absent));
+    // The name of a Role has a digest of its rules.
+    const asIfThere = (message: string) =>
+      message
+        .replaceAll("nothing", "bucket")
+        .replaceAll("other", "harbor")
+        .replaceAll(/(?<=inlay-[a-z]+-)[0-9a-f]{6}/g, "DIGEST");
+    assert.equal(asIfThere(messageOf({ status })), asIfThere(absent));
     // The same for a target.
     const into = (name: string) => ({
       sources: [{ configMap: { name: "place" } }],
@@ -119,7 +124,7 @@ describe("Secrets whose metadata the controller may watch in the whole cluster",
     await each.bind("into-there", into("bucket"));
     await each.bind("into-absent", into("nothing"));
     const refused = messageOf(await each.until("into-absent", "Forbidden"));
-    assert.equal(messageOf(await each.until("into-there", "Forbidden")), asIfThere(refused));
+    assert.equal(asIfThere(messageOf(await each.until("into-there", "Forbidden"))), asIfThere(refused));
     await each.secret("bucket", { accessKeyID: secretText("changed") });
     await each.api.delete(`${each.path("v1", "secrets")}/bucket`);
     // The controller reconciles a later binding after it has processed those changes.

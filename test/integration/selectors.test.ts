@@ -316,7 +316,7 @@ describe("an account that may not list what its binding selects", () => {
     await paste(commandsIn(first));
     const second = await eventually(async () => {
       const message = messageOf(await team.until("all", "Forbidden"));
-      assert.match(message, new RegExp(`list widgets.${widget.group} in namespace ${one}`));
+      assert.match(message, new RegExp(`namespace ${one} .* list widgets.${widget.group} in it`));
       return message;
     });
     await paste(commandsIn(second));

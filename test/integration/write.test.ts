@@ -341,7 +341,7 @@ describe("a SecretBinding writes", () => {
     await team.boundHarbor();
     const { stdout } = await controlPlane().kubectl("get", "secretbindings", `--namespace=${team.namespace}`);
     const [head = "", row = ""] = stdout.split("\n");
-    assert.deepEqual(head.trim().split(/\s+/), ["NAME", "READY", "SYNCED", "REASON", "AGE"]);
+    assert.deepEqual(head.trim().split(/\s+/), ["NAME", "READY", "SYNCED", "REASON", "ROLLOUT", "AGE"]);
     assert.deepEqual(row.trim().split(/\s+/).slice(0, 4), ["harbor-s3", "True", "1/1", "Synced"]);
   });
 
