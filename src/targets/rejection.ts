@@ -55,7 +55,7 @@ export async function explainFields(context: SyncContext, write: FieldsWrite, pr
   return problem.because([...(trial?.findings ?? []), ...(trial?.isWhole ? [] : clauses)]);
 }
 
-/** Of what tells refusals apart. The texts of causes may change with each answer: a webhook may write the time. */
+/** Of what distinguishes refusals. The texts of causes may change with each answer: a webhook may write the time. */
 function digestOf({ status, denial, causes }: ApiError): string {
   const fields = causes.reveal().map(({ reason, field }) => [reason, field]);
   return createHash("sha256")

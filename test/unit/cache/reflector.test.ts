@@ -265,10 +265,10 @@ describe("a reflector", () => {
         await source.watching.end(error);
         await clock.pass(4_000);
       }
-      // The connection failed in between, so the conversion has failed anew.
+      // The connection failed in between, so this is a new failure.
       assert.deepEqual([calls, source.lists, source.watching.since, reflector.state.phase], [[], 1, "10", "synced"]);
       assert.equal(reflector.stateOf(SECRET_BINDINGS).refused, false);
-      // And anew, after the watch was open for a while.
+      // And so is one after the watch was open for a while.
       await source.watching.grant();
       await clock.pass(60_000);
       await source.watching.end(unconverted());

@@ -205,13 +205,13 @@ describe("a rejected write", () => {
   });
 
   it("is not tried again because a webhook writes another text each time, or a heartbeat changes the object", async () => {
-    const told = (text: string) => answer(422, MARKER, [{ field: "spec", reason: "FieldValueInvalid", message: text }]);
+    const texts = (text: string) => answer(422, MARKER, [{ field: "spec", reason: "FieldValueInvalid", message: text }]);
     const webhook = new Case(() => undefined);
     webhook.generation = undefined;
-    assert.equal(await triesOf(webhook, told("at 10:00")), 3);
+    assert.equal(await triesOf(webhook, texts("at 10:00")), 3);
     webhook.now += 120_000;
     webhook.resourceVersion = "2";
-    assert.equal(await triesOf(webhook, told("at 10:02")), 0);
+    assert.equal(await triesOf(webhook, texts("at 10:02")), 0);
   });
 
   it("is tried again after a minute if a try had no answer", async () => {
