@@ -205,7 +205,8 @@ describe("a rejected write", () => {
   });
 
   it("is not tried again because a webhook writes another text each time, or a heartbeat changes the object", async () => {
-    const texts = (text: string) => answer(422, MARKER, [{ field: "spec", reason: "FieldValueInvalid", message: text }]);
+    const texts = (text: string) =>
+      answer(422, MARKER, [{ field: "spec", reason: "FieldValueInvalid", message: text }]);
     const webhook = new Case(() => undefined);
     webhook.generation = undefined;
     assert.equal(await triesOf(webhook, texts("at 10:00")), 3);
