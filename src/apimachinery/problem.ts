@@ -7,9 +7,10 @@
 /**
  * When a problem is retried. `Terminal`: only a change of the binding helps. `OnChange`: a change of a watched object
  * helps, so Inlay waits for it. The others depend on what Inlay can't watch: `Backoff` retries within seconds, for what
- * users wait for, such as a permission; `Slow` retries every 30 seconds, for rules that seldom change.
+ * users wait for, such as a permission; `Slow` retries every 30 seconds, for rules that seldom change; `Slowing` retries
+ * within seconds at first and then as seldom as `Slow`, for a webhook that may only restart.
  */
-export type RetryPolicy = "Terminal" | "OnChange" | "Backoff" | "Slow";
+export type RetryPolicy = "Terminal" | "OnChange" | "Backoff" | "Slowing" | "Slow";
 
 /** Every reason of a condition, an event or a log line, with its retry policy. */
 export const retryPolicies = {
@@ -62,9 +63,9 @@ export const retryPolicies = {
   VaultUnavailable: "OnChange",
   VaultUntrusted: "OnChange",
   Rejected: "Slow",
-  ConversionFailed: "Slow",
+  ConversionFailed: "Slowing",
   UndecodableObject: "Slow",
-  WebhookFailed: "Slow",
+  WebhookFailed: "Slowing",
   Immutable: "Slow",
   ReleaseBlocked: "Terminal",
   ReleaseAbandoned: "Terminal",

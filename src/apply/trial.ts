@@ -39,9 +39,13 @@ export async function tryAlone(
   } catch (error) {
     if (error instanceof Problem) return "unknown";
     if (!(error instanceof ApiError)) throw error;
-    return error.refusesDryRun || error.status < 400 || error.status === 409 ? "unknown" : error;
+    return error.refusesDryRun || isOutage(error) || error.status === 409 ? "unknown" : error;
   }
 }
+
+/** Whether the answer says nothing about the request. A webhook may deny a request with any status. */
+const isOutage = ({ status, denial }: ApiError) =>
+  denial === undefined && (status < 400 || status === 401 || status === 429 || status >= 500);
 
 /** Whether the refusal of one field is for the same reason as that of all. */
 export function isSameRefusal(one: ApiError, all: ApiError): boolean {

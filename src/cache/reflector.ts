@@ -8,8 +8,8 @@ import { ApiError } from "../kube/api-error.ts";
 import type { ListWatch } from "../kube/list-watch.ts";
 
 /**
- * `pending` until the first list is complete and the watch is open; `failed` when the server refuses one of them or does not serve the
- * kind.
+ * `pending` until the first list is complete and the watch is open; `failed` when the server refuses one of them, does not serve the
+ * kind, or can't convert or decode it. A stream in sync stays so until such a failure has lasted.
  */
 export type ReflectorState = { phase: "pending" } | { phase: "synced" } | { phase: "failed"; error: ApiError };
 
@@ -56,6 +56,8 @@ export interface StreamState {
 const SILENCE_MS = 100_000;
 /** A stream that lived this long did not fail at once. */
 const LASTED_MS = 5_000;
+/** A webhook that restarts fails for less than this. */
+const BRIEF_FAILURE_MS = 5_000;
 const REFUSALS = [401, 403, 404, 405];
 
 /** Whether the server refuses the stream, or can't list or watch this kind until that is fixed. */
@@ -86,6 +88,8 @@ export class Reflector<T extends { resourceVersion: string }> {
   #seen: string | undefined;
   #heard = performance.now();
   #interrupted: number | undefined;
+  /** When the first of the last attempts failed that all failed because the kind can't be converted or decoded. */
+  #failing: number | undefined;
   #hasListed = false;
   #hasOpened = false;
   #done: Promise<void> = Promise.resolve();
@@ -165,7 +169,8 @@ export class Reflector<T extends { resourceVersion: string }> {
       failures = lasted || isExpected ? 0 : failures + 1;
       last = reason;
       await sleep(this.#pauseAfter(failure, failures), undefined, { signal: this.#end.signal }).catch(() => {});
-      if (failure !== undefined && takesTurns(failure)) await this.#events.turn?.(this.#end.signal);
+      if (failure !== undefined && this.#state.phase === "failed" && takesTurns(failure))
+        await this.#events.turn?.(this.#end.signal);
     }
   }
 
@@ -177,9 +182,11 @@ export class Reflector<T extends { resourceVersion: string }> {
     return Math.max(pause, Math.min((failure?.retryAfterSeconds ?? 0) * 1000, BACKOFF_MS.most));
   }
 
-  /** A lost connection keeps the store and resumes. A refusal or an expired version needs a new list. */
+  /** A lost connection or a brief failure keeps the store and resumes. A refusal or an expired version needs a new list. */
   #fail(error: ApiError, failures: number): void {
-    const refused = isRefusal(error);
+    this.#failing = error.failure === undefined ? undefined : (this.#failing ?? Date.now());
+    const isBrief = this.#failing !== undefined && Date.now() - this.#failing < BRIEF_FAILURE_MS;
+    const refused = isRefusal(error) && !(isBrief && this.#state.phase === "synced");
     if (refused || (error.status !== 0 && error.status !== 429 && error.status < 500)) this.#version = undefined;
     if (refused || (this.#state.phase === "pending" && failures > 1)) this.#setState({ phase: "failed", error });
   }
@@ -207,6 +214,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   async #watch(): Promise<RestartReason> {
     const end = this.#end;
     let isSilent = false;
+    let opened = Number.POSITIVE_INFINITY;
     const alarm = setTimeout(() => {
       isSilent = true;
       end.abort();
@@ -218,6 +226,7 @@ export class Reflector<T extends { resourceVersion: string }> {
         this.#heard = performance.now();
         this.#hasOpened = true;
         this.#interrupted = undefined;
+        opened = Date.now();
         this.#setState({ phase: "synced" });
       };
       for await (const event of this.#source.watch(this.#version as string, seconds, end.signal, onOpen)) {
@@ -239,6 +248,7 @@ export class Reflector<T extends { resourceVersion: string }> {
       throw error;
     } finally {
       clearTimeout(alarm);
+      if (Date.now() - opened > LASTED_MS) this.#failing = undefined;
       if (isSilent && !this.#stopped) this.#end = new AbortController();
     }
   }

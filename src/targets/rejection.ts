@@ -19,6 +19,7 @@ import { Rejection } from "../kube/rejection.ts";
 import { schemaIn } from "../transform/schema-check.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import type { SyncContext } from "./dependencies.ts";
+import type { Trial } from "./rejections.ts";
 
 /** How many fields are tried alone. */
 const MAX_TRIALS = 20;
@@ -35,37 +36,42 @@ interface FieldsWrite {
 /** The problem with an explanation, if it is a rejection. */
 export async function explainFields(context: SyncContext, write: FieldsWrite, problem: Problem): Promise<Problem> {
   if (!(problem instanceof Rejection)) return problem;
-  const { deps, binding, sourceRevisions } = context;
-  const { uid, generation, resourceVersion } = write.live.metadata;
-  const { status, denial, causes } = problem.error;
-  const state = [sourceRevisions, generation ?? resourceVersion, status, denial, causes.reveal()];
-  const of = createHash("sha256").update(stringifyJson(state)).digest("hex");
-  const find = () => findAmong(context, write, problem.error);
-  return problem.because(await deps.rejections.findings(`${binding.metadata.uid}/${uid}`, of, find));
-}
-
-async function findAmong(context: SyncContext, write: FieldsWrite, error: ApiError): Promise<readonly string[]> {
+  const { error } = problem;
   const schemaAt = await schemaFor(context, write.ref);
   const { fields } = write.decision;
   const { clauses, areExact } = findingsOf(error, fields.map(placeOf), schemaAt);
-  if (areExact) return clauses;
+  if (areExact) return problem.because(clauses);
   const [only, ...more] = fields;
-  if (only !== undefined && more.length === 0) return clauses.length > 0 ? clauses : [`${only.path} is refused`];
-  const tried = await attempt(tryEach(context, write, error, schemaAt));
-  return tried === undefined || tried instanceof Problem
-    ? clauses
-    : [...tried.alone, ...(tried.isAlone ? [] : clauses)];
+  if (only !== undefined && more.length === 0)
+    return problem.because(clauses.length > 0 ? clauses : [`${only.path} is refused`]);
+  const { deps, binding, sourceRevisions } = context;
+  const { uid: of, namespace = "" } = binding.metadata;
+  const { uid, generation } = write.live.metadata;
+  const rejected = { namespace, key: `${of}/${uid}`, sourceRevisions, generation, answer: digestOf(error) };
+  const trial = await deps.rejections.trial(rejected, async () => {
+    const tried = await attempt(tryEach(context, write, error, schemaAt));
+    return tried instanceof Problem ? undefined : tried;
+  });
+  return problem.because([...(trial?.findings ?? []), ...(trial?.isWhole ? [] : clauses)]);
+}
+
+/** Of what distinguishes refusals. The texts of causes may change with each answer: a webhook may write the time. */
+function digestOf({ status, denial, causes }: ApiError): string {
+  const fields = causes.reveal().map(({ reason, field }) => [reason, field]);
+  return createHash("sha256")
+    .update(stringifyJson([status, denial, fields]))
+    .digest("hex");
 }
 
 const placeOf = ({ path, place }: Located): Place => ({ path, at: place.at });
 
-/** Tries the fields that the write would change, in the current object. Undefined if that shows nothing. */
+/** Tries the fields that the write would change, in the current object. Undefined if a try has no answer about its field. */
 async function tryEach(
   { deps: { client }, identity }: SyncContext,
   { ref, desired, record, live: before }: FieldsWrite,
   error: ApiError,
   schemaAt: SchemaAt,
-): Promise<{ alone: string[]; isAlone: boolean } | undefined> {
+): Promise<Trial | undefined> {
   const live = await readTarget(client, identity, ref);
   if (live.metadata.uid !== before.metadata.uid) return undefined;
   const decision = decide(desired, live, record);
@@ -81,12 +87,12 @@ async function tryEach(
     if (isSameRefusal(verdict, error)) alone.push(clauseFor(verdict, field, schemaAt));
     else isCertain = false;
   }
-  if (alone.length > 0) return { alone, isAlone: true };
-  if (!isCertain) return undefined;
+  if (alone.length > 0) return { findings: alone, isWhole: true };
+  if (!isCertain) return { findings: [], isWhole: false };
   const paths = tried.map(({ path }) => String(path)).join(", ");
   const together = `${paths} are accepted one by one, but not together`;
   const some = `none of the first ${MAX_TRIALS} of ${all.length} changed fields is refused alone`;
-  return { alone: [tried.length === all.length ? together : some], isAlone: false };
+  return { findings: [tried.length === all.length ? together : some], isWhole: false };
 }
 
 function clauseFor(error: ApiError, field: Located, schemaAt: SchemaAt): string {

@@ -1,25 +1,76 @@
-/** Remembers why writes were rejected, because a rejected write is repeated every half minute. */
+/**
+ * Remembers which fields of a rejected write are refused alone, because a rejected write is repeated every half minute and finding that
+ * takes up to twenty-one requests. Limits how often that is tried.
+ */
 import { setNewest } from "../apimachinery/newest.ts";
 
-/** How long an explanation is used. The rules of the cluster may change in the meantime. */
-const EXPLAINED_FOR_MS = 600_000;
-/** The limit of remembered targets; the oldest are dropped. */
+/** How long a result is used. The rules of the cluster may change in the meantime. */
+const USED_FOR_MS = 600_000;
+/** Nothing but a change of the binding or its sources leads to another trial of a target within this time. */
+const PAUSE_MS = 60_000;
+/** How many trials a namespace may have at once, and how often one more. */
+const BURST = 10;
+const EVERY_MS = 6_000;
+/** The limit of remembered targets and namespaces; the oldest are dropped. */
 const MAX_KNOWN = 1_000;
 
+/** A rejected write. */
+export interface RejectedWrite {
+  /** The namespace of the binding. */
+  namespace: string;
+  /** The binding and the target. */
+  key: string;
+  /** Changes with the binding and its sources. */
+  sourceRevisions: string;
+  /** The generation of the target; undefined for kinds without one. */
+  generation: number | undefined;
+  /** Changes with the reason for the refusal. */
+  answer: string;
+}
+
+/** What the trial of each field shows. */
+export interface Trial {
+  findings: readonly string[];
+  /** The findings explain the refusal without its answer. */
+  isWhole: boolean;
+}
+
+interface Known extends Omit<RejectedWrite, "namespace" | "key"> {
+  at: number;
+  trial: Trial | undefined;
+}
+
 export class Rejections {
-  readonly #known = new Map<string, { of: string; until: number; findings: readonly string[] }>();
+  readonly #known = new Map<string, Known>();
+  /** When each namespace will have made use of all its trials until then. */
+  readonly #usedUntil = new Map<string, number>();
   readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {
     this.#now = now;
   }
 
-  /** The findings for a target in the state `of`. */
-  async findings(target: string, of: string, find: () => Promise<readonly string[]>): Promise<readonly string[]> {
-    const known = this.#known.get(target);
-    if (known?.of === of && known.until > this.#now()) return known.findings;
-    const findings = await find();
-    setNewest(this.#known, target, { of, until: this.#now() + EXPLAINED_FOR_MS, findings }, MAX_KNOWN);
-    return findings;
+  /** The trial of the write. Undefined if it had no result, or may not be tried now. `attempt` returns undefined for no result. */
+  async trial(write: RejectedWrite, attempt: () => Promise<Trial | undefined>): Promise<Trial | undefined> {
+    const { namespace, key, ...state } = write;
+    const known = this.#known.get(key);
+    const now = this.#now();
+    const isOurs = known?.sourceRevisions === state.sourceRevisions;
+    const usable = isOurs && known.answer === state.answer ? known.trial : undefined;
+    if (isOurs) {
+      const isDue = usable === undefined || known.generation !== state.generation || now - known.at >= USED_FOR_MS;
+      if (!isDue || now - known.at < PAUSE_MS) return usable;
+    }
+    if (!this.#mayTry(namespace, now)) return usable;
+    const trial = await attempt();
+    setNewest(this.#known, key, { ...state, at: now, trial }, MAX_KNOWN);
+    return trial;
+  }
+
+  #mayTry(namespace: string, now: number): boolean {
+    const used = Math.max(this.#usedUntil.get(namespace) ?? 0, now);
+    if (used - now > (BURST - 1) * EVERY_MS) return false;
+    setNewest(this.#usedUntil, namespace, used + EVERY_MS, MAX_KNOWN);
+    return true;
   }
 }

@@ -6,8 +6,8 @@ import { similarName } from "../apimachinery/suggest-names.ts";
 import { below } from "./path-advice.ts";
 import { spell } from "./template-value.ts";
 
-/** `{{ body }}`, also with three braces or with the - of Go, which trims spaces. */
-const EXPRESSION = /\{\{\{?(-?)\s*([^{}]*?)\s*(-?)\}\}\}?/g;
+/** `{{ body }}`, also with three braces. These patterns match each character in one way only, so that a long text takes one pass. */
+const EXPRESSION = /\{\{\{?([^{}]*)\}\}\}?/g;
 /** A path that begins with a dot, as in Go: `.bucket.key`, `$.bucket.key`, `$key`. */
 const GO_PATH = /(?:^|[\s(])(?:\$?\.|\$)([\w-]+(?:\.[\w-]+)*)/;
 /** `${name}` and `$(name)`, which other programs replace. A call such as `$(date -u)` is none. */
@@ -26,8 +26,9 @@ const HELPERS: Readonly<Record<string, string>> = {
 };
 /** Keywords of Go that no helper replaces. */
 const NO_COUNTERPART = /^(?:range|with|define|template|include|block)\b/;
-/** A key in brackets without a dot before them. */
-const SUBSCRIPT = /^([\w-]+)\s*\[\s*["']?([^"'\]]+)["']?\s*\]$/;
+/** A key in brackets without a dot before them, and the key in its quotes. */
+const SUBSCRIPT = /^([\w-]+)\s*\[([^\]]*)\]$/;
+const QUOTED_KEY = /^["']?([^"']+)["']?$/;
 /** The beginning of an expression that names a source. */
 const NAMES_SOURCE =
   /(?:\{\{-?\s*(?:[A-Za-z]\w*\s+)?|\$\{\s*|\$\(\s*)\.?([A-Za-z][\w-]*)\.[\w[][^\s(){}]*(?:\s*(?:\}{1,3}|\)))?/g;
@@ -69,7 +70,8 @@ export function foreignExpression(text: string, sources: readonly string[], mist
     const plain = body.replaceAll(/"[^"]*"|'[^']*'/g, '""');
     const [, path] = GO_PATH.exec(plain) ?? [];
     const isGo = path !== undefined || trimsBefore || trimsAfter || plain.includes("|") || plain === "end";
-    const [, source, key] = SUBSCRIPT.exec(body) ?? [];
+    const [, source, inner = ""] = SUBSCRIPT.exec(body) ?? [];
+    const [, key] = QUOTED_KEY.exec(inner.trim()) ?? [];
     const isKey = mistake?.message.includes(`{{${body}}} has no key`) && !sources.includes(body);
     const advice = isGo
       ? `is in the syntax of Go, but templates have that of Handlebars; write ${translated(plain, path, sources)}`
@@ -84,9 +86,14 @@ export function foreignExpression(text: string, sources: readonly string[], mist
   return undefined;
 }
 
+/** The expressions without the - of Go, which trims spaces before or after them. */
 function* expressionsIn(text: string): Generator<[string, boolean, string, boolean, number]> {
-  for (const { 0: expression, 1: before, 2: body = "", 3: after, index } of text.matchAll(EXPRESSION))
-    yield [expression, before !== "", body, after !== "", index];
+  for (const { 0: expression, 1: inner = "", index } of text.matchAll(EXPRESSION)) {
+    const trimsBefore = inner.startsWith("-");
+    const rest = inner.slice(trimsBefore ? 1 : 0);
+    const trimsAfter = rest.endsWith("-");
+    yield [expression, trimsBefore, rest.slice(0, trimsAfter ? -1 : undefined).trim(), trimsAfter, index];
+  }
 }
 
 function translated(body: string, path: string | undefined, sources: readonly string[]): string {

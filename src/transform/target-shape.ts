@@ -80,10 +80,21 @@ function isFixedBy(schema: OpenApiSchema, { segments }: FieldPath, length: numbe
   if (keys.length < segments.length - length) return false;
   const places = keys.map((_, n) => `.${keys.slice(0, n + 1).join(".")}`);
   const fixed = ["", ...places].flatMap((at) => [`self${at}==oldSelf${at}`, `oldSelf${at}==self${at}`]);
-  const conditions = (schema["x-kubernetes-validations"] ?? []).flatMap(({ rule }) =>
-    rule.replaceAll(/\s/g, "").split("&&"),
+  return (schema["x-kubernetes-validations"] ?? []).some(({ rule }) =>
+    conditionsOf(rule).some((each) => fixed.includes(each)),
   );
-  return conditions.some((each) => fixed.includes(each.replace(/^!has\(oldSelf\.[\w.]+\)\|\|/, "")));
+}
+
+/** The conditions that a rule always demands, or once a field is set. None if it has alternatives; nor any in parentheses. */
+function conditionsOf(rule: string): string[] {
+  const text = rule.replaceAll(/\s/g, "").replace(/^!has\(oldSelf\.[\w.]+\)\|\|/, "");
+  if (text.includes("||") || text.includes("?")) return [];
+  let open = 0;
+  return text.split("&&").filter((each) => {
+    const isOutside = open === 0;
+    open += each.split("(").length - each.split(")").length;
+    return isOutside;
+  });
 }
 
 /** Of a built-in kind. In a custom resource, a quantity is an integer or a string. */

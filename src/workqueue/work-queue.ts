@@ -5,12 +5,12 @@
 import { RoundRobinQueue } from "./round-robin-queue.ts";
 
 /**
- * What `reconcile` returns for a key: do not retry, retry with exponential backoff, or retry after a time. Retries with the same
- * `rateLimitGroup` share a rate limit.
+ * What `reconcile` returns for a key: do not retry, retry with exponential backoff, of at most `mostMs` if the limit of the queue does
+ * not apply, or retry after a time. Retries with the same `rateLimitGroup` share a rate limit.
  */
 export type WorkResult =
   | { retry: "never" }
-  | { retry: "backoff"; rateLimitGroup?: string }
+  | { retry: "backoff"; mostMs?: number; rateLimitGroup?: string }
   | { retry: "after"; ms: number; rateLimitGroup?: string };
 
 /** The highest first. A key whose last run failed has the priority `retry`, whatever adds it. */
@@ -212,7 +212,7 @@ export class WorkQueue {
 
   #addRateLimited(key: string, result: Exclude<WorkResult, { retry: "never" }>): void {
     const { rateLimitGroup } = result;
-    const ownMs = result.retry === "after" ? result.ms : this.#backoffMs(key);
+    const ownMs = result.retry === "after" ? result.ms : this.#backoffMs(key, result.mostMs);
     const groupMs = this.#countRetries(rateLimitGroup, 1) * RATE_LIMIT_MS * jitter();
     this.#started?.hooks?.retried();
     const timer = setTimeout(() => this.add(key, "resync"), Math.min(Math.max(ownMs, groupMs), MAX_TIMER_MS));
@@ -236,10 +236,10 @@ export class WorkQueue {
     return count;
   }
 
-  #backoffMs(key: string): number {
+  #backoffMs(key: string, mostMs: number | undefined): number {
     const { first, most } = this.#options.backoffMs;
     const failures = (this.#failures.get(key) ?? 1) - 1;
-    return Math.min(first * 2 ** Math.min(failures, 20), most) * jitter();
+    return Math.min(first * 2 ** Math.min(failures, 20), mostMs ?? most) * jitter();
   }
 }
 

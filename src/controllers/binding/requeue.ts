@@ -18,6 +18,8 @@ export function requeueResult(
   if (withBackoff.some(({ reason }) => reason === "Unavailable")) return { retry: "backoff" };
   if (withBackoff.length > 0) return { retry: "backoff", rateLimitGroup: namespace };
   const waits = all.flatMap(({ requeueAfterMs }) => requeueAfterMs ?? []);
+  if (all.some(({ problem }) => problem?.retryPolicy === "Slowing"))
+    return { retry: "backoff", mostMs: Math.min(SLOW_RETRY_MS, ...waits), rateLimitGroup: namespace };
   const isSlow = all.some(({ problem }) => problem?.retryPolicy === "Slow");
   if (isSlow && waits.length === 0) return { retry: "after", ms: SLOW_RETRY_MS, rateLimitGroup: namespace };
   const ms = Math.min(...waits, ...(isSlow ? [SLOW_RETRY_MS] : []));

@@ -77,6 +77,7 @@ describe("a field", () => {
     assert.ok(isImmutable([], ["oldSelf.a==self.a"]));
     assert.ok(isImmutable([], ["self == oldSelf"]));
     assert.ok(isImmutable([], ["!has(oldSelf.a) || self.a == oldSelf.a"]));
+    assert.ok(isImmutable([], ["!has(oldSelf.a) || has(self.a) && self.a == oldSelf.a"]));
     assert.ok(isImmutable([], [], ["has(self.spec.a) && self.spec.a == oldSelf.spec.a"]));
   });
 
@@ -85,5 +86,9 @@ describe("a field", () => {
     assert.ok(!isImmutable(["self >= oldSelf"]));
     assert.ok(!isImmutable([], ["self.b == oldSelf.b"]));
     assert.ok(!isImmutable([], ["self.a == oldSelf.a || self.b == 'open'"]));
+    assert.ok(!isImmutable(["self == oldSelf && size(self) > 0 || oldSelf == ''"]));
+    assert.ok(!isImmutable(["oldSelf == '' || size(self) > 0 && self == oldSelf"]));
+    assert.ok(!isImmutable([], ["self.b == 'open' ? true : size(self.a) > 0 && self.a == oldSelf.a && true"]));
+    assert.ok(!isImmutable([], ["!(self.b == 'closed' && self.a == oldSelf.a && self.c == 'new')"]));
   });
 });

@@ -20,6 +20,12 @@ const bookmark = (resourceVersion: string): WatchEvent => ({
   type: "BOOKMARK",
   object: { metadata: { resourceVersion } },
 });
+const unconverted = (status = 500) =>
+  ApiError.fromAnswer(
+    "LIST /x",
+    status,
+    JSON.stringify({ message: "conversion webhook for example.com/v2, Kind=Item failed: no" }),
+  );
 const REFUSALS = [401, 403, 404, 405];
 
 describe("a reflector", () => {
@@ -89,8 +95,7 @@ describe("a reflector", () => {
     }
 
     it("has failed at once when the kind can't be converted, is tried less and less often, and recovers by itself", async () => {
-      const message = "conversion webhook for example.com/v2, Kind=Item failed: no";
-      source.answer = ApiError.fromAnswer("LIST /x", 500, JSON.stringify({ message }));
+      source.answer = unconverted();
       reflector.start();
       await settled();
       assert.deepEqual(calls, ["failed 500"]);
@@ -250,6 +255,52 @@ describe("a reflector", () => {
       source.answer = listed("50", secret("a", "41"));
       await clock.pass(4_000);
       assert.deepEqual(calls, ["registry/gone 2>", "registry/a 1>41", "synced"]);
+    });
+
+    it("stays so while the kind can't be converted for a moment, and resumes without a list", async () => {
+      await inStep(secret("a", "1"));
+      source.grants = false;
+      source.answer = unconverted();
+      for (const error of [unconverted(), unconverted(429), apiError(0, "ECONNRESET"), unconverted()]) {
+        await source.watching.end(error);
+        await clock.pass(4_000);
+      }
+      // The connection failed in between, so this is a new failure.
+      assert.deepEqual([calls, source.lists, source.watching.since, reflector.state.phase], [[], 1, "10", "synced"]);
+      assert.equal(reflector.stateOf(SECRET_BINDINGS).refused, false);
+      // And so is one after the watch was open for a while.
+      await source.watching.grant();
+      await clock.pass(60_000);
+      await source.watching.end(unconverted());
+      assert.deepEqual([calls, keys()], [[], ["uid-a"]]);
+    });
+
+    it("fails when the kind can't be converted for longer than five seconds, and then lists again", async () => {
+      await inStep(secret("a", "1"), secret("gone", "2"));
+      source.grants = false;
+      source.answer = unconverted();
+      for (let time = 0; time < 2; time++) {
+        await source.watching.end(unconverted());
+        assert.deepEqual(calls, []);
+        await clock.pass(4_000);
+      }
+      await source.watching.end(unconverted());
+      assert.deepEqual([calls.splice(0), source.lists], [["failed 500"], 1]);
+      source.grants = true;
+      source.answer = listed("50", secret("a", "41"));
+      await clock.pass(5_000);
+      assert.deepEqual([calls, source.lists], [["registry/gone 2>", "registry/a 1>41", "synced"], 2]);
+    });
+
+    it("fails, too, when the watch opens each time and ends at once", async () => {
+      await inStep(secret("a", "1"));
+      for (let time = 0; time < 2; time++) {
+        await source.watching.end(unconverted());
+        await clock.pass(4_000);
+      }
+      assert.deepEqual(calls, []);
+      await source.watching.end(unconverted());
+      assert.deepEqual(calls, ["failed 500"]);
     });
 
     it("keeps its objects while the server is in trouble, and retries with backoff", async () => {

@@ -87,7 +87,7 @@ describe("a failure that lasts until it is fixed", () => {
   it("of a conversion webhook names the CustomResourceDefinition, for each verb", () => {
     for (const verb of ["get", "patch", "create"]) {
       const { reason, retryPolicy, message } = refusal(conversion, harbor, verb);
-      assert.deepEqual([reason, retryPolicy], ["ConversionFailed", "Slow"]);
+      assert.deepEqual([reason, retryPolicy], ["ConversionFailed", "Slowing"]);
       assert.ok(message.startsWith(`the API server can't ${verb} HarborCluster web/harbor, because `), message);
       assert.ok(message.includes("CustomResourceDefinition harborclusters.goharbor.io fails"), message);
       assert.doesNotMatch(message, /hunter2|v1alpha3/);
@@ -103,7 +103,7 @@ describe("a failure that lasts until it is fixed", () => {
   it("of a webhook that can't be called names the webhook, and how to find it", () => {
     const text = 'Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: hunter2';
     const { reason, retryPolicy, message } = refusal(failed(text), harbor, "patch");
-    assert.deepEqual([reason, retryPolicy], ["WebhookFailed", "Slow"]);
+    assert.deepEqual([reason, retryPolicy], ["WebhookFailed", "Slowing"]);
     assert.match(message, /admission webhook hook\.example\.com; .*kubectl get validatingwebhookconfigurations,/);
     assert.doesNotMatch(message, /hunter2/);
   });

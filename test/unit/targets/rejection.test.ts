@@ -36,7 +36,9 @@ class Case {
   /** The specs of all dry runs. */
   readonly tried: JsonObject[] = [];
   now = 0;
-  generation = 1;
+  generation: number | undefined = 1;
+  resourceVersion = "1";
+  sourceRevisions = "1";
   list: readonly string[];
   rule: Rule;
   readonly #rejections = new Rejections(() => this.now);
@@ -49,7 +51,9 @@ class Case {
   async explain(error: ApiError, inList = false): Promise<Problem> {
     const kept = { spec: { a: "old", ...(inList && { list: [{ a: "1", b: "2" }] }) } };
     const object = liveObject(kept, [entry(OURS, ["spec.a"])]);
-    const live = { ...object, metadata: { ...object.metadata, generation: this.generation } };
+    const { generation, resourceVersion, sourceRevisions } = this;
+    const metadata = { ...object.metadata, resourceVersion };
+    const live = { ...object, metadata: { ...metadata, ...(generation !== undefined && { generation }) } };
     const client = fakeClient({
       get: async () => live,
       apply: async (_i: string, _r: object, _u: string, leaves: JsonObject, how: { dryRun?: string }) => {
@@ -72,7 +76,7 @@ class Case {
     const decision = decide(desired, live, record);
     const problem = refusal(error, { identity: CONTROLLER, ref: HARBOR, verbs: WRITE_VERBS }, "patch");
     const write = { ref: HARBOR, live, desired, decision, record };
-    const explained = await explainFields(contextOf(deps, bindingOf(), ""), write, problem);
+    const explained = await explainFields({ ...contextOf(deps, bindingOf(), ""), sourceRevisions }, write, problem);
     assert.ok(!explained.message.includes(MARKER), explained.message);
     return explained;
   }
@@ -83,6 +87,13 @@ class Case {
     if (error !== undefined) throw error;
     return liveObject({});
   }
+}
+
+/** How many dry runs the explanation takes. */
+async function triesOf(rejected: Case, error: ApiError): Promise<number> {
+  rejected.tried.length = 0;
+  await rejected.explain(error);
+  return rejected.tried.length;
 }
 
 const starts = ({ message }: Problem, text: string) => assert.ok(message.startsWith(text), message);
@@ -136,6 +147,9 @@ describe("a rejected write", () => {
       answer(400, 'admission webhook "hook.example.com" does not support dry run'),
       answer(409, "conflict"),
       new ApiError("PATCH /x", 0, "ECONNRESET"),
+      answer(429, "busy"),
+      answer(500, "broken"),
+      answer(503, "starting"),
     ]) {
       const unknown = new Case(() => error);
       starts(await unknown.explain(denied), "ValidatingAdmissionPolicy keys with binding all denied ");
@@ -158,20 +172,55 @@ describe("a rejected write", () => {
     assert.equal(many.tried.length, 20);
   });
 
-  it("is not tried again until the object, the answer or ten minutes change that", async () => {
+  it("is not tried again until the object, the answer or ten minutes change that, and a minute has passed", async () => {
     const again = new Case(({ b }) => (b === undefined ? undefined : denied));
-    const count = async (error: ApiError) => {
-      again.tried.length = 0;
-      await again.explain(error);
-      return again.tried.length;
-    };
+    const count = (error: ApiError) => triesOf(again, error);
     assert.deepEqual([await count(denied), await count(denied)], [3, 0]);
     again.generation = 2;
+    again.now += 59_000;
+    assert.equal(await count(denied), 0);
+    again.now += 1_000;
     assert.deepEqual([await count(denied), await count(denied)], [3, 0]);
+    assert.equal(await count(invalid("spec")), 0);
+    again.now += 60_000;
+    assert.deepEqual([await count(invalid("spec")), await count(invalid("spec"))], [3, 0]);
+    again.now += 599_000;
+    assert.equal(await count(invalid("spec")), 0);
+    again.now += 1_000;
     assert.equal(await count(invalid("spec")), 3);
-    assert.deepEqual([await count(denied), await count(denied)], [3, 0]);
-    again.now += 601_000;
-    assert.equal(await count(denied), 3);
+  });
+
+  it("is tried again at once if the binding or a source has changed", async () => {
+    const edited = new Case(({ b }) => (b === undefined ? undefined : denied));
+    assert.equal(await triesOf(edited, denied), 3);
+    edited.sourceRevisions = "2";
+    edited.rule = ({ c }) => (c === undefined ? undefined : denied);
+    starts(await edited.explain(denied), "spec.c is refused: ");
+  });
+
+  it("for another reason is not explained by the trial for the first one", async () => {
+    const other = new Case(({ b }) => (b === undefined ? undefined : denied));
+    starts(await other.explain(denied), "spec.b is refused: ");
+    starts(await other.explain(invalid("spec")), "spec is not valid: ");
+  });
+
+  it("is not tried again because a webhook writes another text each time, or a heartbeat changes the object", async () => {
+    const texts = (text: string) =>
+      answer(422, MARKER, [{ field: "spec", reason: "FieldValueInvalid", message: text }]);
+    const webhook = new Case(() => undefined);
+    webhook.generation = undefined;
+    assert.equal(await triesOf(webhook, texts("at 10:00")), 3);
+    webhook.now += 120_000;
+    webhook.resourceVersion = "2";
+    assert.equal(await triesOf(webhook, texts("at 10:02")), 0);
+  });
+
+  it("is tried again after a minute if a try had no answer", async () => {
+    const busy = new Case(() => answer(503, "starting"));
+    assert.deepEqual([await triesOf(busy, denied), await triesOf(busy, denied)], [1, 0]);
+    busy.now += 60_000;
+    busy.rule = ({ b }) => (b === undefined ? undefined : denied);
+    starts(await busy.explain(denied), "spec.b is refused: ");
   });
 
   it("is not explained if it has another reason", async () => {

@@ -57,6 +57,29 @@ describe("a template in another syntax", () => {
   ];
   for (const template of accepted) it(`is not ${JSON.stringify(template)}`, () => void check(template));
 
+  it("is found in a text of any form in one pass", () => {
+    const spaces = " ".repeat(16_000);
+    for (const [template, says] of [
+      [`{{${spaces}`, /template/],
+      [`{{-${spaces}x`, /template/],
+      [`{{a[${spaces}x}}`, /template/],
+      [`{{bucket[${spaces}key${spaces}]}}`, /write \{\{bucket\.key\}\}$/],
+      [`{{bucket[${spaces}"tls.crt"${spaces}]}}`, /write \{\{bucket\.\[tls\.crt\]\}\}$/],
+      [`{{-${spaces}.bucket.key${spaces}-}}`, /write \{\{bucket\.key\}\}$/],
+      [`{{${"a.".repeat(8_000)}`, /template/],
+      [`{{a[${'"'.repeat(16_000)}}}`, /template/],
+      [`\${${spaces}bucket.key${spaces}}`, /write \{\{bucket\.key\}\}/],
+    ] as const)
+      assert.throws(
+        () => check(template),
+        (error) => error instanceof Problem && says.test(error.message) && error.message.length < 1_000,
+      );
+    for (const text of [`{{${spaces}`, `{{a${spaces}`, `\${${spaces}`, "{{".repeat(8_000), `{{${"a".repeat(16_000)}`])
+      assertNoReference({ data: { a: text } }, ["bucket"]);
+    check(`\${${spaces}bucket.key${spaces}`);
+    check("${a".repeat(5_000));
+  });
+
   it("keeps the message of any other mistake", () =>
     assert.throws(() => check("{{unknown bucket.key}}"), /unknown is not a helper/));
 });

@@ -143,6 +143,19 @@ describe("the work queue", () => {
     assert.equal(started.length, 2);
   });
 
+  it("retries with pauses that double up to the limit of the result", async () => {
+    const { queue, started } = quickQueue(() => ({ retry: "backoff", mostMs: 10_000 }));
+    queue.add("a");
+    await clock.pass(0);
+    for (const ms of [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]) {
+      const { length } = started;
+      await clock.pass(0.75 * ms - 1);
+      assert.equal(started.length, length, String(ms));
+      await clock.pass(0.5 * ms + 1);
+      assert.equal(started.length, length + 1, String(ms));
+    }
+  });
+
   it("reports what the worker throws, and retries the key with backoff", async () => {
     const bug = new TypeError("a bug");
     const { queue, started, errors } = quickQueue(() => {

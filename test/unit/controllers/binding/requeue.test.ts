@@ -27,6 +27,14 @@ describe("a binding", () => {
     assert.deepEqual(again("Forbidden", "Unavailable"), { retry: "backoff" });
   });
 
+  it("is retried at first soon and then every 30 s if a webhook fails, unless something else is due earlier", () => {
+    const slowing = { retry: "backoff", mostMs: 30_000, rateLimitGroup: "team" };
+    assert.deepEqual(again("WebhookFailed", "Rejected"), slowing);
+    assert.deepEqual(again("ConversionFailed", 60_000), slowing);
+    assert.deepEqual(again("WebhookFailed", 2_000, 100_000), { ...slowing, mostMs: 2_000 });
+    assert.deepEqual(again("WebhookFailed", "Forbidden"), { retry: "backoff", rateLimitGroup: "team" });
+  });
+
   it("is requeued after the requested time, or earlier", () => {
     assert.deepEqual(again(500, 100), { retry: "after", ms: 100 });
     assert.deepEqual(again("Rejected", 60_000), { retry: "after", ms: 30_000 });
