@@ -216,7 +216,8 @@ export class Informers {
     subscriber.refused = error;
     subscriber.wasSynced = false;
     if (refused === undefined) this.#poll(subscriber);
-    if (refused?.reason !== error.reason) subscriber.notify("resync");
+    const isNews = refused?.reason !== error.reason || refused.refusesImpersonation !== error.refusesImpersonation;
+    if (isNews) subscriber.notify("resync");
   }
 
   /** Reviews from time to time whether the account may now have a stream, or a wider one. */

@@ -281,5 +281,10 @@ function reasonOf(error: ApiError): RestartReason {
   if (error.status === 410) return "expired";
   return isRefusal(error) ? "refused" : "unavailable";
 }
-const statusOf = (state: ReflectorState) =>
-  state.phase === "failed" ? `${state.error.status} ${state.error.failure?.of}` : undefined;
+
+/** What decides the advice on a failed stream. */
+function statusOf(state: ReflectorState): string | undefined {
+  if (state.phase !== "failed") return undefined;
+  const { status, failure, refusesImpersonation } = state.error;
+  return [status, failure?.of, refusesImpersonation].join();
+}

@@ -94,6 +94,16 @@ describe("a reflector", () => {
       });
     }
 
+    it("reports that the account lacks a permission after it was not impersonated, since that needs other advice", async () => {
+      const message = `serviceaccounts "a" is forbidden: User "x" cannot impersonate resource "serviceaccounts" in API group ""`;
+      source.answer = ApiError.fromAnswer("LIST", 403, JSON.stringify({ reason: "Forbidden", message }));
+      reflector.start();
+      await settled();
+      source.answer = apiError(403);
+      await clock.pass(4_000);
+      assert.deepEqual(calls, ["failed 403", "failed 403"]);
+    });
+
     it("has failed at once when the kind can't be converted, is tried less and less often, and recovers by itself", async () => {
       source.answer = unconverted();
       reflector.start();
