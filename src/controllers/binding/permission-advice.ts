@@ -50,8 +50,9 @@ export class PermissionAdvice {
     if (missing.length === 0) return undefined;
     const missingNamespaces = await this.#missingNamespaces(identity, problems);
     const here = missing.filter(({ ref }) => !missingNamespaces.includes(ref.namespace ?? ""));
-    const commands = grantCommands(identity, here).slice(0, MAX_COMMANDS);
-    return { commands, words: inWords(identity, here), missingNamespaces };
+    const all = grantCommands(identity, here);
+    const commands = all.slice(0, MAX_COMMANDS);
+    return { commands, isCut: commands.length < all.length, words: inWords(identity, here), missingNamespaces };
   }
 
   /** Asks as the account, and only if it may read the namespace: others must not learn whether a namespace exists. */
