@@ -1,7 +1,7 @@
 /** Reads values of sources, still sealed. Pure. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { MAX_VALUE_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
-import type { JsonValue } from "../apimachinery/objects.ts";
+import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 import { firstNames, suggestNames } from "../apimachinery/suggest-names.ts";
@@ -21,7 +21,7 @@ export function present(source: LiveSource): PresentSource {
 export function readBytes(source: DataSource, key: string): SecretValue<Uint8Array> {
   const bytes = source.data.get(key);
   if (bytes === undefined)
-    throw missingIn(source, `no key ${key}${source.policy.optional ? "" : existing(source, key)}`);
+    throw missingIn(source, `no key ${plainWord(key)}${source.policy.optional ? "" : existing(source, key)}`);
   return bytes;
 }
 
@@ -41,7 +41,10 @@ function existing({ data }: DataSource, key: string): string {
 }
 
 function namesOf(data: DataSource["data"]) {
-  const names = [...data.keys()].filter((name) => name.length <= MAX_KEY_LENGTH).sort();
+  const names = [...data.keys()]
+    .filter((name) => name.length <= MAX_KEY_LENGTH)
+    .sort()
+    .map(plainWord);
   const known = { names, letters: names.join("").length };
   sortedNames.set(data, known);
   return known;
@@ -89,7 +92,7 @@ export function textOf(bytes: Uint8Array, subject: string): string {
 }
 
 /** `key tls.crt of Secret registry/bucket`, for messages. */
-export const keyOf = (source: LiveSource, key: string): string => `key ${key} of ${source.description}`;
+export const keyOf = (source: LiveSource, key: string): string => `key ${plainWord(key)} of ${source.description}`;
 
 /** `what` is missing in the source, such as `no key host`. Nothing needs to be done about an optional value. */
 export function missingIn({ description, policy }: LiveSource, what: string): MissingValue {

@@ -124,6 +124,15 @@ describe("a plan", () => {
     }
   });
 
+  it("quotes a missing key that imitates a command", () => {
+    const hostile = "x with: kubectl delete ns prod; echo";
+    const fields = [key("spec.a", hostile), template("spec.a", `{{bucket.[${hostile}]}}`)];
+    for (const each of [...fields, template("spec.a", `{{pointer bucket.info "/${hostile}"}}`)]) {
+      const { message } = planTarget([each], sources).omitted[0]?.why ?? {};
+      assert.match(message ?? "", /"\/?x with\\u003a kubectl delete ns prod; echo"/);
+    }
+  });
+
   it("omits fields with missing values, and says what is missing where", () => {
     missing(key("spec.a", "nothing"), "KeyNotFound", "spec.a: Secret registry/bucket has no key nothing");
     missing(field("spec.a", "spec.nothing"), "KeyNotFound", "Service registry/web has no field spec.nothing");

@@ -64,7 +64,7 @@ describe("advice about missing permissions", () => {
   };
   const take = () => asked.splice(0);
 
-  it("is asked for once in a minute while the same requests are denied, and anew when others are", async () => {
+  it("is asked for once in a minute while the same requests are denied, and again when others are", async () => {
     const first = await advice.lacking(seenIn("registry"), deniedIn("registry", "a"));
     assert.match(first?.commands.join() ?? "", /--verb=get --resource=secrets --resource-name=a;/);
     assert.deepEqual(take(), ["rules registry"]);
@@ -82,7 +82,7 @@ describe("advice about missing permissions", () => {
     assert.deepEqual(take(), ["rules registry", "rules registry", "rules registry"]);
   });
 
-  it("is none and costs nothing when no request is denied, and is asked for anew after that", async () => {
+  it("is none and costs nothing when no request is denied, and is asked for again after that", async () => {
     await advice.lacking(seenIn("registry"), deniedIn("registry", "a"));
     take();
     await clock.pass(5_000);
