@@ -93,8 +93,16 @@ export const isSameKind = (a: Pick<KubeObject, "apiVersion" | "kind">, b: Pick<K
 
 /** `HarborCluster registry/harbor`, for messages. */
 export function describeObject(kind: string, namespace: string | undefined, name: string): string {
-  return namespace === undefined || namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
+  const there = plainWord(name);
+  return namespace === undefined || namespace === "" ? `${kind} ${there}` : `${kind} ${plainWord(namespace)}/${there}`;
 }
+
+/**
+ * A name or key in the prose of a message. An author may choose almost any text as a name, so it is quoted unless it is a plain word, and even
+ * then it never contains the text that separates a command from the prose.
+ */
+export const plainWord = (name: string): string =>
+  /^[\w./:@+~=,*?|()[\]{}-]+$/.test(name) ? name : JSON.stringify(name).replaceAll("with:", "with\\u003a");
 
 /** The same id for an object in every version of its kind. */
 export function objectId(of: Pick<Resource, "group" | "kind">, namespace: string | undefined, name: string): string {

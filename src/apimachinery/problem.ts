@@ -86,6 +86,11 @@ export class Problem extends Error {
     this.reason = reason;
     this.retryPolicy = retryPolicy;
   }
+
+  /** The same problem with text around its message. */
+  within(before: string, after = "", retryPolicy = this.retryPolicy): Problem {
+    return new Problem(this.reason, `${before}${this.message}${after}`, retryPolicy);
+  }
 }
 
 /** The result of the work, or the Problem that it throws. */

@@ -27,9 +27,15 @@ export function similarName(wanted: string, names: Iterable<string>): string | u
 /** `parent has a, b, and others`: the names that exist, the most similar first. */
 export function listNames(parent: string, key: string, names: readonly string[]): string {
   if (names.length === 0) return `${parent} has no fields`;
-  const listed = byDistance(key, names).slice(0, MAX_NAMES);
-  return `${parent} has ${listed.map(([, name]) => name).join(", ")}${names.length > MAX_NAMES ? ", and others" : ""}`;
+  return firstNames(
+    parent,
+    byDistance(key, names).map(([, name]) => name),
+  );
 }
+
+/** `parent has a, b, and others`: the first names as they are ordered. */
+export const firstNames = (parent: string, names: readonly string[]): string =>
+  `${parent} has ${names.slice(0, MAX_NAMES).join(", ")}${names.length > MAX_NAMES ? ", and others" : ""}`;
 
 function byDistance(key: string, names: readonly string[]): (readonly [number, string])[] {
   const beginning = key.slice(0, MAX_LENGTH).toLowerCase();

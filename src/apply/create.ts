@@ -4,12 +4,19 @@ import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { CREATED_BY } from "../api/manifest.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
-import type { JsonObject, KubeObject, ManagedFieldsEntry, ObjectRef } from "../apimachinery/objects.ts";
+import {
+  type JsonObject,
+  type KubeObject,
+  type ManagedFieldsEntry,
+  type ObjectRef,
+  plainWord,
+} from "../apimachinery/objects.ts";
 import { Problem, UnintendedTarget } from "../apimachinery/problem.ts";
 import { refusal } from "../kube/access-error.ts";
 import { ApiError, isOutdated, isStatus } from "../kube/api-error.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
+import { shellWord } from "../kube/grant-commands.ts";
 import { immutableProblem } from "./immutable.ts";
 import { type Creator, fieldsOf, isCreatedBy, merged, pathsIn, type Whole } from "./manifest.ts";
 import { isEntryOf, restrictedTo } from "./ownership.ts";
@@ -158,7 +165,7 @@ function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const { resource, namespace, name } = ref;
   if (error.status === 404 && error.subject.resource === "namespaces") {
-    const message = `there is no namespace ${namespace} for ${resource.kind} ${name}; create it with: kubectl create namespace ${namespace}`;
+    const message = `there is no namespace ${plainWord(namespace ?? "")} for ${resource.kind} ${plainWord(name)}; create it with: kubectl create namespace ${shellWord(namespace ?? "")}`;
     return new Problem("TargetNotFound", message, "Backoff");
   }
   if (!error.namespaceEnds) return undefined;

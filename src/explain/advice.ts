@@ -23,7 +23,13 @@ export function adviceFor(facts: Facts): Advice {
   const all = ["Ready", "RolledOut"].flatMap((type) => inWay.filter((condition) => condition.type === type));
   // A target that waits for the rollout needs nothing else, so other causes come first.
   const failing = all.find(({ reason }) => reason !== "RolloutPending") ?? all[0];
-  if (isCurrent && failing !== undefined) return commandsIn(facts, withCommand(failing.reason, failing.message));
+  if (isCurrent && failing !== undefined) {
+    const { reason, message } = failing;
+    const [says, command] = grantsFor(facts, message) ?? [];
+    return says === undefined || command === undefined
+      ? withCommand(reason, message)
+      : { reason, message: says, command };
+  }
   if (isCurrent && !deleting) return { reason: "Synced", message: "nothing, the binding is in sync" };
   const [found] = findings(facts);
   if (found !== undefined) return found;
@@ -39,23 +45,40 @@ export function adviceFor(facts: Facts): Advice {
   };
 }
 
-/** All commands for missing permissions, even if the message has no room for them. */
-function commandsIn({ missingPermissions }: Facts, advice: Advice): Advice {
-  const [refused, isPrinting] = advice.message.split("; print the commands ");
-  if (missingPermissions === undefined || isPrinting === undefined) return advice;
-  const message = `${refused}; allow all that this binding lacks with:`;
-  return { ...advice, message, command: missingPermissions.join("; ") };
+/**
+ * The commands for all missing permissions, which the status has apart from the message, whatever names the message quotes. Undefined if
+ * the message is about something else.
+ */
+function grantsFor({ binding: { namespace, name }, missingPermissions }: Facts, message: string): string[] | undefined {
+  const command = missingPermissions?.join("; ");
+  const print = `kubectl get secretbinding ${name} -n ${namespace} -o jsonpath='{.status.missingPermissions}'`;
+  if (command === undefined) return undefined;
+  const printing = /^(.*); print the (first \d+ )?commands that allow [\w ]+ with: /s.exec(message);
+  if (printing !== null && message.endsWith(` with: ${print}`)) {
+    const [, refused, some] = printing;
+    return [
+      `${refused}; allow ${some === undefined ? "all" : `the ${some}of all`} that this binding lacks with:`,
+      command,
+    ];
+  }
+  return message.endsWith(` with: ${command}`) ? [message.slice(0, -command.length - 1), command] : undefined;
 }
 
-/** Separates the command at the end of a message from its text. A truncated command is dropped. */
+/** What separates the command at the end of a message from its text. */
+const SEPARATOR = / with: (?=(?:kubectl|echo) )/;
+
+/**
+ * Separates the command at the end of a message from its text. Drops a command that is cut. An author chooses names and paths, and messages
+ * quote them, so a message with two separators, or one in a quotation, has no command that is certain.
+ */
 export function withCommand(reason: string, message: string): Advice {
-  const [, says, command, others] =
-    /^(.*?) with: ((?:kubectl|echo) .+?)(?:; (the same for .+?))?(?: \(and \d+ more, see status\.targets\))?$/s.exec(
-      message,
-    ) ?? [];
+  const [says = "", rest, ...imitations] = message.split(SEPARATOR);
+  const isQuoted = (says.replace(/\\./g, "").split('"').length - 1) % 2 === 1;
+  const [, command, others] =
+    /^(.+?)(?:; (the same for .+?))?(?: \(and \d+ more, see status\.targets\))?$/s.exec(rest ?? "") ?? [];
   // The end of a long message may be truncated, and with it the command.
   const isWhole = others !== undefined || message.length < MAX_MESSAGE_LENGTH;
-  if (says === undefined || command === undefined || !isWhole) return { reason, message };
+  if (command === undefined || imitations.length > 0 || isQuoted || !isWhole) return { reason, message };
   return { reason, message: `${says}${others === undefined ? "" : ` (${others})`} with:`, command };
 }
 

@@ -1,10 +1,10 @@
 /** Turns failed requests into Problems that say what to do. */
 import { MAX_LEVELS } from "../apimachinery/json.ts";
-import { apiVersionOf, describeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import { apiVersionOf, describeObject, type ObjectRef, plainWord, type Resource } from "../apimachinery/objects.ts";
 import { Problem, type RetryPolicy } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
-import { grantCommands, resourceText } from "./grant-commands.ts";
+import { grantCommands, resourceText, shellWord } from "./grant-commands.ts";
 import { CONTROLLER, describeIdentity, homeOf, type Identity, serviceAccountIdentity } from "./identity.ts";
 import { findWebhook, Rejection } from "./rejection.ts";
 import type { Failure } from "./server-text.ts";
@@ -97,8 +97,7 @@ export function streamRefusal(error: ApiError, use: RequiredAccess, verb: "list"
  */
 function ofStream({ status }: ApiError, problem: Problem): Problem {
   if (status !== 403) return problem;
-  if (problem instanceof AccessDenied) return new AccessDenied(problem.access, problem.message, "OnChange");
-  return new Problem(problem.reason, problem.message, "OnChange");
+  return problem.within("", "", "OnChange");
 }
 
 /**
@@ -143,7 +142,7 @@ function tooManyWatches(reason: "TooManyNames" | "TooManyStreams", { identity, r
 
 function describe({ resource, namespace, name }: RequiredAccess["ref"]): string {
   if (name !== undefined) return describeObject(resource.kind, namespace, name);
-  return namespace === undefined ? resource.plural : `${resource.plural} in namespace ${namespace}`;
+  return namespace === undefined ? resource.plural : `${resource.plural} in namespace ${plainWord(namespace)}`;
 }
 
 /** Whether the API server refused the impersonation of the account itself. */
@@ -184,23 +183,24 @@ export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectR
   return streamRefusal(error, { identity: CONTROLLER, ref, verbs: READ_VERBS }, "watch");
 }
 
-/** A permission that an account lacks. The message has the commands that grant it alone. */
+/** A permission that an account lacks. */
 export class AccessDenied extends Problem {
   readonly access: RequiredAccess;
-  constructor(access: RequiredAccess, message: string, retryPolicy?: RetryPolicy) {
-    super("Forbidden", message, retryPolicy);
+  /** What is refused, without the commands that allow it. */
+  readonly refused: string;
+  /** They grant this permission alone. */
+  readonly #commands: string;
+  constructor(access: RequiredAccess, refused: string, commands: string, retryPolicy?: RetryPolicy) {
+    super("Forbidden", `${refused}; allow it with: ${commands}`, retryPolicy);
     this.access = access;
+    this.refused = refused;
+    this.#commands = commands;
+  }
+
+  override within(before: string, after = "", retryPolicy = this.retryPolicy): AccessDenied {
+    return new AccessDenied(this.access, `${before}${this.refused}`, `${this.#commands}${after}`, retryPolicy);
   }
 }
-
-/** Separates what is refused from the commands that allow it. */
-const ALLOW_IT = "; allow it with: ";
-
-/** How a message begins about a namespace of which the account may not know whether it exists. */
-export const mayBeMissing = (namespace: string): string => `namespace ${namespace} does not exist, or `;
-
-/** What is refused, without the commands that allow it. */
-export const withoutCommands = (message: string): string => message.split(ALLOW_IT, 1)[0] as string;
 
 /**
  * The missing permission of a request, and what else the identity needs on the object. The message does not reveal whether another
@@ -209,18 +209,18 @@ export const withoutCommands = (message: string): string => message.split(ALLOW_
 export function forbidden(access: RequiredAccess, verb: string): Problem {
   const { identity, ref, verbs } = access;
   const { resource, namespace, name } = ref;
-  const what = name === undefined ? resourceText(resource) : `${resourceText(resource)}/${name}`;
+  const what = name === undefined ? resourceText(resource) : `${resourceText(resource)}/${plainWord(name)}`;
   const refused = `${describeIdentity(identity)} may not ${verb} ${what}`;
-  const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
+  const where = namespace === undefined ? "" : ` in namespace ${plainWord(namespace)}`;
   if (identity === CONTROLLER) {
     const advice = "install the permissions of this version of Inlay, as docs/tasks/install.md describes";
     return new Problem("Forbidden", `${refused}${where}; ${advice}`);
   }
   const isElsewhere = namespace !== undefined && namespace !== homeOf(identity);
   const says = isElsewhere
-    ? `${mayBeMissing(namespace)}${refused} in it (kubectl get namespace ${namespace} shows which)`
+    ? `namespace ${plainWord(namespace)} does not exist, or ${refused} in it (kubectl get namespace ${shellWord(namespace)} shows which)`
     : `${refused}${where}`;
   // The account may have all other permissions already.
   const commands = grantCommands(identity, [{ ref, verbs: verb === "create" ? [verb] : verbs }]);
-  return new AccessDenied(access, `${says}${ALLOW_IT}${commands.join("; ")}`);
+  return new AccessDenied(access, says, commands.join("; "));
 }

@@ -73,6 +73,6 @@ export class AccountTokens {
     const make = `kubectl create role ${role} -n ${namespace} --verb=create --resource=serviceaccounts/token --resource-name=${name}`;
     const what = `${describeIdentity(identity)} may not create the token with which it logs in to Vault`;
     const access = { identity, ref: { resource: ACCOUNT_TOKENS, namespace, name }, verbs: ["create"] };
-    return new AccessDenied(access, `${what}; allow it with: ${isOpen ? bind : `${make} && ${bind}`}`);
+    return new AccessDenied(access, what, isOpen ? bind : `${make} && ${bind}`);
   }
 }

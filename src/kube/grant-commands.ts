@@ -1,6 +1,6 @@
 /** Prints the commands that grant permissions to an account: one Role for each set of verbs. Pure. */
 import { createHash } from "node:crypto";
-import type { Resource } from "../apimachinery/objects.ts";
+import { plainWord, type Resource } from "../apimachinery/objects.ts";
 import { homeOf, type Identity } from "./identity.ts";
 
 /** An object, or without a name all objects of the kind there, and what an account does with it. */
@@ -19,6 +19,8 @@ interface Rule {
 }
 
 const VERBS = ["get", "list", "watch", "patch", "create", "delete"];
+/** The most names in one command, so that it fits into a status and a line of a shell. */
+const MAX_NAMES = 50;
 /** What the name of a Role says about its verbs. */
 const USES: Record<string, string> = {
   "get,list,watch": "reads",
@@ -51,8 +53,9 @@ export function grantCommands(identity: Identity, permissions: readonly Permissi
 /** For messages, such as `get, list, watch on secrets/bucket`. The namespace is named unless it is the account's own. */
 export function inWords(identity: Identity, permissions: readonly Permission[]): string[] {
   return rulesFor(permissions).map(({ namespace, verbs, resources, names }) => {
-    const what = names.length === 0 ? resources.join(", ") : `${resources[0]}/${names.join(", ")}`;
-    const where = namespace === undefined || namespace === homeOf(identity) ? "" : ` in namespace ${namespace}`;
+    const what = names.length === 0 ? resources.join(", ") : `${resources[0]}/${names.map(plainWord).join(", ")}`;
+    const where =
+      namespace === undefined || namespace === homeOf(identity) ? "" : ` in namespace ${plainWord(namespace)}`;
     return `${verbs.join(", ")} on ${what}${where}`;
   });
 }
@@ -83,8 +86,15 @@ function rulesFor(permissions: readonly Permission[]): Rule[] {
     return own.length === 0 ? [] : [{ ...rule, verbs: own }];
   });
   const names = merged(single, ({ names, ...rest }) => [names.length > 0, rest], "names");
-  return merged(names, ({ resources, ...rest }) => [rest.names.length > 0 ? resources : [], rest], "resources");
+  const short = names.flatMap((rule) => chunks(rule.names).map((names) => ({ ...rule, names })));
+  return merged(short, ({ resources, ...rest }) => [rest.names.length > 0 ? resources : [], rest], "resources");
 }
+
+/** No names stay one list: they mean all. */
+const chunks = (names: readonly string[]) =>
+  Array.from({ length: Math.max(1, Math.ceil(names.length / MAX_NAMES)) }, (_, at) =>
+    names.slice(at * MAX_NAMES, (at + 1) * MAX_NAMES),
+  );
 
 /** Merges the rules that differ in one list only. */
 function merged(rules: readonly Rule[], alike: (rule: Rule) => unknown, list: "names" | "resources"): Rule[] {
@@ -101,4 +111,5 @@ const inOrder = (verbs: readonly string[]) => [
   ...verbs.filter((verb) => !VERBS.includes(verb)),
 ];
 
-const shellWord = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+/** Text as one word of a command. */
+export const shellWord = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -156,8 +156,7 @@ export class RolloutController {
   /** If nothing can be decided, workloads that roll out keep their slots, and the state of the rollout stays. */
   #undecided({ binding, dependents }: RolloutContext, cause: Problem): RolloutResult {
     // A reason why workloads can't be known comes first, as after a decision.
-    const { reason, message } = apartFrom({ ...dependents, missing: [] }) ?? cause;
-    const problem = new Problem(reason, message, cause.retryPolicy);
+    const problem = (apartFrom({ ...dependents, missing: [] }) ?? cause).within("", "", cause.retryPolicy);
     const rolling = stillRolling(dependents.all, this.#memories.of(binding).before(binding), Date.now());
     // Workloads that are not listed yet keep their slots.
     if (!dependents.pending) this.#slots.update(bindingKey(binding), rolling.map(slotOf));

@@ -56,6 +56,7 @@ function verdictOf(status: RolloutStatus | undefined, problem: Problem | undefin
 /** No verdict while the workloads are not known: the former condition stays. */
 export const rolloutOf = ({ status, problem, workloads }: Omit<RolloutResult, "isDone">) => ({
   status,
+  problem,
   verdict: workloads === undefined ? undefined : verdictOf(status, problem, workloads),
 });
 

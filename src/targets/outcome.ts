@@ -22,8 +22,10 @@ export interface TargetOutcome {
 
 /** Permissions that the account of a binding lacks. */
 export interface LackingAccess {
-  /** They grant all of them. */
+  /** They grant all of them, unless `isCut`. */
   commands: readonly string[];
+  /** There are more commands than a status has room for. */
+  isCut: boolean;
   /** In words, such as `patch on configmaps/app`. */
   words: readonly string[];
   /** Other namespaces that do not exist, if the account may know that. */

@@ -3,7 +3,7 @@ import type { Field } from "../api/binding.ts";
 import { assertWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
-import type { JsonValue } from "../apimachinery/objects.ts";
+import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Budget } from "./budget.ts";
@@ -179,8 +179,9 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
     const subject = keyOf(source, key);
     if (pointer !== undefined) {
       const found = readDocument(source, key, budget).map((document) => pointAt(document, pointer) ?? null);
-      if (found.reveal() === null) throw missingIn(source, `nothing at ${from.pointer} in its key ${key}`);
-      return converted(found, as, `${from.pointer} in ${subject}`, budget);
+      const there = plainWord(from.pointer ?? "");
+      if (found.reveal() === null) throw missingIn(source, `nothing at ${there} in its key ${plainWord(key)}`);
+      return converted(found, as, `${there} in ${subject}`, budget);
     }
     if (as === "json" || as === "yaml") {
       return { value: readDocument(source, key, budget, as).map((document) => notNull(document, as, subject)) };

@@ -1,10 +1,10 @@
 /** Reads values of sources, still sealed. Pure. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { MAX_VALUE_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
-import type { JsonValue } from "../apimachinery/objects.ts";
+import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
-import { suggestNames } from "../apimachinery/suggest-names.ts";
+import { firstNames, suggestNames } from "../apimachinery/suggest-names.ts";
 import type { LiveSource } from "./live-source.ts";
 
 export type DataSource = Extract<LiveSource, { kind: "data" }>;
@@ -21,27 +21,33 @@ export function present(source: LiveSource): PresentSource {
 export function readBytes(source: DataSource, key: string): SecretValue<Uint8Array> {
   const bytes = source.data.get(key);
   if (bytes === undefined)
-    throw missingIn(source, `no key ${key}${source.policy.optional ? "" : existing(source, key)}`);
+    throw missingIn(source, `no key ${plainWord(key)}${source.policy.optional ? "" : existing(source, key)}`);
   return bytes;
 }
 
-/** How many keys are compared with a missing one, and for how many missing keys of a source: a binding may name thousands. */
-const MAX_COMPARED = 100;
-const MAX_SUGGESTIONS = 20;
+/** A ranking compares each letter of a key with each letter of a name, and a binding may name thousands of keys. */
+const MAX_COMPARISONS = 10_000;
 /** Longer names are seldom meant, and a message has little room. */
 const MAX_KEY_LENGTH = 64;
 
-const suggestions = new WeakMap<DataSource["data"], Map<string, string>>();
+const sortedNames = new WeakMap<DataSource["data"], { names: readonly string[]; letters: number }>();
 
-/** The names of the existing keys, the most similar first. */
+/** The names of the existing keys: the most similar first, unless there are too many to compare. */
 function existing({ data }: DataSource, key: string): string {
-  const known = suggestions.get(data) ?? new Map<string, string>();
-  suggestions.set(data, known);
-  if (known.has(key) || known.size >= MAX_SUGGESTIONS) return known.get(key) ?? "";
-  const names = [...data.keys()].filter((name) => name.length <= MAX_KEY_LENGTH).sort();
-  const text = names.length === 0 ? "" : `; ${suggestNames("it", key, names.slice(0, MAX_COMPARED))}`;
-  known.set(key, text);
-  return text;
+  const { names, letters } = sortedNames.get(data) ?? namesOf(data);
+  if (names.length === 0) return "";
+  const isComparable = letters * Math.min(key.length, MAX_KEY_LENGTH) <= MAX_COMPARISONS;
+  return `; ${isComparable ? suggestNames("it", key, names) : firstNames("it", names)}`;
+}
+
+function namesOf(data: DataSource["data"]) {
+  const names = [...data.keys()]
+    .filter((name) => name.length <= MAX_KEY_LENGTH)
+    .sort()
+    .map(plainWord);
+  const known = { names, letters: names.join("").length };
+  sortedNames.set(data, known);
+  return known;
 }
 
 const texts = new WeakMap<SecretValue<Uint8Array>, SecretValue<string>>();
@@ -86,7 +92,7 @@ export function textOf(bytes: Uint8Array, subject: string): string {
 }
 
 /** `key tls.crt of Secret registry/bucket`, for messages. */
-export const keyOf = (source: LiveSource, key: string): string => `key ${key} of ${source.description}`;
+export const keyOf = (source: LiveSource, key: string): string => `key ${plainWord(key)} of ${source.description}`;
 
 /** `what` is missing in the source, such as `no key host`. Nothing needs to be done about an optional value. */
 export function missingIn({ description, policy }: LiveSource, what: string): MissingValue {

@@ -1,6 +1,6 @@
 /** Compiles the expressions in a template's braces. It allows only paths of values and calls of helpers. */
 import { parsePointer } from "../apimachinery/json-pointer.ts";
-import type { JsonValue } from "../apimachinery/objects.ts";
+import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { similarName } from "../apimachinery/suggest-names.ts";
 import type { Budget } from "./budget.ts";
@@ -97,7 +97,7 @@ export class Expressions {
     const names = [...helpers.keys()];
     const similar = similarName(name, names) ?? names.find((each) => name.startsWith(each) || each.startsWith(name));
     const guess = similar === undefined ? "" : ` (did you mean ${similar}?)`;
-    if (helper === undefined) throw refuse(node, `${name} is not a helper${guess}`);
+    if (helper === undefined) throw refuse(node, `${plainWord(name)} is not a helper${guess}`);
     const first = this.slots.length;
     const { length } = helper.takes;
     if (params.length < length || (params.length > length && !helper.repeats)) {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { stringify } from "yaml";
 import { stringifyJson } from "../apimachinery/json.ts";
 import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
-import type { JsonValue } from "../apimachinery/objects.ts";
+import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { type Budget, sizeOf } from "./budget.ts";
 import { INI_QUOTES, invalidText, swap, toIni, toJsonText, toShell, toXml } from "./escape.ts";
@@ -217,6 +217,6 @@ function toYaml(value: JsonValue): string {
 
 function pointer([value, text]: [JsonValue, string], call: Call): JsonValue {
   const found = pointAt(value, parsePointer(text));
-  if (found === undefined || found === null) throw call.missing(`nothing at ${text}`);
+  if (found === undefined || found === null) throw call.missing(`nothing at ${plainWord(text)}`);
   return found;
 }

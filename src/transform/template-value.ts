@@ -1,6 +1,6 @@
 /** Reads the value of a path in a template. */
 import { step } from "../apimachinery/field-path.ts";
-import type { JsonValue } from "../apimachinery/objects.ts";
+import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import { similarName } from "../apimachinery/suggest-names.ts";
 import type { Budget } from "./budget.ts";
@@ -93,7 +93,7 @@ export function unknownSource(reference: Reference, names: Iterable<string>): st
         : nearest !== undefined
           ? ` Did you mean ${nearest}?`
           : "";
-  return `there is no source ${source}.${hint} The sources of the binding are ${known.join(", ")}; correct the name, or add the source to spec.sources`;
+  return `there is no source ${plainWord(source)}.${hint} The sources of the binding are ${known.join(", ")}; correct the name, or add the source to spec.sources`;
 }
 
 /** A path in a template's notation, with brackets where needed. */

@@ -5,14 +5,10 @@ import { storedStatus } from "../../api/status-records.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
-import { AccessDenied, mayBeMissing, withoutCommands } from "../../kube/access-error.ts";
-import { CONTROLLER, describeIdentity } from "../../kube/identity.ts";
 import type { rolloutOf } from "../../rollout/status.ts";
 import type { LackingAccess, Overview, TargetOutcome } from "../../targets/outcome.ts";
+import { plainly, type Says, sayingHow, targetMessage } from "./permission-messages.ts";
 import { rolloutHint, syncedMessage } from "./synced-message.ts";
-
-/** The field of the status with the commands that grant all missing permissions. */
-const COMMANDS = "{.status.missingPermissions}";
 
 const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
 
@@ -20,7 +16,11 @@ const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
  * One verdict for all targets: ready if all have the current values. Otherwise the first problem, but a withdrawn grant comes
  * before all others.
  */
-export function judge(outcomes: readonly TargetOutcome[], { unresolved, notes }: Overview = NOTHING_MORE): Verdict {
+export function judge(
+  outcomes: readonly TargetOutcome[],
+  { unresolved, notes }: Overview = NOTHING_MORE,
+  says: Says = plainly,
+): Verdict {
   const failed = [
     ...unresolved.map(({ target, problem }) => ({ what: `${target.kind} objects`, problem })),
     ...outcomes.flatMap(({ record: { kind, namespace, name }, problem }) =>
@@ -32,7 +32,7 @@ export function judge(outcomes: readonly TargetOutcome[], { unresolved, notes }:
   if (first === undefined) return { ready: "True", reason: "Synced", message: syncedMessage(outcomes, notes) };
   const others = new Set(failed.map(({ problem }) => problem.message)).size - 1;
   const more = others > 0 ? ` (and ${others} more, see status.targets)` : "";
-  return { ready: "False", reason: first.problem.reason, message: `${first.what}: ${first.problem.message}${more}` };
+  return { ready: "False", reason: first.problem.reason, message: says(`${first.what}: `, first.problem, more) };
 }
 
 /**
@@ -51,8 +51,9 @@ export function statusOf(
   const { lacking } = overview;
   const { commands = [] } = lacking ?? {};
   const synced = outcomes.filter(({ problem }) => problem === undefined).length;
-  const rolledOut = rollout ? rolledOutCondition(binding, rollout, now, lacking) : [];
-  const { message, ...verdict } = withGrants(judge(all, overview), binding, lacking);
+  const says = lacking === undefined ? plainly : sayingHow(binding, lacking);
+  const rolledOut = rollout ? rolledOutCondition(binding, rollout, now, says) : [];
+  const { message, ...verdict } = judge(all, overview, says);
   const hint = verdict.ready === "True" ? rolloutHint(rolledOut[0]) : "";
   const isAcknowledged = binding.spec.acknowledge?.includes("ReadableCopies") ?? false;
   return {
@@ -70,38 +71,8 @@ export function statusOf(
   };
 }
 
-/** Prints the commands for all permissions that the account of a binding lacks. */
-const printing = ({ metadata: { name, namespace } }: SecretBinding) =>
-  `kubectl get secretbinding ${name} -n ${namespace} -o jsonpath='${COMMANDS}'`;
-
-/** A verdict about a missing permission, with the commands for all of them. If they are too long, it says how to print them. */
-export function withGrants(verdict: Verdict, binding: SecretBinding, lacking: LackingAccess | undefined): Verdict {
-  const isOfInlay = verdict.message.includes(describeIdentity(CONTROLLER));
-  if (lacking === undefined || verdict.reason !== "Forbidden" || isOfInlay) return verdict;
-  const { commands, words, missingNamespaces } = lacking;
-  const refused = withoutCommands(verdict.message);
-  const namespace = missingNamespaces.find((each) => refused.includes(mayBeMissing(each)));
-  if (namespace !== undefined) {
-    const [before] = refused.split(mayBeMissing(namespace), 1);
-    const message = `${before}there is no namespace ${namespace}; create it with: kubectl create namespace ${namespace}`;
-    return { ...verdict, message };
-  }
-  if (commands.length === 0) return verdict;
-  const what = commands.length === 1 ? "it" : "all that this binding lacks";
-  const message = `${refused}; allow ${what} with: ${commands.join("; ")}`;
-  // A message of the full length counts as cut.
-  if (message.length < MAX_MESSAGE_LENGTH) return { ...verdict, message };
-  for (let shown = words.length; shown > 0; shown--) {
-    const others = words.length - shown;
-    const all = `${words.slice(0, shown).join("; ")}${others > 0 ? `; and ${others} more` : ""}`;
-    const says = `${refused}; this binding lacks: ${all}; print the commands that allow all of it with: ${printing(binding)}`;
-    if (says.length < MAX_MESSAGE_LENGTH) return { ...verdict, message: says };
-  }
-  return { ...verdict, message: `${refused}; print the commands that allow it with: ${printing(binding)}` };
-}
-
 /** The part of a rollout that the status reports. */
-type RolloutReport = ReturnType<typeof rolloutOf>;
+type RolloutReport = Omit<ReturnType<typeof rolloutOf>, "problem"> & { problem?: Problem | undefined };
 
 export const SUSPENDED: Verdict = {
   ready: "Unknown",
@@ -112,7 +83,10 @@ export const SUSPENDED: Verdict = {
 /** The verdict for a binding that Inlay does not process. */
 export const refused = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
 
-/** The status of a binding that Inlay does not process: records stay, and so does the state of its `rollout`. */
+/**
+ * The status of a binding that Inlay does not process: records stay, and so do the commands that they refer to, and the
+ * state of its `rollout`.
+ */
 export function heldStatus(
   binding: SecretBinding,
   verdict: Verdict,
@@ -120,15 +94,18 @@ export function heldStatus(
   rollout?: RolloutReport,
   incomplete?: Verdict,
 ): Status {
-  const { missingPermissions: _, ...before } = binding.status ?? {};
+  const { missingPermissions, ...before } = binding.status ?? {};
+  const conditions = [
+    conditionOf("Ready", binding, verdict, now),
+    ...rolledOutCondition(binding, rollout, now),
+    ...incompleteCondition(binding, incomplete, now),
+  ];
+  const isReferredTo = [...(before.targets ?? []), ...conditions].some(({ reason }) => reason === "Forbidden");
   return {
     ...before,
+    ...(missingPermissions !== undefined && isReferredTo && { missingPermissions }),
     observedGeneration: binding.metadata.generation ?? 0,
-    conditions: [
-      conditionOf("Ready", binding, verdict, now),
-      ...rolledOutCondition(binding, rollout, now),
-      ...incompleteCondition(binding, incomplete, now),
-    ],
+    conditions,
     ...(rollout?.status && { rollout: rollout.status }),
   };
 }
@@ -137,10 +114,12 @@ function rolledOutCondition(
   binding: SecretBinding,
   rollout: RolloutReport | undefined,
   now: Date,
-  lacking?: LackingAccess,
+  says: Says = plainly,
 ): Condition[] {
-  if (rollout?.verdict !== undefined)
-    return [conditionOf("RolledOut", binding, withGrants(rollout.verdict, binding, lacking), now)];
+  if (rollout?.verdict !== undefined) {
+    const { verdict, problem } = rollout;
+    return [conditionOf("RolledOut", binding, problem ? { ...verdict, message: says("", problem, "") } : verdict, now)];
+  }
   return (binding.status?.conditions ?? []).filter(({ type }) => type === "RolledOut");
 }
 
@@ -152,7 +131,6 @@ export function isSameStatus(a: Status | undefined, b: Status): boolean {
   return a !== undefined && isDeepStrictEqual(storedStatus(a), storedStatus(b));
 }
 
-/** The commands for all targets are in the status once. */
 function recordOf(
   binding: SecretBinding,
   { record, problem, note, readable, applied }: TargetOutcome,
@@ -160,9 +138,7 @@ function recordOf(
   lacking: LackingAccess | undefined,
 ): TargetStatus {
   const { message: _, readablePaths: before = [], ...rest } = record;
-  const isLacking = lacking !== undefined && lacking.commands.length > 0 && problem instanceof AccessDenied;
-  const print = isLacking ? `; print the commands that allow it with: ${printing(binding)}` : "";
-  const message = isLacking ? `${withoutCommands(problem.message)}${print}` : (problem?.message ?? note);
+  const message = problem ? targetMessage(binding, problem, lacking) : note;
   // Without a sync, the earlier copies are still there.
   const copies = readable?.paths ?? (applied !== undefined || isAcknowledged ? [] : before);
   const readablePaths = copies.filter((path) => record.paths?.includes(path));

@@ -37,7 +37,9 @@ export class MissingPermissions {
         this.#reviews.expire(place, FRESH_MS);
         rules.set(namespace, await this.#reviews.of(place));
       });
-      const single = needed.flatMap(({ ref, verbs }) => verbs.map((verb): Single => ({ ref, verb })));
+      const each = needed.flatMap(({ ref, verbs }) => verbs.map((verb): Single => ({ ref, verb })));
+      // Many targets and objects may need the same.
+      const single = [...new Map(each.map((one) => [keyOf(one), one])).values()];
       const unlisted = single.filter((each) => {
         const of = rules.get(each.ref.namespace ?? home);
         return of !== undefined && (isInCluster(each) || !isListed(of, each));
@@ -69,6 +71,11 @@ const isInCluster = ({ ref }: Single) => ref.namespace === undefined;
 /** RBAC can't restrict `create` to names, except below an object. */
 const nameFor = ({ ref: { resource, name }, verb }: Single) =>
   verb === "create" && !resource.plural.includes("/") ? undefined : name;
+
+const keyOf = (each: Single) => {
+  const { resource, namespace } = each.ref;
+  return JSON.stringify([resource.group, resource.plural, namespace, nameFor(each), each.verb]);
+};
 
 function isListed(rules: AccessRules, each: Single): boolean {
   const names = allowedNames(rules, [each.verb], each.ref.resource);

@@ -1,4 +1,5 @@
 /** Finds everything that a binding's account lacks when a request was denied, so that one block of commands grants it. */
+import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { NAMESPACES } from "../../apimachinery/resources.ts";
 import { AccessDenied, accountNotFound, mayNotImpersonate, OPEN_ACCOUNT } from "../../kube/access-error.ts";
@@ -9,31 +10,64 @@ import { grantCommands, inWords } from "../../kube/grant-commands.ts";
 import { homeOf, type Identity } from "../../kube/identity.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { LackingAccess } from "../../targets/outcome.ts";
+import { ReviewBudget } from "../../workqueue/review-budget.ts";
 import type { BindingDependencies, Observation } from "./dependencies.ts";
+import { LackingAnswers, questionOf } from "./lacking-answers.ts";
 import { MissingPermissions } from "./missing-permissions.ts";
 import { requiredAccess } from "./required-access.ts";
 
 /** The most namespaces of which it is asked whether they exist. */
 const MAX_NAMESPACES = 3;
-/** The most commands in a status. More are reported when these permissions are granted. */
+/** The most commands in a status, and their length in characters. More are reported when these permissions are granted. */
 const MAX_COMMANDS = 64;
+const MAX_LENGTH = 16 * 1024;
+/** How long it is remembered whether a namespace has the account `inlay`. */
+const ACCOUNT_FRESH_MS = 5_000;
 
-type Services = Pick<BindingDependencies, "vault" | "installation"> & { client: Pick<Client, "may" | "rules" | "get"> };
-type Seen = Pick<Observation, "binding" | "actor" | "references" | "observed" | "rollout">;
+type Reviewer = Pick<Client, "may" | "rules" | "get">;
+type Services = Pick<BindingDependencies, "vault" | "installation"> & { client: Reviewer };
+type Seen = Pick<Observation, "key" | "binding" | "actor" | "references" | "observed" | "rollout">;
+type Problems = readonly (Problem | undefined)[];
 
 export class PermissionAdvice {
   readonly #services: Services;
+  /** Its requests count against the budget. */
+  readonly #reviewer: Reviewer;
   readonly #missing: MissingPermissions;
+  readonly #budget = new ReviewBudget();
+  readonly #answers = new LackingAnswers();
+  /** Whether a namespace has the account `inlay`, from the oldest answer to the newest. */
+  readonly #accounts = new Map<string, { exists: Promise<boolean>; since: number }>();
 
   constructor(services: Services) {
     this.#services = services;
-    this.#missing = new MissingPermissions(services.client);
+    this.#reviewer = counted(services.client, this.#budget);
+    this.#missing = new MissingPermissions(this.#reviewer);
   }
 
-  /** Undefined unless one of the problems is a permission that the account lacks. */
-  async lacking(seen: Seen, problems: readonly (Problem | undefined)[]): Promise<LackingAccess | undefined> {
-    if (!problems.some((each) => each?.reason === "Forbidden")) return undefined;
-    const { binding, actor, references, observed, rollout } = seen;
+  /**
+   * Undefined unless one of the problems is a permission that the account lacks. Retries of a binding get the answer for its first
+   * denied request. If many bindings are denied, some get it with a later retry.
+   */
+  async lacking(seen: Seen, problems: Problems): Promise<LackingAccess | undefined> {
+    const { key, binding } = seen;
+    const denied = problems.filter((each) => each instanceof AccessDenied);
+    if (denied.length === 0) return void this.#answers.forget(key);
+    const question = questionOf(binding, denied);
+    const known = this.#answers.get(key, question);
+    if (known?.isFresh) return known.lacking;
+    const answer = await this.#budget.run(() => this.#ask(seen, problems));
+    if (answer === undefined) return known?.lacking;
+    if (answer.result !== undefined) this.#answers.set(key, question, answer.result);
+    return answer.result;
+  }
+
+  /** For a binding that is no longer reconciled. */
+  forget(key: string): void {
+    this.#answers.forget(key);
+  }
+
+  async #ask({ binding, actor, references, observed, rollout }: Seen, problems: Problems) {
     const { identity } = actor.as;
     const needed = requiredAccess({
       binding,
@@ -50,12 +84,13 @@ export class PermissionAdvice {
     if (missing.length === 0) return undefined;
     const missingNamespaces = await this.#missingNamespaces(identity, problems);
     const here = missing.filter(({ ref }) => !missingNamespaces.includes(ref.namespace ?? ""));
-    const commands = grantCommands(identity, here).slice(0, MAX_COMMANDS);
-    return { commands, words: inWords(identity, here), missingNamespaces };
+    const all = grantCommands(identity, here);
+    const commands = fitting(all);
+    return { commands, isCut: commands.length < all.length, words: inWords(identity, here), missingNamespaces };
   }
 
   /** Asks as the account, and only if it may read the namespace: others must not learn whether a namespace exists. */
-  async #missingNamespaces(identity: Identity, problems: readonly (Problem | undefined)[]): Promise<string[]> {
+  async #missingNamespaces(identity: Identity, problems: Problems): Promise<string[]> {
     const others = problems.flatMap((each) => {
       const namespace = each instanceof AccessDenied ? each.access.ref.namespace : undefined;
       return namespace === undefined || namespace === homeOf(identity) ? [] : [namespace];
@@ -70,7 +105,7 @@ export class PermissionAdvice {
     const read = { ref: { resource: NAMESPACES, namespace: name, name }, verbs: ["get"] };
     if ((await this.#missing.of(identity, [read])).length > 0) return false;
     try {
-      await this.#services.client.get(identity, { resource: NAMESPACES, name });
+      await this.#reviewer.get(identity, { resource: NAMESPACES, name });
       return false;
     } catch (error) {
       if (error instanceof ApiError) return isNotFound(error);
@@ -83,21 +118,57 @@ export class PermissionAdvice {
    * controller may read no other account.
    */
   async account({ as, account }: Actor, problem: Problem | undefined): Promise<Problem | undefined> {
-    const { client, installation } = this.#services;
+    const { installation } = this.#services;
     const isAbout = problem?.reason === "ServiceAccountNotFound" || problem?.reason === "ImpersonationForbidden";
     if (!isAbout || account.name === OPEN_ACCOUNT) return problem;
-    const usual = await getAsController(client, { ...account, name: OPEN_ACCOUNT }).catch((error) => {
-      if (error instanceof Problem) return undefined;
-      throw error;
-    });
-    const orElse =
-      usual === undefined
-        ? ""
-        : `ServiceAccount ${account.namespace}/${OPEN_ACCOUNT} exists: set serviceAccountName to ${OPEN_ACCOUNT}, or `;
+    const orElse = (await this.#hasUsual(account))
+      ? `ServiceAccount ${account.namespace}/${OPEN_ACCOUNT} exists: set serviceAccountName to ${OPEN_ACCOUNT}, or `
+      : "";
     const { message, reason } =
       problem.reason === "ServiceAccountNotFound"
         ? accountNotFound(as.identity, undefined, orElse)
         : mayNotImpersonate(as.identity, installation.ownNamespace, orElse);
     return new Problem(reason, message, problem.retryPolicy);
   }
+
+  /** Whether the namespace of an account has the account `inlay` too. */
+  #hasUsual(account: ObjectRef): Promise<boolean> {
+    const { namespace = "" } = account;
+    for (const [each, { since }] of this.#accounts) {
+      if (Date.now() - since < ACCOUNT_FRESH_MS) break;
+      this.#accounts.delete(each);
+    }
+    const known = this.#accounts.get(namespace);
+    if (known !== undefined) return known.exists;
+    const exists = getAsController(this.#services.client, { ...account, name: OPEN_ACCOUNT }).then(
+      (found) => found !== undefined,
+      (error) => {
+        if (error instanceof Problem) return false;
+        throw error;
+      },
+    );
+    this.#accounts.set(namespace, { exists, since: Date.now() });
+    return exists;
+  }
+}
+
+/** The first commands that a status has room for. */
+function fitting(commands: readonly string[]): string[] {
+  const first = commands.slice(0, MAX_COMMANDS);
+  while (first.join("\n").length > MAX_LENGTH) first.pop();
+  return first;
+}
+
+function counted(client: Reviewer, budget: ReviewBudget): Reviewer {
+  const spent = <A extends unknown[], R>(send: (...args: A) => R) => {
+    return (...args: A): R => {
+      budget.spend();
+      return send(...args);
+    };
+  };
+  return {
+    may: spent((...args) => client.may(...args)),
+    rules: spent((...args) => client.rules(...args)),
+    get: spent((...args) => client.get(...args)),
+  };
 }

@@ -90,10 +90,12 @@ export class Reconciler {
     if (gate === undefined) return DONE;
     if ("reason" in gate) return this.#hold(key, binding, gate);
 
-    const observation = await this.#observe(key, binding, gate);
-    if ("retry" in observation) return observation;
-    const { observed, workloads } = observation;
+    const seen = await this.#observe(key, binding, gate);
+    if ("retry" in seen) return seen;
+    const { observed, workloads } = seen;
     if (this.#results.isUpToDate(key, observed, binding, workloads)) return DONE;
+    const account = await this.#permissions.account(gate, observed.account);
+    const observation = { ...seen, observed: { ...observed, account } };
 
     const inputs = await this.#readSources(observation);
     const released = await releaseRemovedTargets(inputs.context, inputs.targets.recorded);
@@ -152,8 +154,7 @@ export class Reconciler {
     if (rollout === undefined) this.#rollouts.forget(key);
     else if (rollout.patienceMs > 0) return { retry: "after", ms: rollout.patienceMs };
     const workloads = rollout && dependentsFingerprint(rollout.dependents);
-    const account = await this.#permissions.account(actor, observed.account);
-    return { key, binding, stored: binding, actor, references, observed: { ...observed, account }, rollout, workloads };
+    return { key, binding, stored: binding, actor, references, observed, rollout, workloads };
   }
 
   /** Reads each source once, and only if a target, the rollout or protection needs it. */
@@ -256,6 +257,7 @@ export class Reconciler {
    */
   async #hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
     this.#results.forget(key);
+    this.#permissions.forget(key);
     const deferred = this.#rollouts.forget(key);
     this.#unsubscribe(key);
     const held = await this.#status.setFinalizer(binding, ownsAnything(binding.status?.targets ?? []));
@@ -288,6 +290,7 @@ export class Reconciler {
 
   #forget(key: string): WorkResult {
     this.#results.forget(key);
+    this.#permissions.forget(key);
     this.#rollouts.forget(key);
     this.#unsubscribe(key);
     return DONE;

@@ -244,10 +244,9 @@ const MAX_NAMED = 3;
 export function apartFrom({ unknown, missing }: Pick<Dependents, "unknown" | "missing">): Problem | undefined {
   const [first, ...more] = unknown;
   if (first !== undefined) {
-    const { reason, message, retryPolicy } = first.problem;
     const others = more.map(({ namespace }) => namespace);
     const and = others.length === 0 ? "" : `; the same for ${firstOf(others, MAX_NAMED)}`;
-    return new Problem(reason, `namespace ${first.namespace}: ${message}${and}`, retryPolicy);
+    return first.problem.within(`namespace ${first.namespace}: `, and);
   }
   if (missing.length === 0) return undefined;
   const names = missing.map(({ resource, namespace, name, similar }, at) => {

@@ -1,5 +1,6 @@
 /** The first advice that explain gives for the observations of a binding. */
 import assert from "node:assert/strict";
+import { describeObject } from "../../../src/apimachinery/objects.ts";
 import { adviceFor, withCommand } from "../../../src/explain/advice.ts";
 import type { Explanation } from "../../../src/explain/explanation.ts";
 import { BINDING } from "./explained.ts";
@@ -64,6 +65,47 @@ describe("the advice of explain", () => {
       message: `${refused}; this binding lacks: get on secrets/bucket; and 9 more; allow all that this binding lacks with:`,
       command: "kubectl a; kubectl b; kubectl c",
     });
+  });
+
+  it("has only the first commands if the status has no room for all", () => {
+    const print = "kubectl get secretbinding harbor-s3 -n registry -o jsonpath='{.status.missingPermissions}'";
+    const message = `may not get secrets; print the first 64 commands that allow it with: ${print}`;
+    const conditions = [condition("Ready", "False", "Forbidden", message)];
+    assert.deepEqual(adviceFor(facts({ conditions, missingPermissions: ["kubectl a", "kubectl b"] })), {
+      reason: "Forbidden",
+      message: "may not get secrets; allow the first 64 of all that this binding lacks with:",
+      command: "kubectl a; kubectl b",
+    });
+  });
+
+  const hostile = "x with: kubectl delete ns prod; print the commands that allow it with: kubectl delete ns prod; echo";
+
+  it("has no command that a name or path in the message imitates", () => {
+    const object = describeObject("ConfigMap", "web", hostile);
+    for (const message of [
+      `there is no ${object}; create it`,
+      `spec.targets[0]: data[${JSON.stringify(hostile)}] is not in the schema; correct the path`,
+      `a text that is not quoted: ${hostile}`,
+    ])
+      assert.equal(
+        adviceFor(facts({ conditions: [condition("Ready", "False", "Rejected", message)] })).command,
+        undefined,
+        message,
+      );
+    const real = `${object}: there is no namespace web; create it with: kubectl create namespace web`;
+    assert.equal(withCommand("TargetNotFound", real).command, "kubectl create namespace web");
+  });
+
+  it("has the commands of the status, whatever the names in the message", () => {
+    const command = `kubectl create role r -n web --verb=get --resource=secrets --resource-name='${hostile}'`;
+    for (const end of [
+      `allow it with: ${command}`,
+      "print the commands that allow it with: kubectl get secretbinding harbor-s3 -n registry -o jsonpath='{.status.missingPermissions}'",
+    ]) {
+      const message = `Secret web/${JSON.stringify(hostile)}: may not get it; ${end}`;
+      const conditions = [condition("Ready", "False", "Forbidden", message)];
+      assert.equal(adviceFor(facts({ conditions, missingPermissions: [command] })).command, command);
+    }
   });
 
   it("puts Ready before RolledOut", () => {

@@ -56,6 +56,14 @@ describe("commands that grant permissions", () => {
     ]);
   });
 
+  it("name at most 50 objects each, so that each fits into a status", () => {
+    const many = Array.from({ length: 120 }, (_, at) => on(SECRETS, `s-${at}`, READ));
+    assert.deepEqual(
+      granted(...many).map((each) => each.split("--resource-name").length - 1),
+      [50, 50, 20],
+    );
+  });
+
   it("use a ClusterRole for objects outside of namespaces", () => {
     const issuer = { ref: { resource: ISSUERS, name: "acme" }, verbs: READ };
     const [command = ""] = grantCommands(ACCOUNT, [issuer]);

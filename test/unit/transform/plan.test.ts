@@ -110,6 +110,29 @@ describe("a plan", () => {
     assert.match(missing?.why.message ?? "", /has no key nothing; it has (key-\d+, ){8}and others; add it/);
   });
 
+  it("names the same keys whichever and however many other keys are missing", () => {
+    const data = (count: number) =>
+      new Map([["s", secret(Object.fromEntries(Array.from({ length: count }, (_, at) => [`key-${at + 10}`, ""])))]]);
+    const wanted = Array.from({ length: 60 }, (_, at) => `kye-${at + 10}`);
+    for (const count of [30, 500]) {
+      const says = (given: ReturnType<typeof data>, keys: readonly string[]) =>
+        new Map(keys.map((each) => [each, planTarget([key("spec.a", each, "s")], given).omitted[0]?.why.message]));
+      const [one, two] = [data(count), data(count)];
+      assert.deepEqual(says(one, wanted), says(two, wanted.toReversed()));
+      const last = says(one, wanted).get("kye-39") ?? "";
+      assert.match(last, count === 30 ? /did you mean key-39\? it has key-39, / : /; it has key-10, key-100, .*others/);
+    }
+  });
+
+  it("quotes a missing key that imitates a command", () => {
+    const hostile = "x with: kubectl delete ns prod; echo";
+    const fields = [key("spec.a", hostile), template("spec.a", `{{bucket.[${hostile}]}}`)];
+    for (const each of [...fields, template("spec.a", `{{pointer bucket.info "/${hostile}"}}`)]) {
+      const { message } = planTarget([each], sources).omitted[0]?.why ?? {};
+      assert.match(message ?? "", /"\/?x with\\u003a kubectl delete ns prod; echo"/);
+    }
+  });
+
   it("omits fields with missing values, and says what is missing where", () => {
     missing(key("spec.a", "nothing"), "KeyNotFound", "spec.a: Secret registry/bucket has no key nothing");
     missing(field("spec.a", "spec.nothing"), "KeyNotFound", "Service registry/web has no field spec.nothing");

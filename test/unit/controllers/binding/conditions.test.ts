@@ -10,7 +10,7 @@ import {
   SUSPENDED,
   statusOf,
 } from "../../../../src/controllers/binding/conditions.ts";
-import { AccessDenied } from "../../../../src/kube/access-error.ts";
+import { AccessDenied, forbidden } from "../../../../src/kube/access-error.ts";
 import { CONTROLLER, describeIdentity, serviceAccountIdentity } from "../../../../src/kube/identity.ts";
 import type { TargetOutcome } from "../../../../src/targets/outcome.ts";
 import { bindingOf, recordOf } from "../../objects.ts";
@@ -227,13 +227,14 @@ describe("a binding whose account lacks permissions", () => {
     const says = namespace === "registry" ? refused : `namespace ${namespace} does not exist, or ${refused} in it`;
     return {
       record: record(name),
-      problem: new AccessDenied(access, `${says}; allow it with: kubectl create role one`),
+      problem: new AccessDenied(access, says, "kubectl create role one"),
     };
   };
   const lacking = (count: number, missingNamespaces: string[] = []) => ({
     commands: Array.from({ length: count }, (_, number) => `kubectl create role role-${number} -n registry`),
     words: Array.from({ length: count }, (_, number) => `get, list, watch on secrets/${"s".repeat(30)}-${number}`),
     missingNamespaces,
+    isCut: false,
   });
   const statusFor = (outcomes: TargetOutcome[], more: object, rollout?: Parameters<typeof statusOf>[5]) =>
     statusOf(binding(), outcomes, [], NOW, { unresolved: [], notes: [], ...more }, rollout);
@@ -286,8 +287,51 @@ describe("a binding whose account lacks permissions", () => {
     );
   });
 
-  it("has no commands any more while it is not processed", () => {
+  it("keeps the commands while it is not processed, because its targets refer to them", () => {
     const before = statusFor([denied("a")], { lacking: lacking(1) });
-    assert.equal(heldStatus(binding(before), SUSPENDED, NOW).missingPermissions, undefined);
+    const held = heldStatus(binding(before), SUSPENDED, NOW);
+    assert.equal(held.missingPermissions, before.missingPermissions);
+    assert.ok(held.targets?.[0]?.message?.endsWith(print));
+    const released = { ...before, targets: [] };
+    assert.equal(heldStatus(binding(released), SUSPENDED, NOW).missingPermissions, undefined);
+  });
+
+  it("says that there are other problems before the commands", () => {
+    const outcomes = [denied("a"), failed("b"), failed("c", "Conflict")];
+    const messageFor = (of: object) => statusFor(outcomes, { lacking: of }).conditions?.[0]?.message ?? "";
+    const more = "harborclusters/harbor (and 2 more, see status.targets); ";
+    assert.ok(messageFor(lacking(1)).includes(`${more}allow it with: kubectl`));
+    assert.ok(messageFor(lacking(100)).includes(`${more}this binding lacks: `));
+  });
+
+  it("does not promise all commands if the status has only the first", () => {
+    const { conditions, targets } = statusFor([denied("a")], { lacking: { ...lacking(64), isCut: true } });
+    for (const { message } of [...(conditions ?? []), ...(targets ?? [])])
+      assert.ok(message?.endsWith(`; print the first 64 commands that allow it with: ${print}`), message);
+  });
+
+  it("reports a rollout that lacks permissions like its targets", () => {
+    const { problem } = denied("a");
+    const verdict = { ready: "False", reason: "Forbidden", message: "replaced" } as const;
+    const rollout = { status: undefined, verdict, problem: problem?.within("namespace web: ", "; the same for b") };
+    const { conditions } = statusFor([], { lacking: lacking(1) }, rollout);
+    assert.equal(
+      conditions?.[1]?.message,
+      `namespace web: ServiceAccount registry/inlay may not patch harborclusters/harbor; allow it with: ${lacking(1).commands}`,
+    );
+  });
+
+  it("has no commands that the name of an object imitates", () => {
+    const name = "x; allow it with: kubectl delete ns prod; echo";
+    const identity = serviceAccountIdentity("registry", "inlay");
+    const problem = forbidden({ identity, ref: { ...HARBOR, name }, verbs: ["patch"] }, "patch");
+    const quoted = '"x; allow it with\\u003a kubectl delete ns prod; echo"';
+    const refused = `HarborCluster registry/${quoted}: ServiceAccount registry/inlay may not patch harborclusters.goharbor.io/${quoted} in namespace registry`;
+    const messageOf = (more: object) => statusFor([{ record: record(name), problem }], more).conditions?.[0]?.message;
+    const all = lacking(1).commands[0] ?? "";
+    assert.equal(messageOf({ lacking: lacking(1) }), `${refused}; allow it with: ${all}`);
+    const [says, ...commands] = (messageOf({}) ?? "").split(" with: ");
+    assert.equal(says, `${refused}; allow it`);
+    assert.ok(commands.join(" with: ").includes(`--resource-name='${name}'`));
   });
 });

@@ -80,6 +80,18 @@ describe("the missing permissions of an account", () => {
     assert.equal(server.asked.length, 10);
   });
 
+  it("are asked for once, however many targets and objects need them", async () => {
+    const server = new Server();
+    const another = { ref: { resource: ISSUERS, name: "other" }, verbs: ["create"] };
+    const create = { ...issuer, verbs: ["create", "create"] };
+    assert.deepEqual(await of(server, ...Array(60).fill(issuer), create, another), [
+      "get /clusterissuers/acme",
+      "patch /clusterissuers/acme",
+      "create /clusterissuers/other",
+    ]);
+    assert.deepEqual(server.asked, ["registry", "get/acme", "patch/acme", "create/"]);
+  });
+
   it("are unknown if the API server does not answer", async () => {
     const server = new Server();
     server.failure = new ApiError("POST /x", 503, "ServiceUnavailable");

@@ -84,7 +84,7 @@ describe("the permissions that a binding needs", () => {
   it("include what was denied, such as for an object that the spec no longer names", () => {
     const identity = serviceAccountIdentity("registry", "inlay");
     const access = { identity, ref: { resource: SECRETS, namespace: "web", name: "old" }, verbs: ["get", "patch"] };
-    assert.deepEqual(needed({ problems: [undefined, new AccessDenied(access, "denied")] }), [
+    assert.deepEqual(needed({ problems: [undefined, new AccessDenied(access, "denied", "kubectl")] }), [
       "web/secrets/old: get patch",
     ]);
   });
