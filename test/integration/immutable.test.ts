@@ -58,7 +58,7 @@ async function untilImmutable(team: TestNamespace, paths: string): Promise<void>
   const { status } = await team.until("bind", "Immutable");
   const { message } = status.targets[0];
   assert.ok(message.startsWith(`${paths} `), message);
-  assert.match(message, /delete the object.*mode: Once/);
+  assert.match(message, /mode: Once.*delete the object/);
   assert.deepEqual(foundIn(JSON.stringify([status, await team.events("bind")])), []);
 }
 
