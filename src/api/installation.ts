@@ -12,6 +12,9 @@ import type { ReceiverRules } from "./notification-rules.ts";
 import type { ReloaderRules } from "./reloader-rules.ts";
 import { VaultAddresses } from "./vault-addresses.ts";
 
+/** The name of the Lease that the controller holds. */
+export const LEASE_NAME = "inlay-controller";
+
 /** All given conditions must match. Groups, kinds and namespaces are globs. A path includes all fields below it. */
 export interface WriteRule {
   readonly apiGroups?: readonly string[];

@@ -1,7 +1,7 @@
 /** Decides how wide a stream for a dependency may be, by the permissions of its identity. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Resource } from "../apimachinery/objects.ts";
-import { isImpersonation } from "../kube/access-error.ts";
+import { isImpersonation, STREAM_VERBS } from "../kube/access-error.ts";
 import { allowedNames } from "../kube/access-rules.ts";
 import { ApiError, isStatus } from "../kube/api-error.ts";
 import { type Client, pathOf } from "../kube/client.ts";
@@ -160,7 +160,7 @@ export class WatchScopes {
     const isNarrow = this.#isNamespaced || most === "namespace" || most === "name";
     const wider = isNarrow ? undefined : await this.#beyondNamespace(dependency, resource, name, most);
     if (wider !== undefined) return { scope: wider };
-    const names = await this.#namesOf(dependency, ["list", "watch"]);
+    const names = await this.#namesOf(dependency, STREAM_VERBS);
     if (name === undefined) return names instanceof Set ? refusedAs(dependency) : { scope: "namespace" };
     if (names instanceof Set) return { scope: "name", names };
     if (most === "namespace" || most === "name") return { scope: most };
@@ -204,7 +204,7 @@ export class WatchScopes {
   async #mayAtHome(dependency: Subscription): Promise<boolean> {
     const { identity } = dependency;
     const namespace = homeOf(identity);
-    const names = namespace && (await this.#namesOf(dependency, ["list", "watch"], { identity, namespace }));
+    const names = namespace && (await this.#namesOf(dependency, STREAM_VERBS, { identity, namespace }));
     return !(names instanceof Set) || (!isCollection(dependency) && names.has(dependency.ref.name));
   }
 

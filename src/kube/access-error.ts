@@ -21,9 +21,11 @@ export interface RequiredAccess {
 /** The name of the accounts that the manifests let the controller impersonate, in every namespace. */
 export const OPEN_ACCOUNT = "inlay";
 /** The controller's own account, in every installation. */
-const OWN_ACCOUNT = "inlay-controller";
+export const OWN_ACCOUNT = "inlay-controller";
 
-export const READ_VERBS = ["get", "list", "watch"];
+/** What a reflector needs. */
+export const STREAM_VERBS = ["list", "watch"];
+export const READ_VERBS = ["get", ...STREAM_VERBS];
 export const WRITE_VERBS = [...READ_VERBS, "patch"];
 const CREATE_VERBS = [...WRITE_VERBS, "create"];
 const OWN_VERBS = [...CREATE_VERBS, "delete"];

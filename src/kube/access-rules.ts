@@ -31,6 +31,15 @@ export function allowedNames(
   return verbs.map((verb) => namesFor(ofKind, verb)).reduce(common, "all");
 }
 
+/** Whether the rules list the permission on the object, or without a name on all objects of the kind. */
+export function isListed(
+  rules: AccessRules,
+  { verb, name, group, plural }: Pick<Resource, "group" | "plural"> & { verb: string; name: string | undefined },
+): boolean {
+  const names = allowedNames(rules, [verb], { group, plural });
+  return names === "all" || (name !== undefined && names.has(name));
+}
+
 function namesFor(rules: readonly ResourceRule[], verb: string): ReadonlySet<string> | "all" {
   const names = new Set<string>();
   for (const { verbs, resourceNames = [] } of rules) {

@@ -65,7 +65,7 @@ export const resourceText = ({ group, plural }: Pick<Resource, "group" | "plural
   group === "" ? plural : `${plural}.${group}`;
 
 /** RBAC can't restrict `create` to names, so it gets a rule of its own. A subresource is created below a name. */
-const isOnAll = (verb: string, plural: string) => verb === "create" && !plural.includes("/");
+export const isOnAll = (verb: string, plural: string) => verb === "create" && !plural.includes("/");
 
 /** As few rules as possible that allow no more than that. */
 function rulesFor(permissions: readonly Permission[]): Rule[] {

@@ -4,14 +4,13 @@
  * monotonic clock.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { LEASE_NAME } from "../api/installation.ts";
 import type { KubeObject, ObjectMeta, ObjectRef } from "../apimachinery/objects.ts";
 import { LEASES } from "../apimachinery/resources.ts";
 import { isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { Log } from "../observability/log.ts";
-
-export const LEASE_NAME = "inlay-controller";
 
 /** The deadline of every request for the lease, so that several attempts fit before the renewal is overdue. */
 export const LEASE_DEADLINE_MS = 2_000;

@@ -2,13 +2,14 @@
  * Records a controller without leader election as the holder of the Lease, so that others see that it runs, and reports another controller
  * that holds the Lease. It never waits for the Lease and never takes it from a live holder.
  */
+import { LEASE_NAME } from "../api/installation.ts";
 import { LEASES, NAMESPACES } from "../apimachinery/resources.ts";
 import { isNotFound } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { InstallationProblems } from "../observability/installation-problems.ts";
 import type { Log } from "../observability/log.ts";
-import { type Candidate, LEASE_NAME, LeaderElection } from "./leader-election.ts";
+import { type Candidate, LeaderElection } from "./leader-election.ts";
 
 /** A few renewals fit into the duration of the record. */
 const RETRY_MS = 2_400;

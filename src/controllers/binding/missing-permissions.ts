@@ -3,10 +3,10 @@
  * what the account may know about itself.
  */
 import { AccountRules } from "../../cache/account-rules.ts";
-import { type AccessRules, allowedNames } from "../../kube/access-rules.ts";
+import { type AccessRules, isListed } from "../../kube/access-rules.ts";
 import { ApiError } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
-import type { Permission } from "../../kube/grant-commands.ts";
+import { isOnAll, type Permission } from "../../kube/grant-commands.ts";
 import { homeOf, type Identity } from "../../kube/identity.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 
@@ -42,7 +42,9 @@ export class MissingPermissions {
       const single = [...new Map(each.map((one) => [keyOf(one), one])).values()];
       const unlisted = single.filter((each) => {
         const of = rules.get(each.ref.namespace ?? home);
-        return of !== undefined && (isInCluster(each) || !isListed(of, each));
+        if (of === undefined) return false;
+        const { resource } = each.ref;
+        return isInCluster(each) || !isListed(of, { ...resource, verb: each.verb, name: nameFor(each) });
       });
       // The rules don't show whether a permission is for all namespaces, and other authorizers may allow more.
       const isUnsure = (each: Single) => isInCluster(each) || rules.get(each.ref.namespace ?? "")?.incomplete;
@@ -68,17 +70,9 @@ interface Single {
 
 const isInCluster = ({ ref }: Single) => ref.namespace === undefined;
 
-/** RBAC can't restrict `create` to names, except below an object. */
-const nameFor = ({ ref: { resource, name }, verb }: Single) =>
-  verb === "create" && !resource.plural.includes("/") ? undefined : name;
+const nameFor = ({ ref: { resource, name }, verb }: Single) => (isOnAll(verb, resource.plural) ? undefined : name);
 
 const keyOf = (each: Single) => {
   const { resource, namespace } = each.ref;
   return JSON.stringify([resource.group, resource.plural, namespace, nameFor(each), each.verb]);
 };
-
-function isListed(rules: AccessRules, each: Single): boolean {
-  const names = allowedNames(rules, [each.verb], each.ref.resource);
-  const name = nameFor(each);
-  return names === "all" || (name !== undefined && names.has(name));
-}

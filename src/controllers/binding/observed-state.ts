@@ -12,7 +12,14 @@ import { Problem } from "../../apimachinery/problem.ts";
 import type { ReflectorState } from "../../cache/reflector.ts";
 import { type CollectionSubscription, isCollection, type Subscription } from "../../cache/subscription.ts";
 import type { Watcher } from "../../cache/watcher.ts";
-import { accountNotFound, accountRefusal, READ_VERBS, streamRefusal, verbsFor } from "../../kube/access-error.ts";
+import {
+  accountNotFound,
+  accountRefusal,
+  READ_VERBS,
+  STREAM_VERBS,
+  streamRefusal,
+  verbsFor,
+} from "../../kube/access-error.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
 import type { Owners } from "../../rollout/discover/dependents.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
@@ -197,7 +204,6 @@ export function observe(
   };
 }
 
-const STREAM_VERBS = ["list", "watch"];
 const PENDING: PollState = { phase: "pending" };
 
 function pollText(state: PollState): string {

@@ -3,7 +3,7 @@ import { onReleaseOf, type SecretBinding, type Target } from "../../api/binding.
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { ACCOUNT_TOKENS, DISRUPTION_BUDGETS, EVICTIONS, JOBS, PODS } from "../../apimachinery/resources.ts";
-import { AccessDenied, READ_VERBS, verbsFor, WRITE_VERBS } from "../../kube/access-error.ts";
+import { AccessDenied, READ_VERBS, STREAM_VERBS, verbsFor, WRITE_VERBS } from "../../kube/access-error.ts";
 import type { Permission } from "../../kube/grant-commands.ts";
 import type { WorkloadLookup } from "../../rollout/discover/lookups.ts";
 import { JOB_VERBS } from "../../rollout/restart/recreate-job.ts";
@@ -42,7 +42,7 @@ export function requiredAccess(needs: Needs): Permission[] {
 
 /** An object that is watched needs no permission for that: the platform may have opted in its kind. */
 const beyondWatch = (verbs: readonly string[], isWatched: boolean) =>
-  isWatched ? verbs.filter((verb) => verb !== "list" && verb !== "watch") : verbs;
+  isWatched ? verbs.filter((verb) => !STREAM_VERBS.includes(verb)) : verbs;
 
 function sourceAccess({ references: { parsedSources, sources }, vault, account, isWatched }: Needs): Permission[] {
   const logsIn = parsedSources.some(({ vault: at }) => {
@@ -51,7 +51,7 @@ function sourceAccess({ references: { parsedSources, sources }, vault, account, 
   });
   const read = [...sources.values()].flatMap((source): Permission[] => {
     if (source instanceof Problem) return [];
-    if (source.listed) return [{ ref: placeOf(source.listed), verbs: ["list", "watch"] }];
+    if (source.listed) return [{ ref: placeOf(source.listed), verbs: STREAM_VERBS }];
     const ref = source.watched;
     return ref === undefined ? [] : [{ ref, verbs: beyondWatch(READ_VERBS, isWatched(ref)) }];
   });

@@ -6,7 +6,7 @@ import type { Installation } from "../../api/installation.ts";
 import type { KubeObject, Resource } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS } from "../../apimachinery/resources.ts";
-import type { AccessRules } from "../../kube/access-rules.ts";
+import { type AccessRules, isListed } from "../../kube/access-rules.ts";
 import { isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
@@ -18,7 +18,7 @@ import type {
 import type { Log } from "../../observability/log.ts";
 import { DIGEST_KEY_NAME, type DigestKeys } from "../../rollout/digest/keys.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
-import { isListed, missingRights, policyRightsFor, type Right, rightsFor } from "./permissions.ts";
+import { missingRights, policyRightsFor, type Right, rightsFor } from "./permissions.ts";
 import { judgePolicies, policiesOf } from "./policies.ts";
 
 const KEY = "installation";

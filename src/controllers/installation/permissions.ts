@@ -1,4 +1,5 @@
 /** The permissions of the controller's own account, and which of them are missing. Pure. */
+import { LEASE_NAME } from "../../api/installation.ts";
 import type { Resource } from "../../apimachinery/objects.ts";
 import {
   ADMISSION_POLICIES,
@@ -13,8 +14,9 @@ import {
   SERVICE_ACCOUNTS,
   VAULT_CONNECTIONS,
 } from "../../apimachinery/resources.ts";
-import { type AccessRules, allowedNames } from "../../kube/access-rules.ts";
+import { resourceText } from "../../kube/grant-commands.ts";
 import type { InstallationProblem } from "../../observability/installation-problems.ts";
+import { DIGEST_KEY_NAME } from "../../rollout/digest/keys.ts";
 import { ALL_POLICIES, policiesOf } from "./policies.ts";
 
 type Kind = Pick<Resource, "group" | "version" | "plural">;
@@ -59,8 +61,8 @@ const RULES: readonly Rule[] = [
   { kind: kind("authentication.k8s.io", "tokenreviews"), verbs: ["create"], isForCluster: true },
   { kind: kind("authorization.k8s.io", "subjectaccessreviews"), verbs: ["create"], isForCluster: true },
   { kind: LEASES, verbs: ["create"], where: "own" },
-  { kind: LEASES, verbs: ["get", "update"], names: ["inlay-controller"], where: "own" },
-  { kind: SECRETS, verbs: ["get", "patch"], names: ["inlay-digest-key"], where: "own" },
+  { kind: LEASES, verbs: ["get", "update"], names: [LEASE_NAME], where: "own" },
+  { kind: SECRETS, verbs: ["get", "patch"], names: [DIGEST_KEY_NAME], where: "own" },
   { kind: PODS, verbs: ["list", "watch", "patch"], where: "own" },
 ];
 
@@ -77,19 +79,10 @@ export const policyRightsFor = (scope: string | undefined): Right[] =>
     policiesOf(scope).map((name): Right => ({ verb: "get", group, version, plural, name, where: undefined })),
   );
 
-/** Whether the API server lists the permission. */
-export function isListed(
-  rules: AccessRules,
-  { verb, name, ...kind }: Pick<Right, "verb" | "name" | "group" | "plural">,
-) {
-  const names = allowedNames(rules, [verb], kind);
-  return names === "all" || (name !== undefined && names.has(name));
-}
-
 /** `command` grants all permissions of the controller. */
 export function missingRights(missing: readonly Right[], command: string): InstallationProblem | undefined {
   if (missing.length === 0) return undefined;
-  const byWhat = Map.groupBy(missing, ({ plural, group }) => (group === "" ? plural : `${plural}.${group}`));
+  const byWhat = Map.groupBy(missing, resourceText);
   const parts = [...byWhat].map(([what, rights]) => {
     const verbs = [...new Set(rights.map(({ verb }) => verb))].join(", ");
     const names = [...new Set(rights.flatMap(({ name }) => name ?? []))];

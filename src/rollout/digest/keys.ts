@@ -8,7 +8,7 @@ import { describeObject, type KubeObject, type ObjectRef } from "../../apimachin
 import { Problem } from "../../apimachinery/problem.ts";
 import { SECRETS } from "../../apimachinery/resources.ts";
 import { SecretValue } from "../../apimachinery/secret-value.ts";
-import { refusal } from "../../kube/access-error.ts";
+import { OWN_ACCOUNT, refusal } from "../../kube/access-error.ts";
 import { ApiError, isNotFound, isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
@@ -167,7 +167,7 @@ export class DigestKeys {
     if (isStatus(error, 403) && !error.isDenied) {
       const role =
         `kubectl create role ${name} -n ${namespace} --verb=${VERBS} --resource=secrets --resource-name=${name}` +
-        ` && kubectl create rolebinding ${name} -n ${namespace} --role=${name} --serviceaccount=${namespace}:inlay-controller`;
+        ` && kubectl create rolebinding ${name} -n ${namespace} --role=${name} --serviceaccount=${namespace}:${OWN_ACCOUNT}`;
       const message = `Inlay's own account may not ${verb} secrets/${name} in namespace ${namespace}; apply 10-controller-role.yaml of this release, or allow it with: ${role}`;
       return new Problem("Forbidden", message);
     }

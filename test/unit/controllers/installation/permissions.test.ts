@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isListed, missingRights, rightsFor } from "../../../../src/controllers/installation/permissions.ts";
+import { missingRights, rightsFor } from "../../../../src/controllers/installation/permissions.ts";
+import { isListed } from "../../../../src/kube/access-rules.ts";
 import { describeRight, rightsIn } from "../../../controller/rights.ts";
 
 const deploy = join(import.meta.dirname, "..", "..", "..", "..", "deploy");
