@@ -45,7 +45,7 @@ export interface Decision {
   /**
    * Owned fields that stay without being written now. An apply repeats their values, because it removes what it omits.
    */
-  carried: Located[];
+  repeated: Located[];
   /**
    * All paths that the binding names, as in managedFields. The binding's other fields are released before the apply.
    */
@@ -115,7 +115,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     force: desired.onConflict === "Force" || acquired.length < wanted.length,
     acquires: acquired.map(({ path }) => String(path)),
     parents: missingParents(acquired, live),
-    carried: waiting.flatMap(({ path, place }) => {
+    repeated: waiting.flatMap(({ path, place }) => {
       if (way === "patch") return [];
       const value = heldPart(live, manager, place.held);
       return value === undefined ? [] : [{ path, place, value: new SecretValue(value) }];

@@ -68,7 +68,7 @@ export function decideByLastApplied(
     force: true,
     acquires: [],
     parents: [],
-    carried: [],
+    repeated: [],
     keeps: located.map(({ place }) => place.held),
     takenBy: [],
     differing: [],

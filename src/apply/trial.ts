@@ -19,11 +19,11 @@ export async function tryAlone(
   identity: Identity,
   ref: ObjectRef,
   { shape, fieldManager }: Desired,
-  { way, fields, carried, force }: Decision,
+  { way, fields, repeated, force }: Decision,
   live: KubeObject,
   field: Located,
 ): Promise<Verdict> {
-  const kept = [...fields.filter((each) => each !== field), ...carried].flatMap((each): Located[] => {
+  const kept = [...fields.filter((each) => each !== field), ...repeated].flatMap((each): Located[] => {
     const value = heldPart(live, fieldManager, each.place.held);
     return value === undefined ? [] : [{ ...each, value: new SecretValue(value) }];
   });

@@ -57,7 +57,7 @@ export async function writeTarget(
 async function applyFields(
   ...[client, identity, ref, { fieldManager }, decision, live]: Parameters<typeof writeTarget>
 ) {
-  const leaves = leavesOf([...decision.fields, ...decision.carried]);
+  const leaves = leavesOf([...decision.fields, ...decision.repeated]);
   const options = { fieldManager, force: decision.force };
   try {
     return await applyTo(live, { client, identity, ref }, leaves, options, decision.keeps);

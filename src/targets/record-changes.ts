@@ -32,10 +32,10 @@ export function appliedRecord(
   record: TargetStatus,
   live: KubeObject,
   desired: Desired,
-  { carried }: Decision,
+  { repeated }: Decision,
 ): TargetStatus {
   const { pendingPaths: _, paths = [], ...rest } = record;
-  const written = [...desired.plan.fields, ...carried].map(({ path }) => String(path));
+  const written = [...desired.plan.fields, ...repeated].map(({ path }) => String(path));
   const waiting = waitingIn(desired).map(String);
   const ours = [...written, ...paths.filter((path) => waiting.includes(path))];
   // In order of acquisition: the status changes with the owned paths, not with the order of the spec.

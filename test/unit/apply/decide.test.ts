@@ -140,7 +140,7 @@ describe("an omitted field", () => {
   const live = { spec: { a: "x", b: SECRET, c: { mine: 1, theirs: 2 }, d: ["y"] } };
   const ours = ["spec.a", "spec.b", "spec.c", "spec.d"];
   const carriedBy = (decision: Decision) =>
-    decision.carried.map(({ path, value }) => [String(path), value.reveal()] as const);
+    decision.repeated.map(({ path, value }) => [String(path), value.reveal()] as const);
 
   it("is repeated with its value when the others are written", () => {
     const entries = [entry(OURS, ["spec.a", "spec.b", "spec.d"])];
