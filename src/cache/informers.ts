@@ -216,8 +216,7 @@ export class Informers {
     subscriber.refused = error;
     subscriber.wasSynced = false;
     if (refused === undefined) this.#poll(subscriber);
-    const isNews = refused?.reason !== error.reason || refused.refusesImpersonation !== error.refusesImpersonation;
-    if (isNews) subscriber.notify("resync");
+    if (refused?.essence !== error.essence) subscriber.notify("resync");
   }
 
   /** Reviews from time to time whether the account may now have a stream, or a wider one. */

@@ -271,7 +271,7 @@ export class Reflector<T extends { resourceVersion: string }> {
   #setState(state: ReflectorState): void {
     const before = this.#state;
     this.#state = state;
-    if (state.phase !== before.phase || statusOf(state) !== statusOf(before)) this.#events.stateChanged(state);
+    if (state.phase !== before.phase || essenceOf(state) !== essenceOf(before)) this.#events.stateChanged(state);
   }
 }
 
@@ -282,9 +282,4 @@ function reasonOf(error: ApiError): RestartReason {
   return isRefusal(error) ? "refused" : "unavailable";
 }
 
-/** What decides the advice on a failed stream. */
-function statusOf(state: ReflectorState): string | undefined {
-  if (state.phase !== "failed") return undefined;
-  const { status, failure, refusesImpersonation } = state.error;
-  return [status, failure?.of, refusesImpersonation].join();
-}
+const essenceOf = (state: ReflectorState) => (state.phase === "failed" ? state.error.essence : undefined);

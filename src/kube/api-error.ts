@@ -127,6 +127,11 @@ export class ApiError extends Error {
       }));
   }
 
+  /** All that decides the advice on a failed stream, as a text to compare. */
+  get essence(): string {
+    return [this.status, this.reason, this.failure?.of, this.refusesImpersonation].join();
+  }
+
   /** Builds an error from an HTTP answer whose body should be a `Status`. */
   static fromAnswer(what: string, status: number, text: string, retryAfter?: string): ApiError {
     let body: unknown;

@@ -114,8 +114,10 @@ export function observe(
   const listedText = (live: LiveSource | Problem) => (live instanceof Problem ? problemText(live) : live.version);
   // Computed once: a competing binding that is created later requeues this one.
   const competing = new Map([...targetOf].map(([ref, target]) => [ref, competingText(competingAt(target, ref))]));
-  const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) =>
-    looks.get(ref)?.phase === "failed" ? "failed" : versionText(version, ref, target);
+  const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) => {
+    const look = looks.get(ref);
+    return look?.phase === "failed" ? `failed ${look.error.essence}` : versionText(version, ref, target);
+  };
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
   /** Changes when any source changes. */
   const sourceState = [

@@ -7,6 +7,12 @@ import { settled } from "../clock.ts";
 export const apiError = (status: number, reason = "Error", retryAfterSeconds?: number) =>
   new ApiError("GET /x", status, reason, undefined, retryAfterSeconds);
 
+/** The answer when the controller may not impersonate an account. */
+export function impersonationRefused(): ApiError {
+  const message = `serviceaccounts "a" is forbidden: User "x" cannot impersonate resource "serviceaccounts" in API group ""`;
+  return ApiError.fromAnswer("LIST", 403, JSON.stringify({ reason: "Forbidden", message }));
+}
+
 export function secret(name: string, resourceVersion: string, namespace = "registry"): KubeObject {
   return { apiVersion: "v1", kind: "Secret", metadata: { name, namespace, uid: `uid-${name}`, resourceVersion } };
 }

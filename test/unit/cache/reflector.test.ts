@@ -6,7 +6,7 @@ import { objectKey, Reflector, type ReflectorState } from "../../../src/cache/re
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { WatchEvent } from "../../../src/kube/list-watch.ts";
 import { fakeClock, settled } from "../clock.ts";
-import { apiError, FakeListWatch, secret } from "./list-watch.ts";
+import { apiError, FakeListWatch, impersonationRefused, secret } from "./list-watch.ts";
 
 interface Kept {
   uid: string;
@@ -95,8 +95,7 @@ describe("a reflector", () => {
     }
 
     it("reports that the account lacks a permission after it was not impersonated, since that needs other advice", async () => {
-      const message = `serviceaccounts "a" is forbidden: User "x" cannot impersonate resource "serviceaccounts" in API group ""`;
-      source.answer = ApiError.fromAnswer("LIST", 403, JSON.stringify({ reason: "Forbidden", message }));
+      source.answer = impersonationRefused();
       reflector.start();
       await settled();
       source.answer = apiError(403);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { ObjectRef, Version } from "../../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
+import { impersonationRefused } from "../../cache/list-watch.ts";
 import { type FakeInformers, placeOf, version } from "../../informers.ts";
 import { bindingOf, recordOf, targetOf } from "../../objects.ts";
 import {
@@ -203,6 +204,15 @@ describe("the observed state of a binding", () => {
         change();
         assert.notEqual(fingerprint(), before);
       });
+
+    it("that changes when a stream is refused for another reason", () => {
+      for (const ref of [ACCOUNT, BUCKET, HARBOR]) {
+        informers.refuse(placeOf(ref), impersonationRefused());
+        const before = fingerprint();
+        informers.refuse(placeOf(ref));
+        assert.notEqual(fingerprint(), before, ref.name);
+      }
+    });
 
     it("that changes with the binding itself", () => {
       assert.notEqual(fingerprint({ binding: copying({ resourceVersion: "8" }) }), fingerprint());
