@@ -122,30 +122,48 @@ function changedAtOf({ managedFields = [] }: ObjectMeta): number | undefined {
   return times.length === 0 ? undefined : Math.max(...times);
 }
 
+/** How a stream has shown an object. */
+interface Shown {
+  /** Nothing has happened to the object before this version. Undefined for the objects of the first list. */
+  since: string | undefined;
+  isCreation: boolean;
+}
+
 /**
  * Adds what the stream has shown: the creation of the object, the last change of a workload that matters to its restarts, and the data of a
- * source that was chosen later. Nothing has happened before the version `since`; it is undefined for the objects of the first list.
+ * source that was chosen later.
  */
 export function withHistory(
   after: CachedObject,
   before: CachedObject | undefined,
   metadata: ObjectMeta,
-  { since, isCreation }: { since: string | undefined; isCreation: boolean },
+  shown: Shown,
 ): CachedObject {
   if (after.createdAt === undefined) return after;
   const known = before?.uid === after.uid ? before : undefined;
-  const createdAs = isCreation ? after.resourceVersion : known?.createdAs;
+  const createdAs = shown.isCreation ? after.resourceVersion : known?.createdAs;
   const markedAt = known !== undefined && known.mark !== after.mark ? after.dataAt : known?.markedAt;
-  const isStart = isChoice(after, known) || !isDeepStrictEqual(restartsOf(after), known && restartsOf(known));
-  const at = isCreation ? after.createdAt : changedAtOf(metadata);
-  const isShown = since !== undefined && at !== undefined && after.workload !== undefined;
-  const chosen = isStart ? (isShown ? { version: since, at } : undefined) : known?.chosen;
+  const chosen = after.workload && chosenOf(after, known, metadata, shown);
   return {
     ...after,
     ...(createdAs !== undefined && { createdAs }),
     ...(markedAt !== undefined && { markedAt }),
     ...(chosen !== undefined && { chosen }),
   };
+}
+
+/** Most events of a workload change only its status, and need no time. */
+function chosenOf(
+  after: CachedObject,
+  known: CachedObject | undefined,
+  metadata: ObjectMeta,
+  { since, isCreation }: Shown,
+): Change | undefined {
+  const isChosen = isChoice(after, known) || !isDeepStrictEqual(restartsOf(after), known && restartsOf(known));
+  if (!isChosen) return known?.chosen;
+  if (since === undefined) return undefined;
+  const at = isCreation ? after.createdAt : changedAtOf(metadata);
+  return at === undefined ? undefined : { version: since, at };
 }
 
 const restartsOf = ({ workload }: CachedObject) => workload && [workload.stamps, workload.restart];
