@@ -1,5 +1,6 @@
 /** Caches what identities may do in namespaces, from the API server's rules reviews. One review answers for all kinds and names. */
 import { createHash } from "node:crypto";
+import { dropOutdated } from "../apimachinery/newest.ts";
 import { isImpersonation } from "../kube/access-error.ts";
 import { type AccessRules, rulesText } from "../kube/access-rules.ts";
 import { isStatus } from "../kube/api-error.ts";
@@ -51,10 +52,7 @@ export class AccountRules {
   }
 
   #ask(place: AccessPlace): Promise<AccessRules> {
-    for (const [key, answer] of this.#answers) {
-      if (isNewerThan(answer, LIVES_MS)) break;
-      this.#answers.delete(key);
-    }
+    dropOutdated(this.#answers, (answer) => !isNewerThan(answer, LIVES_MS));
     const rules = this.#review(place);
     const answer = { rules, since: Date.now() };
     this.#answers.delete(keyOf(place));

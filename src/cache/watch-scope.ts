@@ -1,5 +1,6 @@
 /** Decides how wide a stream for a dependency may be, by the permissions of its identity. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { dropOutdated } from "../apimachinery/newest.ts";
 import type { Resource } from "../apimachinery/objects.ts";
 import { isImpersonation, STREAM_VERBS } from "../kube/access-error.ts";
 import { allowedNames } from "../kube/access-rules.ts";
@@ -225,10 +226,7 @@ export class WatchScopes {
     const key = `${identity}|${resourceKey(resource)}|${name ?? ""}`;
     let known = this.#everywhere.get(key);
     if (known === undefined || known.until < Date.now()) {
-      for (const [each, { until }] of this.#everywhere) {
-        if (until >= Date.now()) break;
-        this.#everywhere.delete(each);
-      }
+      dropOutdated(this.#everywhere, ({ until }) => until < Date.now());
       const allowed = this.#client.may(identity, "watch", resource, undefined, name);
       known = { allowed, until: Date.now() + EVERYWHERE_LIVES_MS };
       this.#everywhere.set(key, known);

@@ -1,4 +1,5 @@
 /** Finds everything that a binding's account lacks when a request was denied, so that one block of commands grants it. */
+import { dropOutdated } from "../../apimachinery/newest.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { NAMESPACES } from "../../apimachinery/resources.ts";
@@ -134,10 +135,7 @@ export class PermissionAdvice {
   /** Whether the namespace of an account has the account `inlay` too. */
   #hasUsual(account: ObjectRef): Promise<boolean> {
     const { namespace = "" } = account;
-    for (const [each, { since }] of this.#accounts) {
-      if (Date.now() - since < ACCOUNT_FRESH_MS) break;
-      this.#accounts.delete(each);
-    }
+    dropOutdated(this.#accounts, ({ since }) => Date.now() - since >= ACCOUNT_FRESH_MS);
     const known = this.#accounts.get(namespace);
     if (known !== undefined) return known.exists;
     const exists = getAsController(this.#services.client, { ...account, name: OPEN_ACCOUNT }).then(
