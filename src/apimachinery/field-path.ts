@@ -266,6 +266,8 @@ class Parser {
   }
 }
 
+export const keySegment = (key: string): Segment => ({ kind: "key", key });
+
 /** Maps whose keys often have dots and slashes, with such a key that is not quoted. */
 const MAP =
   /^((?:[\w.-]+\.)?(?:annotations|labels|matchLabels|nodeSelector|data|stringData|binaryData))\.([^"[\]]*[^."[\]])$/s;

@@ -3,7 +3,7 @@
  * then makes exactly these changes to the version that was read. So a watch shows one update.
  */
 import { CREATED_BY } from "../api/manifest.ts";
-import { FieldPath, isNameable } from "../apimachinery/field-path.ts";
+import { FieldPath, isNameable, keySegment } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import { pointerTo } from "../apimachinery/json-pointer.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../apimachinery/objects.ts";
@@ -161,6 +161,6 @@ function unmarked({ metadata, ...object }: KubeObject): object {
   return { ...object, metadata: { labels, annotations: metadata.annotations ?? {} } };
 }
 
-const pathOf = (keys: readonly string[]) => new FieldPath(keys.map((key) => ({ kind: "key", key })));
+const pathOf = (keys: readonly string[]) => new FieldPath(keys.map(keySegment));
 
 const textOf = (keys: readonly string[]) => (keys.every(isNameable) ? String(pathOf(keys)) : keys.join("."));

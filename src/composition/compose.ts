@@ -2,7 +2,7 @@
  * Composes the bindings of a claim from a compiled composition: complete bindings with the API server's defaults, or the reason why there
  * is none. Pure.
  */
-import { elementsOf, FieldPath, type Segment } from "../apimachinery/field-path.ts";
+import { elementsOf, FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject, MAX_VALUE_LEVELS, nestsDeeper, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
@@ -123,7 +123,7 @@ function grantNamedSources(
 ): void {
   for (const [index, source] of listAt(composed, "spec", "sources").entries()) {
     const isGivenAt = (...keys: readonly string[]): boolean => {
-      const place = new FieldPath([key("spec"), key("sources"), { kind: "index", index }, ...keys.map(key)]);
+      const place = FieldPath.parse("spec.sources").with({ kind: "index", index }, ...keys.map(keySegment));
       return written.some(({ paths }) => paths.some((path) => mayOverlap(path, place)));
     };
     for (const type of ["secret", "configMap"] as const) {
@@ -136,8 +136,6 @@ function grantNamedSources(
       connection["granted"] = true;
   }
 }
-
-const key = (name: string): Segment => ({ kind: "key", key: name });
 
 /** The path with elements by index, as far as they exist. */
 function placed({ segments }: FieldPath, object: JsonObject): FieldPath {

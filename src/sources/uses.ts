@@ -1,6 +1,6 @@
 /** Finds which keys of each source the fields of a binding use. Pure. */
 import type { Field, SecretBinding } from "../api/binding.ts";
-import { FieldPath } from "../apimachinery/field-path.ts";
+import { FieldPath, keySegment } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { KeyFilter } from "../transform/key-filter.ts";
 import { parseSources } from "./registry.ts";
@@ -89,5 +89,5 @@ export function usesBySource(binding: SecretBinding, readTemplate: ReadTemplate)
 /** The keys as a path, up to the first number: a number may be an index or a key. */
 function pathOf(keys: readonly string[]): FieldPath {
   const number = keys.findIndex((key) => /^\d+$/.test(key));
-  return new FieldPath(keys.slice(0, number < 0 ? undefined : number).map((key) => ({ kind: "key", key })));
+  return new FieldPath(keys.slice(0, number < 0 ? undefined : number).map(keySegment));
 }

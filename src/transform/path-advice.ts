@@ -1,5 +1,5 @@
 /** Says what is wrong with a path that the schema of a kind does not have, and how to write it. Pure. */
-import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
+import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { listNames, similarName } from "../apimachinery/suggest-names.ts";
 import { type Known, similarSegments } from "./similar-path.ts";
@@ -36,7 +36,7 @@ export function unknownField(
 /** In a manifest, only the last name of the path is wrong. */
 function similarField(at: string, key: string, names: readonly string[]): string | undefined {
   const nearest = similarName(key, names);
-  return nearest === undefined ? undefined : below(at.slice(0, -key.length).replace(/\.$/, ""), keyOf(nearest));
+  return nearest === undefined ? undefined : below(at.slice(0, -key.length).replace(/\.$/, ""), keySegment(nearest));
 }
 
 function similarPath(path: FieldPath, position: number, schema: OpenApiSchema, known: Known): FieldPath | undefined {
@@ -60,7 +60,7 @@ export function elementHint(
 ): string {
   const isIndex = /^\d{1,9}$/.test(key);
   const rest = path?.segments.slice(isIndex ? position + 1 : position) ?? [];
-  const after = rest.length === 0 ? "" : String(new FieldPath([keyOf("x"), ...rest])).slice(1);
+  const after = rest.length === 0 ? "" : String(new FieldPath([keySegment("x"), ...rest])).slice(1);
   const hasName = items?.properties === undefined || Object.hasOwn(items.properties, "name");
   const conditions = (keys ?? (hasName ? ["name"] : [])).map((each) => `${each}=...`);
   const element = isIndex ? key : conditions.length === 0 ? "0" : conditions.join(",");
@@ -73,7 +73,7 @@ export function dottedKeyHint({ path, position = 0, above }: Place): string {
   if (path === undefined || typeof above?.additionalProperties !== "object") return "";
   if (!keys.every((each) => each.kind === "key")) return "";
   const key = keys.map((each) => each.key).join(".");
-  return `; if the key is ${key}, write ${path.upTo(position - 1).with(keyOf(key))}`;
+  return `; if the key is ${key}, write ${path.upTo(position - 1).with(keySegment(key))}`;
 }
 
 /** The path of a key or index below a path. A manifest may have keys that no path can name. */
@@ -82,5 +82,3 @@ export function below(at: string, segment: Segment): string {
   if (!/^[\w-]+$/.test(segment.key)) return `${at}[${JSON.stringify(segment.key)}]`;
   return at === "" ? segment.key : `${at}.${segment.key}`;
 }
-
-const keyOf = (key: string): Segment => ({ kind: "key", key });

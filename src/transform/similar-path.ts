@@ -1,5 +1,5 @@
 /** Finds the path that a wrong path probably means: with a name of another spelling, or without the levels that it leaves out. Pure. */
-import type { Segment } from "../apimachinery/field-path.ts";
+import { keySegment, type Segment } from "../apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { similarName } from "../apimachinery/suggest-names.ts";
 
@@ -16,7 +16,7 @@ export function similarSegments(schema: OpenApiSchema, wrong: readonly Segment[]
   if (first?.kind !== "key") return undefined;
   const name = similarName(first.key, Object.keys(schema.properties ?? {}));
   if (name === undefined) return withLevels(schema, wrong, known);
-  const segment = keyOf(name);
+  const segment = keySegment(name);
   const below = known(schema, segment);
   return below !== undefined && exists(below, rest, known) ? [segment, ...rest] : [segment];
 }
@@ -30,7 +30,7 @@ function withLevels(schema: OpenApiSchema, wrong: readonly Segment[], known: Kno
     for (const { schema: parent, above } of level) {
       for (const key of Object.keys(parent.properties ?? {})) {
         if (left-- === 0) return undefined;
-        const segment = keyOf(key);
+        const segment = keySegment(key);
         const below = known(parent, segment);
         if (below !== undefined) next.push({ schema: below, above: [...above, segment] });
       }
@@ -47,5 +47,3 @@ function exists(schema: OpenApiSchema, segments: readonly Segment[], known: Know
   for (const segment of segments) at = at && known(at, segment);
   return at !== undefined;
 }
-
-const keyOf = (key: string): Segment => ({ kind: "key", key });

@@ -5,7 +5,7 @@ import { digestId, type Group, groupsOf, type RolloutSpec } from "../../api/roll
 import { assertWithin } from "../../api/scope.ts";
 import { assertWritableKind, assertWritablePath } from "../../api/writable.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
-import { FieldPath } from "../../apimachinery/field-path.ts";
+import { FieldPath, keySegment } from "../../apimachinery/field-path.ts";
 import { parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem, type Reason } from "../../apimachinery/problem.ts";
 import { JOBS } from "../../apimachinery/resources.ts";
@@ -225,7 +225,7 @@ async function kindOf(
   if (resource === undefined) throw mistake("KindNotFound", (await discovery.kindNotFound(served, kind)).message);
   if (!resource.namespaced)
     throw mistake("InvalidBinding", `${kind} is cluster-scoped; name a workload that is in a namespace`);
-  const stamped = ["metadata", "annotations", annotation].map((key) => ({ kind: "key", key }) as const);
+  const stamped = ["metadata", "annotations", annotation].map(keySegment);
   const paths = { ...(pods !== undefined && { template: pods }), ...(restartPath !== undefined && { restart: path }) };
   return { resource, paths, stampAt: restartPath === undefined ? parsed.with(...stamped) : parsed };
 }
