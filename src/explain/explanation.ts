@@ -83,7 +83,12 @@ export interface ObjectExplanation extends ReadState {
   namespace?: string;
   name: string;
   /** The target's entry in the binding's status. */
-  status?: { reason: string; message?: string /** Readable copies. */; readablePaths?: string[] };
+  status?: {
+    reason: string;
+    message?: string;
+    /** Readable copies. */
+    readablePaths?: string[];
+  };
   fields: {
     path: string;
     /** Whether the record in the status lists the field as owned. */

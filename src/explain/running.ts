@@ -1,4 +1,7 @@
-/** Finds out from the Lease, which every controller holds while it runs, whether a controller runs, so that an outdated status is not taken as current. */
+/**
+ * Finds out from the Lease, which every controller holds while it runs, whether a controller runs, so that an outdated status is not taken
+ * as current.
+ */
 import { LEASE_NAME } from "../api/installation.ts";
 import { LEASES } from "../apimachinery/resources.ts";
 import type { Advice } from "./explanation.ts";

@@ -19,8 +19,8 @@ export interface Health {
 }
 
 /**
- * Serves `/livez` and `/readyz`: 200 `ok`, or 503 with a line for each failure. `/readyz?verbose` also shows the installation. Serves `/version` for other replicas, and `/metrics` if
- * given. Port 0 takes any free port.
+ * Serves `/livez` and `/readyz`: 200 `ok`, or 503 with a line for each failure. `/readyz?verbose` also shows the installation. Serves
+ * `/version` for other replicas, and `/metrics` if given. Port 0 takes any free port.
  */
 export function serveHealth(
   port: number,
