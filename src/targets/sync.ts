@@ -215,7 +215,7 @@ export async function syncTarget(context: SyncContext, prepared: PreparedTarget)
     if (outcome !== "stale") return outcome;
     const changing = changesTooFast("whole" in next ? "object" : "target");
     if (tries === MAX_TRIES) return { record: next.record, problem: changing };
-    next = "whole" in next ? await decideObject(context, next.wanted, next.record) : await decideAgain(context, next);
+    next = "whole" in next ? await decideObjectAgain(context, next) : await decideAgain(context, next);
   }
 }
 
@@ -252,6 +252,16 @@ async function decideAgain(context: SyncContext, { record, ref, desired }: Ready
   const again = await attempt(decideOn(context, ref, desired, record));
   if (again instanceof Problem) return { record, problem: again };
   return sameJson(again.record, record) ? again : { record, problem: changesTooFast("target") };
+}
+
+/**
+ * Decides again for an object that the binding creates. A creation or adoption that the status does not announce waits
+ * for the next reconcile: if the binding changed at that moment, nothing would release the object.
+ */
+async function decideObjectAgain(context: SyncContext, { wanted, record }: PreparedObject): Promise<PreparedTarget> {
+  const again = await decideObject(context, wanted, record);
+  const isUnannounced = "whole" in again && again.isNew && !sameJson(again.record, record);
+  return isUnannounced ? { record, problem: changesTooFast("object") } : again;
 }
 
 const changesTooFast = (what: string) =>

@@ -1,11 +1,13 @@
 /** How an object that can't be created is reported, and how creations are announced. */
 import assert from "node:assert/strict";
 import type { TargetStatus } from "../../../src/api/binding.ts";
+import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { Problem, UnintendedTarget } from "../../../src/apimachinery/problem.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { decideObject, failed, syncObject } from "../../../src/targets/create.ts";
 import { acquires } from "../../../src/targets/prepared.ts";
-import { shape } from "../apply/managed.ts";
+import { syncTarget } from "../../../src/targets/sync.ts";
+import { liveObject, shape } from "../apply/managed.ts";
 import { contextOf, dependenciesOf, fakeClient } from "../fakes.ts";
 import { bindingOf, recordOf, targetOf } from "../objects.ts";
 import { HARBOR } from "../resources.ts";
@@ -76,5 +78,33 @@ describe("an object to create", () => {
   it("stays announced while it is unknown whether it was created", async () => {
     const { prepared } = await decided({ created: true }, { may: false });
     assert.deepEqual([acquires(prepared), prepared.record.created], [false, true]);
+  });
+
+  it("waits for its announcement if it is deleted while it is corrected", async () => {
+    const creations: string[] = [];
+    let live: KubeObject | undefined = liveObject({ spec: { key: "old" } });
+    const client = fakeClient({
+      get: async () => {
+        if (live === undefined) throw new ApiError("GET /x", 404, "NotFound");
+        return live;
+      },
+      apply: async () => {
+        live = undefined;
+        throw new ApiError("PATCH /x", 404, "NotFound");
+      },
+      createObject: async () => {
+        creations.push("created");
+        return liveObject({});
+      },
+      may: async () => true,
+    });
+    const contention = { mayWrite: () => 0, stateOf: () => undefined, wrote: () => {} };
+    const context = contextOf(dependenciesOf({ client, contention }), bindingOf(), "");
+    const target = targetOf({ create: { manifest: { metadata: { labels: { team: "a" } } } } });
+    const wanted = { target, ref: HARBOR, plan: { fields: [], omitted: [] }, shape: shape(), missing: undefined };
+    const prepared = await decideObject(context, wanted, recordOf(gone));
+    assert.ok("whole" in prepared && prepared.decision.write && !acquires(prepared));
+    const { record, problem } = await syncTarget(context, prepared);
+    assert.deepEqual([creations, record.uid, problem?.reason], [[], "uid-1", "Unavailable"]);
   });
 });
