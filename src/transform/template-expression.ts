@@ -94,10 +94,7 @@ export class Expressions {
     if (depth === MAX_DEPTH) throw refuse(node, `helpers are nested more than ${MAX_DEPTH} levels deep`);
     const name = isPath(path) ? path.original : "this";
     const helper = isPath(path) && path.parts.length === 1 && path.parts[0] === name ? helpers.get(name) : undefined;
-    const names = [...helpers.keys()];
-    const similar = similarName(name, names) ?? names.find((each) => name.startsWith(each) || each.startsWith(name));
-    const guess = similar === undefined ? "" : ` (did you mean ${similar}?)`;
-    if (helper === undefined) throw refuse(node, `${plainWord(name)} is not a helper${guess}`);
+    if (helper === undefined) throw refuse(node, `${plainWord(name)} is not a helper${similarHelper(name)}`);
     const first = this.slots.length;
     const { length } = helper.takes;
     if (params.length < length || (params.length > length && !helper.repeats)) {
@@ -173,6 +170,13 @@ export class Expressions {
     this.slots.push(slot);
     return slot;
   }
+}
+
+/** Asks whether a helper with a similar name is meant. */
+function similarHelper(name: string): string {
+  const names = [...helpers.keys()];
+  const similar = similarName(name, names) ?? names.find((each) => name.startsWith(each) || each.startsWith(name));
+  return similar === undefined ? "" : ` (did you mean ${similar}?)`;
 }
 
 export function positionOf(node: hbs.AST.Node): string {
