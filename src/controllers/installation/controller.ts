@@ -64,11 +64,12 @@ export class InstallationController {
 
   /** The queue has one key: the installation. */
   async reconcile(): Promise<WorkResult> {
-    const { problems } = this.#services;
+    const { client, installation, problems } = this.#services;
     const found = new Map<InstallationCheck, Found>();
-    const missing = await this.#missingRights();
+    const own = await client.rules(CONTROLLER, installation.ownNamespace);
+    const missing = await this.#missingRights(own);
     found.set("permissions", missingRights(missing, this.#roleCommand));
-    if (await this.#mayReadPolicies(missing)) found.set("policies", await this.#judgePolicies());
+    if (await this.#mayReadPolicies(own, missing)) found.set("policies", await this.#judgePolicies());
     else problems.withdraw("policies");
     found.set("digest_key", await this.#digestKey());
     const wrong = new Set([...found].flatMap(([check, problem]) => (problem === undefined ? [] : [check])));
@@ -83,10 +84,9 @@ export class InstallationController {
   }
 
   /** An authorizer other than RBAC lists no permissions, so each that is not listed is asked for. */
-  async #missingRights(): Promise<Right[]> {
+  async #missingRights(own: AccessRules): Promise<Right[]> {
     const { client, installation } = this.#services;
     const { ownNamespace, scope = ownNamespace } = installation;
-    const own = await client.rules(CONTROLLER, ownNamespace);
     const watched = scope === ownNamespace ? own : await client.rules(CONTROLLER, scope);
     const missing: Right[] = [];
     for (const right of this.#rights) {
@@ -104,14 +104,13 @@ export class InstallationController {
   }
 
   /** A controller for the cluster has that permission, or lacks it as one of its own. For one namespace, an admin may grant it. */
-  async #mayReadPolicies(missing: readonly Right[]): Promise<boolean> {
-    const { client, installation, log } = this.#services;
+  async #mayReadPolicies(own: AccessRules, missing: readonly Right[]): Promise<boolean> {
+    const { installation, log } = this.#services;
     const { ownNamespace: namespace, scope } = installation;
     const rights = policyRightsFor(scope);
     if (scope === undefined) return !missing.some((each) => rights.some(({ plural }) => plural === each.plural));
-    const rules = await client.rules(CONTROLLER, namespace);
     for (const right of rights) {
-      if (await this.#isAllowed(rules, right)) continue;
+      if (await this.#isAllowed(own, right)) continue;
       if (!this.#saidThatPoliciesAreUnknown) log.info({ namespace }, UNKNOWN_POLICIES);
       this.#saidThatPoliciesAreUnknown = true;
       return false;
