@@ -27,6 +27,10 @@ export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
   return `${binding.metadata.namespace}/${binding.metadata.name}`;
 }
 
+/** The command that prints all commands for the permissions that a binding's account lacks. `explain` finds it in messages. */
+export const missingPermissionsCommand = (namespace: string | undefined, name: string): string =>
+  `kubectl get secretbinding ${name} -n ${namespace} -o jsonpath='{.status.missingPermissions}'`;
+
 export const namespaceIn = (key: string): string => key.slice(0, key.indexOf("/"));
 
 /** The id of the object of a record. It has no API version, because that may change. */

@@ -2,6 +2,7 @@
  * Finds the first thing that keeps a binding from its desired state, with the command that fixes it. The controller's conditions decide; if
  * they are older than the spec, the observations of this command decide. Pure.
  */
+import { missingPermissionsCommand } from "../api/binding.ts";
 import { MAX_MESSAGE_LENGTH } from "../api/verdict.ts";
 import { describeObject } from "../apimachinery/objects.ts";
 import { accountNotFound } from "../kube/access-error.ts";
@@ -51,10 +52,9 @@ export function adviceFor(facts: Facts): Advice {
  */
 function grantsFor({ binding: { namespace, name }, missingPermissions }: Facts, message: string): string[] | undefined {
   const command = missingPermissions?.join("; ");
-  const print = `kubectl get secretbinding ${name} -n ${namespace} -o jsonpath='{.status.missingPermissions}'`;
   if (command === undefined) return undefined;
   const printing = /^(.*); print the (first \d+ )?commands that allow [\w ]+ with: /s.exec(message);
-  if (printing !== null && message.endsWith(` with: ${print}`)) {
+  if (printing !== null && message.endsWith(` with: ${missingPermissionsCommand(namespace, name)}`)) {
     const [, refused, some] = printing;
     return [
       `${refused}; allow ${some === undefined ? "all" : `the ${some}of all`} that this binding lacks with:`,

@@ -1,5 +1,5 @@
 /** Writes the messages about missing permissions, with the commands for all that a binding lacks. Pure. */
-import type { SecretBinding } from "../../api/binding.ts";
+import { missingPermissionsCommand, type SecretBinding } from "../../api/binding.ts";
 import { MAX_MESSAGE_LENGTH } from "../../api/verdict.ts";
 import { plainWord } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
@@ -13,9 +13,9 @@ export type Says = (before: string, problem: Problem, more: string) => string;
 export const plainly: Says = (before, { message }, more) => `${before}${message}${more}`;
 
 /** Says how to print the commands for all permissions that the account of a binding lacks. */
-function printing({ metadata: { name, namespace } }: SecretBinding, { commands, isCut }: LackingAccess, what = "it") {
+function printing({ metadata }: SecretBinding, { commands, isCut }: LackingAccess, what = "it") {
   const some = isCut ? `first ${commands.length} commands that allow it` : `commands that allow ${what}`;
-  return `print the ${some} with: kubectl get secretbinding ${name} -n ${namespace} -o jsonpath='{.status.missingPermissions}'`;
+  return `print the ${some} with: ${missingPermissionsCommand(metadata.namespace, metadata.name)}`;
 }
 
 /** For a target. The commands for all targets are in the status once. */
