@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -452,6 +453,8 @@ describe("an installation with missing parts", function () {
 
   it("keeps the digest key when its Secret is deleted while it runs: no change is lost, and no workload restarts otherwise", async () => {
     await shop.deploy({ core: { env: { bucket: ["token"] } } });
+    // A key that older digests may need, as after a rotation.
+    await team.api.merge(key, { data: { "2026-01-01-00000000": randomBytes(32).toString("base64") } });
     await team.bind("rolls", { sources: [{ secret: { name: "bucket" } }], rollout: { consumersOf: ["bucket"] } });
     await shop.rolledOut("rolls", 0);
     await incomplete("rolls", undefined);

@@ -69,19 +69,19 @@ export class DigestKeys {
   }
 
   /**
-   * Returns why the Secret lacks the key in use. If the Secret was deleted and created again without data, the key is stored in it, so that
-   * the next start continues with the same key. Until a rollout needs a key, there is nothing to check. Throws like `primary`.
+   * Returns why the Secret lacks the key in use. If the Secret was deleted and created again without data, all known keys are stored in it, so
+   * that the next start continues with them. Until a rollout needs a key, there is nothing to check. Throws like `primary`.
    */
   async verify(): Promise<Problem | undefined> {
     if (!this.#isUsed) return undefined;
-    const { primary } = await this.#read();
+    const { primary, byId } = await this.#read();
     const found = await this.#find(
       "; the controller has it in memory, and stores it there again unless it stops before",
     );
     const stored = found.byId.get(primary.id);
     if (stored !== undefined && isSame(stored, primary)) return undefined;
     if (found.primary === undefined && found.byId.size === 0) {
-      await this.#store(found, primary);
+      await this.#store(found, primary, byId.values());
       return undefined;
     }
     return new Problem(
@@ -129,14 +129,15 @@ export class DigestKeys {
     // With its date, for users who remove old keys.
     const id = `${new Date().toISOString().slice(0, 10)}-${randomBytes(4).toString("hex")}`;
     const primary = { id, bytes: new SecretValue<Uint8Array>(randomBytes(KEY_BYTES)) };
-    const isStored = await this.#store(found, primary);
+    const isStored = await this.#store(found, primary, [primary]);
     return isStored ? { primary, byId: new Map(found.byId).set(id, primary) } : undefined;
   }
 
-  /** Stores a key as the one in use. False if another client wrote meanwhile. */
-  async #store({ version }: Found, { id, bytes }: DigestKey): Promise<boolean> {
+  /** Stores keys, and which of them is in use. False if another client wrote meanwhile. */
+  async #store({ version }: Found, primary: DigestKey, keys: Iterable<DigestKey>): Promise<boolean> {
     const base64 = (value: string | Uint8Array) => Buffer.from(value).toString("base64");
-    const data = { [PRIMARY]: base64(id), [id]: base64(bytes.reveal()) };
+    const stored = Object.fromEntries(Array.from(keys, ({ id, bytes }) => [id, base64(bytes.reveal())]));
+    const data = { ...stored, [PRIMARY]: base64(primary.id) };
     try {
       await this.#client.mergePatch(CONTROLLER, this.#ref, { metadata: version, data }, CONTROLLER_MANAGER);
       return true;

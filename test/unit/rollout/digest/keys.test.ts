@@ -160,6 +160,7 @@ describe("the digest key", () => {
 
   describe("in a Secret that changes while the controller runs", () => {
     const gone = () => {
+      server.data = {};
       server.before = () => {
         throw new ApiError("GET", 404, "NotFound");
       };
@@ -181,10 +182,12 @@ describe("the digest key", () => {
       assert.deepEqual(Object.keys(server.data), [id]);
     });
 
-    it("is reported when the Secret is deleted, and stored again in the Secret that replaces it", async () => {
+    it("is reported when the Secret is deleted, and stored again, with older keys, in the Secret that replaces it", async () => {
+      server.data = encoded({ old: KEY });
       const wanted = keys();
       await wanted.primary();
       const before = server.data;
+      assert.equal(Object.keys(before).length, 3);
       gone();
       const command = /in memory, .*: kubectl create secret generic inlay-digest-key -n inlay-system$/;
       for (let checks = 0; checks < 2; checks++) await assert.rejects(wanted.verify(), fails("NoDigestKey", command));
