@@ -1,7 +1,7 @@
 /** Checks whether Inlay can process a composition: its kind is served, and its spec compiles. */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import type { BindingComposition } from "../../api/composition.ts";
-import type { Resource } from "../../apimachinery/objects.ts";
+import { apiVersionOf, type Resource } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import { compileComposition } from "../../composition/compile.ts";
 import { attempt } from "../../kube/access-error.ts";
@@ -12,7 +12,7 @@ import type { CompositionState } from "./composition-state.ts";
 import { generatorOf } from "./made-bindings.ts";
 
 interface Services extends GeneratedBindingServices {
-  discovery: Pick<Discovery, "byKindAsNamed" | "kindNotFound">;
+  discovery: Pick<Discovery, "byKindAsNamed" | "byKindInGroup" | "kindNotFound">;
 }
 
 /**
@@ -34,6 +34,8 @@ export async function accept(
   if (before?.generation === generation && servingOf(before.resource) === servingOf(resource)) return undefined;
   const compiled = attemptSync(() => compileComposition(spec, resource));
   if (compiled instanceof Problem) return compiled;
+  const preferred = await attempt(services.discovery.byKindInGroup(apiVersion, kind));
+  if (preferred instanceof Problem) return preferred;
   const identity = serviceAccountIdentity(spec.serviceAccount.namespace, spec.serviceAccount.name);
   const ownOf = (each: SecretBinding) => {
     const known = state.own.get(bindingKey(each));
@@ -43,7 +45,8 @@ export async function accept(
     before?.identity === identity
       ? before.generated
       : new GeneratedBindings(services, generatorOf(name, identity, ownOf), written);
-  state.accepted = { generation, compiled, resource, identity, generated };
+  const ownerApiVersion = apiVersionOf(preferred ?? resource);
+  state.accepted = { generation, compiled, resource, ownerApiVersion, identity, generated };
   state.isListed = false;
   return undefined;
 }

@@ -150,7 +150,7 @@ export class ClaimReconciler {
    * name.
    */
   #check(
-    { composition, state, key }: ClaimRef,
+    { composition, state, accepted, key }: ClaimRef,
     claim: Claim,
     composed: ComposedBinding,
     existing: readonly SecretBinding[],
@@ -160,7 +160,8 @@ export class ClaimReconciler {
     const there = existing.filter(({ metadata }) => metadata.namespace === composed.namespace);
     const kept = there.find(({ metadata }) => metadata.name === composed.name) ?? there[0];
     const name = kept?.metadata.name ?? composed.name;
-    const binding = desiredBinding({ ...composed, name }, { composition, claim: key, owner: claim });
+    const owner = { ...claim, apiVersion: accepted.ownerApiVersion };
+    const binding = desiredBinding({ ...composed, name }, { composition, claim: key, owner });
     const present = this.#services.bindings.get(desiredKey(binding));
     const from = present && composedFrom(present);
     const known = present && state.own.get(bindingKey(present));

@@ -22,6 +22,11 @@ export interface AcceptedComposition {
   readonly generation: number;
   readonly compiled: CompiledComposition;
   readonly resource: Resource;
+  /**
+   * The preferred version of the kind, for owner references. The garbage collector deletes a binding if its owner's version is no longer
+   * served and the collector has not noticed that yet.
+   */
+  readonly ownerApiVersion: string;
   readonly identity: Identity;
   readonly generated: GeneratedBindings<DesiredBinding>;
 }

@@ -34,7 +34,7 @@ import { Reporter } from "./reporter.ts";
 interface Services extends GeneratedBindingServices {
   installation: Installation;
   client: Client;
-  discovery: Pick<Discovery, "byKindAsNamed" | "kindNotFound" | "forget">;
+  discovery: Pick<Discovery, "byKindAsNamed" | "byKindInGroup" | "kindNotFound" | "forget">;
   bindings: BindingStore;
   informers: Pick<Informers, "watcher">;
   storeOf<T extends BindingComposition>(resource: typeof BINDING_COMPOSITIONS): ResourceStore<T>;
