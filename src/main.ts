@@ -1,11 +1,9 @@
 #!/usr/bin/env node
-/** The command line: one file for each subcommand. Parses the arguments and sets the exit code. */
-import { Command } from "commander";
-import { controllerCommand } from "./cli/controller.ts";
-import { explainCommand } from "./cli/explain.ts";
+/** The command line. Loads the file of the chosen subcommand only, parses the arguments, and sets the exit code. */
+import { basename } from "node:path";
+import { Command, CommanderError } from "commander";
+import { COMMANDS } from "./cli/commands.ts";
 import { failureText } from "./cli/failure.ts";
-import { renderCommand } from "./cli/render.ts";
-import { traceCommand } from "./cli/trace.ts";
 import { ownVersion } from "./manager/own-version.ts";
 
 const [major = 0] = process.versions.node.split(".").map(Number);
@@ -14,20 +12,37 @@ if (major < 24) {
   process.exit(1);
 }
 
-const program = new Command("inlay")
+const [, program = "", first = "", second = ""] = process.argv;
+const chosen = first === "help" ? second : first;
+/** As a plugin of kubectl, the program is called kubectl-inlay. */
+const name = basename(program).startsWith("kubectl-") ? "kubectl inlay" : "inlay";
+const inlay = new Command(name)
   .description(
     "Copies values of Secrets into the objects that need them inline, and restarts the workloads that use them",
   )
   .version(ownVersion(), "-V, --version", "print the version")
   .addHelpText(
     "after",
-    "\nExample:\n  inlay explain harbor-s3 -n registry\n\nEach command has its own example: inlay explain --help",
+    `\nExample:\n  ${name} explain harbor-s3 -n registry\n\nEach command has its own example: ${name} explain --help`,
   )
-  .showHelpAfterError("Run the command with --help to see its options and an example.");
-for (const command of [controllerCommand(), explainCommand(), traceCommand(), renderCommand()])
-  program.addCommand(command.copyInheritedSettings(program));
+  .showHelpAfterError("Run the command with --help to see its options and an example.")
+  .exitOverride();
+let failureCode = 1;
+for (const [command, entry] of Object.entries(COMMANDS)) {
+  const isChosen = command === chosen;
+  if (isChosen) failureCode = entry.failureCode ?? failureCode;
+  const loaded = isChosen ? await entry.load() : new Command(command);
+  inlay.addCommand(loaded.description(entry.summary).copyInheritedSettings(inlay));
+}
 
-program.parseAsync().catch((error: unknown) => {
-  console.error(failureText(error));
-  process.exit(1);
+// A reader that needs no more, such as head, is no failure.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(process.exitCode);
+  throw error;
+});
+inlay.parseAsync().catch((error: unknown) => {
+  // Commander has printed its message.
+  const isUsage = error instanceof CommanderError;
+  if (!isUsage) console.error(failureText(error));
+  process.exit(isUsage && error.exitCode === 0 ? 0 : failureCode);
 });

@@ -1,24 +1,24 @@
 /** The flags of the subcommands that read a cluster, and the tools that they read it with. Loads only the modules that are needed. */
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { Tools } from "../explain/tools.ts";
 import { ApiError } from "../kube/api-error.ts";
 import { namespaceName } from "./argument-types.ts";
 import { failureText } from "./failure.ts";
-import { terminalWidth } from "./terminal-width.ts";
+import { type OutputFormat, outputOption, print } from "./output.ts";
 
 export interface ClusterFlags {
   kubeconfig?: string;
   namespace?: string;
-  output?: "json";
+  output: OutputFormat;
 }
 
 export const withClusterFlags = (command: Command): Command =>
   command
     .option("--kubeconfig <file>", "path to a kubeconfig file, with the cluster and your user (default: as kubectl)")
     .option("-n, --namespace <namespace>", "namespace of the object (default: the kubeconfig's)", namespaceName)
-    .addOption(new Option("-o, --output <format>", "output format for programs").choices(["json"]));
+    .addOption(outputOption());
 
-/** Calls `look`, closes every connection, and prints the result: as one JSON document, or as text. */
+/** Calls `look`, closes every connection, and prints the result. */
 export async function show<T>(
   { kubeconfig, namespace, output }: ClusterFlags,
   look: (tools: Tools, namespace: string) => Promise<T>,
@@ -39,8 +39,7 @@ export async function show<T>(
         ? new Error(failureText(error, credentials.server.origin), { cause: error })
         : error;
     });
-    const text = () => asText(seen, terminalWidth(process.stdout, process.env)).join("\n");
-    process.stdout.write(`${output === "json" ? JSON.stringify(seen, undefined, 2) : text()}\n`);
+    await print(seen, output, asText);
   } finally {
     await transport.close();
   }

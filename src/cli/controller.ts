@@ -20,7 +20,6 @@ const POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 export function controllerCommand(): Command {
   return new Command("controller")
-    .description("run the controller until SIGINT or SIGTERM")
     .option("--kubeconfig <file>", "path to a kubeconfig file (default: as kubectl, or the pod's service account)")
     .option("--config <file>", "path to the configuration file; see docs/reference/configuration.md")
     .addOption(

@@ -5,7 +5,6 @@ import { type ClusterFlags, show, withClusterFlags } from "./cluster.ts";
 
 export function explainCommand(): Command {
   return withClusterFlags(new Command("explain"))
-    .description("show the state of a SecretBinding, from its sources to its rollout, and what to do")
     .argument("<binding>", "name of the SecretBinding", objectName)
     .addHelpText("after", "\nExample:\n  inlay explain harbor-s3 -n registry")
     .action(run);

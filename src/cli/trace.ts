@@ -5,7 +5,6 @@ import { type ClusterFlags, show, withClusterFlags } from "./cluster.ts";
 
 export function traceCommand(): Command {
   return withClusterFlags(new Command("trace"))
-    .description("show what uses a Secret, and what restarts when it changes")
     .argument("<secret>", "name of the Secret", objectName)
     .option("--config-map", "trace a ConfigMap with this name instead of a Secret")
     .addHelpText("after", "\nExample:\n  inlay trace bucket -n registry")

@@ -1,7 +1,7 @@
 /** The packages that each subcommand loads before it does anything. Every package delays the answer. Runs real processes. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -57,6 +57,15 @@ describe("the command line", () => {
     });
   }
 
+  it("is a plugin of kubectl if it is called kubectl-inlay", async () => {
+    const plugin = join(folder, "kubectl-inlay");
+    await symlink(program, plugin);
+    const help = await new Promise<string>((resolve) => {
+      execFile(process.execPath, [plugin, "--help"], (_, stdout) => resolve(stdout));
+    });
+    assert.match(help, /^Usage: kubectl inlay /);
+  });
+
   it("prints its version, and hints at --help after a mistake", async () => {
     for (const flag of ["-V", "--version"]) assert.match((await printed(flag)).stdout, /^\d+\.\d+\.\d+\n$/);
     for (const args of [["explian"], ["explain"], ["trace", "x", "--nope"]])
@@ -75,7 +84,7 @@ describe("the command line", () => {
     });
 
     it(`rejects for ${command} an invalid name`, async () => {
-      for (const args of [["a/b"], ["x", "-n", "a/b"], ["x", "-o", "yaml"]]) {
+      for (const args of [["a/b"], ["x", "-n", "a/b"], ["x", "-o", "text"]]) {
         const { code, stderr } = await run(command, ...args);
         assert.match(stderr, /^error: .* is invalid/);
         assert.equal(code, 1);

@@ -1,0 +1,28 @@
+/** The output of a command: tables for people, and JSON or YAML for programs. */
+import { Option } from "commander";
+import { terminalWidth } from "./terminal-width.ts";
+
+export type OutputFormat = "table" | "json" | "yaml";
+
+/** The option `-o`. `more` are formats that only this command has. */
+export const outputOption = (...more: string[]): Option =>
+  new Option("-o, --output <format>", "output format: table for people, json or yaml for programs")
+    .choices(["table", "json", "yaml", ...more])
+    .default("table");
+
+/** Prints the result to standard output. `asText` makes the lines of the table for a width in columns. */
+export async function print<T>(result: T, format: OutputFormat, asText: (result: T, width: number) => string[]) {
+  const text = await textOf(result, format, asText);
+  if (text !== "") process.stdout.write(`${text}\n`);
+}
+
+async function textOf<T>(result: T, format: OutputFormat, asText: (result: T, width: number) => string[]) {
+  // Unlike JSON.stringify, it writes integers of 64 bits.
+  if (format === "json") return (await import("../apimachinery/json.ts")).stringifyJson(result, 2);
+  if (format === "yaml") {
+    const { stringify } = await import("yaml");
+    // Kubernetes reads YAML 1.1, where unquoted words such as "yes" are booleans.
+    return stringify(result, { aliasDuplicateObjects: false, compat: "yaml-1.1", lineWidth: 0 }).trimEnd();
+  }
+  return asText(result, terminalWidth(process.stdout, process.env)).join("\n");
+}
