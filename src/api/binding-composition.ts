@@ -454,7 +454,7 @@ export interface BindingComposition {
   };
   /** The state of the composition. It never contains a value. */
   status?: {
-    /** The generation of the spec that this status describes. */
+    /** The generation of the spec that this status describes, or -1 before the first status. */
     observedGeneration?: number;
     /** The number of claims. */
     claims?: number;
@@ -478,12 +478,12 @@ export interface BindingComposition {
       message: string;
     }[];
     /**
-     * Accepted: whether Inlay can carry out the spec. Ready: whether every claim has its bindings and all of them are ready.
+     * Accepted: whether Inlay can carry out the spec. Ready: whether every claim has its bindings and all of them are ready. Reconciling: True while Inlay waits or retries. Stalled: True while only a user can fix the composition or a claim. Neither exists otherwise.
      *
      * @maxItems 8
      */
     conditions?: {
-      /** Accepted or Ready. */
+      /** Accepted, Ready, Reconciling or Stalled. */
       type: string;
       /** True, False or Unknown. */
       status: "True" | "False" | "Unknown";

@@ -895,13 +895,13 @@ export interface StoredBinding {
   };
   /** The state of the binding, and the record of the fields that it wrote. It never contains a value. */
   status?: {
-    /** The generation of the spec that this status describes. */
+    /** The generation of the spec that this status describes, or -1 before the first status. */
     observedGeneration?: number;
     /** The number of targets that hold the current values, of the number of all targets, such as 2/3. */
     synced?: string;
-    /** Ready: whether every target holds the current values, and what to do if not. RolledOut, only with spec.rollout: whether every workload has restarted for the current values. InstallationComplete, only if a part of the installation is missing on which the binding depends: False, with the reason. */
+    /** Ready: whether every target holds the current values, and what to do if not. RolledOut, only with spec.rollout: whether every workload has restarted for the current values. InstallationComplete, only if a part of the installation is missing on which the binding depends: False, with the reason. Reconciling: True while Inlay waits, retries or rolls out. Stalled: True while only a user can fix the binding or its rollout. Neither exists otherwise. */
     conditions?: {
-      /** Ready, RolledOut or InstallationComplete. */
+      /** Ready, RolledOut, InstallationComplete, Reconciling or Stalled. */
       type: string;
       /** True or False, or Unknown while the binding is suspended. */
       status: "True" | "False" | "Unknown";

@@ -121,10 +121,12 @@ export interface VaultConnection {
   };
   /** The state of the server. */
   status?: {
-    /** Ready is True if the server answers and is unsealed, and the last login of the connection itself succeeded. */
+    /** The generation of the spec that this status describes, or -1 before the first status. */
+    observedGeneration?: number;
+    /** Ready is True if the server answers and is unsealed, and the last login of the connection itself succeeded. Reconciling and Stalled, only while Ready is not True: whether Inlay retries, or a user must change the connection. */
     conditions?: {
-      /** Ready. */
-      type: "Ready";
+      /** Ready, Reconciling or Stalled. */
+      type: "Ready" | "Reconciling" | "Stalled";
       /** True, False or Unknown. */
       status: "True" | "False" | "Unknown";
       /** A word that programs can compare. */

@@ -27,6 +27,8 @@ const OF_INSTALLATION = {
 export async function explain(tools: Tools, namespace: string, name: string): Promise<Explanation> {
   const binding = await bindingOf(tools, namespace, name);
   const { metadata, spec, status } = binding;
+  // The default of a binding without a status is -1.
+  const { observedGeneration = -1 } = status ?? {};
   const readTemplate = await readerOfTemplates([binding]);
   const account = { resource: SERVICE_ACCOUNTS, namespace, name: spec.serviceAccountName };
   const isGenerated = claimsToBeGenerated(binding);
@@ -43,7 +45,7 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
       namespace,
       name,
       ...(metadata.generation !== undefined && { generation: metadata.generation }),
-      ...(status?.observedGeneration !== undefined && { observedGeneration: status.observedGeneration }),
+      ...(observedGeneration >= 0 && { observedGeneration }),
       suspended: spec.suspend ?? false,
       deleting: metadata.deletionTimestamp !== undefined,
       ...(madeBy && { madeBy: { composition: madeBy.composition, claim: madeBy.claim } }),

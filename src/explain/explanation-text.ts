@@ -1,4 +1,6 @@
 /** Prints an Explanation as text. Pure. */
+
+import { PROGRESS_TYPES } from "../api/progress.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
@@ -42,9 +44,11 @@ export function explanationText(explanation: Explanation, now: number, width: nu
   const more: string[] = [binding.suspended ? "suspended" : [], binding.deleting ? "being deleted" : []].flat();
   const { composition, claim } = binding.madeBy ?? {};
   if (composition !== undefined) more.push(`composed by BindingComposition ${composition} for ${claim}`);
-  const conditionRows = conditions.map((each) => {
+  // Reconciling and Stalled repeat another condition.
+  const conditionRows = conditions.flatMap((each) => {
+    if (PROGRESS_TYPES.includes(each.type)) return [];
     const { type, status, reason, lastTransitionTime, message } = each;
-    return [type, status, reason, ageOf(lastTransitionTime, now), message];
+    return [[type, status, reason, ageOf(lastTransitionTime, now), message]];
   });
   const eventRows = events.map(({ time, type, reason, message }) => [ageOf(time, now), type, reason, message]);
   const eventLines = table(["AGE", "TYPE", "REASON", "MESSAGE"], eventRows);

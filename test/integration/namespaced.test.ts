@@ -111,7 +111,7 @@ describe("a namespaced Inlay", function () {
       await team.bind("later", accessKeySpec());
       await team.until("later", "Synced");
     }
-    assert.equal((await outside.binding("harbor-s3")).status, undefined);
+    assert.equal((await outside.binding("harbor-s3")).status.conditions, undefined);
     assert.equal((await outside.s3()).accesskey, undefined);
     await outside.api.delete(outside.bindingPath("harbor-s3"));
   });

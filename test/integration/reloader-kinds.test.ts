@@ -173,7 +173,7 @@ describe("with Reloader's annotations enabled", function () {
       return status?.conditions?.map(({ reason }: AnyObject) => reason);
     };
     await eventually(async () => {
-      assert.deepEqual(await reasonsOf(BINDING), ["Synced", "WorkloadNotFound"]);
+      assert.deepEqual(await reasonsOf(BINDING), ["Synced", "WorkloadNotFound", "WorkloadNotFound"]);
       assert.deepEqual(await reasonsOf("reloader-deployment-next"), ["Synced", "RolledOut"]);
     });
     await shop.rotate("bucket");

@@ -75,9 +75,9 @@ describe("the schema of SecretBinding", () => {
     await refused(binding({ targets: [{ ...target, create: {} }] }), /manifest: Required value/);
   });
 
-  it("ignores the status of a new binding", async () => {
+  it("ignores the status of a new binding, and shows that no generation was observed", async () => {
     const { status } = await accepted({ ...binding(), status: { synced: "1/1" } });
-    assert.equal(status, undefined);
+    assert.deepEqual(status, { observedGeneration: -1 });
   });
 
   it("lists bindings by their short name and by Inlay's category, with their state", async () => {

@@ -1,6 +1,7 @@
 /** Computes the status of a binding, its conditions and its warnings from the outcomes of its targets. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import type { Condition, SecretBinding, Status, TargetStatus } from "../../api/binding.ts";
+import { withProgress } from "../../api/progress.ts";
 import { storedStatus } from "../../api/status-records.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
@@ -59,11 +60,15 @@ export function statusOf(
   return {
     observedGeneration: binding.metadata.generation ?? 0,
     synced: `${synced}/${outcomes.length}`,
-    conditions: [
-      conditionOf("Ready", binding, { ...verdict, message: message + hint }, now),
-      ...rolledOut,
-      ...incompleteCondition(binding, incomplete, now),
-    ],
+    conditions: withProgress(
+      binding,
+      [
+        conditionOf("Ready", binding, { ...verdict, message: message + hint }, now),
+        ...rolledOut,
+        ...incompleteCondition(binding, incomplete, now),
+      ],
+      now,
+    ),
     ...(overview.notes.length > 0 && { notes: [...overview.notes] }),
     targets: all.map((each) => recordOf(binding, each, isAcknowledged, lacking)),
     ...(commands.length > 0 && { missingPermissions: commands.join("\n") }),
@@ -105,7 +110,7 @@ export function heldStatus(
     ...before,
     ...(missingPermissions !== undefined && isReferredTo && { missingPermissions }),
     observedGeneration: binding.metadata.generation ?? 0,
-    conditions,
+    conditions: withProgress(binding, conditions, now),
     ...(rollout?.status && { rollout: rollout.status }),
   };
 }

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { bindingKey, type StoredBinding } from "../../api/binding.ts";
 import { COMPOSITION_LABEL, composedFrom } from "../../api/composed.ts";
 import type { BindingComposition } from "../../api/composition.ts";
+import { withProgress } from "../../api/progress.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { CompositionState } from "./composition-state.ts";
@@ -59,10 +60,12 @@ export function activeStatus(
     ...found,
     ...(refusal !== undefined && before),
     observedGeneration: composition.metadata.generation ?? 0,
-    conditions: [
-      conditionOf("Accepted", composition, ACCEPTED, now),
-      conditionOf("Ready", composition, isListed && pending.size === 0 ? verdict : waiting(pending.size, verdict), now),
-    ],
+    conditions: conditionsOf(
+      composition,
+      ACCEPTED,
+      isListed && pending.size === 0 ? verdict : waiting(pending.size, verdict),
+      now,
+    ),
   };
 }
 
@@ -89,8 +92,13 @@ export function heldStatus(
   return {
     ...composition.status,
     observedGeneration: composition.metadata.generation ?? 0,
-    conditions: [conditionOf("Accepted", composition, accepted, now), conditionOf("Ready", composition, ready, now)],
+    conditions: conditionsOf(composition, accepted, ready, now),
   };
+}
+
+function conditionsOf(composition: BindingComposition, accepted: Verdict, ready: Verdict, now: Date) {
+  const judged = [conditionOf("Accepted", composition, accepted, now), conditionOf("Ready", composition, ready, now)];
+  return withProgress(composition, judged, now);
 }
 
 export const ACCEPTED: Verdict = {

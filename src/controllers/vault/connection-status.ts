@@ -1,6 +1,7 @@
 /** Computes the status of a VaultConnection. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import type { ConnectionStatus, VaultConnection } from "../../api/connection.ts";
+import { withProgress } from "../../api/progress.ts";
 import { conditionOf, type Verdict } from "../../api/verdict.ts";
 import type { ConnectionCheck } from "../../vault/connection.ts";
 import { NAMESPACE } from "../../vault/path.ts";
@@ -27,7 +28,8 @@ export function statusOf(
   // While a server does not answer, its last known version stays.
   const before = status?.conditions?.[0]?.observedGeneration === metadata.generation ? status?.version : undefined;
   const known = version ?? (problem && before);
-  return { conditions: [condition], ...(known !== undefined && { version: known }) };
+  const conditions = withProgress(connection, [condition], now);
+  return { observedGeneration: metadata.generation ?? 0, conditions, ...(known !== undefined && { version: known }) };
 }
 
 export const isSameStatus = (a: ConnectionStatus | undefined, b: ConnectionStatus): boolean =>

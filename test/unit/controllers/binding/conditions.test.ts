@@ -282,8 +282,12 @@ describe("a binding whose account lacks permissions", () => {
     const verdict = { ready: "False", reason: "Forbidden", message } as const;
     const { conditions } = statusFor([failed("a")], { lacking: lacking(1) }, { status: undefined, verdict });
     assert.deepEqual(
-      conditions?.map((each) => each.message),
-      ["HarborCluster registry/a: a is not there", message],
+      conditions?.map((each) => [each.type, each.message]),
+      [
+        ["Ready", "HarborCluster registry/a: a is not there"],
+        ["RolledOut", message],
+        ["Reconciling", "HarborCluster registry/a: a is not there"],
+      ],
     );
   });
 

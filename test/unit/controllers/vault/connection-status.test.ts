@@ -26,6 +26,7 @@ const conditionIn = ({ conditions: [condition] = [] }: ConnectionStatus) => cond
 describe("the status of a VaultConnection", () => {
   it("shows that the server is ready, since when, and its version", () => {
     assert.deepEqual(statusOf(connectionOf(), READY, NOW), {
+      observedGeneration: 1,
       conditions: [
         {
           type: "Ready",
