@@ -15,6 +15,8 @@ export interface GoProgram {
   /** The name of the program, and of its folder in the cache. */
   name: string;
   sources: string;
+  /** The package to build: a tool of go.mod, or by default the code in the folder. */
+  package?: string;
   /** The name in messages, such as `Vault`. */
   called: string;
   /** How long a build takes, such as `about a minute`. */
@@ -65,7 +67,10 @@ async function build(program: GoProgram, path: string): Promise<void> {
   }
 }
 
-async function buildInto(path: string, { sources, called, takes, purpose }: GoProgram): Promise<void> {
+async function buildInto(
+  path: string,
+  { sources, package: built = ".", called, takes, purpose }: GoProgram,
+): Promise<void> {
   const go = goIn(
     `${purpose} It is built from source the first time, and that needs Go (https://go.dev/dl): no \`go\` was found in the PATH.`,
   );
@@ -76,7 +81,7 @@ async function buildInto(path: string, { sources, called, takes, purpose }: GoPr
   let [downloads, packages] = [0, 0];
   progress.show(() => `${called}: ${downloads} modules fetched, ${packages} packages compiled`);
   try {
-    await go(sources, ["build", "-v", "-trimpath", "-ldflags=-s -w", "-o", path, "."], {
+    await go(sources, ["build", "-v", "-trimpath", "-ldflags=-s -w", "-o", path, built], {
       env: { CGO_ENABLED: "0" },
       onMessage: (line) => (line.startsWith("go: downloading ") ? downloads++ : packages++),
     });

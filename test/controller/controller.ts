@@ -93,9 +93,14 @@ export class ControllerProcess {
     if (hasEnded()) throw new Error(`the controller ended: ${this.#output.slice(from)}`);
   }
 
+  /** Where its health server is. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#healthPort}`;
+  }
+
   /** Fetches a page of its health server: /livez, /readyz or /metrics. */
   async page(path: string): Promise<string> {
-    return (await fetch(`http://127.0.0.1:${this.#healthPort}${path}`)).text();
+    return (await fetch(`${this.url}${path}`)).text();
   }
 
   /** The sum of a metric over all series whose labels contain `label`. */

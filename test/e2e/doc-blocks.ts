@@ -57,7 +57,7 @@ export function placeOf({ at, info }: Block): string | undefined {
   const place = /^in=(\S+)$/.exec(info)?.[1];
   assert.ok(
     place,
-    `${at}: "${info}" says not where the fragment belongs: write in=KIND.path, in=configuration or in=kustomization`,
+    `${at}: "${info}" says not where the fragment belongs: write in=KIND.path, in=configuration, in=values or in=kustomization`,
   );
   return place;
 }

@@ -8,6 +8,7 @@ import { installationOf } from "../../src/cli/config-file.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { applyObjects, objectsOf, pathOf } from "../controller/manifests.ts";
+import { chart, helm, KUBERNETES } from "../helm/helm.ts";
 import { type Block, placeOf, withFragment } from "./doc-blocks.ts";
 import { root } from "./pages.ts";
 
@@ -108,6 +109,7 @@ export class YamlCheck {
     const place = placeOf(block);
     if (place === undefined) await Promise.all(objectsIn(block.text).map((object) => this.#checkObject(object, block)));
     else if (place === "configuration") this.#checkConfiguration(block);
+    else if (place === "values") await checkValues(block.text);
     else if (place === "kustomization") await this.#checkKustomization(block.text);
     else if (!OTHER_FILES.includes(place)) await this.#checkFragment(block, place);
   }
@@ -161,4 +163,11 @@ function objectsIn(yaml: string): AnyObject[] {
   const documents = parseAllDocuments(yaml, { prettyErrors: true });
   for (const { errors } of documents) assert.deepEqual(errors, []);
   return documents.map((document) => document.toJS()).filter((each) => each !== null);
+}
+
+/** Helm refuses values that the chart does not know. */
+async function checkValues(text: string): Promise<void> {
+  const folder = await mkdtemp(join(controlPlane().folder, "values-"));
+  await writeFile(join(folder, "values.yaml"), text);
+  await helm(["template", "inlay", chart, "--kube-version", KUBERNETES, "--values", join(folder, "values.yaml")]);
 }

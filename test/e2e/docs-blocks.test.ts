@@ -80,6 +80,7 @@ describe("the check of blocks", () => {
     await refused("yaml in=SecretBinding.spec", "suspnd: true", /suspnd/);
     await refused("yaml in=configuration", "rollouts: { suspnd: true }", /suspnd/);
     await refused("yaml in=kustomization", "resources: [../nowhere]", /nowhere/);
+    await refused("yaml in=values", "replcas: 1", /replcas/);
     await refused("yaml in=Something.spec", "a: 1", /in=Something\.spec/);
     await refused("yaml", "a: 1", /has no apiVersion/);
     await check.check(block("```yaml in=SecretBinding.spec\nsuspend: true\n```\n"));

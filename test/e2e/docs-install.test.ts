@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { type ControlPlane, startControlPlane } from "../control-plane/control-plane.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { objectsIn, objectsOf } from "../controller/manifests.ts";
+import { helmProgram } from "../helm/program.ts";
 import { type Place, root, runPage, shell } from "./pages.ts";
 
 describe("the pages on installation", function () {
@@ -14,7 +15,10 @@ describe("the pages on installation", function () {
   let place: Place;
   let controller: ControllerProcess | undefined;
 
-  before(async () => {
+  before(async function () {
+    // The first run builds Helm.
+    this.timeout("20m");
+    await helmProgram();
     cluster = await startControlPlane();
     // Pages write files into the root of the clone.
     const folder = await mkdtemp(join(cluster.folder, "clone-"));
@@ -72,6 +76,11 @@ describe("the pages on installation", function () {
     assert.deepEqual(await installed(), []);
     const kept = await sh("kubectl get harborcluster harbor -n registry -o jsonpath={.spec.storage.spec.s3.accesskey}");
     assert.match(kept, /^AKIAEXAMPLE/);
+  });
+
+  it("install, upgrade and uninstall it with kustomize, and leave nothing", async () => {
+    await page("docs/tasks/install-with-kustomize.md");
+    assert.deepEqual(await installed(), []);
   });
 
   it("use a kustomization with every file of apis, deploy/policies and deploy/manifests, and no other", async () => {

@@ -11,7 +11,9 @@ import { pages, textOf } from "./doc-blocks.ts";
 import { root, runPage, type Step, shell, stepsOf } from "./pages.ts";
 
 /** A control plane without Inlay runs these: docs-install.test.ts. */
-const INSTALLATION = ["install", "upgrade", "uninstall"].map((name) => `docs/tasks/${name}.md`);
+const INSTALLATION = ["install", "install-with-kustomize", "upgrade", "uninstall"].map(
+  (name) => `docs/tasks/${name}.md`,
+);
 const withCommands = pages.filter(
   (page) => page.startsWith("docs/") && !INSTALLATION.includes(page) && stepsOf(textOf(page)).length > 0,
 );

@@ -11,6 +11,7 @@ import { promisify } from "node:util";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { eventually } from "../controller/eventually.ts";
+import { helmProgram } from "../helm/program.ts";
 
 export const root = join(import.meta.dirname, "..", "..");
 const run = promisify(execFile);
@@ -84,7 +85,9 @@ const COMMAND_WITHIN_MS = 90_000;
 /** Returns what the commands print. */
 export async function shell(commands: string, more: NodeJS.ProcessEnv = {}, place = sharedPlace()): Promise<string> {
   const { kubectlProgram, kubeconfigFile, folder: home } = place.cluster;
-  const path = [await folderOfNpx(home), dirname(kubectlProgram), process.env["PATH"]].join(delimiter);
+  // Only pages on installation use Helm, which is built first if necessary.
+  const helm = /^helm /m.test(commands) ? [dirname(await helmProgram())] : [];
+  const path = [await folderOfNpx(home), dirname(kubectlProgram), ...helm, process.env["PATH"]].join(delimiter);
   const env = { ...process.env, PATH: path, HOME: home, KUBECONFIG: kubeconfigFile, ...more };
   return (await run("sh", ["-ec", commands], { cwd: place.folder, env, timeout: COMMAND_WITHIN_MS })).stdout;
 }
