@@ -67,8 +67,8 @@ interface Context {
   readonly mismatch: Problem | undefined;
   readonly cluster: FileCluster;
   readonly inputs: Inputs;
-  /** Records a mistake at a place of the spec, and returns it as a reason. */
-  readonly problemAt: (place: string, problem: Problem) => SealedTarget["problem"] & object;
+  /** Records a mistake at a place of the spec, or at a part of it, and returns it as a reason. */
+  readonly problemAt: (place: string, problem: Problem, part?: string) => SealedTarget["problem"] & object;
 }
 
 export async function fieldsOf(
@@ -91,7 +91,7 @@ export async function fieldsOf(
   });
   const { sources, notes, problems } = await sourcesOf(binding, references, { cluster, vault, inputs }, producedBy);
   const selection = selectTargets(watcher, `${namespace}/${name}`, identity, references);
-  const mistakes = problems.map(({ place, problem }) => mistakeAt(`${place}: ${problem.message}`));
+  const mistakes = problems.map(({ place, problem }) => mistakeAt(problem.reason, `${place}: ${problem.message}`));
   // The message of a field already begins with its place.
   const isKnown = ({ reason, message }: Problem) =>
     problems.some(({ problem }) => problem.reason === reason && message.endsWith(problem.message));
@@ -105,13 +105,14 @@ export async function fieldsOf(
     mismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
     cluster,
     inputs,
-    problemAt(place, problem) {
-      if (!WAITS.has(problem.reason) && !isKnown(problem)) mistakes.push(mistakeAt(`${place}: ${problem.message}`));
+    problemAt(place, problem, part = "") {
+      if (!WAITS.has(problem.reason) && !isKnown(problem))
+        mistakes.push(mistakeAt(problem.reason, `${place}: ${problem.message}`, `${place}${part}: `));
       return reasonOf(problem);
     },
   };
   const closed = installation.closedNamespace(namespace);
-  if (closed !== undefined) mistakes.push(mistakeAt(`metadata.namespace: ${closed.message}`));
+  if (closed !== undefined) mistakes.push(mistakeAt(closed.reason, `metadata.namespace: ${closed.message}`));
   const targets = [
     ...selection.objects.map(({ target, ref }) => renderTarget(context, target, ref)),
     ...selection.unresolved.map(({ target, problem }) => renderTarget(context, target, problem)),
@@ -170,7 +171,7 @@ function checkedField({ sources, problemAt, textOf }: Context, field: Field, pla
   return {
     path: field.path,
     from: textOf(field),
-    ...(wrong instanceof Problem && { problem: problemAt(place, wrong) }),
+    ...(wrong instanceof Problem && { problem: problemAt(place, wrong, partOf(wrong)) }),
   };
 }
 
@@ -194,6 +195,15 @@ function notesOn(
   if (recipes instanceof Problem) return [];
   const copies = readableCopies(binding, secrets, recipes, ref, schema && schemaIn(schema.root, schema.resolve));
   return copies === undefined ? [] : [copies.note];
+}
+
+/** Problems of the path of a field. */
+const OF_PATH = new Set(["InvalidPath", "ForbiddenPath", "UnknownField", "TypeMismatch"]);
+
+/** The part of a field's entry that a problem is about. */
+function partOf({ reason }: Problem): string {
+  if (reason === "InvalidTemplate") return ".template";
+  return OF_PATH.has(reason) ? ".path" : "";
 }
 
 interface Place {
@@ -220,7 +230,10 @@ function renderField(
     if (into !== undefined) withValues(into as JsonObject, planned.fields, shapeOf(schema));
     return planned;
   });
-  if (plan instanceof Problem) return { field: { ...base, problem: problemAt(place, plan) }, blocks: true };
+  if (plan instanceof Problem) {
+    const problem = problemAt(place, plan, partOf(plan));
+    return { field: { ...base, problem }, blocks: true };
+  }
   const [missing] = plan.omitted;
   if (missing !== undefined) {
     const { optional } = missing.why.policy;

@@ -13,7 +13,7 @@ import { type ComposedBinding, composeBinding } from "../composition/compose.ts"
 import { desiredBinding, desiredKey, metadataOf } from "../composition/made-binding.ts";
 import type { CompiledPatch } from "../composition/patches/compile.ts";
 import { compiledOrMistakes } from "./composition-mistakes.ts";
-import type { Mistake } from "./documents.ts";
+import type { Mistake, MistakeReason } from "./documents.ts";
 import { type InputObject, type Inputs, mistakeAt } from "./inputs.ts";
 import { OWN_VERSION } from "./own-kinds.ts";
 import { type Step, stepsIn } from "./place.ts";
@@ -27,7 +27,8 @@ export interface BindingToRender {
   readonly notes: readonly string[];
   /** It is not shown, only its mistakes. */
   readonly isBroken: boolean;
-  mistakeAt(message: string): Mistake;
+  /** `place` begins with the place of the mistake. By default, the message does. */
+  mistakeAt(reason: MistakeReason, message: string, place?: string): Mistake;
 }
 
 /** A binding that a claim does not get, with the reason. */
@@ -65,7 +66,7 @@ export function composeBindings(inputs: Inputs, installation: Installation, take
       continue;
     }
     const message = `another SecretBinding in namespace ${namespace} has the name ${name}; set metadata.name by a patch`;
-    mistakes.push(each.mistakeAt(message));
+    mistakes.push(each.mistakeAt("NameTaken", message));
     if (each.from !== undefined) notMade.push({ ...each.from, problem: new Problem("NameTaken", message) });
   }
   return { bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
@@ -78,7 +79,7 @@ function composeClaims(input: InputObject, inputs: Inputs, installation: Install
   const { group, kind, namespaced } = inputs.kinds.resourceOf(spec.for.apiVersion, spec.for.kind);
   const compiled = compiledOrMistakes(spec, { group, kind, namespaced });
   if (Array.isArray(compiled)) {
-    const mistakes = compiled.map(({ message }) => mistakeAt(document, message, ["spec"]));
+    const mistakes = compiled.map(({ reason, message }) => mistakeAt(document, reason, message, ["spec"]));
     return { ...NOTHING, mistakes };
   }
   if (input.isBroken) return NOTHING;
@@ -172,8 +173,8 @@ function composeEntry(
       ...(claimNamespace !== undefined && { claimNamespace }),
       notes,
       isBroken: false,
-      mistakeAt: (message) => ({
-        ...mistakeAt(composition.document, message, within),
+      mistakeAt: (reason, message, place) => ({
+        ...mistakeAt(composition.document, reason, message, within, place),
         message: `binding ${desired.namespace}/${desired.name} for ${from.claim}: ${message}`,
       }),
     },
@@ -220,13 +221,14 @@ function mistakeOf(problem: Problem, entry: CompiledBinding, claim: InputObject,
   const patch = patchOf(problem, entry.patches) ?? writerOf(steps.slice(2), entry.patches);
   const [read] = patch?.reads ?? [];
   if (read === undefined) {
-    const line = composition.document.lineOf(["spec", "bindings", entry.name, "base", ...steps.slice(2)]);
-    return { file: composition.document.file, line, message };
+    const place = ["spec", "bindings", entry.name, "base", ...steps.slice(2)];
+    const { file } = composition.document;
+    return { file, ...composition.document.positionOf(place), reason: problem.reason, message };
   }
   const path = read.segments.flatMap((segment): Step[] =>
     segment.kind === "key" ? [segment.key] : segment.kind === "index" ? [segment.index] : [],
   );
-  return { file: claim.document.file, line: claim.document.lineOf(path), message };
+  return { file: claim.document.file, ...claim.document.positionOf(path), reason: problem.reason, message };
 }
 
 /** The last patch that writes at, below or above a place of the binding. */
