@@ -10,6 +10,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["main"],
   ["cli"],
   ["manager"],
+  ["validate"],
   ["render"],
   ["controllers", "explain"],
   ["rollout"],

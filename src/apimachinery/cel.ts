@@ -51,7 +51,8 @@ export function* brokenRules(tree: RuleTree, value: JsonValue, path = ""): Gener
     }
   }
   if (Array.isArray(value)) {
-    if (items !== undefined) for (const [at, each] of value.entries()) yield* brokenRules(items, each, `${path}[${at}]`);
+    if (items !== undefined)
+      for (const [at, each] of value.entries()) yield* brokenRules(items, each, `${path}[${at}]`);
   } else if (isObject(value))
     for (const [key, each] of Object.entries(value)) {
       const below = properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : entries;

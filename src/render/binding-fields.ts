@@ -20,8 +20,9 @@ import type { KindSchema } from "../kube/schemas.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { secretNamespaces } from "../sources/registry.ts";
 import { describeUse, usesOf } from "../sources/uses.ts";
-import { resolveReferences } from "../targets/references.ts";
-import { selectTargets } from "../targets/select.ts";
+import { type References, resolveReferences } from "../targets/references.ts";
+import { type SelectionResult, selectTargets } from "../targets/select.ts";
+import { checkFieldType } from "../transform/field-check.ts";
 import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, planTarget } from "../transform/plan.ts";
@@ -53,6 +54,8 @@ const WAITS = new Set([
 ]);
 
 export interface BindingFields {
+  readonly references: References;
+  readonly selection: SelectionResult;
   readonly targets: readonly SealedTarget[];
   readonly notes: readonly string[];
   readonly mistakes: readonly Mistake[];
@@ -117,7 +120,7 @@ export async function fieldsOf(
     ...selection.objects.map(({ target, ref }) => renderTarget(context, target, ref)),
     ...selection.unresolved.map(({ target, problem }) => renderTarget(context, target, problem)),
   ];
-  return { targets, notes: [...notes, ...selection.notes], mistakes: unique(mistakes) };
+  return { references, selection, targets, notes: [...notes, ...selection.notes], mistakes: unique(mistakes) };
 }
 
 const unique = (mistakes: readonly Mistake[]): Mistake[] => [
@@ -135,7 +138,9 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
     ...(target.when === "AfterRollout" && { when: target.when }),
   };
   if (ref instanceof Problem) {
-    const fields = target.fields.map((field, at) => checkedField(context, field, `${place}.fields[${at}]`));
+    const { version } = parseApiVersion(apiVersion);
+    const schema = inputs.kinds.schemaOf({ ...inputs.kinds.resourceOf(apiVersion, kind), version });
+    const fields = target.fields.map((field, at) => checkedField(context, field, schema, `${place}.fields[${at}]`));
     const isReported = fields.some((field) => field.problem?.message === ref.message);
     const problem = isReported ? reasonOf(ref) : problemAt(place, ref);
     const named = name === undefined ? {} : { name };
@@ -166,8 +171,16 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
 }
 
 /** A field without a computed value. */
-function checkedField({ sources, problemAt, textOf }: Context, field: Field, place: string): SealedField {
-  const wrong = attemptSync(() => checkFields([field], sources.keys()));
+function checkedField(
+  { sources, problemAt, textOf }: Context,
+  field: Field,
+  schema: KindSchema | undefined,
+  place: string,
+): SealedField {
+  const wrong = attemptSync(() => {
+    checkFields([field], sources.keys());
+    if (schema !== undefined) checkFieldType(field, schema.root, schema.resolve);
+  });
   return {
     path: field.path,
     from: textOf(field),
@@ -224,6 +237,7 @@ function renderField(
   const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
   const base = { path: field.path, from: textOf(field), ...before };
   const plan = attemptSync(() => {
+    if (schema !== undefined) checkFieldType(field, schema.root, schema.resolve);
     const planned = planTarget([field], sources, schema && schemaIn(schema.root, schema.resolve));
     if (schema !== undefined) checkAgainstSchema(planned, schema.root, schema.resolve);
     const into = target.create === undefined ? live : manifestOf(target);

@@ -2,7 +2,7 @@
 import type { SecretBinding } from "../api/binding.ts";
 import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
-import { describeObject, isSameKind, type JsonObject } from "../apimachinery/objects.ts";
+import { describeObject, isSameKind, type JsonObject, objectId } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import { objectKey } from "../cache/reflector.ts";
@@ -15,7 +15,7 @@ import type { CompiledPatch } from "../composition/patches/compile.ts";
 import { compiledOrMistakes } from "./composition-mistakes.ts";
 import type { Mistake, MistakeReason } from "./documents.ts";
 import { type InputObject, type Inputs, mistakeAt } from "./inputs.ts";
-import { OWN_VERSION } from "./own-kinds.ts";
+import { brokenRulesOf, OWN_VERSION } from "./own-kinds.ts";
 import { type Step, stepsIn } from "./place.ts";
 
 /** A binding to show, and where to report its mistakes. */
@@ -24,6 +24,8 @@ export interface BindingToRender {
   readonly from?: { readonly composition: string; readonly claim: string; readonly entry: string };
   /** The namespace of its claim, if it has a claim in a namespace. */
   readonly claimNamespace?: string;
+  /** The object that it is composed for, and the patches from its fields into the binding. */
+  readonly claim?: { readonly id: string; readonly patches: readonly Pick<CompiledPatch, "reads" | "writes">[] };
   readonly notes: readonly string[];
   /** It is not shown, only its mistakes. */
   readonly isBroken: boolean;
@@ -40,13 +42,15 @@ export interface NotMade {
 }
 
 export interface Composed {
+  /** The compositions without claims. */
+  readonly unclaimed: readonly InputObject[];
   readonly bindings: readonly BindingToRender[];
   readonly notMade: readonly NotMade[];
   readonly notes: readonly string[];
   readonly mistakes: readonly Mistake[];
 }
 
-const NOTHING: Composed = { bindings: [], notMade: [], notes: [], mistakes: [] };
+const NOTHING: Composed = { unclaimed: [], bindings: [], notMade: [], notes: [], mistakes: [] };
 
 /** `taken` are the keys of the SecretBindings in the files. */
 export function composeBindings(inputs: Inputs, installation: Installation, taken: ReadonlySet<string>): Composed {
@@ -69,7 +73,8 @@ export function composeBindings(inputs: Inputs, installation: Installation, take
     mistakes.push(each.mistakeAt("NameTaken", message));
     if (each.from !== undefined) notMade.push({ ...each.from, problem: new Problem("NameTaken", message) });
   }
-  return { bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
+  const unclaimed = composed.flatMap((each) => each.unclaimed);
+  return { unclaimed, bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
 }
 
 function composeClaims(input: InputObject, inputs: Inputs, installation: Installation): Composed {
@@ -91,6 +96,7 @@ function composeClaims(input: InputObject, inputs: Inputs, installation: Install
   if (claims.length === 0) notes.push(`${called}: no object in the files is a claim of it`);
   const all = claims.flatMap((claim) => compiled.bindings.map((entry) => composeEntry(compiled, entry, claim, input)));
   return {
+    unclaimed: claims.length === 0 ? [input] : [],
     bindings: all.flatMap(({ rendered }) => rendered ?? []),
     notMade: all.flatMap(({ notMade }) => notMade ?? []),
     notes: [...new Set(notes)],
@@ -166,19 +172,26 @@ function composeEntry(
     .map(({ place, path }) => `${place}: the claim has no ${path}, so the patch is skipped`);
   const claimNamespace = namespaceOfClaim(claim, compiled.kind);
   const within: Step[] = ["spec", "bindings", entry.name, "base"];
+  const called = `binding ${desired.namespace}/${desired.name} for ${from.claim}`;
+  const wrongAt: BindingToRender["mistakeAt"] = (reason, message, place) => ({
+    ...mistakeAt(composition.document, reason, message, within, place),
+    message: `${called}: ${message}`,
+  });
+  const rules = brokenRulesOf("SecretBinding", binding as unknown as JsonObject);
   return {
     rendered: {
       binding,
       from,
       ...(claimNamespace !== undefined && { claimNamespace }),
+      claim: {
+        id: objectId({ group: compiled.kind.group, kind: claim.kind }, claim.namespace, claim.name),
+        patches: entry.patches.filter(({ direction }) => direction === "FromComposite"),
+      },
       notes,
       isBroken: false,
-      mistakeAt: (reason, message, place) => ({
-        ...mistakeAt(composition.document, reason, message, within, place),
-        message: `binding ${desired.namespace}/${desired.name} for ${from.claim}: ${message}`,
-      }),
+      mistakeAt: wrongAt,
     },
-    mistakes: [],
+    mistakes: rules.map((message) => wrongAt("Invalid", message)),
   };
 }
 

@@ -21,6 +21,8 @@ import type { Step } from "./place.ts";
 export interface TextFile {
   readonly name: string;
   readonly text: string;
+  /** It was found in a folder, and is not named itself. */
+  readonly isFound?: boolean;
 }
 
 /** `InvalidFile`: the text can't be read as objects. `Invalid`: the API server would refuse the object. */
@@ -79,7 +81,7 @@ const OLD_BOOLEAN: ScalarTag = {
 /** Mistakes after which the rest of a document can still be read. */
 const INDEPENDENT = new Set<YAMLError["code"]>(["DUPLICATE_KEY", "BAD_ALIAS", "TAG_RESOLVE_FAILED"]);
 const MAX_ALIASES = 1_000;
-const NO_OBJECT = "not an object; write apiVersion, kind and metadata";
+export const NO_OBJECT = "not an object; write apiVersion, kind and metadata";
 
 /** `expected` is the message for a document that is not a mapping. */
 export function readDocuments(

@@ -26,7 +26,11 @@ export function readFiles(names: readonly string[], deep = false): { files: Text
   const paths = names.flatMap((name) => attempt(name, () => filesAt(name, deep ? "all" : "flat")));
   const files = [...new Set(paths)].flatMap((name) =>
     attempt(name, () => [
-      { name: name === STDIN ? "<stdin>" : name, text: readFileSync(name === STDIN ? 0 : name, "utf8") },
+      {
+        name: name === STDIN ? "<stdin>" : name,
+        text: readFileSync(name === STDIN ? 0 : name, "utf8"),
+        isFound: !names.includes(name),
+      },
     ]),
   );
   return { files, mistakes };

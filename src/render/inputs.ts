@@ -2,10 +2,16 @@
 
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
-import { describeObject, type JsonObject, type KubeObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
+import {
+  describeObject,
+  type JsonObject,
+  type KubeObject,
+  objectId,
+  parseApiVersion,
+} from "../apimachinery/objects.ts";
 import type { Mistake, MistakeReason, ObjectDocument } from "./documents.ts";
 import { type Kinds, kindsOf } from "./kinds.ts";
-import { type Checked, checkOwn, isOwn } from "./own-kinds.ts";
+import { type Checked, checkOwn, isOwn, OWN_KINDS } from "./own-kinds.ts";
 import { type Step, stepsIn } from "./place.ts";
 import type { VaultValues } from "./vault-values.ts";
 
@@ -36,6 +42,8 @@ export interface Surroundings {
     /** The kinds that the cluster serves. Other kinds are described by the files. */
     readonly kinds: Kinds;
     readonly objects: readonly (KubeObject & JsonObject)[];
+    /** These are all grants, connections and namespaces of the cluster. */
+    readonly isWhole: boolean;
   };
 }
 
@@ -66,7 +74,7 @@ export function inputsOf(
   const seen = new Map<string, ObjectDocument>();
   const objects = documents.flatMap((document): InputObject[] => {
     const { wrong, corrected } = check(document.object);
-    if (ownOnly && !isOwn(document.object) && wrong.length > 0) return [];
+    if (ownOnly && !isOurs(document.object) && wrong.length > 0) return [];
     mistakes.push(...wrong.map((message) => mistakeAt(document, "Invalid", message)));
     if (corrected === undefined) return [];
     const object = completed(corrected, kinds, namespace);
@@ -89,8 +97,12 @@ export function inputsOf(
     const id = objectId({ group, kind: object.kind }, object.metadata.namespace, object.metadata.name);
     return seen.has(id) ? [] : [{ document: fromCluster(object), object, isBroken: false }];
   });
-  return { kinds, objects: [...objects, ...live], mistakes, vault, isCluster: cluster !== undefined };
+  return { kinds, objects: [...objects, ...live], mistakes, vault, isCluster: cluster?.isWhole ?? false };
 }
+
+/** An object of Inlay, or one that lacks only its apiVersion. */
+export const isOurs = (object: JsonObject): boolean =>
+  isOwn(object) || (object["apiVersion"] === undefined && OWN_KINDS.includes(String(object["kind"])));
 
 /** An object of the cluster has no place in the files. */
 const fromCluster = (object: JsonObject): ObjectDocument => ({

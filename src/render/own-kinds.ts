@@ -22,12 +22,13 @@ export interface Checked {
 }
 
 export const OWN_VERSION = "inlay.dev/v1alpha1";
-const OWN_KINDS: Readonly<Record<string, OpenApiSchema>> = {
+const SCHEMAS: Readonly<Record<string, OpenApiSchema>> = {
   SecretBinding: BINDING_SCHEMA,
   SecretGrant: grantSchema as unknown as OpenApiSchema,
   BindingComposition: compositionSchema as unknown as OpenApiSchema,
   VaultConnection: vaultConnectionSchema as unknown as OpenApiSchema,
 };
+export const OWN_KINDS = Object.keys(SCHEMAS);
 const RULES = ownRules as Readonly<Record<string, RuleTree>>;
 const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const MAX_NAME_LENGTH: Readonly<Record<string, number>> = { BindingComposition: 63 };
@@ -42,9 +43,8 @@ export const isOwn = ({ apiVersion }: JsonObject): boolean => String(apiVersion)
 export function checkOwn(object: JsonObject, name: string): Checked {
   const [apiVersion, kind] = [object["apiVersion"], String(object["kind"])];
   if (apiVersion !== OWN_VERSION) return unknown(`apiVersion: must be ${OWN_VERSION}`);
-  const schema = Object.hasOwn(OWN_KINDS, kind) ? OWN_KINDS[kind] : undefined;
-  if (schema === undefined)
-    return unknown(`kind: unknown kind; ${suggestNames(OWN_VERSION, kind, Object.keys(OWN_KINDS))}`);
+  const schema = Object.hasOwn(SCHEMAS, kind) ? SCHEMAS[kind] : undefined;
+  if (schema === undefined) return unknown(`kind: unknown kind; ${suggestNames(OWN_VERSION, kind, OWN_KINDS)}`);
   const maxLength = MAX_NAME_LENGTH[kind] ?? 253;
   const isNamed = name.length <= maxLength && NAME.test(name);
   const wrongName = isNamed ? [] : [`metadata.name: must be a DNS name of at most ${maxLength} characters`];
