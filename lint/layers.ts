@@ -10,7 +10,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["main"],
   ["cli"],
   ["manager"],
-  ["validate"],
+  ["validate", "diff"],
   ["render"],
   ["controllers", "explain"],
   ["rollout"],
