@@ -25,7 +25,11 @@ export function diffCommand(): Command {
       (file: string, files: string[] = []) => [...files, file],
     )
     .option("--kubeconfig <file>", "path to a kubeconfig file, with the cluster and your user (default: as kubectl)")
-    .option("-n, --namespace <namespace>", "namespace of objects that don't set one (default: the kubeconfig's)", namespaceName)
+    .option(
+      "-n, --namespace <namespace>",
+      "namespace of objects that don't set one (default: the kubeconfig's)",
+      namespaceName,
+    )
     .addOption(outputOption("jsonpatch"))
     .addOption(new Option("--show-values", "show the values in json, yaml and jsonpatch"))
     .addHelpText(

@@ -101,5 +101,9 @@ export const HIDDEN = "(hidden)";
 export function opened(patch: SecretValue<Operation[]>, showValues: boolean): Operation[] {
   return patch
     .reveal()
-    .map(({ op, path, value }) => ({ op, path, ...(op !== "remove" && { value: showValues ? (value as JsonValue) : HIDDEN }) }));
+    .map(({ op, path, value }) => ({
+      op,
+      path,
+      ...(op !== "remove" && { value: showValues ? (value as JsonValue) : HIDDEN }),
+    }));
 }

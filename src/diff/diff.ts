@@ -3,7 +3,6 @@ import { bindingKey, type SecretBinding, type StoredBinding } from "../api/bindi
 import { Installation } from "../api/installation.ts";
 import { asRecorded } from "../api/status-records.ts";
 import { isSameKind, type KubeObject, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { FieldClaims } from "../cache/field-claims.ts";
 import type { CollectionSubscription } from "../cache/subscription.ts";
@@ -19,7 +18,7 @@ import type { ProducedBy } from "../sources/grant-rules.ts";
 import { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { claimsIn } from "./claims.ts";
-import type { BindingChange, Difference, Reason } from "./difference.ts";
+import { type BindingChange, type Difference, reasonForUser } from "./difference.ts";
 import { ownChange, ownResource } from "./own-objects.ts";
 import { planBinding, type World } from "./plan-binding.ts";
 import { Readers } from "./readers.ts";
@@ -42,11 +41,18 @@ export async function diff(transport: Transport, files: readonly TextFile[], nam
   const claims = await claimsIn(readers, inFiles);
   const inputs = inputsOf(read.documents, namespace, vault, { ...known, cluster: { ...claims, isWhole: false } });
   const installation = new Installation({ ownNamespace: OWN_NAMESPACE });
-  const own = inFiles.objects.filter(({ object, isBroken }) => !isBroken && parseApiVersion(object.apiVersion).group === "inlay.dev");
+  const own = inFiles.objects.filter(
+    ({ object, isBroken }) => !isBroken && parseApiVersion(object.apiVersion).group === "inlay.dev",
+  );
   const inFilesBindings = own.filter(({ object }) => object.kind === SECRET_BINDINGS.kind);
   const taken = new Set(inFilesBindings.map(({ object }) => bindingKey(object as unknown as SecretBinding)));
   const composed = composeBindings(inputs, installation, taken);
-  const world = await worldOf(readers, installation, inFiles, inFilesBindings.map(({ object }) => object));
+  const world = await worldOf(
+    readers,
+    installation,
+    inFiles,
+    inFilesBindings.map(({ object }) => object),
+  );
   const wanted: Wanted[] = [
     ...inFilesBindings.map(({ object }): Wanted => ({ object, producedBy: "none" })),
     ...composed.bindings.map(({ binding, from, claimNamespace }): Wanted => {
@@ -57,12 +63,22 @@ export async function diff(transport: Transport, files: readonly TextFile[], nam
   ];
   const others = own.filter(({ object }) => object.kind !== SECRET_BINDINGS.kind).map(({ object }) => object);
   const objects = await mapConcurrent(others, async (object) => {
-    const { change, problem } = await ownChange(readers, ownResource(object) ?? SECRET_GRANTS, withoutUid(object), true);
-    return { ...change, ...(problem && { problem: reasonOf(problem) }) };
+    const { change, problem } = await ownChange(
+      readers,
+      ownResource(object) ?? SECRET_GRANTS,
+      withoutUid(object),
+      true,
+    );
+    return { ...change, ...(problem && { problem: reasonForUser(problem) }) };
   });
   const bindings = await mapConcurrent(wanted, (each) => bindingChange(world, each));
   const notes = [...claims.notes, ...composed.notes];
-  return { objects, bindings, notes: [...new Set(notes)], mistakes: mistakesIn(read.mistakes, inputs, composed.mistakes) };
+  return {
+    objects,
+    bindings,
+    notes: [...new Set(notes)],
+    mistakes: mistakesIn(read.mistakes, inputs, composed.mistakes),
+  };
 }
 
 const mistakesIn = (unreadable: readonly Mistake[], inputs: Inputs, composed: readonly Mistake[]): Mistake[] => [
@@ -76,19 +92,18 @@ async function bindingChange(world: World, { object, composition, producedBy }: 
   const own = await ownChange(readers, SECRET_BINDINGS, withoutUid(object), composition === undefined);
   const key = bindingKey(object as unknown as SecretBinding);
   const stored = (own.object ?? object) as unknown as StoredBinding;
-  const { namespace = "", uid = objectId(SECRET_BINDINGS, stored.metadata.namespace, stored.metadata.name) } = stored.metadata;
+  const { namespace = "", uid = objectId(SECRET_BINDINGS, stored.metadata.namespace, stored.metadata.name) } =
+    stored.metadata;
   const binding = asRecorded({ ...stored, metadata: { ...stored.metadata, uid } });
   const closed = installation.closedNamespace(namespace);
   const common = { binding: key, ...(composition !== undefined && { composition }), own: own.change };
   const failed = own.problem ?? closed;
   const actor = await readers.actingAs(namespace, binding.spec.serviceAccountName);
-  if (failed !== undefined) return { ...common, as: actor.text, problem: reasonOf(failed), targets: [] };
+  if (failed !== undefined) return { ...common, as: actor.text, problem: reasonForUser(failed), targets: [] };
   // Inlay does not process it.
   if (binding.spec.suspend === true) return { ...common, as: actor.text, targets: [] };
   return { ...common, as: actor.text, targets: await planBinding(world, binding, actor, producedBy) };
 }
-
-const reasonOf = ({ reason, message }: Problem): Reason => ({ reason, message });
 
 /** Objects of files got a uid, which the API server would refuse. */
 function withoutUid(object: KubeObject): KubeObject {
@@ -143,4 +158,3 @@ function withFiles(
   const names = new Set(own.map(({ name }) => name));
   return { ...seen, members: [...seen.members.filter(({ name }) => !names.has(name)), ...own] };
 }
-

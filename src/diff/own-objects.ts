@@ -1,13 +1,14 @@
 /** The objects of Inlay in the files as they would be: each is created or replaced by a dry run, as the user. */
 import { isObject } from "../apimachinery/json.ts";
-import { apiVersionOf, type JsonObject, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
 import {
-  BINDING_COMPOSITIONS,
-  SECRET_BINDINGS,
-  SECRET_GRANTS,
-  VAULT_CONNECTIONS,
-} from "../apimachinery/resources.ts";
+  apiVersionOf,
+  type JsonObject,
+  type KubeObject,
+  type ObjectRef,
+  type Resource,
+} from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { BINDING_COMPOSITIONS, SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import { attempt, refusal } from "../kube/access-error.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
@@ -44,8 +45,7 @@ export async function ownChange(
   const merged = mergedInto(live, wanted);
   const stored = isSent ? await attempt(dryRun(new Client(new DryRun(transport)), ref, merged, live)) : merged;
   const before = live && essence(live);
-  if (stored instanceof Problem)
-    return { change: change(named, before, before), object: undefined, problem: stored };
+  if (stored instanceof Problem) return { change: change(named, before, before), object: undefined, problem: stored };
   return { change: change(named, before, essence(stored)), object: stored, problem: undefined };
 }
 

@@ -11,7 +11,7 @@ import type { Watcher } from "../cache/watcher.ts";
 import { accountNotFound } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
 import { DryRun } from "../kube/dry-run.ts";
-import { CONTROLLER, type Identity, serviceAccountIdentity } from "../kube/identity.ts";
+import { type Identity, serviceAccountIdentity } from "../kube/identity.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { observeGrants } from "../sources/grants.ts";
@@ -22,17 +22,17 @@ import { ContentionBudget } from "../targets/contention-budget.ts";
 import type { Dependencies, WriteContext } from "../targets/dependencies.ts";
 import { PlanCache } from "../targets/plan-cache.ts";
 import { deferToCompetingBinding } from "../targets/precedence.ts";
-import { targetsOf, type TargetWithRecord } from "../targets/records.ts";
+import { type TargetWithRecord, targetsOf } from "../targets/records.ts";
 import { resolveReferences } from "../targets/references.ts";
-import { releaseRemovedTargets } from "../targets/release.ts";
 import { Rejections } from "../targets/rejections.ts";
+import { releaseRemovedTargets } from "../targets/release.ts";
 import { selectTargets } from "../targets/select.ts";
 import { prepareTarget, syncTarget } from "../targets/sync.ts";
 import { sourcesDiffer } from "../transform/require-same.ts";
-import { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
+import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { changeOf } from "./changes.ts";
-import type { Reason, TargetChange } from "./difference.ts";
+import { reasonForUser, type TargetChange } from "./difference.ts";
 import type { ActingAs, Readers } from "./readers.ts";
 
 /** What the bindings of one diff share. */
@@ -96,9 +96,11 @@ export async function planBinding(
     seenVersion: () => undefined,
     listed,
   };
-  const sources = await readers.lists.settled(() => {
-    for (const each of resolved) if (each.listed) listed(each);
-  }).then(() => readSources(sourceReads, references.sources, readability, false));
+  const sources = await readers.lists
+    .settled(() => {
+      for (const each of resolved) if (each.listed) listed(each);
+    })
+    .then(() => readSources(sourceReads, references.sources, readability, false));
   const { requireSame } = binding.spec;
   const contextWith = (deps: Dependencies): WriteContext => ({
     deps,
@@ -115,17 +117,15 @@ export async function planBinding(
     planning,
   });
   const planning = new PlanCache(cpu, namespace);
-  const reasonOf = ({ reason, message }: Problem): Reason => ({ reason, message: asUser(actor, message) });
   const sync = async (each: TargetWithRecord): Promise<TargetChange> => {
     const { dry, deps } = dependenciesFor(world, binding);
     const context = contextWith(deps);
     const deferred = account === undefined ? await deferToCompetingBinding(context, each) : undefined;
-    const outcome =
-      deferred ?? (await syncTarget(context, await prepareTarget(context, each, sources, account)));
+    const outcome = deferred ?? (await syncTarget(context, await prepareTarget(context, each, sources, account)));
     return {
       ...changeOf(namedBy(each), dry.writes),
       ...(isAfterRollout(each.target) && { when: "AfterRollout" as const }),
-      ...(outcome.problem && { problem: reasonOf(outcome.problem) }),
+      ...(outcome.problem && { problem: reasonForUser(outcome.problem) }),
     };
   };
   const targets = targetsOf(binding, selection);
@@ -133,7 +133,7 @@ export async function planBinding(
   const unresolved = selection.unresolved.map(({ target, problem }): TargetChange => {
     const { apiVersion, kind, namespace: where, name = "" } = target;
     const named = { apiVersion, kind, ...(where !== undefined && { namespace: where }), name };
-    return { ...changeOf(named, []), problem: reasonOf(problem) };
+    return { ...changeOf(named, []), problem: reasonForUser(problem) };
   });
   const released = await release(world, contextWith, binding, targets.recorded);
   planning.forget();
@@ -154,8 +154,7 @@ async function release(
     const [failed] = await releaseRemovedTargets({ ...contextWith(deps), binding: alone }, new Set());
     const { apiVersion, kind, namespace, name } = record;
     const change = changeOf({ apiVersion, kind, ...(namespace !== undefined && { namespace }), name }, dry.writes);
-    const { reason, message } = failed?.problem ?? {};
-    return { ...change, ...(reason !== undefined && message !== undefined && { problem: { reason, message } }) };
+    return { ...change, ...(failed?.problem && { problem: reasonForUser(failed.problem) }) };
   });
 }
 
@@ -207,18 +206,15 @@ class PlanningClient extends LosslessClient {
   }
 
   override async *list(
-    ...[identity, resource, ...how]: [Identity, Resource, string, ...Parameters<Client["list"]> extends [unknown, unknown, unknown, ...infer R] ? R : never]
+    ...[identity, resource, ...how]: [
+      Identity,
+      Resource,
+      string,
+      ...(Parameters<Client["list"]> extends [unknown, unknown, unknown, ...infer R] ? R : never),
+    ]
   ): AsyncGenerator<readonly KubeObject[], void> {
     const own = { resource: SECRET_BINDINGS, name: "" };
     if (idOf({ ...own, resource }) === idOf(own)) yield [this.#binding as unknown as KubeObject];
     else yield* super.list(identity, resource, ...how);
   }
 }
-
-/** Messages about the controller's own identity are about the user here. */
-function asUser({ identity, text }: ActingAs, message: string): string {
-  if (identity !== CONTROLLER) return message;
-  const denied = /Inlay's own account (may not [^;]*)/.exec(message)?.[1];
-  return denied === undefined ? message : `${text} ${denied}; ask for this permission, or for impersonate on the account of the binding`;
-}
-

@@ -1,5 +1,5 @@
 /** What all bindings of one `inlay diff` share: the connection as the user, lists, schemas, and reads of sources, each sent once. */
-import { type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { LiveLists } from "../explain/live-lists.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
@@ -9,6 +9,7 @@ import { CONTROLLER, describeIdentity, type Identity, serviceAccountIdentity } f
 import { Schemas } from "../kube/schemas.ts";
 import type { Transport } from "../kube/transport.ts";
 import { WriteVersions } from "../kube/write-versions.ts";
+import { YOU } from "./difference.ts";
 
 /** The user's own identity, without impersonation. */
 export const SELF = CONTROLLER;
@@ -68,7 +69,7 @@ export class Readers {
       this.exists(ref),
     ]);
     const identity = mayImpersonate ? serviceAccountIdentity(namespace, name) : SELF;
-    return { identity, accountExists, text: mayImpersonate ? describeIdentity(identity) : "you" };
+    return { identity, accountExists, text: mayImpersonate ? describeIdentity(identity) : YOU };
   }
 
   /** Whether an object exists, as far as the user may know. */

@@ -44,17 +44,16 @@ function flowsOf(binding: AnalysedBinding): Flow[] {
           const path = attemptSync(() => FieldPath.parse(field.path));
           if (path instanceof Problem) return [];
           const place = `spec.targets[${targets.indexOf(target)}].fields[${at}].path`;
-          return [{ binding, place, field, ref, path: stored(target, path), reads: readsOf(binding, field) }];
+          return [{ binding, place, field, ref, path: asRead(target, path), reads: readsOf(binding, field) }];
         }),
   );
 }
 
-/** Where the API server stores a value that is written into `stringData`; and keys of `binaryData` beside those of `data`. */
-function stored({ kind, apiVersion }: Target, path: FieldPath): FieldPath {
+/** Sources have the keys of `binaryData` beside those of `data`. */
+function asRead({ kind, apiVersion }: Target, path: FieldPath): FieldPath {
   const [first, ...rest] = path.segments;
-  const other = kind === "Secret" ? "stringData" : kind === "ConfigMap" ? "binaryData" : undefined;
-  const isOther = apiVersion === "v1" && first?.kind === "key" && first.key === other;
-  return isOther ? new FieldPath([keySegment("data"), ...rest]) : path;
+  const isBinary = apiVersion === "v1" && kind === "ConfigMap" && first?.kind === "key" && first.key === "binaryData";
+  return isBinary ? new FieldPath([keySegment("data"), ...rest]) : path;
 }
 
 function readsOf({ references: { parsedSources, sources } }: AnalysedBinding, field: Field): Read[] {
@@ -122,7 +121,7 @@ function loopThrough(start: Flow, before: ReadonlyMap<Flow, readonly Flow[]>): F
 function loopMistake(loop: readonly Flow[]): Mistake {
   const [first] = loop as [Flow];
   const { binding, place, field } = first;
-  const [what] = [describe(first)];
+  const what = describe(first);
   const own = bindingKey(binding.each.binding);
   const others = [...new Set(loop.map(({ binding: { each } }) => bindingKey(each.binding)))].filter(
     (key) => key !== own,

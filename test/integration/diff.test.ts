@@ -49,7 +49,9 @@ describe("inlay diff", () => {
       `${team.path("v1", "configmaps")}`,
     ];
     const lists = await Promise.all(paths.map((path) => team.api.get(path)));
-    return lists.flatMap(({ items }) => items.map(({ metadata }: AnyObject) => `${metadata.uid} ${metadata.resourceVersion}`));
+    return lists.flatMap(({ items }) =>
+      items.map(({ metadata }: AnyObject) => `${metadata.uid} ${metadata.resourceVersion}`),
+    );
   }
 
   it("predicts a new binding, changes nothing, and says the same once it is synced", async () => {
@@ -74,7 +76,10 @@ describe("inlay diff", () => {
     await team.bind("harbor-s3", accessKeySpec());
     await team.until("harbor-s3", "Synced");
     const same = await diff(file, 0);
-    assert.deepEqual(same.bindings[0].targets.map(({ change }: AnyObject) => change), ["none"]);
+    assert.deepEqual(
+      same.bindings[0].targets.map(({ change }: AnyObject) => change),
+      ["none"],
+    );
     assert.equal(same.bindings[0].own.change, "none");
   });
 
@@ -89,7 +94,9 @@ describe("inlay diff", () => {
     const moved = {
       sources: spec["sources"],
       defaults: { onRelease: "Remove" },
-      targets: [{ ...target, fields: [{ path: "spec.storage.spec.s3.regionendpoint", template: "https://{{bucket.host}}" }] }],
+      targets: [
+        { ...target, fields: [{ path: "spec.storage.spec.s3.regionendpoint", template: "https://{{bucket.host}}" }] },
+      ],
     };
     const file = await fileOf(bindingOf(team, moved));
     const [binding] = (await diff(file, 1)).bindings;
@@ -97,8 +104,9 @@ describe("inlay diff", () => {
     const fields = Object.fromEntries(binding.targets[0].fields.map(({ path, change }: AnyObject) => [path, change]));
     const path = `${team.path("goharbor.io/v1beta1", "harborclusters")}/harbor`;
     const before = await team.api.get(path);
-    await team.bind("harbor-s3", moved);
+    await team.rebind("harbor-s3", moved);
     await team.until("harbor-s3", "Synced");
+    await team.barrier();
     const after = await team.api.get(path);
     const s3 = (object: AnyObject) => object.spec.storage.spec.s3;
     assert.equal(s3(before).accesskey !== undefined && s3(after).accesskey === undefined, true);
@@ -109,7 +117,11 @@ describe("inlay diff", () => {
   it("predicts a created object, and deletes none that the binding would delete", async () => {
     const team = await createNamespace({
       rules: [
-        { apiGroups: [""], resources: ["secrets", "configmaps"], verbs: ["get", "list", "watch", "create", "patch", "delete"] },
+        {
+          apiGroups: [""],
+          resources: ["secrets", "configmaps"],
+          verbs: ["get", "list", "watch", "create", "patch", "delete"],
+        },
       ],
     });
     await team.secret("bucket", { host: secretText("host") });
@@ -129,6 +141,7 @@ describe("inlay diff", () => {
     const other = { ...create, name: "other" };
     const renamed = await fileOf(bindingOf(team, { ...spec, targets: [other] }));
     const before = await versions(team);
+    const mark = await auditLog().mark();
     const [binding] = (await diff(renamed, 1)).bindings;
     assert.deepEqual(
       binding.targets.map(({ name, change }: AnyObject) => [name, change]),
@@ -138,10 +151,13 @@ describe("inlay diff", () => {
       ],
     );
     assert.deepEqual(await versions(team), before);
-    const writes = (await auditLog())
-      .filter(({ objectRef }: AnyObject) => objectRef?.namespace === team.namespace)
-      .filter(({ verb, requestURI }: AnyObject) => verb === "delete" && !String(requestURI).includes("dryRun=All"));
-    assert.deepEqual(writes, []);
+    const requests = (await auditLog().since(mark)).filter(({ uri }) => uri.includes(`/${team.namespace}/`));
+    const verbs = requests.map(({ verb }) => verb).filter((verb) => !["get", "list", "watch"].includes(verb));
+    assert.deepEqual(verbs.sort(), ["create", "delete", "update"]);
+    assert.deepEqual(
+      requests.filter(({ verb, uri }) => verbs.includes(verb) && !uri.includes("dryRun=All")),
+      [],
+    );
   });
 
   it("uses the permissions of a user who may not impersonate, and says so", async () => {
@@ -151,7 +167,7 @@ describe("inlay diff", () => {
     await team.createAccount("dev");
     const rules = [
       { apiGroups: ["inlay.dev"], resources: ["*"], verbs: ["*"] },
-      { apiGroups: ["goharbor.io"], resources: ["*"], verbs: ["get", "list", "watch"] },
+      { apiGroups: ["goharbor.io"], resources: ["*"], verbs: ["get", "list", "watch", "patch"] },
       { apiGroups: [""], resources: ["secrets", "serviceaccounts"], verbs: ["get"] },
     ];
     await team.grant(rules, { account: "dev", role: "dev" });
@@ -159,8 +175,11 @@ describe("inlay diff", () => {
     const file = await fileOf(bindingOf(team));
     const [binding] = (await diff(file, 1, kubeconfig)).bindings;
     assert.equal(binding.as, "you");
-    assert.equal(binding.targets[0].problem.reason, "Forbidden");
-    assert.match(binding.targets[0].problem.message, /^you may not patch/);
+    assert.deepEqual([binding.targets[0].change, binding.targets[0].problem], ["update", undefined]);
+    await team.revoke("dev");
+    const [refused] = (await diff(file, 2, kubeconfig)).bindings;
+    assert.equal(refused.problem.reason, "Forbidden");
+    assert.match(refused.problem.message, /^you may not get secretbindings/);
   });
 
   it("fails with 2 for a file with mistakes, and for one that it can't read", async () => {
