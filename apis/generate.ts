@@ -6,7 +6,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { compile, type JSONSchema } from "json-schema-to-typescript";
 import { parse } from "yaml";
 import { fieldsPage, type PagedResource } from "./fields-page.ts";
-import { withConstraints } from "./schema-rules.ts";
+import { rulesIn, withConstraints } from "./schema-rules.ts";
 
 interface CustomResourceDefinition {
   spec: { names: { kind: string }; versions: { schema: { openAPIV3Schema: JSONSchema } }[] };
@@ -30,6 +30,9 @@ export const schemas = [
   { crd: "apis/vaultconnections.yaml", file: "src/api/vault-connection-schema.json" },
 ];
 
+/** The file with the CEL rules of all kinds. */
+export const rulesFile = "src/api/own-rules.json";
+
 /** The pages with every field of a kind. */
 export const pages = generated.map(({ crd }) => ({
   crd,
@@ -52,6 +55,15 @@ export async function generateSchema(crdFile: string): Promise<string> {
     key === "x-kubernetes-validations" || (key === "description" && typeof value === "string");
   const text = JSON.stringify(schema, (key, value) => (isProse(key, value) ? undefined : value), 1);
   return `${text}\n`;
+}
+
+/** The text of the JSON file with the CEL rules of all kinds. */
+export async function generateRules(): Promise<string> {
+  const trees = generated.map(async ({ crd }) => {
+    const { spec } = parse(await readFile(crd, "utf8")) as CustomResourceDefinition;
+    return [spec.names.kind, rulesIn(spec.versions[0]?.schema.openAPIV3Schema ?? {}) ?? {}] as const;
+  });
+  return `${JSON.stringify(Object.fromEntries(await Promise.all(trees)), null, 1)}\n`;
 }
 
 /** The text of the page with every field of one CRD. */
@@ -115,5 +127,6 @@ function asRead(schema: JSONSchema): JSONSchema {
 if (import.meta.main) {
   for (const { crd, module } of generated) await writeFile(module, await generate(crd));
   for (const { crd, file } of schemas) await writeFile(file, await generateSchema(crd));
+  await writeFile(rulesFile, await generateRules());
   for (const { crd, file } of pages) await writeFile(file, await generatePage(crd));
 }

@@ -1,8 +1,10 @@
 /**
  * Reads the OpenAPI constraints `pattern` and `oneOf` from CEL rules. The CRDs have rules instead of these constraints, because the
  * message of a rule says what is wrong and what to do. The generated types, schemas and pages need the constraints.
+ * Also extracts the rules themselves, which `inlay validate` evaluates.
  */
 import type { JSONSchema } from "json-schema-to-typescript";
+import type { CelRule, RuleTree } from "../src/apimachinery/cel.ts";
 
 const MATCHES = /^self\.matches\(r'([^']*)'\)$/;
 const EITHER = /^has\(self\.(\w+)\) != has\(self\.(\w+)\)$/;
@@ -23,6 +25,26 @@ export function withConstraints(schema: JSONSchema): JSONSchema {
     }),
     ...(items && { items: withConstraints(items as JSONSchema) }),
     ...(typeof additionalProperties === "object" && { additionalProperties: withConstraints(additionalProperties) }),
+  };
+}
+
+/** The part of a schema that has rules or leads to them. Undefined if there are none. */
+export function rulesIn(schema: JSONSchema): RuleTree | undefined {
+  const stored = (schema["x-kubernetes-validations"] ?? []) as CelRule[];
+  const rules = stored.map(({ rule, message, fieldPath }) => ({ rule, message, ...(fieldPath && { fieldPath }) }));
+  const below = Object.entries(schema.properties ?? {}).flatMap(([key, each]) => {
+    const found = rulesIn(each);
+    return found === undefined ? [] : [[key, found] as const];
+  });
+  const items = schema.items && rulesIn(schema.items as JSONSchema);
+  const entries = typeof schema.additionalProperties === "object" ? schema.additionalProperties : undefined;
+  const isEmpty = rules.length === 0 && below.length === 0 && items === undefined && entries === undefined;
+  if (isEmpty) return undefined;
+  return {
+    ...(rules.length > 0 && { rules }),
+    ...(below.length > 0 && { properties: Object.fromEntries(below) }),
+    ...(items && { items }),
+    ...(entries && { additionalProperties: rulesIn(entries) ?? {} }),
   };
 }
 

@@ -32,7 +32,7 @@ const WORDS: Readonly<Record<string, string>> = {
 
 /** Files with texts of others, or that name the words on purpose. */
 const EXCLUDED =
-  /^(LICENSE|package-lock\.json|lint\/language\.ts|test\/unit\/language\.test\.ts|test\/demand\/crds\/|src\/api\/.*-schema\.json)/;
+  /^(LICENSE|package-lock\.json|lint\/language\.ts|test\/unit\/language\.test\.ts|test\/demand\/crds\/|src\/api\/.*-(?:schema|rules)\.json)/;
 const CHECKED = /\.(md|ts|ya?ml|json|go|sh)$|^Dockerfile$/;
 
 const root = join(import.meta.dirname, "..");

@@ -10,6 +10,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["main"],
   ["cli"],
   ["manager"],
+  ["validate", "diff"],
   ["render"],
   ["controllers", "explain"],
   ["rollout"],

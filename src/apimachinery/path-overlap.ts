@@ -6,12 +6,19 @@ import { attemptSync } from "./problem.ts";
  * Whether the paths are equal, or one contains the other, or that is possible. Elements of lists differ only where
  * conditions of both paths do.
  */
-export function mayOverlap(a: FieldPath, b: FieldPath): boolean {
+export function mayOverlap(a: Steps, b: Steps): boolean {
   const depth = Math.min(a.segments.length, b.segments.length);
-  return a.segments.slice(0, depth).every((segment, position) => mayBeSame(segment, b.segments[position] as Segment));
+  return a.segments.slice(0, depth).every((segment, position) => mayBeSame(segment, b.segments[position] as Step));
 }
 
-function mayBeSame(a: Segment, b: Segment): boolean {
+/** A wildcard of a patch is any key or element. */
+type Step = Segment | { readonly kind: "wildcard" };
+interface Steps {
+  readonly segments: readonly Step[];
+}
+
+function mayBeSame(a: Step, b: Step): boolean {
+  if (a.kind === "wildcard" || b.kind === "wildcard") return true;
   if (a.kind === "key" || b.kind === "key") return a.kind === "key" && b.kind === "key" && a.key === b.key;
   if (a.kind === "index" && b.kind === "index") return a.index === b.index;
   if (a.kind === "index" || b.kind === "index") return true;

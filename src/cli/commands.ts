@@ -22,6 +22,15 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "show what uses a Secret, and what restarts when it changes",
     load: async () => (await import("./trace.ts")).traceCommand(),
   },
+  validate: {
+    summary: "check the objects of Inlay in files, and report each mistake with its file and line",
+    load: async () => (await import("./validate.ts")).validateCommand(),
+  },
+  diff: {
+    summary: "show what would change in the cluster if files were applied, by dry runs",
+    load: async () => (await import("./diff.ts")).diffCommand(),
+    failureCode: 2,
+  },
   render: {
     summary: "show the bindings that compositions create, and the fields that bindings write, without a cluster",
     load: async () => (await import("./render.ts")).renderCommand(),

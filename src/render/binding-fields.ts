@@ -20,8 +20,9 @@ import type { KindSchema } from "../kube/schemas.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { secretNamespaces } from "../sources/registry.ts";
 import { describeUse, usesOf } from "../sources/uses.ts";
-import { resolveReferences } from "../targets/references.ts";
-import { selectTargets } from "../targets/select.ts";
+import { type References, resolveReferences } from "../targets/references.ts";
+import { type SelectionResult, selectTargets } from "../targets/select.ts";
+import { checkFieldType } from "../transform/field-check.ts";
 import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, planTarget } from "../transform/plan.ts";
@@ -53,6 +54,8 @@ const WAITS = new Set([
 ]);
 
 export interface BindingFields {
+  readonly references: References;
+  readonly selection: SelectionResult;
   readonly targets: readonly SealedTarget[];
   readonly notes: readonly string[];
   readonly mistakes: readonly Mistake[];
@@ -67,8 +70,8 @@ interface Context {
   readonly mismatch: Problem | undefined;
   readonly cluster: FileCluster;
   readonly inputs: Inputs;
-  /** Records a mistake at a place of the spec, and returns it as a reason. */
-  readonly problemAt: (place: string, problem: Problem) => SealedTarget["problem"] & object;
+  /** Records a mistake at a place of the spec, or at a part of it, and returns it as a reason. */
+  readonly problemAt: (place: string, problem: Problem, part?: string) => SealedTarget["problem"] & object;
 }
 
 export async function fieldsOf(
@@ -91,7 +94,7 @@ export async function fieldsOf(
   });
   const { sources, notes, problems } = await sourcesOf(binding, references, { cluster, vault, inputs }, producedBy);
   const selection = selectTargets(watcher, `${namespace}/${name}`, identity, references);
-  const mistakes = problems.map(({ place, problem }) => mistakeAt(`${place}: ${problem.message}`));
+  const mistakes = problems.map(({ place, problem }) => mistakeAt(problem.reason, `${place}: ${problem.message}`));
   // The message of a field already begins with its place.
   const isKnown = ({ reason, message }: Problem) =>
     problems.some(({ problem }) => problem.reason === reason && message.endsWith(problem.message));
@@ -105,18 +108,19 @@ export async function fieldsOf(
     mismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
     cluster,
     inputs,
-    problemAt(place, problem) {
-      if (!WAITS.has(problem.reason) && !isKnown(problem)) mistakes.push(mistakeAt(`${place}: ${problem.message}`));
+    problemAt(place, problem, part = "") {
+      if (!WAITS.has(problem.reason) && !isKnown(problem))
+        mistakes.push(mistakeAt(problem.reason, `${place}: ${problem.message}`, `${place}${part}: `));
       return reasonOf(problem);
     },
   };
   const closed = installation.closedNamespace(namespace);
-  if (closed !== undefined) mistakes.push(mistakeAt(`metadata.namespace: ${closed.message}`));
+  if (closed !== undefined) mistakes.push(mistakeAt(closed.reason, `metadata.namespace: ${closed.message}`));
   const targets = [
     ...selection.objects.map(({ target, ref }) => renderTarget(context, target, ref)),
     ...selection.unresolved.map(({ target, problem }) => renderTarget(context, target, problem)),
   ];
-  return { targets, notes: [...notes, ...selection.notes], mistakes: unique(mistakes) };
+  return { references, selection, targets, notes: [...notes, ...selection.notes], mistakes: unique(mistakes) };
 }
 
 const unique = (mistakes: readonly Mistake[]): Mistake[] => [
@@ -134,7 +138,9 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
     ...(target.when === "AfterRollout" && { when: target.when }),
   };
   if (ref instanceof Problem) {
-    const fields = target.fields.map((field, at) => checkedField(context, field, `${place}.fields[${at}]`));
+    const { version } = parseApiVersion(apiVersion);
+    const schema = inputs.kinds.schemaOf({ ...inputs.kinds.resourceOf(apiVersion, kind), version });
+    const fields = target.fields.map((field, at) => checkedField(context, field, schema, `${place}.fields[${at}]`));
     const isReported = fields.some((field) => field.problem?.message === ref.message);
     const problem = isReported ? reasonOf(ref) : problemAt(place, ref);
     const named = name === undefined ? {} : { name };
@@ -165,12 +171,20 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
 }
 
 /** A field without a computed value. */
-function checkedField({ sources, problemAt, textOf }: Context, field: Field, place: string): SealedField {
-  const wrong = attemptSync(() => checkFields([field], sources.keys()));
+function checkedField(
+  { sources, problemAt, textOf }: Context,
+  field: Field,
+  schema: KindSchema | undefined,
+  place: string,
+): SealedField {
+  const wrong = attemptSync(() => {
+    checkFields([field], sources.keys());
+    if (schema !== undefined) checkFieldType(field, schema.root, schema.resolve);
+  });
   return {
     path: field.path,
     from: textOf(field),
-    ...(wrong instanceof Problem && { problem: problemAt(place, wrong) }),
+    ...(wrong instanceof Problem && { problem: problemAt(place, wrong, partOf(wrong)) }),
   };
 }
 
@@ -196,6 +210,15 @@ function notesOn(
   return copies === undefined ? [] : [copies.note];
 }
 
+/** Problems of the path of a field. */
+const OF_PATH = new Set(["InvalidPath", "ForbiddenPath", "UnknownField", "TypeMismatch"]);
+
+/** The part of a field's entry that a problem is about. */
+function partOf({ reason }: Problem): string {
+  if (reason === "InvalidTemplate") return ".template";
+  return OF_PATH.has(reason) ? ".path" : "";
+}
+
 interface Place {
   readonly live: KubeObject | undefined;
   readonly schema: KindSchema | undefined;
@@ -214,13 +237,17 @@ function renderField(
   const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
   const base = { path: field.path, from: textOf(field), ...before };
   const plan = attemptSync(() => {
+    if (schema !== undefined) checkFieldType(field, schema.root, schema.resolve);
     const planned = planTarget([field], sources, schema && schemaIn(schema.root, schema.resolve));
     if (schema !== undefined) checkAgainstSchema(planned, schema.root, schema.resolve);
     const into = target.create === undefined ? live : manifestOf(target);
     if (into !== undefined) withValues(into as JsonObject, planned.fields, shapeOf(schema));
     return planned;
   });
-  if (plan instanceof Problem) return { field: { ...base, problem: problemAt(place, plan) }, blocks: true };
+  if (plan instanceof Problem) {
+    const problem = problemAt(place, plan, partOf(plan));
+    return { field: { ...base, problem }, blocks: true };
+  }
   const [missing] = plan.omitted;
   if (missing !== undefined) {
     const { optional } = missing.why.policy;

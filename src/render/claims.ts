@@ -2,7 +2,7 @@
 import type { SecretBinding } from "../api/binding.ts";
 import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
-import { describeObject, isSameKind, type JsonObject } from "../apimachinery/objects.ts";
+import { describeObject, isSameKind, type JsonObject, objectId } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import { objectKey } from "../cache/reflector.ts";
@@ -13,9 +13,9 @@ import { type ComposedBinding, composeBinding } from "../composition/compose.ts"
 import { desiredBinding, desiredKey, metadataOf } from "../composition/made-binding.ts";
 import type { CompiledPatch } from "../composition/patches/compile.ts";
 import { compiledOrMistakes } from "./composition-mistakes.ts";
-import type { Mistake } from "./documents.ts";
+import type { Mistake, MistakeReason } from "./documents.ts";
 import { type InputObject, type Inputs, mistakeAt } from "./inputs.ts";
-import { OWN_VERSION } from "./own-kinds.ts";
+import { brokenRulesOf, OWN_VERSION } from "./own-kinds.ts";
 import { type Step, stepsIn } from "./place.ts";
 
 /** A binding to show, and where to report its mistakes. */
@@ -24,10 +24,13 @@ export interface BindingToRender {
   readonly from?: { readonly composition: string; readonly claim: string; readonly entry: string };
   /** The namespace of its claim, if it has a claim in a namespace. */
   readonly claimNamespace?: string;
+  /** The object that it is composed for, and the patches from its fields into the binding. */
+  readonly claim?: { readonly id: string; readonly patches: readonly Pick<CompiledPatch, "reads" | "writes">[] };
   readonly notes: readonly string[];
   /** It is not shown, only its mistakes. */
   readonly isBroken: boolean;
-  mistakeAt(message: string): Mistake;
+  /** `place` begins with the place of the mistake. By default, the message does. */
+  mistakeAt(reason: MistakeReason, message: string, place?: string): Mistake;
 }
 
 /** A binding that a claim does not get, with the reason. */
@@ -39,13 +42,15 @@ export interface NotMade {
 }
 
 export interface Composed {
+  /** The compositions without claims. */
+  readonly unclaimed: readonly InputObject[];
   readonly bindings: readonly BindingToRender[];
   readonly notMade: readonly NotMade[];
   readonly notes: readonly string[];
   readonly mistakes: readonly Mistake[];
 }
 
-const NOTHING: Composed = { bindings: [], notMade: [], notes: [], mistakes: [] };
+const NOTHING: Composed = { unclaimed: [], bindings: [], notMade: [], notes: [], mistakes: [] };
 
 /** `taken` are the keys of the SecretBindings in the files. */
 export function composeBindings(inputs: Inputs, installation: Installation, taken: ReadonlySet<string>): Composed {
@@ -65,10 +70,11 @@ export function composeBindings(inputs: Inputs, installation: Installation, take
       continue;
     }
     const message = `another SecretBinding in namespace ${namespace} has the name ${name}; set metadata.name by a patch`;
-    mistakes.push(each.mistakeAt(message));
+    mistakes.push(each.mistakeAt("NameTaken", message));
     if (each.from !== undefined) notMade.push({ ...each.from, problem: new Problem("NameTaken", message) });
   }
-  return { bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
+  const unclaimed = composed.flatMap((each) => each.unclaimed);
+  return { unclaimed, bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
 }
 
 function composeClaims(input: InputObject, inputs: Inputs, installation: Installation): Composed {
@@ -78,7 +84,7 @@ function composeClaims(input: InputObject, inputs: Inputs, installation: Install
   const { group, kind, namespaced } = inputs.kinds.resourceOf(spec.for.apiVersion, spec.for.kind);
   const compiled = compiledOrMistakes(spec, { group, kind, namespaced });
   if (Array.isArray(compiled)) {
-    const mistakes = compiled.map(({ message }) => mistakeAt(document, message, ["spec"]));
+    const mistakes = compiled.map(({ reason, message }) => mistakeAt(document, reason, message, ["spec"]));
     return { ...NOTHING, mistakes };
   }
   if (input.isBroken) return NOTHING;
@@ -90,6 +96,7 @@ function composeClaims(input: InputObject, inputs: Inputs, installation: Install
   if (claims.length === 0) notes.push(`${called}: no object in the files is a claim of it`);
   const all = claims.flatMap((claim) => compiled.bindings.map((entry) => composeEntry(compiled, entry, claim, input)));
   return {
+    unclaimed: claims.length === 0 ? [input] : [],
     bindings: all.flatMap(({ rendered }) => rendered ?? []),
     notMade: all.flatMap(({ notMade }) => notMade ?? []),
     notes: [...new Set(notes)],
@@ -165,19 +172,26 @@ function composeEntry(
     .map(({ place, path }) => `${place}: the claim has no ${path}, so the patch is skipped`);
   const claimNamespace = namespaceOfClaim(claim, compiled.kind);
   const within: Step[] = ["spec", "bindings", entry.name, "base"];
+  const called = `binding ${desired.namespace}/${desired.name} for ${from.claim}`;
+  const wrongAt: BindingToRender["mistakeAt"] = (reason, message, place) => ({
+    ...mistakeAt(composition.document, reason, message, within, place),
+    message: `${called}: ${message}`,
+  });
+  const rules = brokenRulesOf("SecretBinding", binding as unknown as JsonObject);
   return {
     rendered: {
       binding,
       from,
       ...(claimNamespace !== undefined && { claimNamespace }),
+      claim: {
+        id: objectId({ group: compiled.kind.group, kind: claim.kind }, claim.namespace, claim.name),
+        patches: entry.patches.filter(({ direction }) => direction === "FromComposite"),
+      },
       notes,
       isBroken: false,
-      mistakeAt: (message) => ({
-        ...mistakeAt(composition.document, message, within),
-        message: `binding ${desired.namespace}/${desired.name} for ${from.claim}: ${message}`,
-      }),
+      mistakeAt: wrongAt,
     },
-    mistakes: [],
+    mistakes: rules.map((message) => wrongAt("Invalid", message)),
   };
 }
 
@@ -220,13 +234,14 @@ function mistakeOf(problem: Problem, entry: CompiledBinding, claim: InputObject,
   const patch = patchOf(problem, entry.patches) ?? writerOf(steps.slice(2), entry.patches);
   const [read] = patch?.reads ?? [];
   if (read === undefined) {
-    const line = composition.document.lineOf(["spec", "bindings", entry.name, "base", ...steps.slice(2)]);
-    return { file: composition.document.file, line, message };
+    const place = ["spec", "bindings", entry.name, "base", ...steps.slice(2)];
+    const { file } = composition.document;
+    return { file, ...composition.document.positionOf(place), reason: problem.reason, message };
   }
   const path = read.segments.flatMap((segment): Step[] =>
     segment.kind === "key" ? [segment.key] : segment.kind === "index" ? [segment.index] : [],
   );
-  return { file: claim.document.file, line: claim.document.lineOf(path), message };
+  return { file: claim.document.file, ...claim.document.positionOf(path), reason: problem.reason, message };
 }
 
 /** The last patch that writes at, below or above a place of the binding. */

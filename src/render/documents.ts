@@ -15,26 +15,41 @@ import {
 } from "yaml";
 import { integerOf, isObject, MAX_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import type { Reason } from "../apimachinery/problem.ts";
 import type { Step } from "./place.ts";
 
 export interface TextFile {
   readonly name: string;
   readonly text: string;
+  /** It was found in a folder, and is not named itself. */
+  readonly isFound?: boolean;
 }
 
+/** `InvalidFile`: the text can't be read as objects. `Invalid`: the API server would refuse the object. */
+export type MistakeReason = Reason | "InvalidFile" | "Invalid";
+
 /** A mistake in a file. The message never contains a value of a Secret. */
-export interface Mistake {
+export interface Mistake extends Position {
   readonly file: string;
-  readonly line: number;
+  readonly reason: MistakeReason;
   readonly message: string;
+}
+
+/** Both count from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
 }
 
 /** One object of a file. */
 export interface ObjectDocument {
   readonly file: string;
   readonly object: JsonObject;
-  /** The line of the field that the steps lead to, or of the deepest existing part of the path. */
-  lineOf(steps: readonly Step[]): number;
+  /**
+   * The position of the value that the steps lead to, or of the deepest existing part of the path. For a value that begins on another
+   * line than its key, the position of the key.
+   */
+  positionOf(steps: readonly Step[]): Position;
 }
 
 /** Messages that replace those of the parser, which quote the text. */
@@ -66,7 +81,7 @@ const OLD_BOOLEAN: ScalarTag = {
 /** Mistakes after which the rest of a document can still be read. */
 const INDEPENDENT = new Set<YAMLError["code"]>(["DUPLICATE_KEY", "BAD_ALIAS", "TAG_RESOLVE_FAILED"]);
 const MAX_ALIASES = 1_000;
-const NO_OBJECT = "not an object; write apiVersion, kind and metadata";
+export const NO_OBJECT = "not an object; write apiVersion, kind and metadata";
 
 /** `expected` is the message for a document that is not a mapping. */
 export function readDocuments(
@@ -77,16 +92,19 @@ export function readDocuments(
   const mistakes: Mistake[] = [];
   for (const { name: file, text } of files) {
     const lines = new LineCounter();
-    const lineAt = (offset = 0) => lines.linePos(offset).line;
+    const positionAt = (offset = 0) => {
+      const { line, col } = lines.linePos(offset);
+      return { line: Math.max(1, line), column: Math.max(1, col) };
+    };
     for (const document of parse(text, lines)) {
       const wrong = (at: number | undefined, message: string) =>
-        mistakes.push({ file, line: Math.max(1, lineAt(at)), message });
+        mistakes.push({ file, ...positionAt(at), reason: "InvalidFile", message });
       for (const { code, pos } of errorsOf(document)) wrong(pos[0], RULES[code] ?? "invalid YAML");
       const root = document.contents;
       if (document.errors.length > 0 || root === null || (isScalar(root) && root.value === null)) continue;
       const value = objectIn(document, expected);
       if (typeof value === "string") wrong(root.range?.[0], value);
-      else documents.push(...objectsOf(value, root, (node) => documentOf(file, node, document, lineAt)));
+      else documents.push(...objectsOf(value, root, (node) => documentOf(file, node, document, positionAt)));
     }
   }
   return { documents, mistakes };
@@ -151,11 +169,11 @@ function documentOf(
   file: string,
   root: Node,
   document: Document,
-  lineAt: (offset?: number) => number,
+  positionAt: (offset?: number) => Position,
 ): Omit<ObjectDocument, "object"> {
   return {
     file,
-    lineOf(steps) {
+    positionOf(steps) {
       let node: unknown = root;
       let offset = root.range?.[0];
       for (const step of steps) {
@@ -164,7 +182,9 @@ function documentOf(
         offset = next.offset ?? offset;
         node = next.node;
       }
-      return lineAt(offset);
+      const at = positionAt(offset);
+      const start = isScalar(node) && node.range ? positionAt(node.range[0]) : at;
+      return start.line === at.line ? start : at;
     },
   };
 }

@@ -2,10 +2,16 @@
 
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
-import { describeObject, type JsonObject, type KubeObject, objectId } from "../apimachinery/objects.ts";
-import type { Mistake, ObjectDocument } from "./documents.ts";
+import {
+  describeObject,
+  type JsonObject,
+  type KubeObject,
+  objectId,
+  parseApiVersion,
+} from "../apimachinery/objects.ts";
+import type { Mistake, MistakeReason, ObjectDocument } from "./documents.ts";
 import { type Kinds, kindsOf } from "./kinds.ts";
-import { type Checked, checkOwn, isOwn } from "./own-kinds.ts";
+import { type Checked, checkOwn, isOwn, OWN_KINDS } from "./own-kinds.ts";
 import { type Step, stepsIn } from "./place.ts";
 import type { VaultValues } from "./vault-values.ts";
 
@@ -22,6 +28,23 @@ export interface Inputs {
   readonly objects: readonly InputObject[];
   readonly mistakes: readonly Mistake[];
   readonly vault: VaultValues;
+  /** The objects of a cluster count too, so an object that is missing does not exist. */
+  readonly isCluster: boolean;
+}
+
+/** What else is known, and how strict the check is. */
+export interface Surroundings {
+  /** CRDs that are not in the files. */
+  readonly crds?: readonly JsonObject[];
+  /** Mistakes in objects of other kinds than Inlay's own are ignored. Such an object may be a part of one, such as a patch. */
+  readonly ownOnly?: boolean;
+  readonly cluster?: {
+    /** The kinds that the cluster serves. Other kinds are described by the files. */
+    readonly kinds: Kinds;
+    readonly objects: readonly (KubeObject & JsonObject)[];
+    /** These are all grants, connections and namespaces of the cluster. */
+    readonly isWhole: boolean;
+  };
 }
 
 /** The uid of an object without one, since it is not from a cluster. */
@@ -40,35 +63,65 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 const TEXT_RULE = "must be a string; put it in quotes";
 
 /** `namespace` is the default namespace of objects. Objects with mistakes are only kept if they are of Inlay's own kinds. */
-export function inputsOf(documents: readonly ObjectDocument[], namespace: string, vault: VaultValues): Inputs {
+export function inputsOf(
+  documents: readonly ObjectDocument[],
+  namespace: string,
+  vault: VaultValues,
+  { crds = [], ownOnly = false, cluster }: Surroundings = {},
+): Inputs {
   const mistakes: Mistake[] = [];
-  const kinds = kindsOf(documents.map(({ object }) => object));
+  const kinds = kindsOf([...documents.map(({ object }) => object), ...crds], cluster?.kinds);
   const seen = new Map<string, ObjectDocument>();
   const objects = documents.flatMap((document): InputObject[] => {
     const { wrong, corrected } = check(document.object);
-    mistakes.push(...wrong.map((message) => mistakeAt(document, message)));
+    if (ownOnly && !isOurs(document.object) && wrong.length > 0) return [];
+    mistakes.push(...wrong.map((message) => mistakeAt(document, "Invalid", message)));
     if (corrected === undefined) return [];
     const object = completed(corrected, kinds, namespace);
     const { kind, metadata } = object;
     const { group } = kinds.resourceOf(object.apiVersion, kind);
     const id = objectId({ group, kind }, metadata.namespace, metadata.name);
     const other = seen.get(id);
+    if (other !== undefined && ownOnly && !isOwn(object as JsonObject)) return [];
     if (other !== undefined) {
       const what = describeObject(kind, metadata.namespace, metadata.name);
-      const where = `${other.file}:${other.lineOf([])}`;
-      mistakes.push(mistakeAt(document, `${what} is in ${where} too; remove one of them`));
+      const where = `${other.file}:${other.positionOf([]).line}`;
+      mistakes.push(mistakeAt(document, "Invalid", `${what} is in ${where} too; remove one of them`));
       return [];
     }
     seen.set(id, document);
     return [{ document, object, isBroken: wrong.length > 0 }];
   });
-  return { kinds, objects, mistakes, vault };
+  const live = (cluster?.objects ?? []).flatMap((object): InputObject[] => {
+    const { group } = parseApiVersion(object.apiVersion);
+    const id = objectId({ group, kind: object.kind }, object.metadata.namespace, object.metadata.name);
+    return seen.has(id) ? [] : [{ document: fromCluster(object), object, isBroken: false }];
+  });
+  return { kinds, objects: [...objects, ...live], mistakes, vault, isCluster: cluster?.isWhole ?? false };
 }
 
-/** The message begins with the place of the mistake, below `within`. */
-export const mistakeAt = (document: ObjectDocument, message: string, within: readonly Step[] = []): Mistake => ({
+/** An object of Inlay, or one that lacks only its apiVersion. */
+export const isOurs = (object: JsonObject): boolean =>
+  isOwn(object) || (object["apiVersion"] === undefined && OWN_KINDS.includes(String(object["kind"])));
+
+/** An object of the cluster has no place in the files. */
+const fromCluster = (object: JsonObject): ObjectDocument => ({
+  file: "<cluster>",
+  object,
+  positionOf: () => ({ line: 1, column: 1 }),
+});
+
+/** `place` begins with the place of the mistake, below `within`. By default, the message does. */
+export const mistakeAt = (
+  document: ObjectDocument,
+  reason: MistakeReason,
+  message: string,
+  within: readonly Step[] = [],
+  place = message,
+): Mistake => ({
   file: document.file,
-  line: document.lineOf([...within, ...stepsIn(message)]),
+  ...document.positionOf([...within, ...stepsIn(place)]),
+  reason,
   message,
 });
 

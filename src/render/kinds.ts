@@ -6,6 +6,8 @@ import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
 
 export interface Kinds {
   resourceOf(apiVersion: string, kind: string): Resource;
+  /** Undefined if no CRD defines the kind, and no cluster serves it. */
+  known(apiVersion: string, kind: string): Resource | undefined;
   /** Undefined if no object and no CRD has this kind. */
   byPlural(apiVersion: string, plural: string): Resource | undefined;
   /** Undefined if it is unknown. */
@@ -49,7 +51,8 @@ interface Defined {
   readonly versions: readonly JsonObject[];
 }
 
-export function kindsOf(objects: readonly JsonObject[]): Kinds {
+/** `served` are kinds of a cluster, which the CRDs among the objects replace. */
+export function kindsOf(objects: readonly JsonObject[], served?: Kinds): Kinds {
   const defined = objects.filter(isCrd).map(definedBy);
   const crdOf = (group: string, kind: string) => defined.find((each) => each.group === group && each.kind === kind);
   const known = new Map<string, Resource>();
@@ -62,6 +65,8 @@ export function kindsOf(objects: readonly JsonObject[]): Kinds {
   const find = (apiVersion: string, kind: string): Resource => {
     const { group, version } = parseApiVersion(apiVersion);
     const crd = crdOf(group, kind);
+    const known = crd === undefined ? served?.known(apiVersion, kind) : undefined;
+    if (known !== undefined) return known;
     const ofKind = objects.filter((each) => isOfKind(each, apiVersion, kind));
     return {
       group,
@@ -83,13 +88,18 @@ export function kindsOf(objects: readonly JsonObject[]): Kinds {
           .map(({ kind }) => kind),
       ];
       const kind = kinds.find((each) => resourceOf(apiVersion, String(each)).plural === plural);
-      return kind === undefined ? undefined : resourceOf(apiVersion, String(kind));
+      return kind === undefined ? served?.byPlural(apiVersion, plural) : resourceOf(apiVersion, String(kind));
     },
-    schemaOf({ group, version, kind }) {
+    known: (apiVersion, kind) => {
+      const { group } = parseApiVersion(apiVersion);
+      return crdOf(group, kind) === undefined ? served?.known(apiVersion, kind) : resourceOf(apiVersion, kind);
+    },
+    schemaOf(resource) {
+      const { group, version, kind } = resource;
       const builtIn = group === "" && Object.hasOwn(SCHEMAS, kind) ? SCHEMAS[kind] : undefined;
       const found = crdOf(group, kind)?.versions.find(({ name }) => name === version);
       const schema = builtIn ?? at(found, "schema", "openAPIV3Schema");
-      if (!isObject(schema)) return undefined;
+      if (!isObject(schema) || (builtIn !== undefined && served !== undefined)) return served?.schemaOf(resource);
       const root = { ...schema, "x-kubernetes-group-version-kind": [{ group, version, kind }] } as OpenApiSchema;
       return { root, resolve };
     },

@@ -31,16 +31,15 @@ interface SourceFiles {
 export async function sourcesOf(
   binding: SecretBinding,
   { parsedSources, sources }: References,
-  { cluster: { watcher, client }, vault, inputs: { objects } }: SourceFiles,
+  { cluster: { watcher, client }, vault, inputs: { objects, isCluster } }: SourceFiles,
   producedBy: ProducedBy,
 ): Promise<ReadSources> {
   await vault.ask(sources.values());
   const resolved = [...sources.values()].flatMap((each): ResolvedSource[] => (each instanceof Problem ? [] : [each]));
   const { namespace = "", name } = binding.metadata;
   const observed = observeGrants(watcher, `${namespace}/${name}`, binding, resolved, () => producedBy);
-  const hasGrants = objects.some(({ object }) =>
-    isSameKind(object, { apiVersion: "inlay.dev/v1alpha1", kind: "SecretGrant" }),
-  );
+  const isGrant = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretGrant" };
+  const hasGrants = isCluster || objects.some(({ object }) => isSameKind(object, isGrant));
   const grants: GrantedSources = hasGrants ? observed : { ...observed, grantsFor: () => undefined };
   const needed = (ref: ObjectRef, policy: MissingPolicy) =>
     `the files contain no grants: ${notGranted(observed.asker(), ref, policy).message}`;

@@ -40,7 +40,12 @@ export function readVaultValues(files: readonly TextFile[]): { values: VaultValu
   for (const document of documents)
     for (const [part, entries] of Object.entries(document.object)) {
       const wrong = (message: string, ...steps: string[]) =>
-        mistakes.push({ file: document.file, line: document.lineOf([part, ...steps]), message });
+        mistakes.push({
+          file: document.file,
+          ...document.positionOf([part, ...steps]),
+          reason: "InvalidFile",
+          message,
+        });
       if (!isPart(part)) wrong(`${part}: unknown field; ${suggestNames("the file", part, PARTS)}`);
       else if (!isObject(entries)) wrong(`${part}: must be a mapping; write ${lineFor(part, "KEY")}`);
       else
@@ -51,7 +56,7 @@ export function readVaultValues(files: readonly TextFile[]): { values: VaultValu
           else if (!isObject(fields))
             wrong(`${part}["${key}"]: must be a mapping of keys to values; write ${EXAMPLES[part]}`, key);
           else if (other !== undefined) wrong(`${part}["${key}"]: is in ${other} too; remove one of them`, key);
-          else known.set(id, { fields, where: `${document.file}:${document.lineOf([part, key])}` });
+          else known.set(id, { fields, where: `${document.file}:${document.positionOf([part, key]).line}` });
         }
     }
   const [file] = files;

@@ -50,6 +50,19 @@ export function schemaIn(root: OpenApiSchema, resolveRef: ResolveRef) {
   };
 }
 
+/** Checks a path without its value. `sample` is a value of the type that it will have; undefined if the type is unknown. */
+export function checkPath(
+  path: FieldPath,
+  { value, isBytes }: { value?: JsonValue | undefined; isBytes?: boolean },
+  root: OpenApiSchema,
+  resolveRef: ResolveRef,
+): void {
+  const walk = new Walk(root, resolveRef);
+  const schema = walk.at(path);
+  assertBytes(schema, path, isBytes ?? value === undefined);
+  if (value !== undefined) assertType(schema, value, path);
+}
+
 class Walk {
   readonly #root: OpenApiSchema;
   readonly #resolveRef: ResolveRef;
@@ -86,10 +99,7 @@ class Walk {
   check({ path, value: sealed, isBytes = false }: PlannedField): void {
     const schema = this.at(path);
     const value = sealed.reveal();
-    if (schema.format === "byte" && !isBytes) {
-      const message = `${path}: the field is bytes in base64, but the value may be plain or base64; set as: bytes if it is plain. If it is base64, also decode it: {{base64decode source.field}}`;
-      throw new Problem("TypeMismatch", message);
-    }
+    assertBytes(schema, path, isBytes);
     assertType(schema, value, path);
     const broken = brokenRule(schema, value, this.#effort);
     if (broken !== undefined)
@@ -233,6 +243,12 @@ export function fits(schema: OpenApiSchema, value: JsonValue): boolean {
   const types: readonly string[] = typesOf(schema);
   const actual = typeOf(value);
   return types.length === 0 || types.includes(actual) || (actual === "integer" && types.includes("number"));
+}
+
+function assertBytes({ format }: OpenApiSchema, path: FieldPath, isBytes: boolean): void {
+  if (format !== "byte" || isBytes) return;
+  const message = `${path}: the field is bytes in base64, but the value may be plain or base64; set as: bytes if it is plain. If it is base64, also decode it: {{base64decode source.field}}`;
+  throw new Problem("TypeMismatch", message);
 }
 
 function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | string, isField = true): void {

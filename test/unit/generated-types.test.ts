@@ -1,7 +1,16 @@
 /** Checks that the generated files are up to date with the CRDs. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { generate, generated, generatePage, generateSchema, pages, schemas } from "../../apis/generate.ts";
+import {
+  generate,
+  generated,
+  generatePage,
+  generateRules,
+  generateSchema,
+  pages,
+  rulesFile,
+  schemas,
+} from "../../apis/generate.ts";
 
 describe("the generated file", () => {
   for (const { crd, module } of generated) {
@@ -14,6 +23,9 @@ describe("the generated file", () => {
       assert.equal(await readFile(file, "utf8"), await generateSchema(crd));
     });
   }
+  it(`${rulesFile} is what npm run generate writes`, async () => {
+    assert.equal(await readFile(rulesFile, "utf8"), await generateRules());
+  });
   for (const { crd, file } of pages) {
     it(`${file} is what npm run generate writes from ${crd}`, async () => {
       assert.equal(await readFile(file, "utf8"), await generatePage(crd));

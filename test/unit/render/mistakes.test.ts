@@ -41,7 +41,7 @@ metadata: {name: a}
 spec:
   suspend: maybe #!
   sources: [{secret: {name: bucket}}, null] #!
-  targets: []
+  targets: [] #!
 ---
 apiVersion: inlay.dev/v1alpha1
 kind: SecretBinding
@@ -88,7 +88,7 @@ spec:
       name: record
       when: AfterRollout
       fields: [{path: data.id, from: {source: bucket, key: id}}]
-  rollout:
+  rollout: #!
     onFirstSync: IfDifferent
     consumersOf: [bucket]
     consumersOfTargets: true
@@ -183,8 +183,8 @@ spec:
           template: x
         - path: status.a #!
           template: x
-        - path: spec.fine #!
-          template: "{{bucket.a"
+        - path: spec.fine
+          template: "{{bucket.a" #!
         - path: spec.c #!
           from: {source: buket}
         - path: spec.e #!

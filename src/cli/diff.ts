@@ -1,0 +1,62 @@
+/** `inlay diff`: shows what would change in the cluster if files were applied and Inlay reconciled. Changes nothing. */
+import { Command, Option } from "commander";
+import type { Mistake } from "../render/documents.ts";
+import { namespaceName } from "./argument-types.ts";
+import { connected } from "./cluster.ts";
+import { type OutputFormat, outputOption, print } from "./output.ts";
+
+interface DiffFlags {
+  filename: string[];
+  kubeconfig?: string;
+  namespace?: string;
+  output: OutputFormat | "jsonpatch";
+  showValues?: boolean;
+}
+
+/** The exit code if something would change. A failure has 2. */
+const DIFFERS = 1;
+const FAILED = 2;
+
+export function diffCommand(): Command {
+  return new Command("diff")
+    .requiredOption(
+      "-f, --filename <file>",
+      "file, folder with its subfolders, or - for standard input; repeatable",
+      (file: string, files: string[] = []) => [...files, file],
+    )
+    .option("--kubeconfig <file>", "path to a kubeconfig file, with the cluster and your user (default: as kubectl)")
+    .option(
+      "-n, --namespace <namespace>",
+      "namespace of objects that don't set one (default: the kubeconfig's)",
+      namespaceName,
+    )
+    .addOption(outputOption("jsonpatch"))
+    .addOption(new Option("--show-values", "show the values in json, yaml and jsonpatch"))
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 nothing would change, 1 something would change, 2 failure\n\nExample:\n  inlay diff -f deploy/ -o jsonpatch",
+    )
+    .action(run);
+}
+
+async function run({ filename, output, showValues = false, ...flags }: DiffFlags): Promise<void> {
+  const [{ readFiles }, { diff }, result] = await Promise.all([
+    import("../render/files.ts"),
+    import("../diff/diff.ts"),
+    import("../diff/difference.ts"),
+  ]);
+  const { files, mistakes } = readFiles(filename, true);
+  if (files.length === 0 && mistakes.length > 0) return report(mistakes);
+  const seen = await connected(flags, (transport, namespace) => diff(transport, files, namespace));
+  const difference = result.openDifference({ ...seen, mistakes: [...mistakes, ...seen.mistakes] }, showValues);
+  if (output === "jsonpatch") await print(result.patchesIn(difference), "json", () => []);
+  else await print(difference, output, result.differenceText);
+  if (result.differs(difference)) process.exitCode = DIFFERS;
+  report(difference.mistakes);
+  if (result.isIncomplete(difference)) process.exitCode = FAILED;
+}
+
+function report(mistakes: readonly Mistake[]): void {
+  for (const { file, line, message } of mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);
+  if (mistakes.length > 0) process.exitCode = FAILED;
+}

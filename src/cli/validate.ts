@@ -1,0 +1,78 @@
+/** `inlay validate`: checks the objects of Inlay in files, without a cluster or against one. Changes nothing. */
+import { Command } from "commander";
+import type { Validation } from "../validate/findings.ts";
+import type { validate } from "../validate/validate.ts";
+import { namespaceName } from "./argument-types.ts";
+import { type OutputFormat, outputOption, print } from "./output.ts";
+
+interface ValidateFlags {
+  filename: string[];
+  crds: string[];
+  namespace?: string;
+  output: OutputFormat;
+  cluster?: boolean;
+  kubeconfig?: string;
+  strict?: boolean;
+}
+
+type LookUp = NonNullable<Parameters<typeof validate>[1]>;
+
+const listed = (file: string, files: string[] = []) => [...files, file];
+
+export function validateCommand(): Command {
+  return new Command("validate")
+    .requiredOption(
+      "-f, --filename <file>",
+      "file, folder with its subfolders, or - for standard input; repeatable. Objects of other kinds are ignored",
+      listed,
+    )
+    .option("--crds <file>", "file or folder with the CRDs of targets, to check fields; repeatable", listed, [])
+    .option("--cluster", "also check against your cluster: kinds, selected objects, connections and grants")
+    .option("--kubeconfig <file>", "with --cluster: path to a kubeconfig file (default: as kubectl)")
+    .option("-n, --namespace <namespace>", "namespace of objects that don't set one (default: default)", namespaceName)
+    .option("--strict", "exit with 1 for warnings too")
+    .addOption(outputOption())
+    .addHelpText("after", "\nExample:\n  inlay validate -f deploy/ --crds crds/ -o json")
+    .action(run);
+}
+
+async function run(flags: ValidateFlags): Promise<void> {
+  const [{ readFiles }, { validate }, { finding, isFailed, validationText }] = await Promise.all([
+    import("../render/files.ts"),
+    import("../validate/validate.ts"),
+    import("../validate/findings.ts"),
+  ]);
+  const { filename, output, strict = false, cluster = false } = flags;
+  const [read, crds] = [readFiles(filename, true), readFiles(flags.crds, true)];
+  const check = (namespace: string, lookUp?: LookUp) =>
+    validate({ files: read.files, crds: crds.files, namespace }, lookUp);
+  const checked = cluster ? await against(flags, check) : await check(flags.namespace ?? "default");
+  const unread = [...read.mistakes, ...crds.mistakes].map((each) => finding("error", each));
+  const validation = { ...checked, errors: [...unread, ...checked.errors] };
+  await print(validation, output, validationText);
+  if (isFailed(validation, strict)) process.exitCode = 1;
+}
+
+/** Calls `check` with the readers of the cluster. */
+async function against(
+  flags: ValidateFlags,
+  check: (namespace: string, lookUp: LookUp) => Promise<Validation>,
+): Promise<Validation> {
+  const [{ connected }, { Reader }, { LiveLists }, { Discovery }, { Schemas }, { askCluster }] = await Promise.all([
+    import("./cluster.ts"),
+    import("../explain/reading.ts"),
+    import("../explain/live-lists.ts"),
+    import("../kube/discovery.ts"),
+    import("../kube/schemas.ts"),
+    import("../validate/cluster-facts.ts"),
+  ]);
+  return connected(flags, (transport, namespace) => {
+    const readers = {
+      reader: new Reader(transport),
+      lists: new LiveLists(transport),
+      discovery: new Discovery(transport),
+      schemas: new Schemas(transport),
+    };
+    return check(namespace, (objects, analysisIn) => askCluster(readers, objects, analysisIn));
+  });
+}

@@ -1,0 +1,109 @@
+/** The changes of one object as a JSON Patch (RFC 6902), with or without values. Pure. */
+import jsonPatch, { type Operation as LibraryOperation } from "fast-json-patch";
+import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
+import { isObject } from "../apimachinery/json.ts";
+import { parsePointer } from "../apimachinery/json-pointer.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import type { PlannedWrite } from "../kube/dry-run.ts";
+
+export interface Operation {
+  op: "add" | "remove" | "replace";
+  path: string;
+  value?: JsonValue;
+}
+
+export interface FieldChange {
+  path: string;
+  change: "added" | "changed" | "removed";
+}
+
+export interface ObjectChange {
+  apiVersion: string;
+  kind: string;
+  namespace?: string;
+  name: string;
+  change: "create" | "update" | "delete" | "none";
+  fields: FieldChange[];
+  /** The values are sealed. */
+  patch: SecretValue<Operation[]>;
+}
+
+type Named = Pick<ObjectChange, "apiVersion" | "kind" | "namespace" | "name">;
+
+/** The change that one or more dry runs of writes to an object show together. */
+export function changeOf(named: Named, writes: readonly PlannedWrite[]): ObjectChange {
+  const first = writes[0]?.before?.reveal();
+  let now: JsonObject | undefined = first && essence(first);
+  for (const { before, after } of writes) {
+    const [from, to] = [before, after].map((each) => each && essence(each.reveal()));
+    // Each dry run begins with the object in the cluster, so its changes are added to those of the others.
+    now = to && now && from ? applied(now, between(from, to)) : to;
+  }
+  return change(named, first && essence(first), now);
+}
+
+/** The change between two states of an object. */
+export function change(named: Named, before: JsonObject | undefined, after: JsonObject | undefined): ObjectChange {
+  const operations: Operation[] =
+    before === undefined
+      ? after === undefined
+        ? []
+        : [{ op: "add", path: "", value: after }]
+      : after === undefined
+        ? [{ op: "remove", path: "" }]
+        : between(before, after);
+  const kind = before === undefined ? "create" : after === undefined ? "delete" : "update";
+  return {
+    ...named,
+    change: operations.length === 0 ? "none" : kind,
+    fields: before !== undefined && after !== undefined ? operations.map((each) => fieldChange(each, before)) : [],
+    patch: new SecretValue(operations),
+  };
+}
+
+/** The object without what the API server itself sets. */
+export function essence({ metadata, status: _, ...rest }: KubeObject): JsonObject {
+  const { labels, annotations, ownerReferences, finalizers, name, namespace } = metadata;
+  const kept = { name, namespace, labels, annotations, ownerReferences, finalizers };
+  const known = Object.entries(kept).filter(([, value]) => value !== undefined);
+  return plainNumbers({ ...rest, metadata: Object.fromEntries(known) } as unknown as JsonObject) as JsonObject;
+}
+
+const between = (from: JsonObject, to: JsonObject): Operation[] => jsonPatch.compare(from, to) as Operation[];
+
+function applied(object: JsonObject, operations: Operation[]): JsonObject {
+  return jsonPatch.applyPatch(structuredClone(object), operations as LibraryOperation[], false, true).newDocument;
+}
+
+/** The library copies values as JSON, which has no integers of 64 bits. As texts they stay exact. */
+function plainNumbers(value: JsonValue): JsonValue {
+  if (typeof value === "bigint") return String(value);
+  if (Array.isArray(value)) return value.map(plainNumbers);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plainNumbers(each)]));
+}
+
+function fieldChange({ op, path }: Operation, before: JsonObject): FieldChange {
+  let at: JsonValue | undefined = before;
+  const segments = parsePointer(path).map((token): Segment => {
+    const isElement = Array.isArray(at);
+    at = isObject(at) || Array.isArray(at) ? (at as JsonObject)[token] : undefined;
+    return isElement ? { kind: "index", index: Number(token) } : keySegment(token);
+  });
+  const changes = { add: "added", replace: "changed", remove: "removed" } as const;
+  return { path: String(new FieldPath(segments)), change: changes[op] };
+}
+
+/** Replaces each value of a patch, unless values are requested. */
+export const HIDDEN = "(hidden)";
+
+export function opened(patch: SecretValue<Operation[]>, showValues: boolean): Operation[] {
+  return patch
+    .reveal()
+    .map(({ op, path, value }) => ({
+      op,
+      path,
+      ...(op !== "remove" && { value: showValues ? (value as JsonValue) : HIDDEN }),
+    }));
+}

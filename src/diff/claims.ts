@@ -1,0 +1,60 @@
+/** Reads the live claims of the compositions in files, and the kinds that they have. */
+import type { BindingComposition } from "../api/composition.ts";
+import { type JsonObject, type KubeObject, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { BINDING_COMPOSITIONS, NAMESPACES } from "../apimachinery/resources.ts";
+import { Reader } from "../explain/reading.ts";
+import { attempt } from "../kube/access-error.ts";
+import type { Inputs } from "../render/inputs.ts";
+import type { Kinds } from "../render/kinds.ts";
+import type { Readers } from "./readers.ts";
+
+interface LiveClaims {
+  readonly kinds: Kinds;
+  readonly objects: readonly (KubeObject & JsonObject)[];
+  readonly notes: readonly string[];
+}
+
+export async function claimsIn({ transport, discovery }: Readers, { objects }: Inputs): Promise<LiveClaims> {
+  const compositions = objects.filter(({ object }) => object.kind === BINDING_COMPOSITIONS.kind);
+  const reader = new Reader(transport);
+  const resources = new Map<string, Resource>();
+  const notes: string[] = [];
+  const found: (KubeObject & JsonObject)[] = [];
+  const list = async (resource: Resource) => {
+    const scope = { resource, namespace: undefined, form: "whole" as const };
+    const seen = await reader.list(scope, (object) => object as KubeObject & JsonObject);
+    if (seen.state === "Found") found.push(...seen.it);
+    else if (seen.state === "Unreadable") notes.push(`${seen.message}, so bindings of compositions may be missing`);
+  };
+  const wanted = new Map(
+    compositions.map(({ object }) => {
+      const { apiVersion, kind } = (object as unknown as BindingComposition).spec.for;
+      return [`${apiVersion} ${kind}`, { apiVersion, kind }] as const;
+    }),
+  );
+  for (const [key, { apiVersion, kind }] of wanted) {
+    const resource = await attempt(discovery.byKindAsNamed(apiVersion, kind));
+    if (resource instanceof Problem) notes.push(resource.message);
+    else if (resource === undefined) notes.push(`the cluster serves no ${kind} in ${apiVersion}, so it has no claims`);
+    else {
+      resources.set(key, resource);
+      await list(resource);
+    }
+  }
+  if (wanted.size > 0 && !wanted.has("v1 Namespace")) await list(NAMESPACES);
+  const find = (apiVersion: string, kind: string) => resources.get(`${apiVersion} ${kind}`);
+  return {
+    kinds: {
+      known: find,
+      resourceOf: (apiVersion, kind) => find(apiVersion, kind) as Resource,
+      byPlural: (apiVersion, plural) =>
+        [...resources.values()].find(
+          (each) => each.plural === plural && each.group === parseApiVersion(apiVersion).group,
+        ),
+      schemaOf: () => undefined,
+    },
+    objects: found,
+    notes,
+  };
+}

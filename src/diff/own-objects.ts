@@ -1,0 +1,101 @@
+/** The objects of Inlay in the files as they would be: each is created or replaced by a dry run, as the user. */
+import { isObject } from "../apimachinery/json.ts";
+import {
+  apiVersionOf,
+  type JsonObject,
+  type KubeObject,
+  type ObjectRef,
+  type Resource,
+} from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { BINDING_COMPOSITIONS, SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { attempt, refusal } from "../kube/access-error.ts";
+import { ApiError, isNotFound } from "../kube/api-error.ts";
+import { Client } from "../kube/client.ts";
+import { DryRun } from "../kube/dry-run.ts";
+import { change, essence, type ObjectChange } from "./changes.ts";
+import { type Readers, SELF } from "./readers.ts";
+
+const OWN: readonly Resource[] = [SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS, BINDING_COMPOSITIONS];
+const VERBS = ["get", "create", "update"];
+
+export interface OwnObject {
+  readonly change: ObjectChange;
+  /** The object as it would be, with the status that it has. Undefined if the API server refuses it. */
+  readonly object: KubeObject | undefined;
+  readonly problem: Problem | undefined;
+}
+
+export const ownResource = ({ kind }: Pick<KubeObject, "kind">): Resource | undefined =>
+  OWN.find((each) => each.kind === kind);
+
+/** `isSent`: the API server checks the object. Otherwise it is only compared: the controller writes it, not the user. */
+export async function ownChange(
+  { transport, client }: Readers,
+  resource: Resource,
+  wanted: KubeObject,
+  isSent: boolean,
+): Promise<OwnObject> {
+  const { name, namespace } = wanted.metadata;
+  const ref: ObjectRef = { resource, name, ...(namespace !== undefined && { namespace }) };
+  const named = { apiVersion: apiVersionOf(resource), kind: resource.kind, name, ...(namespace && { namespace }) };
+  const access = { identity: SELF, ref, verbs: VERBS };
+  const live = await attempt(liveObject(client, ref).catch((error) => Promise.reject(refusal(error, access, "get"))));
+  if (live instanceof Problem) return { change: change(named, undefined, undefined), object: undefined, problem: live };
+  const merged = mergedInto(live, wanted);
+  const stored = isSent ? await attempt(dryRun(new Client(new DryRun(transport)), ref, merged, live)) : merged;
+  const before = live && essence(live);
+  if (stored instanceof Problem) return { change: change(named, before, before), object: undefined, problem: stored };
+  return { change: change(named, before, essence(stored)), object: stored, problem: undefined };
+}
+
+async function liveObject(client: Client, ref: ObjectRef): Promise<KubeObject | undefined> {
+  try {
+    return await client.get(SELF, ref);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Labels and annotations of others stay; the file has the whole spec. */
+function mergedInto(live: KubeObject | undefined, wanted: KubeObject): KubeObject {
+  const { name, namespace, labels, annotations } = wanted.metadata;
+  const spec = wanted["spec"];
+  const texts = (field: "labels" | "annotations", own: Record<string, string> | undefined) => {
+    const all = { ...live?.metadata[field], ...own };
+    return Object.keys(all).length === 0 ? {} : { [field]: all };
+  };
+  return {
+    ...(live ?? {}),
+    apiVersion: wanted.apiVersion,
+    kind: wanted.kind,
+    metadata: {
+      ...(live?.metadata ?? ({} as KubeObject["metadata"])),
+      name,
+      ...(namespace !== undefined && { namespace }),
+      ...texts("labels", labels),
+      ...texts("annotations", annotations),
+    },
+    ...(isObject(spec as JsonObject) ? { spec } : {}),
+  };
+}
+
+/** The object as the API server would store it. An object in a namespace that is yet to be created is not checked. */
+async function dryRun(
+  client: Client,
+  ref: ObjectRef,
+  object: KubeObject,
+  live: KubeObject | undefined,
+): Promise<KubeObject> {
+  const { resource, namespace = "" } = ref;
+  try {
+    if (live !== undefined) return await client.replace(SELF, ref, object);
+    return await client.create<KubeObject>(SELF, resource, namespace, object);
+  } catch (error) {
+    if (error instanceof ApiError && error.subject.resource === "namespaces" && isStatus404(error)) return object;
+    throw refusal(error, { identity: SELF, ref, verbs: VERBS }, live === undefined ? "create" : "update");
+  }
+}
+
+const isStatus404 = ({ status }: ApiError): boolean => status === 404;

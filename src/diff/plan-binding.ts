@@ -1,0 +1,220 @@
+/**
+ * Plans one binding as the controller would reconcile it, with its code, but with dry runs of all writes. Keeps nothing and changes nothing.
+ */
+import { bindingKey, isAfterRollout, type SecretBinding, type TargetStatus } from "../api/binding.ts";
+import type { Installation } from "../api/installation.ts";
+import { apiVersionOf, idOf, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
+import type { FieldClaims } from "../cache/field-claims.ts";
+import type { Watcher } from "../cache/watcher.ts";
+import { accountNotFound } from "../kube/access-error.ts";
+import type { Client } from "../kube/client.ts";
+import { DryRun } from "../kube/dry-run.ts";
+import { type Identity, serviceAccountIdentity } from "../kube/identity.ts";
+import { LosslessClient } from "../kube/lossless-client.ts";
+import type { ProducedBy } from "../sources/grant-rules.ts";
+import { observeGrants } from "../sources/grants.ts";
+import { readSources, sourceRevisions } from "../sources/read.ts";
+import { secretNamespaces } from "../sources/registry.ts";
+import type { ListedSource, ResolvedSource } from "../sources/source.ts";
+import { ContentionBudget } from "../targets/contention-budget.ts";
+import type { Dependencies, WriteContext } from "../targets/dependencies.ts";
+import { PlanCache } from "../targets/plan-cache.ts";
+import { deferToCompetingBinding } from "../targets/precedence.ts";
+import { type TargetWithRecord, targetsOf } from "../targets/records.ts";
+import { resolveReferences } from "../targets/references.ts";
+import { Rejections } from "../targets/rejections.ts";
+import { releaseRemovedTargets } from "../targets/release.ts";
+import { selectTargets } from "../targets/select.ts";
+import { prepareTarget, syncTarget } from "../targets/sync.ts";
+import { sourcesDiffer } from "../transform/require-same.ts";
+import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
+import { mapConcurrent } from "../workqueue/map-concurrent.ts";
+import { changeOf } from "./changes.ts";
+import { reasonForUser, type TargetChange } from "./difference.ts";
+import type { ActingAs, Readers } from "./readers.ts";
+
+/** What the bindings of one diff share. */
+export interface World {
+  readonly readers: Readers;
+  readonly installation: Installation;
+  /** Lists of the cluster, with the objects in the files. */
+  readonly watcher: Pick<Watcher, "list">;
+  /** Reads sources and grants, of the files or the cluster. */
+  readonly sourceReads: Pick<Client, "get">;
+  readonly claims: FieldClaims;
+  readonly keyOf: (uid: string) => string | undefined;
+  readonly cpu: CpuScheduler;
+}
+
+const NO_VAULT = new Problem(
+  "Unavailable",
+  "inlay diff does not contact Vault, so it does not know this value; inlay render can show it from a file",
+);
+
+export async function planBinding(
+  world: World,
+  binding: SecretBinding,
+  actor: ActingAs,
+  producedBy: ProducedBy,
+): Promise<TargetChange[]> {
+  const { readers, installation, watcher, sourceReads, cpu } = world;
+  const { identity } = actor;
+  const key = bindingKey(binding);
+  const namespace = binding.metadata.namespace as string;
+  const compositionOf = () => producedBy;
+  const references = await resolveReferences(binding, {
+    discovery: readers.discovery,
+    installation,
+    client: sourceReads,
+    identity,
+    accountUid: "",
+    compositionOf,
+    vault: { get: () => ({ phase: "failed", problem: NO_VAULT, labels: {} }) as never },
+    polls: { stateOf: () => ({ phase: "failed", problem: NO_VAULT }) },
+  });
+  const resolved = [...references.sources.values()].flatMap((each): ResolvedSource[] =>
+    each instanceof Problem ? [] : [each],
+  );
+  const { selection, grants } = await readers.lists.settled(() => ({
+    selection: selectTargets(watcher, key, identity, references),
+    grants: observeGrants(watcher, key, binding, resolved, compositionOf),
+  }));
+  const account = actor.accountExists
+    ? undefined
+    : accountNotFound(serviceAccountIdentity(namespace, binding.spec.serviceAccountName));
+  const listed = (source: ListedSource) => {
+    const listing = { identity, labels: "", names: undefined, ...source.listed };
+    return source.toLive(watcher.list(key, listing).members);
+  };
+  const readability = {
+    account,
+    objects: selection.objects,
+    grants,
+    problemOf: (ref: ObjectRef | Problem) => (ref instanceof Problem ? ref : undefined),
+    seenVersion: () => undefined,
+    listed,
+  };
+  const sources = await readers.lists
+    .settled(() => {
+      for (const each of resolved) if (each.listed) listed(each);
+    })
+    .then(() => readSources(sourceReads, references.sources, readability, false));
+  const { requireSame } = binding.spec;
+  const contextWith = (deps: Dependencies): WriteContext => ({
+    deps,
+    binding,
+    identity,
+    account,
+    sourceMismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
+    seenVersion: () => undefined,
+    lastApplied: () => undefined,
+    sourceRevisions: sourceRevisions(binding.metadata.generation, sources.values()),
+    sourceUids: [],
+    parsedSources: references.parsedSources,
+    secretNamespaces: secretNamespaces(references.parsedSources),
+    planning,
+  });
+  const planning = new PlanCache(cpu, namespace);
+  const sync = async (each: TargetWithRecord): Promise<TargetChange> => {
+    const { dry, deps } = dependenciesFor(world, binding);
+    const context = contextWith(deps);
+    const deferred = account === undefined ? await deferToCompetingBinding(context, each) : undefined;
+    const outcome = deferred ?? (await syncTarget(context, await prepareTarget(context, each, sources, account)));
+    return {
+      ...changeOf(namedBy(each), dry.writes),
+      ...(isAfterRollout(each.target) && { when: "AfterRollout" as const }),
+      ...(outcome.problem && { problem: reasonForUser(outcome.problem) }),
+    };
+  };
+  const targets = targetsOf(binding, selection);
+  const written = await mapConcurrent([...targets.before, ...targets.after], sync);
+  const unresolved = selection.unresolved.map(({ target, problem }): TargetChange => {
+    const { apiVersion, kind, namespace: where, name = "" } = target;
+    const named = { apiVersion, kind, ...(where !== undefined && { namespace: where }), name };
+    return { ...changeOf(named, []), problem: reasonForUser(problem) };
+  });
+  const released = await release(world, contextWith, binding, targets.recorded);
+  planning.forget();
+  return [...written, ...unresolved, ...released];
+}
+
+/** The objects that the binding would no longer write. Each record alone, so that its writes are known. */
+async function release(
+  world: World,
+  contextWith: (deps: Dependencies) => WriteContext,
+  binding: SecretBinding,
+  named: ReadonlySet<TargetStatus>,
+): Promise<TargetChange[]> {
+  const removed = (binding.status?.targets ?? []).filter((each) => !named.has(each));
+  return mapConcurrent(removed, async (record) => {
+    const { dry, deps } = dependenciesFor(world, binding);
+    const alone = { ...binding, status: { ...binding.status, targets: [record] } } as SecretBinding;
+    const [failed] = await releaseRemovedTargets({ ...contextWith(deps), binding: alone }, new Set());
+    const { apiVersion, kind, namespace, name } = record;
+    const change = changeOf({ apiVersion, kind, ...(namespace !== undefined && { namespace }), name }, dry.writes);
+    return { ...change, ...(failed?.problem && { problem: reasonForUser(failed.problem) }) };
+  });
+}
+
+function namedBy({ target, ref }: TargetWithRecord) {
+  const { apiVersion, kind } = target;
+  if (ref instanceof Problem) return { apiVersion, kind, name: target.name ?? "" };
+  const { resource, namespace, name } = ref;
+  return { apiVersion: apiVersionOf(resource), kind, ...(namespace !== undefined && { namespace }), name };
+}
+
+/** The services for one target: its dry runs are kept apart. Nothing is recorded in the cluster. */
+function dependenciesFor(
+  { readers, installation, claims, keyOf }: World,
+  binding: SecretBinding,
+): { dry: DryRun; deps: Dependencies } {
+  const dry = new DryRun(readers.transport);
+  const nothing = () => {};
+  return {
+    dry,
+    deps: {
+      installation,
+      client: new PlanningClient(dry, readers, binding),
+      serverTime: () => readers.transport.serverTime(),
+      discovery: readers.discovery,
+      schemas: readers.schemas,
+      bindings: {
+        competingClaims: ({ metadata }, ref, paths) => {
+          const own = { key: bindingKey({ metadata }), createdAt: metadata.creationTimestamp ?? "9999" };
+          return claims.competing(own, ref, paths);
+        },
+        keyOf,
+      },
+      contention: new ContentionBudget(),
+      rejections: new Rejections(),
+      events: { record: nothing, recordOn: nothing },
+      propagation: { wrote: nothing },
+      log: { info: nothing, warn: nothing },
+    },
+  };
+}
+
+/** Knows the binding although it may not exist yet, as the controller does when it reconciles it. */
+class PlanningClient extends LosslessClient {
+  readonly #binding: SecretBinding;
+
+  constructor(dry: DryRun, { versions }: Readers, binding: SecretBinding) {
+    super(dry, { mayWrite: () => true, wrote: () => {} }, versions);
+    this.#binding = binding;
+  }
+
+  override async *list(
+    ...[identity, resource, ...how]: [
+      Identity,
+      Resource,
+      string,
+      ...(Parameters<Client["list"]> extends [unknown, unknown, unknown, ...infer R] ? R : never),
+    ]
+  ): AsyncGenerator<readonly KubeObject[], void> {
+    const own = { resource: SECRET_BINDINGS, name: "" };
+    if (idOf({ ...own, resource }) === idOf(own)) yield [this.#binding as unknown as KubeObject];
+    else yield* super.list(identity, resource, ...how);
+  }
+}

@@ -1,0 +1,86 @@
+/** What all bindings of one `inlay diff` share: the connection as the user, lists, schemas, and reads of sources, each sent once. */
+import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { LiveLists } from "../explain/live-lists.ts";
+import { ApiError, isNotFound } from "../kube/api-error.ts";
+import { Client, pathOf } from "../kube/client.ts";
+import { Discovery } from "../kube/discovery.ts";
+import { CONTROLLER, describeIdentity, type Identity, serviceAccountIdentity } from "../kube/identity.ts";
+import { Schemas } from "../kube/schemas.ts";
+import type { Transport } from "../kube/transport.ts";
+import { WriteVersions } from "../kube/write-versions.ts";
+import { YOU } from "./difference.ts";
+
+/** The user's own identity, without impersonation. */
+export const SELF = CONTROLLER;
+
+export interface ActingAs {
+  readonly identity: Identity;
+  /** In words: the account, or "you". */
+  readonly text: string;
+  /** The ServiceAccount exists, or the user may not know that. */
+  readonly accountExists: boolean;
+}
+
+export class Readers {
+  readonly transport: Transport;
+  readonly client: Client;
+  readonly lists: LiveLists;
+  readonly schemas: Schemas;
+  readonly versions: WriteVersions;
+  readonly discovery: Discovery;
+  readonly #reads = new Map<string, Promise<KubeObject>>();
+  readonly #acting = new Map<string, Promise<ActingAs>>();
+
+  constructor(transport: Transport) {
+    this.transport = transport;
+    this.client = new Client(transport);
+    this.lists = new LiveLists(transport);
+    this.schemas = new Schemas(transport);
+    this.versions = new WriteVersions(transport, this.schemas, true);
+    this.discovery = new Discovery(transport, (resource) => this.versions.wholeOf(resource));
+  }
+
+  /** Reads each object once for each identity. `fromFiles` replaces objects of the cluster. */
+  sources(fromFiles: (ref: ObjectRef) => KubeObject | undefined): Pick<Client, "get"> {
+    return {
+      get: async <T>(identity: Identity, ref: ObjectRef): Promise<T> => {
+        const key = `${identity} ${pathOf(ref.resource, ref.namespace, ref.name)}`;
+        const answer =
+          this.#reads.get(key) ?? Promise.resolve(fromFiles(ref) ?? this.client.get<KubeObject>(identity, ref));
+        this.#reads.set(key, answer);
+        return structuredClone(await answer) as T;
+      },
+    };
+  }
+
+  /** The account if the user may impersonate it, else the user. */
+  actingAs(namespace: string, account: string): Promise<ActingAs> {
+    const key = `${namespace}/${account}`;
+    const known = this.#acting.get(key) ?? this.#actingAs(namespace, account);
+    this.#acting.set(key, known);
+    return known;
+  }
+
+  async #actingAs(namespace: string, name: string): Promise<ActingAs> {
+    const ref = { resource: SERVICE_ACCOUNTS, namespace, name };
+    const [mayImpersonate, accountExists] = await Promise.all([
+      this.client.may(SELF, "impersonate", SERVICE_ACCOUNTS, namespace, name),
+      this.exists(ref),
+    ]);
+    const identity = mayImpersonate ? serviceAccountIdentity(namespace, name) : SELF;
+    return { identity, accountExists, text: mayImpersonate ? describeIdentity(identity) : YOU };
+  }
+
+  /** Whether an object exists, as far as the user may know. */
+  async exists(ref: ObjectRef): Promise<boolean> {
+    try {
+      await this.client.get(SELF, ref);
+      return true;
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      if (error instanceof ApiError && error.status === 403) return true;
+      throw error;
+    }
+  }
+}

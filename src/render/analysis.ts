@@ -1,0 +1,87 @@
+/** Analyses the objects of files: the bindings in them and those that compositions make, the fields of each, and the mistakes. */
+import type { SecretBinding } from "../api/binding.ts";
+import { Installation } from "../api/installation.ts";
+import { isSameKind } from "../apimachinery/objects.ts";
+import { type BindingFields, fieldsOf } from "./binding-fields.ts";
+import { type BindingToRender, type Composed, composeBindings } from "./claims.ts";
+import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "./documents.ts";
+import { fileCluster } from "./file-cluster.ts";
+import { type InputObject, type Inputs, inputsOf, mistakeAt, type Surroundings } from "./inputs.ts";
+import { OWN_VERSION } from "./own-kinds.ts";
+import { readVaultValues } from "./vault-values.ts";
+
+/** The namespace in which Inlay runs by default, which is closed to bindings. */
+const OWN_NAMESPACE = "inlay-system";
+
+export interface AnalysedBinding extends BindingFields {
+  readonly each: BindingToRender;
+}
+
+export interface Analysis {
+  readonly inputs: Inputs;
+  readonly composed: Composed;
+  readonly bindings: readonly AnalysedBinding[];
+  /** In the order of the files and their lines. */
+  readonly mistakes: readonly Mistake[];
+}
+
+export interface ReadObjects {
+  readonly documents: readonly ObjectDocument[];
+  readonly mistakes: readonly Mistake[];
+}
+
+/** `namespace` is the default namespace of objects, and `vaultFiles` contain the values of Vault. */
+export async function analyse(
+  files: readonly TextFile[],
+  namespace: string,
+  vaultFiles: readonly TextFile[] = [],
+  surroundings: Surroundings = {},
+  read: ReadObjects = readDocuments(files),
+): Promise<Analysis> {
+  const vault = readVaultValues(vaultFiles);
+  const inputs = inputsOf(read.documents, namespace, vault.values, surroundings);
+  const installation = new Installation({ ownNamespace: OWN_NAMESPACE });
+  const cluster = fileCluster(inputs);
+  const own = inputs.objects.filter(isBinding);
+  const taken = new Set(own.map(({ object: { metadata } }) => `${metadata.namespace}/${metadata.name}`));
+  const composed = composeBindings(inputs, installation, taken);
+  const all = [...composed.bindings, ...own.map(bindingIn)];
+  const bindings = await Promise.all(
+    all.map(async (each) => ({ each, ...(await fieldsOf(each, inputs, cluster, installation)) })),
+  );
+  const mistakes = [
+    ...read.mistakes,
+    ...inputs.mistakes,
+    ...vault.mistakes,
+    ...composed.mistakes,
+    ...bindings.flatMap((each) => each.mistakes),
+  ];
+  return { inputs, composed, bindings, mistakes: inOrder(mistakes, [...files, ...vaultFiles]) };
+}
+
+const isBinding = ({ object }: InputObject): boolean =>
+  isSameKind(object, { apiVersion: OWN_VERSION, kind: "SecretBinding" });
+
+/** The status of a SecretBinding is of a cluster, so it is dropped. */
+function bindingIn({ document, object, isBroken }: InputObject): BindingToRender {
+  const { status: _, metadata, ...rest } = object;
+  const { uid: __, resourceVersion: ___, managedFields: ____, ...kept } = metadata;
+  const binding = { ...rest, metadata: kept } as unknown as SecretBinding;
+  return {
+    binding,
+    notes: [],
+    isBroken,
+    mistakeAt: (reason, message, place) => mistakeAt(document, reason, message, [], place),
+  };
+}
+
+/** By file and line, without rules that are broken at the place of another mistake, which says more. */
+export function inOrder<M extends Mistake>(mistakes: readonly M[], files: readonly TextFile[]): M[] {
+  const position = new Map(files.map(({ name }, at) => [name, at]));
+  const at = ({ file }: Mistake) => position.get(file) ?? 0;
+  const placeOf = ({ file, line, column }: Mistake) => `${file}:${line}:${column}`;
+  const explained = new Set(mistakes.filter(({ reason }) => reason !== "Invalid").map(placeOf));
+  return mistakes
+    .filter((each) => each.reason !== "Invalid" || !explained.has(placeOf(each)))
+    .toSorted((a, b) => at(a) - at(b) || a.line - b.line || a.column - b.column);
+}

@@ -1,0 +1,130 @@
+/** Asks a cluster, as the user, what the check of files needs: kinds with their schemas, grants, connections, and whether selectors match. */
+import { bindingKey, type SecretBinding } from "../api/binding.ts";
+import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
+import { isObject } from "../apimachinery/json.ts";
+import {
+  apiVersionOf,
+  type JsonObject,
+  type KubeObject,
+  parseApiVersion,
+  type Resource,
+} from "../apimachinery/objects.ts";
+import type { Problem } from "../apimachinery/problem.ts";
+import { NAMESPACES, SECRET_GRANTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import type { LiveLists } from "../explain/live-lists.ts";
+import type { Reader } from "../explain/reading.ts";
+import { attempt } from "../kube/access-error.ts";
+import type { Discovery } from "../kube/discovery.ts";
+import { CONTROLLER } from "../kube/identity.ts";
+import type { KindSchema, Schemas } from "../kube/schemas.ts";
+import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
+import type { Surroundings } from "../render/inputs.ts";
+import type { Kinds } from "../render/kinds.ts";
+import { selectTargets } from "../targets/select.ts";
+
+export interface ClusterReaders {
+  readonly reader: Pick<Reader, "list">;
+  readonly lists: LiveLists;
+  readonly discovery: Pick<Discovery, "byKindAsNamed" | "byPlural">;
+  readonly schemas: Pick<Schemas, "of">;
+}
+
+/** What a cluster knows about the objects in the files. */
+export interface ClusterFacts {
+  readonly surroundings: NonNullable<Surroundings["cluster"]>;
+  readonly notes: readonly string[];
+  /** Whether a target of a binding, by its position, selects nothing in the cluster. */
+  emptyInCluster(binding: AnalysedBinding, at: number): boolean;
+}
+
+/** `objects` are Inlay's own in the files. `analysisIn` analyses the files. */
+export async function askCluster(
+  { reader, lists, discovery, schemas }: ClusterReaders,
+  objects: readonly JsonObject[],
+  analysisIn: (known: Surroundings) => Promise<Analysis>,
+): Promise<ClusterFacts> {
+  const kinds = await servedKinds(discovery, schemas, objects);
+  const read = await Promise.all(
+    [SECRET_GRANTS, VAULT_CONNECTIONS, NAMESPACES].map(async (resource) => {
+      const scope = { resource, namespace: undefined, form: "whole" as const };
+      return reader.list(scope, (object) => object as KubeObject & JsonObject);
+    }),
+  );
+  const unreadable = read.flatMap((each) => (each.state === "Unreadable" ? [each.message] : []));
+  const found = read.flatMap((each) => (each.state === "Found" ? each.it : []));
+  const surroundings = { kinds, objects: found, isWhole: unreadable.length === 0 };
+  const analysis = await analysisIn({ cluster: surroundings });
+  const empty = await emptySelections(lists, analysis.bindings);
+  return {
+    surroundings,
+    notes: unreadable.map((why) => `${why}, so connections, grants and namespaces are checked only in the files`),
+    emptyInCluster: ({ each }, position) => empty.has(keyOf(each.binding, position)),
+  };
+}
+
+/** The targets whose selections have no object, of those that the user may list. */
+async function emptySelections(lists: LiveLists, bindings: readonly AnalysedBinding[]): Promise<Set<string>> {
+  return lists.settled(() => {
+    const empty = new Set<string>();
+    for (const { each, references } of bindings) {
+      const { objects, unresolved } = selectTargets(lists, "validate/validate", CONTROLLER, references);
+      const known = new Set([...objects, ...unresolved].map(({ target }) => target));
+      for (const [position, { target }] of references.targets.entries())
+        if (!known.has(target)) empty.add(keyOf(each.binding, position));
+    }
+    return empty;
+  });
+}
+
+/** The kinds that targets, sources and claims have. A kind whose schema can't be read is known without it. */
+async function servedKinds(
+  discovery: ClusterReaders["discovery"],
+  schemas: ClusterReaders["schemas"],
+  objects: readonly JsonObject[],
+): Promise<Kinds> {
+  const resources = new Map<string, Resource>();
+  const known = new Map<string, KindSchema>();
+  const add = async (resource: Resource | undefined | Problem) => {
+    if (resource === undefined || resource instanceof Error) return;
+    const key = kindKey(apiVersionOf(resource), resource.kind);
+    resources.set(key, resource);
+    const schema = await attempt(schemas.of(resource));
+    if (schema !== undefined && !(schema instanceof Error)) known.set(key, schema);
+  };
+  await Promise.all(
+    objects.flatMap(specsIn).map(async (spec) => {
+      const targets = [...listAt(spec, "targets"), at(spec, "for")].filter(isObject);
+      const sources = listAt(spec, "sources")
+        .map((each) => at(each, "object"))
+        .filter(isObject);
+      await Promise.all([
+        ...targets.map(async ({ apiVersion, kind }) =>
+          add(await attempt(discovery.byKindAsNamed(String(apiVersion), String(kind)))),
+        ),
+        ...sources.map(async ({ apiVersion, resource }) =>
+          add(await attempt(discovery.byPlural(String(apiVersion), String(resource)))),
+        ),
+      ]);
+    }),
+  );
+  const find = (apiVersion: string, kind: string) => resources.get(kindKey(apiVersion, kind));
+  return {
+    known: find,
+    resourceOf: (apiVersion, kind) => find(apiVersion, kind) as Resource,
+    byPlural: (apiVersion, plural) => {
+      const { group } = parseApiVersion(apiVersion);
+      return [...resources.values()].find((each) => each.group === group && each.plural === plural);
+    },
+    schemaOf: (resource) => known.get(kindKey(apiVersionOf(resource), resource.kind)),
+  };
+}
+
+const kindKey = (apiVersion: string, kind: string) => `${apiVersion} ${kind}`;
+const keyOf = (binding: SecretBinding, position: number) => `${bindingKey(binding)} ${position}`;
+
+/** The spec of a SecretBinding, or of a BindingComposition with those of its bindings. */
+function specsIn(object: JsonObject): JsonObject[] {
+  const spec = fieldsAt(object, "spec");
+  const bases = listAt(spec, "bindings").map((each) => at(each, "base", "spec"));
+  return [spec, ...bases.filter(isObject)] as JsonObject[];
+}

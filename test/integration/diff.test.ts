@@ -1,0 +1,194 @@
+/** `inlay diff` on a real API server: it predicts what comes, changes nothing, and shows no value. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import { controlPlane } from "../control-plane/shared.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { inlay } from "../controller/cli.ts";
+import { secretText } from "../controller/leak-detector.ts";
+import { auditLog } from "../controller/shared.ts";
+import { accessKeySpec, createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
+
+const admin = () => controlPlane().kubeconfigFile;
+const ACCESS_KEY = "spec.storage.spec.s3.accesskey";
+
+describe("inlay diff", () => {
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "inlay-diff-"));
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  async function fileOf(...objects: object[]): Promise<string> {
+    const file = join(folder, `${Math.random()}.yaml`);
+    await writeFile(file, objects.map((each) => stringify(each)).join("---\n"));
+    return file;
+  }
+
+  async function diff(file: string, code: number, kubeconfig = admin(), ...args: string[]): Promise<AnyObject> {
+    const said = await inlay(kubeconfig, "diff", "-f", file, "-o", "json", ...args);
+    assert.equal(said.code, code, `${said.stderr}\n${said.stdout}`);
+    return JSON.parse(said.stdout);
+  }
+
+  const bindingOf = (team: TestNamespace, changes: object = {}) => ({
+    apiVersion: "inlay.dev/v1alpha1",
+    kind: "SecretBinding",
+    metadata: { name: "harbor-s3", namespace: team.namespace },
+    spec: { ...accessKeySpec(), ...changes },
+  });
+
+  /** The resourceVersions of everything that the diff looks at. */
+  async function versions(team: TestNamespace): Promise<string[]> {
+    const paths = [
+      `${team.path("v1", "secrets")}`,
+      `${team.path("goharbor.io/v1beta1", "harborclusters")}`,
+      `${team.path("inlay.dev/v1alpha1", "secretbindings")}`,
+      `${team.path("v1", "configmaps")}`,
+    ];
+    const lists = await Promise.all(paths.map((path) => team.api.get(path)));
+    return lists.flatMap(({ items }) =>
+      items.map(({ metadata }: AnyObject) => `${metadata.uid} ${metadata.resourceVersion}`),
+    );
+  }
+
+  it("predicts a new binding, changes nothing, and says the same once it is synced", async () => {
+    const team = await createNamespace();
+    await team.secret("bucket", { accessKeyID: secretText("key") });
+    await team.harbor("harbor");
+    const file = await fileOf(bindingOf(team));
+    const before = await versions(team);
+    const predicted = await diff(file, 1);
+    assert.deepEqual(await versions(team), before);
+    const [binding] = predicted.bindings;
+    assert.equal(binding.own.change, "create");
+    assert.equal(binding.as, `ServiceAccount ${team.namespace}/inlay`);
+    const [target] = binding.targets;
+    assert.equal(target.problem, undefined);
+    assert.equal(target.change, "update");
+    assert.ok(target.fields.length > 0);
+    assert.ok(target.fields.every(({ path }: AnyObject) => ACCESS_KEY.startsWith(path)));
+
+    const [harbor] = target.patch;
+    assert.equal(JSON.stringify(harbor.value), JSON.stringify("(hidden)"));
+    await team.bind("harbor-s3", accessKeySpec());
+    await team.until("harbor-s3", "Synced");
+    const same = await diff(file, 0);
+    assert.deepEqual(
+      same.bindings[0].targets.map(({ change }: AnyObject) => change),
+      ["none"],
+    );
+    assert.equal(same.bindings[0].own.change, "none");
+  });
+
+  it("predicts exactly the patch that Inlay then writes, and a removed field", async () => {
+    const team = await createNamespace();
+    await team.secret("bucket", { accessKeyID: secretText("key"), host: secretText("host") });
+    await team.harbor("harbor");
+    await team.bind("harbor-s3", { ...accessKeySpec(), defaults: { onRelease: "Remove" } });
+    await team.until("harbor-s3", "Synced");
+    const spec = accessKeySpec() as AnyObject;
+    const [target] = spec["targets"];
+    const moved = {
+      sources: spec["sources"],
+      defaults: { onRelease: "Remove" },
+      targets: [
+        { ...target, fields: [{ path: "spec.storage.spec.s3.regionendpoint", template: "https://{{bucket.host}}" }] },
+      ],
+    };
+    const file = await fileOf(bindingOf(team, moved));
+    const [binding] = (await diff(file, 1)).bindings;
+    assert.equal(binding.own.change, "update");
+    const fields = Object.fromEntries(binding.targets[0].fields.map(({ path, change }: AnyObject) => [path, change]));
+    const path = `${team.path("goharbor.io/v1beta1", "harborclusters")}/harbor`;
+    const before = await team.api.get(path);
+    await team.rebind("harbor-s3", moved);
+    await team.until("harbor-s3", "Synced");
+    await team.barrier();
+    const after = await team.api.get(path);
+    const s3 = (object: AnyObject) => object.spec.storage.spec.s3;
+    assert.equal(s3(before).accesskey !== undefined && s3(after).accesskey === undefined, true);
+    assert.deepEqual(fields, { [ACCESS_KEY]: "removed", "spec.storage.spec.s3.regionendpoint": "added" });
+    await diff(file, 0);
+  });
+
+  it("predicts a created object, and deletes none that the binding would delete", async () => {
+    const team = await createNamespace({
+      rules: [
+        {
+          apiGroups: [""],
+          resources: ["secrets", "configmaps"],
+          verbs: ["get", "list", "watch", "create", "patch", "delete"],
+        },
+      ],
+    });
+    await team.secret("bucket", { host: secretText("host") });
+    const create = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      name: "made",
+      create: { manifest: {} },
+      fields: [{ path: "data.host", from: { source: "bucket", key: "host" } }],
+    };
+    const spec = { sources: [{ secret: { name: "bucket" } }], targets: [create], defaults: { onRelease: "Remove" } };
+    const file = await fileOf(bindingOf(team, spec));
+    const [{ targets }] = (await diff(file, 1)).bindings;
+    assert.deepEqual([targets[0].change, targets[0].problem], ["create", undefined]);
+    await team.bind("harbor-s3", spec);
+    await team.until("harbor-s3", "Synced");
+    const other = { ...create, name: "other" };
+    const renamed = await fileOf(bindingOf(team, { ...spec, targets: [other] }));
+    const before = await versions(team);
+    const mark = await auditLog().mark();
+    const [binding] = (await diff(renamed, 1)).bindings;
+    assert.deepEqual(
+      binding.targets.map(({ name, change }: AnyObject) => [name, change]),
+      [
+        ["other", "create"],
+        ["made", "delete"],
+      ],
+    );
+    assert.deepEqual(await versions(team), before);
+    const requests = (await auditLog().since(mark)).filter(({ uri }) => uri.includes(`/${team.namespace}/`));
+    const verbs = requests.map(({ verb }) => verb).filter((verb) => !["get", "list", "watch"].includes(verb));
+    assert.deepEqual(verbs.sort(), ["create", "delete", "update"]);
+    assert.deepEqual(
+      requests.filter(({ verb, uri }) => verbs.includes(verb) && !uri.includes("dryRun=All")),
+      [],
+    );
+  });
+
+  it("uses the permissions of a user who may not impersonate, and says so", async () => {
+    const team = await createNamespace();
+    await team.secret("bucket", { accessKeyID: secretText("key") });
+    await team.harbor("harbor");
+    await team.createAccount("dev");
+    const rules = [
+      { apiGroups: ["inlay.dev"], resources: ["*"], verbs: ["*"] },
+      { apiGroups: ["goharbor.io"], resources: ["*"], verbs: ["get", "list", "watch", "patch"] },
+      { apiGroups: [""], resources: ["secrets", "serviceaccounts"], verbs: ["get"] },
+    ];
+    await team.grant(rules, { account: "dev", role: "dev" });
+    const kubeconfig = await controlPlane().kubeconfigForServiceAccount(team.namespace, "dev");
+    const file = await fileOf(bindingOf(team));
+    const [binding] = (await diff(file, 1, kubeconfig)).bindings;
+    assert.equal(binding.as, "you");
+    assert.deepEqual([binding.targets[0].change, binding.targets[0].problem], ["update", undefined]);
+    await team.revoke("dev");
+    const [refused] = (await diff(file, 2, kubeconfig)).bindings;
+    assert.equal(refused.problem.reason, "Forbidden");
+    assert.match(refused.problem.message, /^you may not get secretbindings/);
+  });
+
+  it("fails with 2 for a file with mistakes, and for one that it can't read", async () => {
+    const team = await createNamespace();
+    const wrong = await fileOf({ ...bindingOf(team), spec: { targets: [] } });
+    const said = await inlay(admin(), "diff", "-f", wrong);
+    assert.equal(said.code, 2);
+    assert.match(said.stderr, /:\d+: spec/);
+    assert.equal((await inlay(admin(), "diff", "-f", join(folder, "none"))).code, 2);
+    assert.equal((await inlay(admin(), "diff")).code, 2);
+  });
+});

@@ -1,0 +1,67 @@
+/** The rules of Inlay's CRDs: the evaluation in `inlay validate` gives the answers of the API server, for valid and invalid objects. */
+import assert from "node:assert/strict";
+import ownRules from "../../src/api/own-rules.json" with { type: "json" };
+import type { RuleTree } from "../../src/apimachinery/cel.ts";
+import { brokenRulesOf, checkOwn } from "../../src/render/own-kinds.ts";
+import type { AnyObject } from "../controller/api.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
+import { BROKEN, VALID } from "./rules.ts";
+
+/** All messages of rules in the CRDs. */
+function* messagesIn({ rules = [], properties = {}, items, additionalProperties }: RuleTree): Generator<string> {
+  for (const { message } of rules) yield message;
+  for (const each of [...Object.values(properties), items, additionalProperties]) if (each) yield* messagesIn(each);
+}
+
+const plurals: Record<string, string> = {
+  SecretBinding: "secretbindings",
+  SecretGrant: "secretgrants",
+  VaultConnection: "vaultconnections",
+  BindingComposition: "bindingcompositions",
+};
+
+describe("the rules of the CRDs", () => {
+  let team: TestNamespace;
+  before(async () => {
+    team = await createNamespace({ account: false, rules: [], controller: false });
+  });
+
+  const dryRun = (object: AnyObject): Promise<AnyObject> => {
+    const plural = plurals[object["kind"]] as string;
+    const path =
+      plural === "bindingcompositions" ? `/apis/inlay.dev/v1alpha1/${plural}` : team.path("inlay.dev/v1alpha1", plural);
+    return team.api.dryRun.create(`${path}?fieldValidation=Strict`, object);
+  };
+  const wrongIn = (object: AnyObject) => checkOwn(object as never, object["metadata"].name).wrong;
+
+  it("are met by valid objects, here and there", async () => {
+    for (const object of VALID) {
+      assert.deepEqual(wrongIn(object), [], JSON.stringify(object));
+      await dryRun(object);
+    }
+  });
+
+  it("are broken by each example of a mistake, with the same message here and there", async () => {
+    for (const { object, message } of BROKEN) {
+      const refused = await dryRun(object).then(
+        () => "accepted",
+        (error: Error) => error.message,
+      );
+      assert.ok(refused.includes(message), `the API server says ${refused}, not: ${message}`);
+      const found = brokenRulesOf(object["kind"], object as never);
+      assert.ok(
+        found.some((each) => each.includes(message)),
+        `found ${found.join(" | ")}, not: ${message}`,
+      );
+    }
+  });
+
+  it("all have an example", () => {
+    const shown = new Set(BROKEN.map(({ message }) => message));
+    const all = new Set(Object.values(ownRules as Record<string, RuleTree>).flatMap((tree) => [...messagesIn(tree)]));
+    assert.deepEqual(
+      [...all].filter((message) => !shown.has(message)),
+      [],
+    );
+  });
+});
