@@ -5,8 +5,8 @@
 import { measureAnnotations } from "./annotations.ts";
 import { Client, startCluster } from "./cluster.ts";
 import { measureCompositions } from "./compositions.ts";
+import { measureFailover } from "./failover.ts";
 import { measureHostile } from "./hostile.ts";
-import { measureLeader } from "./leader.ts";
 import { measureProtection } from "./protect.ts";
 import { Rig } from "./rig.ts";
 import { measureRollouts, measureWorkloads } from "./rollouts.ts";
@@ -16,6 +16,7 @@ import { measureMemory, measureRestart, measureTenants } from "./size.ts";
 import { measureSpread } from "./spread.ts";
 import { measureStreams } from "./streams.ts";
 import { Table } from "./table.ts";
+import { measureThroughput } from "./throughput.ts";
 import { measureVault } from "./vault.ts";
 import { measureVaultSync } from "./vault-sync.ts";
 
@@ -27,7 +28,8 @@ const PARTS = {
   workloads: measureWorkloads,
   tenants: measureTenants,
   restart: measureRestart,
-  leader: measureLeader,
+  failover: measureFailover,
+  throughput: measureThroughput,
   hostile: measureHostile,
   streams: measureStreams,
   protect: measureProtection,

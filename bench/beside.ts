@@ -91,7 +91,7 @@ export async function compareLatency(rig: Rig, course: Course): Promise<void> {
   );
 }
 
-interface Round {
+export interface Round {
   namespace: string;
   /** Changes per second. */
   rate: number;
@@ -99,8 +99,8 @@ interface Round {
   used: Record<string, number>;
 }
 
-/** All Secrets change at once: how many dependents follow per second. */
-export async function compareBurst(rig: Rig, course: Course): Promise<void> {
+/** All Secrets change at once: how many dependents follow per second. Returns the rounds of Inlay. */
+export async function compareBurst(rig: Rig, course: Course): Promise<readonly Round[]> {
   const { what, floor, ours, count } = course;
   const rounds: Round[] = [];
   for (let i = 0; i < ROUNDS; i++) {
@@ -126,6 +126,7 @@ export async function compareBurst(rig: Rig, course: Course): Promise<void> {
     const used = (namespace: string) => ms(median(of(namespace).map((round) => round.used[name] ?? 0)));
     rig.table.row(`  processor of ${name} for a ${what}`, used(floor), used(ours));
   }
+  return of(ours);
 }
 
 /** Seconds until all dependents of a namespace have followed. */

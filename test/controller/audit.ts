@@ -12,6 +12,8 @@ export interface AuditedRequest {
   /** The impersonated user. */
   as: string | undefined;
   asGroups: readonly string[];
+  /** The ID of the token of an account, which each start of a controller has for itself. */
+  credential?: string | undefined;
   code: number;
   /** What the user lacked when a request was denied. The log has a denied impersonation as a request of the original user. */
   lacks: "a right" | "impersonation" | undefined;
@@ -33,7 +35,7 @@ interface AuditEvent {
   verb: string;
   requestURI: string;
   requestReceivedTimestamp: string;
-  user: { username: string };
+  user: { username: string; extra?: Record<string, string[]> };
   impersonatedUser?: { username: string; groups?: string[] };
   objectRef?: { apiGroup?: string; resource?: string; subresource?: string; namespace?: string; name?: string };
   responseStatus?: { code?: number };
@@ -162,6 +164,7 @@ function requestOf(event: AuditEvent): AuditedRequest {
     user: user.username,
     as: impersonatedUser?.username,
     asGroups: impersonatedUser?.groups ?? [],
+    credential: user.extra?.["authentication.kubernetes.io/credential-id"]?.[0],
     code: responseStatus?.code ?? 0,
     lacks: lackIn(event),
     uri: requestURI,

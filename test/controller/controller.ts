@@ -64,6 +64,11 @@ export class ControllerProcess {
     return this.#child?.pid;
   }
 
+  /** Whether its process runs, or is paused. */
+  get isRunning(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
   /** Starts it, and waits until it watches. Concurrent calls start one process. */
   start(): Promise<void> {
     this.#starting ??= this.#start();
@@ -138,7 +143,7 @@ export class ControllerProcess {
   async ended(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined) return null;
-    if (child.exitCode === null && child.signalCode === null) await once(child, "close");
+    if (this.isRunning) await once(child, "close");
     this.#child = undefined;
     this.#starting = undefined;
     return child.exitCode;
