@@ -10,6 +10,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["main"],
   ["cli"],
   ["manager"],
+  ["rbac", "init"],
   ["render"],
   ["controllers", "explain"],
   ["rollout"],

@@ -2,9 +2,15 @@
 import type { Command } from "commander";
 import type { Tools } from "../explain/tools.ts";
 import { ApiError } from "../kube/api-error.ts";
+import type { Transport } from "../kube/transport.ts";
 import { namespaceName } from "./argument-types.ts";
 import { failureText } from "./failure.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
+
+/** With the transport, for what the reader can't read. */
+export interface ClusterTools extends Tools {
+  readonly transport: Transport;
+}
 
 export interface ClusterFlags {
   kubeconfig?: string;
@@ -24,6 +30,15 @@ export async function show<T>(
   look: (tools: Tools, namespace: string) => Promise<T>,
   asText: (seen: T, width: number) => string[],
 ): Promise<void> {
+  const seen = await withTools(kubeconfig, (tools, current) => look(tools, namespace ?? current));
+  await print(seen, output, asText);
+}
+
+/** Calls `use` with the namespace of the kubeconfig, and closes every connection. */
+export async function withTools<T>(
+  kubeconfig: string | undefined,
+  use: (tools: ClusterTools, namespace: string) => Promise<T>,
+): Promise<T> {
   const [{ loadCredentials }, { Transport }, { Reader }, { Discovery }] = await Promise.all([
     import("../kube/credentials.ts"),
     import("../kube/transport.ts"),
@@ -33,13 +48,12 @@ export async function show<T>(
   const credentials = await loadCredentials(kubeconfig);
   const transport = new Transport(credentials);
   try {
-    const tools = { reader: new Reader(transport), discovery: new Discovery(transport) };
-    const seen = await look(tools, namespace ?? credentials.namespace ?? "default").catch((error: unknown) => {
+    const tools = { reader: new Reader(transport), discovery: new Discovery(transport), transport };
+    return await use(tools, credentials.namespace ?? "default").catch((error: unknown) => {
       throw error instanceof ApiError
         ? new Error(failureText(error, credentials.server.origin), { cause: error })
         : error;
     });
-    await print(seen, output, asText);
   } finally {
     await transport.close();
   }

@@ -26,4 +26,8 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "show the bindings that compositions create, and the fields that bindings write, without a cluster",
     load: async () => (await import("./render.ts")).renderCommand(),
   },
+  rbac: {
+    summary: "print the least permissions that bindings in files need, as Roles and RoleBindings",
+    load: async () => (await import("./rbac.ts")).rbacCommand(),
+  },
 };

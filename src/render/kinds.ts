@@ -5,6 +5,8 @@ import { isSameKind, type JsonObject, parseApiVersion, type Resource } from "../
 import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
 
 export interface Kinds {
+  /** Whether a CRD defines the kind. */
+  isDefined(apiVersion: string, kind: string): boolean;
   resourceOf(apiVersion: string, kind: string): Resource;
   /** Undefined if no object and no CRD has this kind. */
   byPlural(apiVersion: string, plural: string): Resource | undefined;
@@ -46,6 +48,7 @@ interface Defined {
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
+  readonly hasStatus: boolean;
   readonly versions: readonly JsonObject[];
 }
 
@@ -69,10 +72,11 @@ export function kindsOf(objects: readonly JsonObject[]): Kinds {
       kind,
       plural: crd?.plural ?? pluralOf(kind),
       namespaced: crd?.namespaced ?? isNamespaced(group, kind, ofKind),
-      hasStatus: false,
+      hasStatus: crd?.hasStatus ?? false,
     };
   };
   return {
+    isDefined: (apiVersion, kind) => crdOf(parseApiVersion(apiVersion).group, kind) !== undefined,
     resourceOf,
     byPlural(apiVersion, plural) {
       const { group } = parseApiVersion(apiVersion);
@@ -106,12 +110,14 @@ export function isOfKind(object: JsonObject, apiVersion: string, kind: string): 
 function definedBy(crd: JsonObject): Defined {
   const spec = fieldsAt(crd, "spec");
   const { kind = "", plural = "" } = fieldsAt(spec, "names");
+  const versions = listAt(spec, "versions").filter(isObject);
   return {
     group: String(spec["group"] ?? ""),
     kind: String(kind),
     plural: String(plural),
     namespaced: spec["scope"] !== "Cluster",
-    versions: listAt(spec, "versions").filter(isObject),
+    hasStatus: versions.some((each) => at(each, "subresources", "status") !== undefined),
+    versions,
   };
 }
 
