@@ -131,7 +131,7 @@ function unknownConnections({ parsedSources }: References, cluster: FileCluster)
     if (vault?.needsLogin !== true) return [];
     const { namespace, name } = vault.connection;
     if (connectionIn(cluster, namespace, name) !== undefined) return [];
-    const message = `the VaultConnection ${namespace}/${name} is unknown, and so is its login; add it with -f, or read it from your cluster with --cluster`;
+    const message = `the VaultConnection ${namespace}/${name} is unknown, so its login is too; add it with -f, or use --cluster to read it from your cluster`;
     return [{ place: `spec.sources[${at}]`, problem: new Problem("ConnectionNotFound", message) }];
   });
 }

@@ -45,7 +45,7 @@ export function fileKinds(kinds: Kinds): KindSearch {
     kindNotFound: async (apiVersion, kind) =>
       new Problem(
         "KindNotFound",
-        `the kind ${kind} in ${apiVersion} is unknown, so its plural and scope are too; add its CRD with --crds, or read the kinds from your cluster with --cluster`,
+        `the kind ${kind} of ${apiVersion} is unknown; add its CRD with --crds, or use --cluster to read it from your cluster`,
       ),
   };
 }

@@ -57,7 +57,9 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
   const taken = new Set(own.map(({ object: { metadata } }) => `${metadata.namespace}/${metadata.name}`));
   const composed = composeBindings(inputs, installation, taken);
   const bindings = [...own.map(bindingIn), ...composed.bindings].filter(({ isBroken }) => !isBroken);
-  const mistakes = [...unreadable, ...crds.mistakes, ...inputs.mistakes, ...composed.mistakes];
+  const isOfClaim = ({ message }: Mistake) => composed.notMade.some(({ claim }) => message.startsWith(`${claim}: `));
+  const wrong = composed.mistakes.filter((each) => !isOfClaim(each));
+  const mistakes = [...unreadable, ...crds.mistakes, ...inputs.mistakes, ...wrong];
   const accounts = new AccountList(ownNamespace);
   for (const each of bindings) {
     const { binding, mistakeAt: at } = each;
@@ -76,8 +78,15 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
     if (document.file !== FROM_CLUSTER) addConnection(object as unknown as VaultConnection, accounts);
   if (accounts.isEmpty && compositions.length === 0 && mistakes.length === 0)
     throw new Error("the files contain no SecretBinding, BindingComposition or VaultConnection; add one with -f");
-  return { accounts: accounts.all(), notes: composed.notes, mistakes: unique(mistakes) };
+  return {
+    accounts: accounts.all(),
+    notes: [...composed.notes, ...composed.mistakes.filter(isOfClaim).map(noteOf)],
+    mistakes: unique(mistakes),
+  };
 }
+
+/** A claim that gets no binding needs no permissions. */
+const noteOf = ({ file, line, message }: Mistake) => `${file}:${line}: ${message}`;
 
 const isOwn =
   (kind: string) =>
