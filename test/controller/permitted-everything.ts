@@ -34,7 +34,7 @@ export const everything: Feature = {
           name: "address",
           create: { manifest: {} },
           onRelease: "Retain",
-          fields: [{ path: "data.port", from: { source: "service", fieldPath: "spec.ports[0].port" } }],
+          fields: [{ path: "data.port", as: "string", from: { source: "service", fieldPath: "spec.ports[0].port" } }],
         },
       ],
       rollout: {
