@@ -1,5 +1,5 @@
 /** Checks the chosen fields against the schema and the live object, and writes the binding. Prints no value. Pure. */
-import { Document, isMap, isSeq } from "yaml";
+import { Document, isMap, isSeq, type Scalar } from "yaml";
 import { assertReadablePath, assertWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { valueAt } from "../apimachinery/fields.ts";
@@ -101,14 +101,24 @@ function warningsOn(
       ? []
       : [`${resource.kind} can read the Secret itself: set ${reference} instead of binding ${path}`]),
     ...(differs
-      ? [`${path} of ${object} has another value than key ${key} of Secret ${secret}; the binding replaces it`]
+      ? [
+          `${path} of ${object} has another value than key ${key} of Secret ${secret}; add onConflict: Force to the target to replace it, or remove the field there`,
+        ]
       : []),
   ];
 }
 
-/** A comment above each field with its own Secret reference. */
-function commented(binding: object, advice: readonly Advice[], { resource }: Chosen): string {
+/** With comments above fields that have their own Secret reference, or another value now. */
+function commented(binding: object, advice: readonly Advice[], chosen: Chosen): string {
+  const { resource } = chosen;
   const document = new Document(binding, { aliasDuplicateObjects: false, compat: "yaml-1.1" });
+  const target = document.getIn(["spec", "targets", 0]);
+  const differing = chosen.fields.filter((_, at) => advice[at]?.differs).map(({ path }) => path);
+  if (differing.length > 0 && isMap(target)) {
+    const [, , , pair] = target.items;
+    const key = pair?.key as Scalar;
+    key.commentBefore = ` To replace the present values of ${differing.join(", ")}, add: onConflict: Force`;
+  }
   const fields = document.getIn(["spec", "targets", 0, "fields"]);
   if (isSeq(fields))
     for (const [at, field] of fields.items.entries()) {
