@@ -1,4 +1,4 @@
-/** Proposes a SecretBinding for a live object. Asks for what the flags leave out, if there is somebody to ask. */
+/** Proposes a SecretBinding for a live object. Asks for what the flags leave out, if there is a terminal. */
 import { plain } from "../apimachinery/plain.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRETS } from "../apimachinery/resources.ts";
@@ -21,7 +21,8 @@ export async function init(tools: InitTools, flags: Flags, namespace: string, as
     throw new Problem("InvalidBinding", `no terminal to ask on, so these flags are missing: ${missing.join(", ")}`);
   const view = new ClusterView(tools, namespace);
   const choose: Ask = (question, names, isOpen) => {
-    if (ask === undefined) throw new Problem("InvalidBinding", `there is nobody to ask for the ${question}`);
+    if (ask === undefined)
+      throw new Problem("InvalidBinding", `no terminal to ask for the ${question} on; set it by a flag`);
     if (names.length === 0 && !isOpen) throw new Problem("TargetNotFound", `there is no ${question} to choose from`);
     return ask(question, names.map(plain), isOpen);
   };

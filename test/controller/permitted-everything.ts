@@ -65,7 +65,8 @@ export const everything: Feature = {
       metadata: { name: "app" },
       spec: { ports: [{ port: 80 }], selector: { app: "app" } },
     });
-    const { selector, template } = (deployment("app", { env: { bucket: ["token"] } }) as AnyObject).spec;
+    // The PodDisruptionBudget must not select the pods of Jobs.
+    const { selector, template } = (deployment("set", { env: { bucket: ["token"] } }) as AnyObject).spec;
     await api.create(team.path("apps/v1", "statefulsets"), {
       metadata: { name: "app" },
       spec: { serviceName: "app", replicas: REPLICAS, selector, template, updateStrategy: { type: "OnDelete" } },
