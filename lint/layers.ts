@@ -10,7 +10,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["main"],
   ["cli"],
   ["manager"],
-  ["validate", "diff"],
+  ["validate", "diff", "rbac", "init"],
   ["render"],
   ["controllers", "explain"],
   ["rollout"],

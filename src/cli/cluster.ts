@@ -7,6 +7,11 @@ import { namespaceName } from "./argument-types.ts";
 import { failureText } from "./failure.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
+/** With the transport, for what the reader can't read. */
+export interface ClusterTools extends Tools {
+  readonly transport: Transport;
+}
+
 export interface ClusterFlags {
   kubeconfig?: string;
   namespace?: string;
@@ -22,32 +27,28 @@ export const withClusterFlags = (command: Command): Command =>
 /** Calls `look`, closes every connection, and prints the result. */
 export async function show<T>(
   flags: ClusterFlags,
-  look: (tools: Tools, namespace: string) => Promise<T>,
+  look: (tools: ClusterTools, namespace: string) => Promise<T>,
   asText: (seen: T, width: number) => string[],
 ): Promise<void> {
-  const [{ Reader }, { Discovery }] = await Promise.all([
-    import("../explain/reading.ts"),
-    import("../kube/discovery.ts"),
-  ]);
-  const seen = await connected(flags, (transport, namespace) =>
-    look({ reader: new Reader(transport), discovery: new Discovery(transport) }, namespace),
-  );
-  await print(seen, flags.output, asText);
+  await print(await withTools(flags, look), flags.output, asText);
 }
 
-/** Calls `work` with a connection to the cluster and the chosen namespace, and closes every connection. */
-export async function connected<T>(
-  { kubeconfig, namespace }: Pick<ClusterFlags, "kubeconfig" | "namespace">,
-  work: (transport: Transport, namespace: string) => Promise<T>,
+/** Calls `use` with the chosen namespace or that of the kubeconfig, and closes every connection. */
+export async function withTools<T>(
+  { kubeconfig, namespace }: { kubeconfig?: string | undefined; namespace?: string | undefined },
+  use: (tools: ClusterTools, namespace: string) => Promise<T>,
 ): Promise<T> {
-  const [{ loadCredentials }, { Transport }] = await Promise.all([
+  const [{ loadCredentials }, { Transport }, { Reader }, { Discovery }] = await Promise.all([
     import("../kube/credentials.ts"),
     import("../kube/transport.ts"),
+    import("../explain/reading.ts"),
+    import("../kube/discovery.ts"),
   ]);
   const credentials = await loadCredentials(kubeconfig);
   const transport = new Transport(credentials);
   try {
-    return await work(transport, namespace ?? credentials.namespace ?? "default");
+    const tools = { reader: new Reader(transport), discovery: new Discovery(transport), transport };
+    return await use(tools, namespace ?? credentials.namespace ?? "default");
   } catch (error) {
     throw error instanceof ApiError
       ? new Error(failureText(error, credentials.server.origin), { cause: error })

@@ -35,4 +35,12 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "show the bindings that compositions create, and the fields that bindings write, without a cluster",
     load: async () => (await import("./render.ts")).renderCommand(),
   },
+  init: {
+    summary: "write a SecretBinding for a live object, and ask for what its flags leave out",
+    load: async () => (await import("./init.ts")).initCommand(),
+  },
+  rbac: {
+    summary: "print the least permissions that bindings in files need, as Roles and RoleBindings",
+    load: async () => (await import("./rbac.ts")).rbacCommand(),
+  },
 };

@@ -2,7 +2,7 @@
 import { Command, Option } from "commander";
 import type { Mistake } from "../render/documents.ts";
 import { namespaceName } from "./argument-types.ts";
-import { connected } from "./cluster.ts";
+import { withTools } from "./cluster.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
 interface DiffFlags {
@@ -47,7 +47,7 @@ async function run({ filename, output, showValues = false, ...flags }: DiffFlags
   ]);
   const { files, mistakes } = readFiles(filename, true);
   if (files.length === 0 && mistakes.length > 0) return report(mistakes);
-  const seen = await connected(flags, (transport, namespace) => diff(transport, files, namespace));
+  const seen = await withTools(flags, ({ transport }, namespace) => diff(transport, files, namespace));
   const difference = result.openDifference({ ...seen, mistakes: [...mistakes, ...seen.mistakes] }, showValues);
   if (output === "jsonpatch") await print(result.patchesIn(difference), "json", () => []);
   else await print(difference, output, result.differenceText);

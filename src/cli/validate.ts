@@ -58,19 +58,17 @@ async function against(
   flags: ValidateFlags,
   check: (namespace: string, lookUp: LookUp) => Promise<Validation>,
 ): Promise<Validation> {
-  const [{ connected }, { Reader }, { LiveLists }, { Discovery }, { Schemas }, { askCluster }] = await Promise.all([
+  const [{ withTools }, { LiveLists }, { Schemas }, { askCluster }] = await Promise.all([
     import("./cluster.ts"),
-    import("../explain/reading.ts"),
     import("../explain/live-lists.ts"),
-    import("../kube/discovery.ts"),
     import("../kube/schemas.ts"),
     import("../validate/cluster-facts.ts"),
   ]);
-  return connected(flags, (transport, namespace) => {
+  return withTools(flags, ({ reader, discovery, transport }, namespace) => {
     const readers = {
-      reader: new Reader(transport),
+      reader,
       lists: new LiveLists(transport),
-      discovery: new Discovery(transport),
+      discovery,
       schemas: new Schemas(transport),
     };
     return check(namespace, (objects, analysisIn) => askCluster(readers, objects, analysisIn));

@@ -99,11 +99,9 @@ function fieldChange({ op, path }: Operation, before: JsonObject): FieldChange {
 export const HIDDEN = "(hidden)";
 
 export function opened(patch: SecretValue<Operation[]>, showValues: boolean): Operation[] {
-  return patch
-    .reveal()
-    .map(({ op, path, value }) => ({
-      op,
-      path,
-      ...(op !== "remove" && { value: showValues ? (value as JsonValue) : HIDDEN }),
-    }));
+  return patch.reveal().map(({ op, path, value }) => ({
+    op,
+    path,
+    ...(op !== "remove" && { value: showValues ? (value as JsonValue) : HIDDEN }),
+  }));
 }

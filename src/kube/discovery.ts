@@ -16,6 +16,12 @@ interface ApiGroup {
   versions: { groupVersion: string }[];
 }
 
+/** A kind that the cluster serves, and what users may do with its objects. */
+export interface ServedResource extends ServedKind {
+  namespaced: boolean;
+  verbs: readonly string[];
+}
+
 /** All groups with their kinds, in one answer. */
 interface AggregatedGroups {
   items?: { metadata?: { name?: string }; versions: AggregatedVersion[] }[];
@@ -23,7 +29,12 @@ interface AggregatedGroups {
 
 interface AggregatedVersion {
   version: string;
-  resources?: { resource: string; responseKind?: { kind: string } | null }[];
+  resources?: {
+    resource: string;
+    responseKind?: { kind: string } | null;
+    scope?: string;
+    verbs?: string[];
+  }[];
 }
 
 const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
@@ -67,7 +78,7 @@ export class Discovery {
   /** The Problem of a kind or plural that is not served, with the kind that was probably meant. */
   async kindNotFound(apiVersion: string, wanted: string, by: KindName = "kind"): Promise<Problem> {
     if (this.#all === undefined || this.#all.until < Date.now())
-      this.#all = { kinds: attempt(this.#allKinds()), until: Date.now() + ALL_LIVE_MS };
+      this.#all = { kinds: attempt(this.allKinds()), until: Date.now() + ALL_LIVE_MS };
     const served = await this.#all.kinds;
     return kindNotFound(
       apiVersion,
@@ -121,15 +132,17 @@ export class Discovery {
     return (await this.#groups.versions).has(apiVersion);
   }
 
-  /** An API server without aggregated discovery answers with no items. */
-  async #allKinds(): Promise<ServedKind[]> {
+  /** All kinds, in each group the preferred version first. An API server without aggregated discovery answers with no items. */
+  async allKinds(): Promise<ServedResource[]> {
     const read = (path: string) =>
       this.#transport.request<AggregatedGroups>({ method: "GET", path, identity: CONTROLLER, accept: AGGREGATED });
     const groups = (await Promise.all(["/api", "/apis"].map(read))).flatMap(({ items = [] }) => items);
     return groups.flatMap(({ metadata: { name: group = "" } = {}, versions }) =>
       versions.flatMap(({ version, resources = [] }) =>
-        resources.flatMap(({ resource: plural, responseKind }) =>
-          responseKind ? [{ group, version, kind: responseKind.kind, plural }] : [],
+        resources.flatMap(({ resource: plural, responseKind, scope, verbs = [] }) =>
+          responseKind
+            ? [{ group, version, kind: responseKind.kind, plural, namespaced: scope !== "Cluster", verbs }]
+            : [],
         ),
       ),
     );

@@ -10,7 +10,7 @@ export interface Permission {
 }
 
 /** One rule of RBAC. All names if there are none. */
-interface Rule {
+export interface Rule {
   /** Undefined for all namespaces and cluster-scoped kinds. */
   namespace: string | undefined;
   verbs: readonly string[];
@@ -68,7 +68,7 @@ export const resourceText = ({ group, plural }: Pick<Resource, "group" | "plural
 export const isOnAll = (verb: string, plural: string) => verb === "create" && !plural.includes("/");
 
 /** As few rules as possible that allow no more than that. */
-function rulesFor(permissions: readonly Permission[]): Rule[] {
+export function rulesFor(permissions: readonly Permission[]): Rule[] {
   const verbsOf = new Map<string, { rule: Omit<Rule, "verbs">; verbs: Set<string> }>();
   const keyOf = ({ namespace, resources, names }: Omit<Rule, "verbs">) => JSON.stringify([namespace, resources, names]);
   for (const { ref, verbs } of permissions)

@@ -59,11 +59,11 @@ export async function analyse(
   return { inputs, composed, bindings, mistakes: inOrder(mistakes, [...files, ...vaultFiles]) };
 }
 
-const isBinding = ({ object }: InputObject): boolean =>
+export const isBinding = ({ object }: InputObject): boolean =>
   isSameKind(object, { apiVersion: OWN_VERSION, kind: "SecretBinding" });
 
 /** The status of a SecretBinding is of a cluster, so it is dropped. */
-function bindingIn({ document, object, isBroken }: InputObject): BindingToRender {
+export function bindingIn({ document, object, isBroken }: InputObject): BindingToRender {
   const { status: _, metadata, ...rest } = object;
   const { uid: __, resourceVersion: ___, managedFields: ____, ...kept } = metadata;
   const binding = { ...rest, metadata: kept } as unknown as SecretBinding;

@@ -104,9 +104,12 @@ export function inputsOf(
 export const isOurs = (object: JsonObject): boolean =>
   isOwn(object) || (object["apiVersion"] === undefined && OWN_KINDS.includes(String(object["kind"])));
 
+/** The file of objects that are not in a file. */
+export const FROM_CLUSTER = "<cluster>";
+
 /** An object of the cluster has no place in the files. */
-const fromCluster = (object: JsonObject): ObjectDocument => ({
-  file: "<cluster>",
+export const fromCluster = (object: JsonObject): ObjectDocument => ({
+  file: FROM_CLUSTER,
   object,
   positionOf: () => ({ line: 1, column: 1 }),
 });

@@ -48,6 +48,7 @@ interface Defined {
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
+  readonly hasStatus: boolean;
   readonly versions: readonly JsonObject[];
 }
 
@@ -74,7 +75,7 @@ export function kindsOf(objects: readonly JsonObject[], served?: Kinds): Kinds {
       kind,
       plural: crd?.plural ?? pluralOf(kind),
       namespaced: crd?.namespaced ?? isNamespaced(group, kind, ofKind),
-      hasStatus: false,
+      hasStatus: crd?.hasStatus ?? false,
     };
   };
   return {
@@ -116,12 +117,14 @@ export function isOfKind(object: JsonObject, apiVersion: string, kind: string): 
 function definedBy(crd: JsonObject): Defined {
   const spec = fieldsAt(crd, "spec");
   const { kind = "", plural = "" } = fieldsAt(spec, "names");
+  const versions = listAt(spec, "versions").filter(isObject);
   return {
     group: String(spec["group"] ?? ""),
     kind: String(kind),
     plural: String(plural),
     namespaced: spec["scope"] !== "Cluster",
-    versions: listAt(spec, "versions").filter(isObject),
+    hasStatus: versions.some((each) => at(each, "subresources", "status") !== undefined),
+    versions,
   };
 }
 

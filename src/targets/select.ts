@@ -11,7 +11,7 @@ import { Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import type { CollectionSubscription, Subscription } from "../cache/subscription.ts";
 import type { ListedObject, Watcher } from "../cache/watcher.ts";
-import { READ_VERBS, streamRefusal, WRITE_VERBS } from "../kube/access-error.ts";
+import { STREAM_VERBS, streamRefusal, WRITE_VERBS } from "../kube/access-error.ts";
 import { type Identity, wideIn } from "../kube/identity.ts";
 import { isSelection, type References } from "./references.ts";
 import type { Selection, SelectionCriteria } from "./selection.ts";
@@ -219,7 +219,7 @@ const isByLabels = (namespaces: Selection["namespaces"]): namespaces is Selectio
 
 function namespacesOf({ identity, membersOf }: Search, target: Target, criteria: SelectionCriteria): string[] {
   const collection = { identity, resource: NAMESPACES, namespace: undefined, ...criteria };
-  const members = membersOf(target, collection, READ_VERBS);
+  const members = membersOf(target, collection, STREAM_VERBS);
   return members.toSorted(byName).map(({ name }) => name);
 }
 

@@ -29,11 +29,16 @@ export interface Needs {
   problems: readonly (Problem | undefined)[];
 }
 
-export function requiredAccess(needs: Needs): Permission[] {
+/** A permission, and the part of the binding that needs it. */
+export interface RequiredPermission extends Permission {
+  why: string;
+}
+
+export function requiredAccess(needs: Needs): RequiredPermission[] {
   const { lookups, problems } = needs;
   // The namespaces of the first permissions are reviewed, if there are many.
   return [
-    ...problems.flatMap((each) => (each instanceof AccessDenied ? [each.access] : [])),
+    ...problems.flatMap((each) => (each instanceof AccessDenied ? [{ ...each.access, why: "a denied request" }] : [])),
     ...sourceAccess(needs),
     ...targetAccess(needs),
     ...lookups.flatMap((lookup) => workloadAccess(lookup, needs)),
@@ -44,40 +49,53 @@ export function requiredAccess(needs: Needs): Permission[] {
 const beyondWatch = (verbs: readonly string[], isWatched: boolean) =>
   isWatched ? verbs.filter((verb) => !STREAM_VERBS.includes(verb)) : verbs;
 
-function sourceAccess({ references: { parsedSources, sources }, vault, account, isWatched }: Needs): Permission[] {
+function sourceAccess({ references: { parsedSources, sources }, vault, account, isWatched }: Needs) {
   const logsIn = parsedSources.some(({ vault: at }) => {
     const state = at?.needsLogin && vault.get(at.connection.namespace ?? "", at.connection.name);
     return state && state.phase === "ready" && state.usesAccountTokens;
   });
-  const read = [...sources.values()].flatMap((source): Permission[] => {
+  const read = [...sources].flatMap(([name, source]): RequiredPermission[] => {
     if (source instanceof Problem) return [];
-    if (source.listed) return [{ ref: placeOf(source.listed), verbs: STREAM_VERBS }];
+    const why = `source ${name}`;
+    if (source.listed) return [{ ref: placeOf(source.listed), verbs: STREAM_VERBS, why }];
     const ref = source.watched;
-    return ref === undefined ? [] : [{ ref, verbs: beyondWatch(READ_VERBS, isWatched(ref)) }];
+    return ref === undefined ? [] : [{ ref, verbs: beyondWatch(READ_VERBS, isWatched(ref)), why }];
   });
-  return logsIn ? [...read, { ref: { ...account, resource: ACCOUNT_TOKENS }, verbs: ["create"] }] : read;
+  return logsIn ? [...read, loginAccess(account)] : read;
 }
+
+/** An account logs in to Vault with a token that it requests for itself. */
+export const loginAccess = (account: ObjectRef): RequiredPermission => ({
+  ref: { ...account, resource: ACCOUNT_TOKENS },
+  verbs: ["create"],
+  why: "login to Vault",
+});
 
 /** A target that selects objects by labels or patterns needs all objects of the kind there. */
-function targetAccess({ binding, objects, isWatched }: Needs): Permission[] {
-  return objects.flatMap(({ target, ref }): Permission[] => {
+function targetAccess({ binding, objects, isWatched }: Needs): RequiredPermission[] {
+  return objects.flatMap(({ target, ref }): RequiredPermission[] => {
     if (ref instanceof Problem) return [];
-    if (target.name === undefined) return [{ ref: placeOf(ref), verbs: beyondWatch(WRITE_VERBS, isWatched(ref)) }];
+    const why = `target ${target.kind}`;
+    if (target.name === undefined)
+      return [{ ref: placeOf(ref), verbs: beyondWatch(WRITE_VERBS, isWatched(ref)), why: `${why} by selector` }];
     const verbs = verbsFor(target.create !== undefined, onReleaseOf(binding, target));
-    return [{ ref, verbs: beyondWatch(verbs, isWatched(ref)) }];
+    return [{ ref, verbs: beyondWatch(verbs, isWatched(ref)), why: `${why} ${target.name}` }];
   });
 }
 
-function workloadAccess({ resource, namespace, find }: WorkloadLookup, { binding, hidden }: Needs): Permission[] {
-  const there = (resource: ObjectRef["resource"], ...verbs: string[]) => ({ ref: { resource, namespace }, verbs });
+function workloadAccess({ resource, namespace, find }: WorkloadLookup, { binding, hidden }: Needs) {
+  const there = (resource: ObjectRef["resource"], why: string, ...verbs: string[]): RequiredPermission => {
+    return { ref: { resource, namespace }, verbs, why: `rollout.${why}` };
+  };
   const { runCronJobs, replacePods, requireDisruptionBudget } = binding.spec.rollout ?? {};
   const isNamed = find.by === "name" && !isJob(resource);
   const verbs = beyondWatch(isJob(resource) ? JOB_VERBS : WRITE_VERBS, !hidden.has(namespace));
+  const ref = { resource, namespace, ...(isNamed && { name: find.name }) };
   return [
-    { ref: { resource, namespace, ...(isNamed && { name: find.name }) }, verbs },
-    ...(runCronJobs && isCronJob(resource) ? [there(JOBS, "create")] : []),
-    ...(replacePods ? [there(PODS, "list"), there(EVICTIONS, "create")] : []),
-    ...(requireDisruptionBudget ? [there(DISRUPTION_BUDGETS, "list")] : []),
+    { ref, verbs, why: `restart of ${resource.kind}${isNamed ? ` ${find.name}` : "s"}` },
+    ...(runCronJobs && isCronJob(resource) ? [there(JOBS, "runCronJobs", "create")] : []),
+    ...(replacePods ? [there(PODS, "replacePods", "list"), there(EVICTIONS, "replacePods", "create")] : []),
+    ...(requireDisruptionBudget ? [there(DISRUPTION_BUDGETS, "requireDisruptionBudget", "list")] : []),
   ];
 }
 

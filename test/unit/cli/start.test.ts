@@ -39,7 +39,7 @@ describe("the command line", () => {
       const all = ["--import", join(folder, "hook.mjs"), program, ...args];
       execFile(process.execPath, all, (error, stdout, output) => {
         const [stderr = "", loaded = ""] = output.split("LOADED ");
-        const known = ["@kubernetes", "undici", "yaml", "handlebars", "pino", "prom-client", "re2js"];
+        const known = ["@kubernetes", "undici", "yaml", "handlebars", "pino", "prom-client", "re2js", "@inquirer"];
         const found = loaded
           .trim()
           .split(" ")
@@ -49,7 +49,7 @@ describe("the command line", () => {
     });
   }
 
-  for (const command of [[], ["controller"], ["explain"], ["trace"], ["render"]]) {
+  for (const command of [[], ["controller"], ["explain"], ["trace"], ["render"], ["rbac"], ["init"]]) {
     it(`shows an example for ${["inlay", ...command].join(" ")} --help, and loads no package`, async () => {
       const { stdout, ...rest } = await printed(...command, "--help");
       assert.match(stdout, /^Usage: inlay .*\nExample:\n {2}inlay \w+ \S/s);
@@ -97,6 +97,16 @@ describe("the command line", () => {
     const loaded = ["handlebars", "re2js", "yaml"];
     const { loaded: found, ...said } = await run("render", "-f", file);
     assert.deepEqual({ ...said, loaded: found.sort() }, { code: 0, stderr: "", loaded });
+  });
+
+  it("loads for rbac no client of the API server without --cluster, and for init no dialog if all flags are set", async () => {
+    const file = join(import.meta.dirname, "..", "..", "..", "samples", "granted-login");
+    const { loaded, ...said } = await run("rbac", "-f", file);
+    assert.deepEqual({ ...said, loaded: loaded.includes("undici") }, { code: 0, stderr: "", loaded: false });
+    const target = ["--target", "ConfigMap/a", "--field", "data.a=b/c"];
+    const init = await run("init", ...target, "--kubeconfig", join(folder, "config"));
+    assert.deepEqual([init.code, init.loaded.includes("@inquirer")], [1, false]);
+    assert.match(init.stderr, /^the API server https:\S+ can't be reached: /);
   });
 
   it("rejects for render an unknown format, and files with nothing to render", async () => {

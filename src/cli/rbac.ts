@@ -1,0 +1,75 @@
+/** `inlay rbac`: prints the least permissions for the bindings in files, as manifests. */
+import { Command, Option } from "commander";
+import type { Mistake } from "../render/documents.ts";
+import { namespaceName, objectName } from "./argument-types.ts";
+import { withTools } from "./cluster.ts";
+import { type OutputFormat, outputOption, print } from "./output.ts";
+
+interface RbacFlags {
+  filename: string[];
+  crds?: string[];
+  cluster?: boolean;
+  kubeconfig?: string;
+  namespace?: string;
+  controllerNamespace: string;
+  name: string;
+  output: OutputFormat;
+}
+
+const collect = (file: string, files: string[] = []) => [...files, file];
+
+export function rbacCommand(): Command {
+  return new Command("rbac")
+    .requiredOption(
+      "-f, --filename <file>",
+      "file, folder, or - for standard input, with bindings, compositions, claims and VaultConnections; repeatable",
+      collect,
+    )
+    .option(
+      "--crds <file>",
+      "file or folder with the CRDs of sources, targets, claims and workloads; repeatable",
+      collect,
+    )
+    .addOption(
+      new Option("--cluster", "read kinds, claims, namespaces and VaultConnections from your cluster").conflicts(
+        "crds",
+      ),
+    )
+    .option("--kubeconfig <file>", "for --cluster: path to a kubeconfig file (default: as kubectl)")
+    .option("-n, --namespace <namespace>", "namespace of objects that don't set one (default: default)", namespaceName)
+    .option("--name <name>", "name of the Roles; use another one for each set of files", objectName, "inlay-bindings")
+    .option("--controller-namespace <namespace>", "namespace in which Inlay runs", namespaceName, "inlay-system")
+    .addOption(outputOption().default("yaml"))
+    .addHelpText("after", "\nExample:\n  inlay rbac -f bindings/ --cluster | kubectl apply -f -")
+    .action(run);
+}
+
+async function run(flags: RbacFlags): Promise<void> {
+  const { filename, crds = [], kubeconfig, controllerNamespace, name, output, namespace = "default" } = flags;
+  const [{ readFiles }, { requiredAccounts }, { rbacYaml, rbacTable, rbacList }] = await Promise.all([
+    import("../render/files.ts"),
+    import("../rbac/rbac.ts"),
+    import("../rbac/rbac-text.ts"),
+  ]);
+  const [given, ofCrds] = [readFiles(filename), readFiles(crds)];
+  const unread = [...given.mistakes, ...ofCrds.mistakes];
+  if (unread.length > 0) return fail(unread);
+  const options = { namespace, ownNamespace: controllerNamespace, crds: ofCrds.files };
+  const required = flags.cluster
+    ? await withTools({ kubeconfig }, async (tools) => {
+        const { clusterObjects } = await import("../rbac/cluster-objects.ts");
+        const cluster = { kinds: tools.discovery, objectsFor: clusterObjects(tools) };
+        return requiredAccounts(given.files, { ...options, cluster });
+      })
+    : await requiredAccounts(given.files, options);
+  // Permissions of a part would look like all of them.
+  if (required.mistakes.length > 0) return fail(required.mistakes);
+  if (output === "yaml") await print(required, "table", () => rbacYaml(required, name));
+  else if (output === "json") await print(rbacList(required, name), output, () => []);
+  else await print(required, output, (_, width) => rbacTable(required, name, width));
+}
+
+function fail(mistakes: readonly Mistake[]): void {
+  for (const { file, line, message } of mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,135 @@
+/** Computes the least permissions for the bindings in files, and for the bindings that compositions create for claims. */
+import type { BindingComposition } from "../api/composition.ts";
+import { Installation } from "../api/installation.ts";
+import type { VaultConnection } from "../api/vault-connection.ts";
+import { isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { loginAccess, type RequiredPermission } from "../controllers/binding/required-access.ts";
+import { namedObjects, needsAccount } from "../controllers/vault/settings.ts";
+import { attempt, READ_VERBS } from "../kube/access-error.ts";
+import { bindingIn, isBinding } from "../render/analysis.ts";
+import { type BindingToRender, composeBindings } from "../render/claims.ts";
+import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "../render/documents.ts";
+import { fileCluster } from "../render/file-cluster.ts";
+import { FROM_CLUSTER, type InputObject, type Inputs, inputsOf, mistakeAt } from "../render/inputs.ts";
+import { isCrd } from "../render/kinds.ts";
+import { OWN_VERSION } from "../render/own-kinds.ts";
+import { readVaultValues } from "../render/vault-values.ts";
+import { AccountList } from "./account-list.ts";
+import { bindingAccess } from "./binding-access.ts";
+import { authorAccess, claimAccess } from "./composition-access.ts";
+import { fileKinds, type KindSearch } from "./kinds.ts";
+import type { AccountAccess } from "./roles.ts";
+
+export interface RbacOptions {
+  /** The default namespace of objects. */
+  readonly namespace: string;
+  /** The namespace in which Inlay runs. */
+  readonly ownNamespace: string;
+  readonly crds: readonly TextFile[];
+  /** Reads kinds and objects from a cluster. */
+  readonly cluster?: {
+    readonly kinds: KindSearch;
+    objectsFor(documents: readonly ObjectDocument[], namespace: string): Promise<ObjectDocument[]>;
+  };
+}
+
+export interface RequiredAccounts {
+  readonly accounts: readonly AccountAccess[];
+  readonly notes: readonly string[];
+  readonly mistakes: readonly Mistake[];
+}
+
+/** Throws Error if the files contain nothing that needs permissions. */
+export async function requiredAccounts(files: readonly TextFile[], options: RbacOptions): Promise<RequiredAccounts> {
+  const { namespace, ownNamespace, cluster: live } = options;
+  const { documents, mistakes: unreadable } = readDocuments(files);
+  const crds = readDocuments(options.crds);
+  const more = (await live?.objectsFor(documents, namespace)) ?? [];
+  const known = [...documents, ...crds.documents.filter(({ object }) => isCrd(object)), ...more];
+  const inputs = inputsOf(known, namespace, readVaultValues([]).values);
+  const installation = new Installation({ ownNamespace });
+  const kinds = live?.kinds ?? fileKinds(inputs.kinds);
+  const cluster = fileCluster(inputs);
+  const own = inputs.objects.filter(isBinding);
+  const taken = new Set(own.map(({ object: { metadata } }) => `${metadata.namespace}/${metadata.name}`));
+  const composed = composeBindings(inputs, installation, taken);
+  const bindings = [...own.map(bindingIn), ...composed.bindings].filter(({ isBroken }) => !isBroken);
+  const isOfClaim = ({ message }: Mistake) => composed.notMade.some(({ claim }) => message.startsWith(`${claim}: `));
+  const wrong = composed.mistakes.filter((each) => !isOfClaim(each));
+  const mistakes = [...unreadable, ...crds.mistakes, ...inputs.mistakes, ...wrong];
+  const accounts = new AccountList(ownNamespace);
+  for (const each of bindings) {
+    const { binding, mistakeAt: at } = each;
+    const { permissions, problems } = await bindingAccess(binding, {
+      kinds,
+      cluster,
+      vaultValues: inputs.vault,
+      installation,
+    });
+    accounts.add(binding.metadata.namespace ?? "", binding.spec.serviceAccountName, permissions);
+    mistakes.push(...problems.map(({ place, problem }) => at(problem.reason, `${place}: ${problem.message}`)));
+  }
+  const compositions = inputs.objects.filter(isOwn("BindingComposition")).filter(({ isBroken }) => !isBroken);
+  for (const each of compositions) mistakes.push(...(await addComposition(each, bindings, inputs, kinds, accounts)));
+  for (const { object, document } of inputs.objects.filter(isOwn("VaultConnection")))
+    if (document.file !== FROM_CLUSTER) addConnection(object as unknown as VaultConnection, accounts);
+  if (accounts.isEmpty && compositions.length === 0 && mistakes.length === 0)
+    throw new Error("the files contain no SecretBinding, BindingComposition or VaultConnection; add one with -f");
+  return {
+    accounts: accounts.all(),
+    notes: [...composed.notes, ...composed.mistakes.filter(isOfClaim).map(noteOf)],
+    mistakes: unique(mistakes),
+  };
+}
+
+/** A claim that gets no binding needs no permissions. */
+const noteOf = ({ file, line, message }: Mistake) => `${file}:${line}: ${message}`;
+
+const isOwn =
+  (kind: string) =>
+  ({ object }: InputObject): boolean =>
+    isSameKind(object, { apiVersion: OWN_VERSION, kind });
+
+const unique = (mistakes: readonly Mistake[]): Mistake[] => [
+  ...new Map(mistakes.map((each) => [`${each.file}:${each.line} ${each.message}`, each])).values(),
+];
+
+/** Returns the mistakes of the composition. */
+async function addComposition(
+  { object, document }: InputObject,
+  bindings: readonly BindingToRender[],
+  { objects }: Inputs,
+  kinds: KindSearch,
+  accounts: AccountList,
+): Promise<Mistake[]> {
+  const composition = object as unknown as BindingComposition;
+  const { namespace, name } = composition.spec.serviceAccount;
+  const made = bindings.filter(({ from }) => from?.composition === composition.metadata.name);
+  if (made.length === 0) return [];
+  const claims = objects.filter((each) => isSameKind(each.object, composition.spec.for));
+  const places = new Set(claims.map((each) => each.object.metadata.namespace));
+  const needed = await attempt(
+    Promise.all([
+      claimAccess(composition, [...places], kinds),
+      ...made.map(({ binding }) => authorAccess(composition.metadata.name, binding, kinds)),
+    ]),
+  );
+  if (needed instanceof Problem) return [mistakeAt(document, needed.reason, needed.message, ["spec", "for"])];
+  // The controller reads no account of a composition.
+  accounts.add(namespace, name, needed.flat(), false);
+  return [];
+}
+
+/** A VaultConnection reads its certificates and credentials as its account. */
+function addConnection(connection: VaultConnection, accounts: AccountList): void {
+  if (!needsAccount(connection)) return;
+  const { metadata, spec } = connection;
+  const namespace = metadata.namespace as string;
+  const account: ObjectRef = { resource: SERVICE_ACCOUNTS, namespace, name: spec.serviceAccountName };
+  const why = `VaultConnection ${metadata.name}`;
+  const reads = namedObjects(connection).map((ref): RequiredPermission => ({ ref, verbs: READ_VERBS, why }));
+  const isLogin = spec.auth?.kubernetes?.as === "Connection";
+  accounts.add(namespace, account.name, [...reads, ...(isLogin ? [{ ...loginAccess(account), why }] : [])]);
+}
