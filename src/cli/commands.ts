@@ -26,4 +26,8 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "show the bindings that compositions create, and the fields that bindings write, without a cluster",
     load: async () => (await import("./render.ts")).renderCommand(),
   },
+  gitops: {
+    summary: "print the settings with which Argo CD or Flux leave the fields of bindings alone, without a cluster",
+    load: async () => (await import("./gitops.ts")).gitopsCommand(),
+  },
 };
