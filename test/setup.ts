@@ -15,6 +15,7 @@ import { AuditLog } from "./controller/audit.ts";
 import { ControllerProcess } from "./controller/controller.ts";
 import { Kinds } from "./controller/kinds.ts";
 import { applyFile } from "./controller/manifests.ts";
+import { recordStatuses } from "./controller/recorded-statuses.ts";
 import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
 import { type TestNamespace, takeNamespaces } from "./controller/test-namespace.ts";
@@ -114,6 +115,7 @@ export const mochaHooks: RootHookObject = {
         for (const text of ControllerProcess.since(fileMarks)) assertNoValue("the controller's log", text);
         await loggedUntilNow({ api: new Api(shared.controlPlane), namespace: "default" });
         await assertNoValueInAuditLog(auditLog(), auditMark);
+        if (process.env["INLAY_RECORD_STATUSES"]) await recordStatuses(auditLog());
         Object.assign(result, await shared.rights.check(), { isSearched: true });
         await shared.kinds.removeOthers();
         // A Lease that is not renewed any more says that no controller runs.

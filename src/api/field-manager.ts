@@ -11,7 +11,7 @@ const MAX_LENGTH = 128;
 /**
  * The field manager of a binding: `inlay/<namespace>/<name>`. If that is too long, the name is cut and ends in a hash.
  */
-export function fieldManagerOf(binding: SecretBinding): string {
+export function fieldManagerOf(binding: { metadata: Pick<SecretBinding["metadata"], "namespace" | "name"> }): string {
   const full = `inlay/${binding.metadata.namespace}/${binding.metadata.name}`;
   if (full.length <= MAX_LENGTH) return full;
   const hash = createHash("sha256").update(full).digest("hex").slice(0, 16);

@@ -43,4 +43,8 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "print the least permissions that bindings in files need, as Roles and RoleBindings",
     load: async () => (await import("./rbac.ts")).rbacCommand(),
   },
+  gitops: {
+    summary: "print the settings with which Argo CD or Flux leave the fields of bindings alone, without a cluster",
+    load: async () => (await import("./gitops.ts")).gitopsCommand(),
+  },
 };

@@ -1,0 +1,50 @@
+/** `inlay gitops`: prints the settings with which Argo CD and Flux leave the fields of bindings alone. Needs no cluster. */
+import { Argument, Command } from "commander";
+import { namespaceName } from "./argument-types.ts";
+import { type OutputFormat, outputOption, print } from "./output.ts";
+
+interface GitopsFlags {
+  filename: string[];
+  namespace: string;
+  output: OutputFormat;
+}
+
+type Tool = "argocd" | "flux";
+
+export function gitopsCommand(): Command {
+  return new Command("gitops")
+    .addArgument(new Argument("<tool>", "the tool that applies the files").choices(["argocd", "flux"]))
+    .requiredOption(
+      "-f, --filename <file>",
+      "file, folder, or - for standard input, with bindings, compositions, claims and CRDs; repeatable",
+      (file: string, files: string[] = []) => [...files, file],
+    )
+    .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
+    .addOption(outputOption())
+    .addHelpText("after", "\nExample:\n  inlay gitops argocd -f samples/harbor -o yaml")
+    .action(run);
+}
+
+async function run(tool: Tool, { filename, namespace, output }: GitopsFlags): Promise<void> {
+  const [{ readFiles }, { readDocuments }, { render }, { kindsOf }, { writtenObjects }, snippets, { gitopsText }] =
+    await Promise.all([
+      import("../render/files.ts"),
+      import("../render/documents.ts"),
+      import("../render/render.ts"),
+      import("../render/kinds.ts"),
+      import("../render/written-objects.ts"),
+      import("../render/gitops-snippets.ts"),
+      import("../render/gitops-text.ts"),
+    ]);
+  const { files, mistakes: unreadable } = readFiles(filename);
+  const rendering = files.length === 0 ? undefined : await render(files, namespace);
+  const mistakes = [...unreadable, ...(rendering?.mistakes ?? [])];
+  for (const { file, line, message } of mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);
+  if (mistakes.length > 0) process.exitCode = 1;
+  if (rendering === undefined) return;
+  const kinds = kindsOf(readDocuments(files).documents.map(({ object }) => object));
+  const written = writtenObjects(rendering, kinds);
+  if (output === "table") return print(written, output, gitopsText);
+  for (const note of written.notes) process.stderr.write(`note: ${note}\n`);
+  await print(tool === "argocd" ? snippets.argocdSnippet(written) : snippets.fluxSnippet(written), output, () => []);
+}
