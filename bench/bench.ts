@@ -3,6 +3,7 @@
  * Arguments select parts, all by default. Prints a table.
  */
 import { measureAnnotations } from "./annotations.ts";
+import { measureCli } from "./cli.ts";
 import { Client, startCluster } from "./cluster.ts";
 import { measureCompositions } from "./compositions.ts";
 import { measureHostile } from "./hostile.ts";
@@ -34,6 +35,7 @@ const PARTS = {
   compositions: measureCompositions,
   spread: measureSpread,
   "shared-secret-claims": measureSharedSecretClaims,
+  cli: measureCli,
   vault: measureVault,
   "vault-sync": measureVaultSync,
 };
