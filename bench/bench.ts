@@ -3,6 +3,7 @@
  * Arguments select parts, all by default. Prints a table.
  */
 import { measureAnnotations } from "./annotations.ts";
+import { measureCli } from "./cli.ts";
 import { Client, startCluster } from "./cluster.ts";
 import { measureCompositions } from "./compositions.ts";
 import { measureFailover } from "./failover.ts";
@@ -36,6 +37,7 @@ const PARTS = {
   compositions: measureCompositions,
   spread: measureSpread,
   "shared-secret-claims": measureSharedSecretClaims,
+  cli: measureCli,
   vault: measureVault,
   "vault-sync": measureVaultSync,
 };

@@ -58,27 +58,30 @@ export async function makeHarbors(client: Client, namespaceOf: (i: number) => st
 
 export async function makeBindings(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
   await atOnce(count, WIDTH, (i) =>
-    client.send("POST", bindingPath(namespaceOf(i)), {
-      apiVersion: "inlay.dev/v1alpha1",
-      kind: "SecretBinding",
-      metadata: { name: `b-${i}` },
-      spec: {
-        sources: [{ name: "bucket", secret: { name: `s-${i}` } }],
-        targets: [
-          {
-            apiVersion: "goharbor.io/v1beta1",
-            kind: "HarborCluster",
-            name: `h-${i}`,
-            fields: [
-              { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "accessKeyID" } },
-              { path: "spec.storage.spec.s3.regionendpoint", template: "https://{{bucket.accessKeyID}}.example.com" },
-            ],
-          },
-        ],
-      },
-    }),
+    client.send("POST", bindingPath(namespaceOf(i)), bindingOf(namespaceOf(i), i)),
   );
 }
+
+/** The binding `b-i` from the Secret `s-i` to the HarborCluster `h-i`. */
+export const bindingOf = (namespace: string, i: number) => ({
+  apiVersion: "inlay.dev/v1alpha1",
+  kind: "SecretBinding",
+  metadata: { name: `b-${i}`, namespace },
+  spec: {
+    sources: [{ name: "bucket", secret: { name: `s-${i}` } }],
+    targets: [
+      {
+        apiVersion: "goharbor.io/v1beta1",
+        kind: "HarborCluster",
+        name: `h-${i}`,
+        fields: [
+          { path: "spec.storage.spec.s3.accesskey", from: { source: "bucket", key: "accessKeyID" } },
+          { path: "spec.storage.spec.s3.regionendpoint", template: "https://{{bucket.accessKeyID}}.example.com" },
+        ],
+      },
+    ],
+  },
+});
 
 /** `count` Deployments `d-0`… without pods, which read the Secrets in turns. */
 export async function makeDeployments(

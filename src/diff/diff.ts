@@ -63,16 +63,17 @@ export async function diff(transport: Transport, files: readonly TextFile[], nam
   ];
   const others = own.filter(({ object }) => object.kind !== SECRET_BINDINGS.kind).map(({ object }) => object);
   const objects = await mapConcurrent(others, async (object) => {
-    const { change, problem } = await ownChange(
+    const { change, problem, note } = await ownChange(
       readers,
       ownResource(object) ?? SECRET_GRANTS,
       withoutUid(object),
       true,
     );
+    if (note !== undefined) world.notes.add(note);
     return { ...change, ...(problem && { problem: reasonForUser(problem) }) };
   });
   const bindings = await mapConcurrent(wanted, (each) => bindingChange(world, each));
-  const notes = [...claims.notes, ...composed.notes];
+  const notes = [...claims.notes, ...composed.notes, ...world.notes];
   return {
     objects,
     bindings,
@@ -90,6 +91,7 @@ const mistakesIn = (unreadable: readonly Mistake[], inputs: Inputs, composed: re
 async function bindingChange(world: World, { object, composition, producedBy }: Wanted): Promise<BindingChange> {
   const { readers, installation } = world;
   const own = await ownChange(readers, SECRET_BINDINGS, withoutUid(object), composition === undefined);
+  if (own.note !== undefined) world.notes.add(own.note);
   const key = bindingKey(object as unknown as SecretBinding);
   const stored = (own.object ?? object) as unknown as StoredBinding;
   const { namespace = "", uid = objectId(SECRET_BINDINGS, stored.metadata.namespace, stored.metadata.name) } =
@@ -138,6 +140,7 @@ async function worldOf(
     claims: fieldClaims,
     keyOf: (uid) => keys.get(uid),
     cpu: new CpuScheduler(),
+    notes: new Set(live.state === "Unreadable" ? [`${live.message}, so conflicts between bindings are unknown`] : []),
   };
 }
 

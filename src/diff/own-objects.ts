@@ -14,6 +14,7 @@ import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
 import { DryRun } from "../kube/dry-run.ts";
 import { change, essence, type ObjectChange } from "./changes.ts";
+import { reasonForUser } from "./difference.ts";
 import { type Readers, SELF } from "./readers.ts";
 
 const OWN: readonly Resource[] = [SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS, BINDING_COMPOSITIONS];
@@ -24,6 +25,8 @@ export interface OwnObject {
   /** The object as it would be, with the status that it has. Undefined if the API server refuses it. */
   readonly object: KubeObject | undefined;
   readonly problem: Problem | undefined;
+  /** Why the API server did not check it. */
+  readonly note?: string;
 }
 
 export const ownResource = ({ kind }: Pick<KubeObject, "kind">): Resource | undefined =>
@@ -45,6 +48,11 @@ export async function ownChange(
   const merged = mergedInto(live, wanted);
   const stored = isSent ? await attempt(dryRun(new Client(new DryRun(transport)), ref, merged, live)) : merged;
   const before = live && essence(live);
+  // A user who may only read still sees what the files would change.
+  if (stored instanceof Problem && stored.reason === "Forbidden") {
+    const note = `${reasonForUser(stored).message}. Until then, the API server does not check the object`;
+    return { change: change(named, before, essence(merged)), object: merged, problem: undefined, note };
+  }
   if (stored instanceof Problem) return { change: change(named, before, before), object: undefined, problem: stored };
   return { change: change(named, before, essence(stored)), object: stored, problem: undefined };
 }

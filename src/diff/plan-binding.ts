@@ -46,6 +46,8 @@ export interface World {
   readonly claims: FieldClaims;
   readonly keyOf: (uid: string) => string | undefined;
   readonly cpu: CpuScheduler;
+  /** What the user should know about the result. */
+  readonly notes: Set<string>;
 }
 
 const NO_VAULT = new Problem(

@@ -166,7 +166,7 @@ describe("inlay diff", () => {
     await team.harbor("harbor");
     await team.createAccount("dev");
     const rules = [
-      { apiGroups: ["inlay.dev"], resources: ["*"], verbs: ["*"] },
+      { apiGroups: ["inlay.dev"], resources: ["*"], verbs: ["get", "list"] },
       { apiGroups: ["goharbor.io"], resources: ["*"], verbs: ["get", "list", "watch", "patch"] },
       { apiGroups: [""], resources: ["secrets", "serviceaccounts"], verbs: ["get"] },
     ];

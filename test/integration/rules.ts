@@ -50,7 +50,10 @@ const composition = (name: string): AnyObject => ({
 export const VALID: readonly AnyObject[] = [
   binding(),
   withSource({ name: "host", object }),
-  withSource({ configMap: { name: "c" }, protect: {} }),
+  {
+    ...withSource({ configMap: { name: "c" }, protect: {} }),
+    metadata: { name: "b", labels: { "inlay.dev/protects": "true" } },
+  },
   withData({ version: 2 }),
   withVault({ health: { address: "https://vault-0.vault:8200" }, refresh: "1m30s" }),
   withTarget({ selector: undefined, namespaceSelector: { names: ["team-*"] } }),
@@ -70,7 +73,7 @@ export const VALID: readonly AnyObject[] = [
   grant({ namespace: "team-a", namespaceUID: "0a-1" }),
   grant({ namespaceSelector: { names: ["*"] } }, { kind: "Secret", selector: { names: ["*"] } }),
   connection(),
-  connection({ auth: { token: { secret: { name: "t" } } }, timeout: "500ms", namespace: "team/app/" }),
+  connection({ auth: { token: { secret: { name: "t", key: "token" } } }, timeout: "500ms", namespace: "team/app/" }),
   connection({ tls: { ca: { configMap: { name: "ca", key: "ca.crt" } }, serverName: "vault.example.com" } }),
   composition("a".repeat(63)),
 ];
@@ -307,7 +310,7 @@ export const BROKEN: readonly { message: string; object: AnyObject }[] = [
   ),
   broken(
     "ca needs exactly one of secret and configMap",
-    connection({ tls: { ca: { secret: { name: "a" }, configMap: { name: "a" } } } }),
+    connection({ tls: { ca: { secret: { name: "a", key: "a" }, configMap: { name: "a", key: "a" } } } }),
   ),
   broken(
     "this is not a key of a Secret or ConfigMap; use letters, digits, -, _ and dots, such as ca.crt",

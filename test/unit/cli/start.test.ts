@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { COMMANDS } from "../../../src/cli/commands.ts";
 
 const program = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
 
