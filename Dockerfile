@@ -1,12 +1,13 @@
-# Builds Inlay with all dependencies. The image contains Node from the base image, the production dependencies and dist.
-FROM node:24-slim AS build
+# Builds Inlay with all dependencies. The image contains Node from the base image, the production dependencies and dist. Only Node
+# depends on the architecture, so the machine that builds runs no program of another one.
+FROM --platform=$BUILDPLATFORM node:24-slim AS build
 WORKDIR /inlay
 COPY package.json package-lock.json tsconfig.json tsconfig.build.json ./
 RUN npm ci --ignore-scripts
 COPY src ./src
 RUN npm run prepare
 
-FROM node:24-slim AS dependencies
+FROM --platform=$BUILDPLATFORM node:24-slim AS dependencies
 WORKDIR /inlay
 COPY package.json package-lock.json ./
 # The optional packages contain Node, for machines with an older version.

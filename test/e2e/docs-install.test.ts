@@ -43,6 +43,9 @@ describe("the pages on installation", function () {
       (await installed()).filter((name) => !/policy|policies|customresource/.test(name)),
       [],
     );
+    // The last sentence of the page, for a cluster without another Inlay.
+    await sh("kubectl delete -f deploy/policies/ -f apis/");
+    assert.deepEqual(await installed(), []);
   });
 
   it("install Inlay in a cluster", async () => {

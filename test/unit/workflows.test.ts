@@ -138,4 +138,25 @@ describe("the workflows", function () {
     );
     assert.ok(paths.includes("deploy/chart/values.yaml"));
   });
+
+  it("build an image for two architectures without running programs of the other one", () => {
+    const build = stepsOf(".github/workflows/release.yml", "image").find(({ id }) => id === "build")?.with;
+    assert.deepEqual([build.platforms, build.sbom, build.provenance], ["linux/amd64,linux/arm64", true, "mode=max"]);
+    const stages = text("Dockerfile")
+      .split(/^(?=FROM )/m)
+      .slice(1);
+    for (const stage of stages) {
+      if (/^RUN /m.test(stage)) assert.match(stage, /^FROM --platform=\$BUILDPLATFORM /);
+    }
+    // Packages with programs of their own would be those of the machine that builds.
+    const { packages } = JSON.parse(text("package-lock.json"));
+    const inImage = Object.entries<AnyObject>(packages).filter(
+      ([folder, each]) => folder && !each.dev && !each.optional,
+    );
+    assert.ok(inImage.length > 10);
+    assert.deepEqual(
+      inImage.filter(([, { os, cpu }]) => os !== undefined || cpu !== undefined),
+      [],
+    );
+  });
 });

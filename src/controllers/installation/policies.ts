@@ -50,7 +50,7 @@ export function judgePolicies(
   return {
     message:
       `admission policies are not in force, so users may gain permissions of other accounts (${list.join("; ")}); ` +
-      `apply your kustomization again or, in a clone of Inlay ${version}, run: ${command}`,
+      `run helm upgrade, apply your kustomization again or, in a clone of Inlay ${version}, run: ${command}`,
     parts: wrong.map(({ name }) => name),
   };
 }
