@@ -17,12 +17,14 @@ import {
 } from "./world.ts";
 
 const NAMESPACE = "led";
+/** At full scale. */
 const TIMES = 10;
 const WRITERS = 50;
 const LEADS_WITHIN_MS = 60_000;
 
 export async function measureFailover(rig: Rig): Promise<void> {
   const count = rig.of(500);
+  const times = Math.max(2, Math.round(TIMES * Math.min(1, rig.scale)));
   await makeNamespace(rig.client, NAMESPACE);
   await makeSecrets(rig.client, () => NAMESPACE, count);
   await makeHarbors(rig.client, () => NAMESPACE, count);
@@ -37,7 +39,7 @@ export async function measureFailover(rig: Rig): Promise<void> {
       ["SIGSTOP", "paused", "15 s"],
     ] as const) {
       const took: number[] = [];
-      for (let i = 0; i < TIMES; i++) {
+      for (let i = 0; i < times; i++) {
         const [leader, standby] = [replicas.at(-1) as BuiltController, await newReplica(rig)];
         replicas.push(standby);
         const changed = await underWay(rig, count, `${what}-${i}`);
@@ -50,7 +52,11 @@ export async function measureFailover(rig: Rig): Promise<void> {
         await changed();
       }
       const [half, worst] = [median(took), Math.max(...took)].map((each) => `${(each / 1_000).toFixed(1)} s`);
-      rig.table.ours(`leader ${what} among ${count} changes, until another leads`, `${half} (most: ${worst})`, aim);
+      rig.table.ours(
+        `leader ${what} among ${count} changes, until another leads, ${times} times`,
+        `${half} (most: ${worst})`,
+        aim,
+      );
     }
   } finally {
     await Promise.all(replicas.map((replica) => replica.stop()));

@@ -65,7 +65,9 @@ export class Replicas {
   leader(withinMs = LEADS_WITHIN_MS): Promise<Replica> {
     return eventually(async () => {
       const { holderIdentity } = (await this.#api.get(LEASE)).spec;
-      const leader = this.#running.find(({ output }) => output.includes(`"identity":"${holderIdentity}"`));
+      const leader = this.#running.find(
+        ({ isRunning, output }) => isRunning && output.includes(`"identity":"${holderIdentity}"`),
+      );
       return leader ?? assert.fail("the holder of the Lease does not run");
     }, withinMs);
   }
@@ -77,13 +79,16 @@ export class Replicas {
     const from = Date.now();
     former.signal(signal);
     const at = await eventually(
-      () => this.#running.map(leadingSince).find((since) => since !== undefined) ?? assert.fail("no replica leads"),
+      () => this.#running.map(leadingSince).find((since = 0) => since >= from) ?? assert.fail("no replica leads"),
       LEADS_WITHIN_MS,
     );
     return { former, ms: at - from };
   }
 
-  /** Starts a replica for each that has ended or that `failOver` has removed, as the kubelet does. */
+  /**
+   * Starts a replica for each that has ended or that `failOver` has removed, as the kubelet does. On a busy machine, a leader may lose its
+   * lease at any time. So call this while you wait for something.
+   */
   async replace(count: number): Promise<void> {
     this.#running = this.#running.filter(({ isRunning }) => isRunning);
     while (this.#running.length < count) await this.#add();

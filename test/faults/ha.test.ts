@@ -37,6 +37,7 @@ const COMPOSITION = { bindings: [{ name: "key", base: ACCESS_KEY_BASE, patches: 
 
 describe(`three replicas with ${BINDINGS} bindings of a composition and a rollout`, function () {
   this.timeout(fullOr(120, 6) * 60_000);
+  const names = Array.from({ length: BINDINGS }, (_, index) => `harbor-${index}`);
   let team: TestNamespace;
   let replicas: Replicas;
   let value: string;
@@ -49,10 +50,11 @@ describe(`three replicas with ${BINDINGS} bindings of a composition and a rollou
     team = await createNamespace({ controller: false, rules: rolloutRules });
     value = secretText("access");
     await team.secret("bucket", { accessKeyID: value });
-    await Promise.all(Array.from({ length: BINDINGS }, (_, index) => team.harbor(`harbor-${index}`)));
+    await Promise.all(names.map((name) => team.harbor(name)));
     const reads = { env: { bucket: ["accessKeyID"] }, spec: { minReadySeconds: READY_S } };
-    const names = Array.from({ length: WORKLOADS }, (_, index) => `app-${index}`);
-    await new Workloads(team).deploy(Object.fromEntries(names.map((name) => [name, reads])));
+    await new Workloads(team).deploy(
+      Object.fromEntries(Array.from({ length: WORKLOADS }, (_, index) => [`app-${index}`, reads])),
+    );
     replicas = await Replicas.start(team.api, REPLICAS);
     const rollout = { consumersOf: ["bucket"], kinds: ["Deployment"], maxConcurrent: WORKLOADS / 4 };
     await team.bind(ROLLS, { sources: [{ secret: { name: "bucket" } }], rollout });
@@ -62,7 +64,8 @@ describe(`three replicas with ${BINDINGS} bindings of a composition and a rollou
   });
   after(async () => {
     await replicas?.stop();
-    await team?.api.delete(team.path("inlay.dev/v1alpha1", "secretbindings"));
+    const { items } = await team.api.get(team.path("inlay.dev/v1alpha1", "secretbindings"));
+    await Promise.all(items.map(({ metadata }: AnyObject) => team.unbindByForce(metadata.name)));
     await removeCompositions();
   });
 
@@ -107,6 +110,7 @@ describe(`three replicas with ${BINDINGS} bindings of a composition and a rollou
     rotations++;
     await team.secret("bucket", { accessKeyID: value });
     await eventually(async () => {
+      await replicas.replace(REPLICAS);
       const waiting = [...(await workloads())].filter(([name, generation]) => generation === before[1].get(name));
       assert.ok(waiting.length > 0 && waiting.length < WORKLOADS, `${waiting.length} workloads wait`);
     }, DONE_WITHIN_MS);
