@@ -17,9 +17,11 @@ import {
   newTeam,
   notDone,
   notReleased,
+  notWaiting,
   permit,
   reduced,
   release,
+  releaseWithoutAccount,
   renamed,
   type Trial,
   until,
@@ -71,7 +73,8 @@ describe("the permissions that inlay rbac prints", function () {
         act: feature.rotate,
         problem: async (team) => (await notDone(team, 1)) ?? feature.missing(team),
       },
-      { act: release, problem: notReleased },
+      { act: (team) => releaseWithoutAccount(team, feature), problem: notWaiting },
+      { act: (team) => release(team, feature), problem: notReleased },
     ];
     try {
       await permit(whole, manifests);
