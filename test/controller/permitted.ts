@@ -97,10 +97,32 @@ export async function notDone(team: TestNamespace, revision: number): Promise<st
   return status.rollout?.revision === revision ? undefined : `revision ${status.rollout?.revision}`;
 }
 
-export const notReleased = async (team: TestNamespace): Promise<string | undefined> =>
-  (await team.api.find(team.bindingPath(BINDING))) === undefined ? undefined : "the binding is still there";
+/** Inlay abandons a release after a minute, and then keeps the Secret that it created. */
+export async function notReleased(team: TestNamespace): Promise<string | undefined> {
+  if (await team.api.find(team.bindingPath(BINDING))) return "the binding is still there";
+  return (await team.api.find(`${team.path("v1", "secrets")}/copy`)) && "the copy is still there";
+}
 
-export const release = (team: TestNamespace): Promise<unknown> => team.api.delete(team.bindingPath(BINDING));
+const accountOf = (team: TestNamespace, feature: Feature) => {
+  const { serviceAccountName: name = "inlay" } = feature.spec(team);
+  return { apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace: team.namespace } };
+};
+
+/** Inlay impersonates no account that was deleted. */
+export async function releaseWithoutAccount(team: TestNamespace, feature: Feature): Promise<void> {
+  await team.api.delete(await pathOf(team.api, accountOf(team, feature))).catch(unlessGone);
+  await team.api.delete(team.bindingPath(BINDING));
+}
+
+export async function notWaiting(team: TestNamespace): Promise<string | undefined> {
+  const binding = await team.api.find(team.bindingPath(BINDING));
+  if (binding === undefined) return "the binding is gone";
+  const ready = binding.status.conditions.find(({ type }: AnyObject) => type === "Ready");
+  return ready.reason === "ServiceAccountNotFound" ? undefined : `Ready: ${ready.reason}`;
+}
+
+export const release = (team: TestNamespace, feature: Feature): Promise<unknown> =>
+  applyObjects(team.api, [accountOf(team, feature)]);
 
 /** Deletes cluster-wide objects, which are not removed with the namespaces. */
 export async function forget(manifests: readonly AnyObject[]): Promise<void> {

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { inlay } from "../controller/cli.ts";
-import { applyObjects, objectsOf } from "../controller/manifests.ts";
+import { applyObjects, objectsIn, objectsOf } from "../controller/manifests.ts";
 import {
   bindingOf,
   type Feature,
@@ -17,9 +17,11 @@ import {
   newTeam,
   notDone,
   notReleased,
+  notWaiting,
   permit,
   reduced,
   release,
+  releaseWithoutAccount,
   renamed,
   type Trial,
   until,
@@ -27,8 +29,9 @@ import {
 } from "../controller/permitted.ts";
 import { everything } from "../controller/permitted-everything.ts";
 import { scaled } from "../controller/scale.ts";
-import type { TestNamespace } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
+const compositions = join(import.meta.dirname, "..", "..", "compositions");
 /** Restarts of pods take longer than the restart of a CronJob. */
 const WITHIN_MS = 120_000;
 
@@ -71,7 +74,8 @@ describe("the permissions that inlay rbac prints", function () {
         act: feature.rotate,
         problem: async (team) => (await notDone(team, 1)) ?? feature.missing(team),
       },
-      { act: release, problem: notReleased },
+      { act: (team) => releaseWithoutAccount(team, feature), problem: notWaiting },
+      { act: (team) => release(team, feature), problem: notReleased },
     ];
     try {
       await permit(whole, manifests);
@@ -94,4 +98,24 @@ describe("the permissions that inlay rbac prints", function () {
 
   it("are enough for all that a binding does, and without any single verb it does not", () =>
     assertLeast(scaled(10) < 10 ? usual : everything));
+
+  it("include those for the claims that a composition has in the cluster", async () => {
+    const team = await createNamespace({ account: false, rules: [], controller: false });
+    const folder = join(compositions, "harbor");
+    const [claim] = await objectsIn(join(folder, "sample", "harborcluster.yaml"));
+    await applyObjects(team.api, [{ ...claim, metadata: { ...claim.metadata, namespace: team.namespace } }]);
+    const file = join(folder, "composition.yaml");
+    const { stdout, stderr, code } = await inlay(controlPlane().kubeconfigFile, "rbac", "-f", file, "--cluster");
+    assert.deepEqual([code, stderr], [0, ""]);
+    const roles = objectsOf(stdout).filter(
+      ({ kind, metadata }) => kind === "Role" && metadata.namespace === team.namespace,
+    );
+    assert.deepEqual(
+      roles.map(({ metadata, rules }) => [metadata.name, rules.flatMap(({ resources }: AnyObject) => resources)]),
+      [
+        ["inlay-bindings:inlay-system:inlay-compositions", ["harborclusters", "secretbindings", "serviceaccounts"]],
+        ["inlay-bindings", ["secrets", "harborclusters"]],
+      ],
+    );
+  });
 });
