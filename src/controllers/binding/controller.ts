@@ -23,6 +23,7 @@ import { usesConnection } from "../../sources/vault.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies } from "../../targets/dependencies.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { readinessOf } from "../readiness.ts";
 import { dependsOn, incompleteFor } from "./incomplete.ts";
 import { Reconciler } from "./reconciler.ts";
 import { BACKOFF_MS } from "./requeue.ts";
@@ -64,7 +65,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   bindings: BindingStore;
   informers: Pick<Informers, "watcher">;
   schemas: Pick<Schemas, "of" | "onChange">;
-  metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts">;
+  metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts" | "objects">;
   actors: ActorProvider;
   compositions: CompositionProvider;
   vault: VaultConnectionProvider;
@@ -123,6 +124,7 @@ export class BindingController {
       rollouts.wake();
     });
     metrics.observeRollouts(() => rollouts.waiting);
+    metrics.objects.observeBindings(() => bindings.all.map(readinessOf));
     actors.onActorChanged(requeue);
     compositions.onProducerChanged(requeue);
     schemas.onChange((apiVersion, isChanged) => {
