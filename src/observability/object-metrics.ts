@@ -1,6 +1,6 @@
 /**
- * Shows how many bindings and compositions are ready, and the bindings of each composition and VaultConnection. Only admins create
- * compositions and connections, so their names are labels; the names of other objects are not. The number of series is bounded.
+ * Shows how many bindings and compositions are ready, and the bindings of each composition and VaultConnection. These are few, so their
+ * names are labels; the names of other objects are not. Teams may create connections, so the number of series is bounded.
  */
 import { Gauge, type Registry } from "prom-client";
 import { retryPolicies } from "../apimachinery/problem.ts";
