@@ -50,6 +50,9 @@ export interface StreamState {
   quietSeconds: number;
   /** Seconds since the stream broke or ended; 0 while it is open, and before it was open for the first time. */
   interruptedSeconds: number;
+  /** Of a shared stream: its account and scope, and how many subjects it shows to subscribers. */
+  stream?: string;
+  subscribers?: number;
 }
 
 /** Bookmarks arrive once a minute, so a stream without a line for this long counts as broken. */

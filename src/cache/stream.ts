@@ -71,11 +71,12 @@ export function phaseOf({ held, reflector }: Stream): ReflectorState {
 }
 
 /** The state of a stream, for metrics and readiness. */
-export function stateOf({ reflector, resource }: Stream): StreamState {
-  if (reflector !== undefined) return reflector.stateOf(resource);
+export function stateOf({ reflector, resource, key, subscribers }: Stream): StreamState {
+  const more = { stream: key, subscribers: subscribers.size };
+  if (reflector !== undefined) return { ...reflector.stateOf(resource), ...more };
   const { group, plural } = resource;
   const name = group === "" ? plural : `${group}/${plural}`;
-  return { resource: name, phase: "waiting", refused: true, quietSeconds: 0, interruptedSeconds: 0 };
+  return { resource: name, phase: "waiting", refused: true, quietSeconds: 0, interruptedSeconds: 0, ...more };
 }
 
 /**

@@ -43,6 +43,11 @@ export function controllerCommand(): Command {
       "--metrics-cert-dir <folder>",
       "folder with tls.crt and tls.key for the metrics port (default: a self-signed certificate)",
     )
+    .option(
+      "--debug-port <port>",
+      "serve /debug, the state without values, on this port of 127.0.0.1 and ::1 (default: not served)",
+      wholeNumber(0, 65535),
+    )
     .option("--insecure-metrics", "serve /metrics on the health port, without encryption and to everyone")
     .option(
       "--concurrency <number>",
@@ -76,8 +81,14 @@ async function run({ leaderElect = false, leaseNamespace, config, watchNamespace
     throw new Error("--insecure-metrics needs --health-port; add --health-port, or use --metrics-port instead");
   if (flags.metricsCertDir !== undefined && flags.metricsPort === undefined)
     throw new Error("--metrics-cert-dir needs --metrics-port; add --metrics-port, or remove --metrics-cert-dir");
-  if (flags.healthPort !== undefined && flags.healthPort > 0 && flags.healthPort === flags.metricsPort)
-    throw new Error(`--health-port and --metrics-port are both ${flags.healthPort}; set two different ports`);
+  const { healthPort, metricsPort, debugPort } = flags;
+  for (const [one, other, port, same] of [
+    ["--health-port", "--metrics-port", healthPort, metricsPort],
+    ["--health-port", "--debug-port", healthPort, debugPort],
+    ["--metrics-port", "--debug-port", metricsPort, debugPort],
+  ] as const)
+    if (port !== undefined && port > 0 && port === same)
+      throw new Error(`${one} and ${other} are both ${port}; set two different ports`);
   // Loaded only here: the other subcommands don't need these modules, which take longer to load than those commands run.
   const [{ startController }, { createLog, describeError }, { loadInstallation }, { RolloutsFile }] = await Promise.all(
     [

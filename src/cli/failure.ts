@@ -4,7 +4,7 @@ import { ApiError } from "../kube/api-error.ts";
 
 type SystemError = Error & { code?: string; path?: string; address?: string; port?: number };
 
-const CHOOSE_PORT = "choose another port with --health-port or --metrics-port";
+const CHOOSE_PORT = "choose another port with --health-port, --metrics-port or --debug-port";
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
   ENOTFOUND: "there is no such host",

@@ -45,8 +45,14 @@ export interface BindingTrace {
   /** The reason of its condition Ready, if it was reconciled. */
   reason?: string;
   suspended: boolean;
-  /** The fields that use it. */
-  targets: { apiVersion: string; kind: string; object: string; fields: { path: string; keys: string[] }[] }[];
+  /** The fields that use it. The reason is that of the objects in the status of the binding, a problem first. */
+  targets: {
+    apiVersion: string;
+    kind: string;
+    object: string;
+    reason?: string;
+    fields: { path: string; keys: string[] }[];
+  }[];
   /** Which workloads the binding restarts, in words. */
   restarts: string[];
 }
@@ -94,10 +100,23 @@ export function bindingTraces(binding: SecretBinding, traced: Traced, readTempla
       });
       const where = target.namespaceSelector ? "" : `${target.namespace ?? metadata.namespace}/`;
       const { apiVersion, kind, name } = target;
-      return fields.length === 0 ? [] : [{ apiVersion, kind, object: `${where}${name ?? "(selected)"}`, fields }];
+      const reason = reasonOf(target, metadata.namespace, status?.targets ?? []);
+      const object = `${where}${name ?? "(selected)"}`;
+      return fields.length === 0 ? [] : [{ apiVersion, kind, object, ...(reason && { reason }), fields }];
     }),
     restarts: spec.rollout ? inWords(spec.rollout) : [],
   }));
+}
+
+/** Undefined if the status has no object of the target. */
+function reasonOf(target: Target, own: string | undefined, records: readonly TargetStatus[]): string | undefined {
+  const isCluster = (record: TargetStatus) => record.namespace === undefined;
+  const isOf = (record: TargetStatus) =>
+    isSameKind(record, target) &&
+    (target.name === undefined ? record.selected === true : record.name === target.name) &&
+    (target.namespaceSelector !== undefined || isCluster(record) || record.namespace === (target.namespace ?? own));
+  const reasons = records.filter(isOf).map(({ reason }) => reason);
+  return reasons.find((reason) => reason !== "Synced") ?? reasons[0];
 }
 
 /** The fields that a binding writes into the object, or wrote by its record. Undefined if there are none. */

@@ -1,10 +1,11 @@
 /**
- * Runs controllers: starts them when this replica leads, stops them in order, and shows all of them in /livez, /readyz and /metrics. Add
+ * Runs controllers: starts them when this replica leads, stops them in order, and shows all of them in /livez, /readyz, /metrics and /debug. Add
  * controllers before the manager starts.
  */
 import type { Informers } from "../cache/informers.ts";
 import type { StreamState } from "../cache/reflector.ts";
 import type { Notifier } from "../notifications/notifier.ts";
+import { serveDebug } from "../observability/debug-server.ts";
 import type { EventRecorder } from "../observability/events.ts";
 import { serveHealth } from "../observability/health.ts";
 import type { HttpServer } from "../observability/http-server.ts";
@@ -12,6 +13,7 @@ import type { InstallationProblems } from "../observability/installation-problem
 import { describeError, type Log } from "../observability/log.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { QueueHooks, WorkQueue, WorkResult } from "../workqueue/work-queue.ts";
+import { debugState } from "./debug-state.ts";
 import { notAlive, notReady } from "./health-checks.ts";
 import type { LeaderElection } from "./leader-election.ts";
 import type { Unelected } from "./unelected.ts";
@@ -30,6 +32,8 @@ export interface Controller {
   readonly store?: Store | undefined;
   /** The keys that wait to be reconciled. */
   readonly queue: WorkQueue;
+  /** What it knows, for /debug: names of objects and no value. */
+  readonly debugState?: object | undefined;
   reconcile(key: string): Promise<WorkResult>;
   /** Called when this replica begins to lead, for instance to add a first key. */
   start?(): void;
@@ -55,6 +59,8 @@ interface ManagerOptions {
   onLost: () => void;
   /** The port of /livez and /readyz. Without it, they are not served. */
   healthPort: number | undefined;
+  /** The port of /debug on the loopback addresses. Without it, it is not served. */
+  debugPort: number | undefined;
   /** Also serves /metrics on the health port, without encryption and to everyone. */
   insecureMetrics: boolean;
   /** Served on the health port as /version. */
@@ -80,15 +86,22 @@ export class Manager {
   }
 
   async start(): Promise<void> {
-    const { election, healthPort, informers, insecureMetrics, metrics, onLost, problems, serveMetrics, version } =
-      this.#options;
+    const {
+      debugPort,
+      election,
+      healthPort,
+      informers,
+      insecureMetrics,
+      metrics,
+      onLost,
+      problems,
+      serveMetrics,
+      version,
+    } = this.#options;
     metrics.observeInstallation(problems);
-    metrics.observe({
-      controllers: () => this.#controllers,
-      // A standby watches nothing.
-      watches: () => (election?.mayWrite === false ? [] : [...this.#states(), ...informers.states]),
-      leading: () => election?.mayWrite,
-    });
+    // A standby watches nothing.
+    const watches = () => (election?.mayWrite === false ? [] : [...this.#states(), ...informers.states]);
+    metrics.observe({ controllers: () => this.#controllers, watches, leading: () => election?.mayWrite });
     if (healthPort !== undefined) {
       const health = {
         livez: () => this.#controllers.flatMap(({ name, queue }) => notAlive(name, queue.running)),
@@ -98,6 +111,10 @@ export class Manager {
         metrics: insecureMetrics ? metrics : undefined,
       };
       this.#servers.push(await serveHealth(healthPort, health));
+    }
+    if (debugPort !== undefined) {
+      const sources = () => ({ version, leading: election?.mayWrite, controllers: this.#controllers, problems });
+      this.#servers.push(await serveDebug(debugPort, () => debugState({ ...sources(), watches: informers.states })));
     }
     if (serveMetrics !== undefined) this.#servers.push(await serveMetrics());
     if (insecureMetrics || serveMetrics !== undefined) metrics.collectProcess();

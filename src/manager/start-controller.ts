@@ -54,6 +54,8 @@ export interface ControllerOptions {
   installation: Installation;
   /** The port of /livez and /readyz. Without it, they are not served. */
   healthPort?: number;
+  /** The port of /debug, on the loopback addresses. Without it, it is not served. */
+  debugPort?: number;
   /** Serves /metrics on the health port, without encryption and to everyone. */
   insecureMetrics?: true;
   /** The port of /metrics over HTTPS, for users who may get /metrics. Without it, it is not served there. */
@@ -105,7 +107,15 @@ export async function startController(
   options: ControllerOptions,
   createControllers = controllersOf,
 ): Promise<RunningController> {
-  const { installation, leaderElect, leaseNamespace, concurrency, healthPort, insecureMetrics = false } = options;
+  const {
+    installation,
+    leaderElect,
+    leaseNamespace,
+    concurrency,
+    healthPort,
+    debugPort,
+    insecureMetrics = false,
+  } = options;
   const { scope } = installation;
   const log = createLog(options.logLevel, options.logFormat);
   const credentials = await loadCredentials(options.kubeconfig);
@@ -123,6 +133,7 @@ export async function startController(
     unelected: leaderElect ? undefined : new Unelected(leaseClient, candidate, services.problems, log),
     onLost: options.onLost,
     healthPort,
+    debugPort,
     insecureMetrics,
     version: replica.version,
     serveMetrics: metricsServerOf(options, services, transport),

@@ -1,4 +1,4 @@
-/** What the servers for probes and for metrics share: listening, stopping without waiting for clients, and answers. */
+/** What the servers for probes, metrics and the debug state share: listening, stopping without waiting for clients, and answers. */
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo, Server } from "node:net";
@@ -14,9 +14,13 @@ export interface MetricsText {
   text(): Promise<string>;
 }
 
-/** Port 0 takes any free port. Throws Node's error if the port can't be opened, such as EADDRINUSE. */
-export async function listen(server: Server & { closeAllConnections(): void }, port: number): Promise<HttpServer> {
-  await once(server.listen(port), "listening");
+/** Port 0 takes any free port. Without a host, it listens on all addresses. Throws Node's error if the port can't be opened, such as EADDRINUSE. */
+export async function listen(
+  server: Server & { closeAllConnections(): void },
+  port: number,
+  host?: string,
+): Promise<HttpServer> {
+  await once(server.listen(port, host), "listening");
   // A connection that can't be accepted, for example without a free file handle, must not stop the server.
   server.on("error", () => {});
   return {

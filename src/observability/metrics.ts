@@ -1,10 +1,11 @@
 /**
- * Counts and measures for Prometheus, under the names that controllers in Go use, so that their dashboards work. No label contains the name
- * of an object or a value.
+ * Counts and measures for Prometheus, under the names that controllers in Go use, so that their dashboards work. No label contains a value,
+ * or the name of an object other than a BindingComposition or VaultConnection.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { WorkQueue } from "../workqueue/work-queue.ts";
 import type { InstallationProblems } from "./installation-problems.ts";
+import { ObjectMetrics } from "./object-metrics.ts";
 import { VaultMetrics } from "./vault-metrics.ts";
 
 /** The buckets of controller-runtime and client-go: from a millisecond to minutes. */
@@ -90,6 +91,7 @@ export class Metrics {
   );
 
   readonly vault = new VaultMetrics(this.#registry, SECONDS);
+  readonly objects = new ObjectMetrics(this.#registry);
 
   /** Adds the metrics of Node and the process. */
   collectProcess(): void {

@@ -71,6 +71,12 @@ export class RolloutController {
     return new Map([...byReason].map(([reason, all]) => [reason, all.length]));
   }
 
+  /** The bindings with a rollout, with the reason why each waits, and the slots. */
+  get state() {
+    const waiting = [...this.#memories.waits()].map(([binding, reason]) => ({ binding, reason }));
+    return { waiting, ...this.#slots.state };
+  }
+
   /** Requeues every binding with a rollout, because the rules of the installation have changed. */
   wake(): void {
     for (const [key] of this.#memories.waits()) this.#deps.requeue(key);

@@ -32,6 +32,11 @@ export class AnswerCache {
     this.#maxBytes = maxBytes;
   }
 
+  /** The size of all answers. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   get(group: string, id: string): PollAnswer | undefined {
     return this.#groups.get(group)?.answers.get(id)?.reveal();
   }

@@ -120,6 +120,11 @@ export class Poller {
     }
   }
 
+  /** How many polls there are, and the size of their cached answers. */
+  get size(): { polls: number; cachedBytes: number } {
+    return { polls: this.#entries.size, cachedBytes: this.#answers.bytes };
+  }
+
   /** The state of a poll to which a binding has subscribed. */
   stateOf<T>({ id, group }: Poll<T>): PollState<T> {
     const entry = this.#entries.get(id);

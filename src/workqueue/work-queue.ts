@@ -114,6 +114,24 @@ export class WorkQueue {
     return [...this.#running.values()].map(({ since }) => secondsSince(since));
   }
 
+  /** What waits, runs and fails, for people who look for a problem. At most `most` keys of each. */
+  state(most: number) {
+    const running = [...this.#running].map(([key, { since }]) => ({ key, seconds: secondsSince(since) }));
+    const waiting = [...this.#waiting.values()].map(({ since, ...each }) => ({
+      ...each,
+      seconds: secondsSince(since),
+    }));
+    const failing = [...this.#failures].map(([key, failures]) => ({ key, failures }));
+    return {
+      concurrency: this.#options.concurrency,
+      depths: this.depths,
+      retries: this.#timers.size,
+      running: running.slice(0, most),
+      waiting: waiting.slice(0, most),
+      failing: failing.slice(0, most),
+    };
+  }
+
   add(key: string, priority: AddedPriority = "change"): void {
     if (this.#stopped) return;
     this.#clearTimer(key);

@@ -102,6 +102,24 @@ describe("inlay trace", () => {
     assert.deepEqual(json.certificates, [{ kind: "Ingress", namespace: team.namespace, name: "edge" }]);
     assert.match(text, /Deployment core +env +accessKeyID +by binding team-\d+\/restarts \(suspended\)/);
     assert.match(text, /DaemonSet agent +envFrom +all +not by Inlay/);
+    const inside = ["-n", team.namespace];
+    const [flow, drawing] = await Promise.all([
+      inlay(controlPlane().kubeconfigFile, "trace", "bucket", ...inside, "--graph"),
+      inlay(controlPlane().kubeconfigFile, "explain", "restarts", ...inside, "--graph=svg"),
+    ]);
+    assert.match(flow.stdout, /^flowchart LR\n/);
+    assert.match(flow.stdout, /"SecretBinding team-\d+\/harbor-s3<br\/>Synced"\]:::good/);
+    assert.match(
+      flow.stdout,
+      /"HarborCluster team-\d+\/harbor<br\/>spec\.storage\.spec\.s3\.accesskey from accessKeyID<br\/>Synced"/,
+    );
+    assert.match(flow.stdout, /"Deployment team-\d+\/core<br\/>by env<br\/>accessKeyID<br\/>restarts are suspended"/);
+    assert.match(
+      drawing.stdout,
+      /^<svg [^>]*>\n<title id="title">The flow of values through SecretBinding team-\d+\/restarts</,
+    );
+    for (const shown of ["Suspended", "Deployment team-\\d+/core", "by envFrom"])
+      assert.match(drawing.stdout, new RegExp(`<text [^>]*>${shown}</text>`));
   });
 
   it("shows bindings of other namespaces, the grants that permit them, and bindings that write into the Secret", async () => {

@@ -1,4 +1,5 @@
 /** The controller of SecretBindings: it decides what requeues a binding, and creates the reconciler. */
+import { createHmac, randomBytes } from "node:crypto";
 import { bindingKey, namespaceIn, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
 import { parseApiVersion } from "../../apimachinery/objects.ts";
@@ -23,6 +24,7 @@ import { usesConnection } from "../../sources/vault.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies } from "../../targets/dependencies.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { readinessOf } from "../readiness.ts";
 import { dependsOn, incompleteFor } from "./incomplete.ts";
 import { Reconciler } from "./reconciler.ts";
 import { BACKOFF_MS } from "./requeue.ts";
@@ -64,7 +66,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   bindings: BindingStore;
   informers: Pick<Informers, "watcher">;
   schemas: Pick<Schemas, "of" | "onChange">;
-  metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts">;
+  metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts" | "objects">;
   actors: ActorProvider;
   compositions: CompositionProvider;
   vault: VaultConnectionProvider;
@@ -81,6 +83,7 @@ export class BindingController {
   readonly #reconciler: Reconciler;
   readonly #propagation: Propagation;
   readonly #polls: Poller;
+  readonly #rollouts: RolloutController;
 
   constructor(services: Services, concurrency: number) {
     const { installation, client, schemas, bindings, informers, metrics, actors, compositions, vault, log, problems } =
@@ -108,6 +111,7 @@ export class BindingController {
     const deps = { ...services, ...shared, sourceReads, polls };
     const limiter = new ConcurrencyLimiter(() => limitsOf(installation), requeue);
     const rollouts = new RolloutController(deps, services.digestKeys, limiter);
+    this.#rollouts = rollouts;
     const actorOf = (binding: SecretBinding) => actors.actorOf(binding);
     const compositionOf = (binding: SecretBinding) => compositions.compositionOf(binding);
     const incomplete = (binding: SecretBinding) => incompleteFor(binding, problems);
@@ -123,6 +127,7 @@ export class BindingController {
       rollouts.wake();
     });
     metrics.observeRollouts(() => rollouts.waiting);
+    metrics.objects.observeBindings(() => bindings.all.map(readinessOf));
     actors.onActorChanged(requeue);
     compositions.onProducerChanged(requeue);
     schemas.onChange((apiVersion, isChanged) => {
@@ -155,11 +160,39 @@ export class BindingController {
     this.#polls.stop();
   }
 
+  /** What this replica knows of each binding, its rollouts and its caches. Contains no value. */
+  get debugState(): object {
+    const bindings = this.store.all.map((each) => {
+      const { generation, resourceVersion } = each.metadata;
+      const { status: ready, reason } = readinessOf(each) ?? {};
+      const { fingerprint, targets = 0 } = this.#reconciler.memoryOf(bindingKey(each)) ?? {};
+      const upToDateFor = fingerprint && nameOf(fingerprint);
+      const { observedGeneration } = each.status ?? {};
+      return {
+        key: bindingKey(each),
+        generation,
+        observedGeneration,
+        resourceVersion,
+        ready,
+        reason,
+        upToDateFor,
+        targets,
+      };
+    });
+    return { bindings, rollouts: this.#rollouts.state, caches: this.#polls.size };
+  }
+
   reconcile(key: string): Promise<WorkResult> {
     const run = () => this.#reconciler.reconcile(key);
     return this.#propagation.during(key, run, ({ retry }) => retry === "backoff");
   }
 }
+
+/** No digest of a fingerprint leaves the process without this key, because a fingerprint depends on what a binding reads. */
+const PROCESS_KEY = randomBytes(32);
+/** Differs if the fingerprints differ. */
+const nameOf = (fingerprint: string) =>
+  createHmac("sha256", PROCESS_KEY).update(fingerprint).digest("hex").slice(0, 12);
 
 /** An installation for one namespace has no other namespaces, so it needs no slots for them. */
 function limitsOf({ rollouts, scope }: Installation): Limits {

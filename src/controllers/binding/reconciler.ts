@@ -57,6 +57,7 @@ export class Reconciler {
   readonly #permissions: PermissionAdvice;
   /** Makes the next reconcile of a binding check every target, whatever results are known. */
   readonly expire = (key: string) => this.#results.expire(key);
+  readonly memoryOf = (key: string) => this.#results.memoryOf(key);
 
   constructor(deps: BindingDependencies, rollouts: Rollouts) {
     this.#deps = deps;

@@ -94,6 +94,14 @@ export class ResultCache {
     this.#known.set(key, { fingerprint, sourceRevisions: observed.sourceRevisions, targets });
   }
 
+  /** What is remembered of a binding: the fingerprint if nothing is left to do, and the number of targets with a result. */
+  memoryOf(key: string): { fingerprint?: string; targets: number } | undefined {
+    const known = this.#known.get(key);
+    if (known === undefined) return undefined;
+    const { fingerprint, targets } = known;
+    return { ...(fingerprint !== undefined && { fingerprint }), targets: targets.size };
+  }
+
   forget(key: string): void {
     this.#known.delete(key);
     this.#expired.delete(key);

@@ -6,6 +6,7 @@ import type { BindingComposition } from "../../api/composition.ts";
 import { withProgress } from "../../api/progress.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
+import { readinessOf } from "../readiness.ts";
 import type { CompositionState } from "./composition-state.ts";
 
 export type CompositionStatus = NonNullable<BindingComposition["status"]>;
@@ -151,4 +152,13 @@ function waiting(pending: number, verdict: Verdict): Verdict {
 function problemOf(claim: string, { reason, message }: Problem): NonNullable<CompositionStatus["problems"]>[number] {
   const place = PLACE.exec(message)?.[1];
   return { claim, ...(place !== undefined && { place }), reason, message: message.slice(0, MAX_MESSAGE_LENGTH) };
+}
+
+/** What the metrics show of a composition: the counts that its status has. */
+export function countsOf(composition: BindingComposition) {
+  const { metadata, status = {} } = composition;
+  const { bindings = 0, readyBindings: ready = 0 } = status;
+  const labels = { composition: metadata.name };
+  const createdAt = metadata.creationTimestamp ?? "";
+  return { labels, createdAt, ready, notReady: bindings - ready, is: readinessOf(composition) };
 }

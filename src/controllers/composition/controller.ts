@@ -29,9 +29,9 @@ import { ACCEPTED, notAccepted, outOfScope, SUSPENDED } from "./composition-stat
 import { claimKey, groupOf, parseKey, statusKey } from "./keys.ts";
 import { generatorOf } from "./made-bindings.ts";
 import { Producers } from "./producers.ts";
-import { Reporter } from "./reporter.ts";
+import { type ReportedMetrics, Reporter } from "./reporter.ts";
 
-interface Services extends GeneratedBindingServices {
+interface Services extends GeneratedBindingServices, ReportedMetrics {
   installation: Installation;
   client: Client;
   discovery: Pick<Discovery, "byKindAsNamed" | "byKindInGroup" | "kindNotFound" | "forget">;

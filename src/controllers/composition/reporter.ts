@@ -1,10 +1,11 @@
-/** Writes the status and the finalizer of compositions. The status of a composition with many claims is written at intervals. */
+/** Writes the status, the finalizer and the metrics of compositions. The status of a composition with many claims is written at intervals. */
 import type { BindingComposition } from "../../api/composition.ts";
 import type { Verdict } from "../../api/verdict.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import { BINDING_COMPOSITIONS } from "../../apimachinery/resources.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { ResourceStore } from "../../cache/resource-store.ts";
+import type { Metrics } from "../../observability/metrics.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 import { StatusWriter } from "../status-writer.ts";
 import type { CompositionState } from "./composition-state.ts";
@@ -12,15 +13,21 @@ import {
   activeStatus,
   type CompositionStatus,
   countBindings,
+  countsOf,
   heldStatus,
   isCatchingUp,
   isSameStatus,
 } from "./composition-status.ts";
 
-type Services = ConstructorParameters<typeof StatusWriter>[0] & {
-  bindings: Pick<BindingStore, "all">;
-  store: Pick<ResourceStore<BindingComposition>, "wrote">;
-};
+export interface ReportedMetrics {
+  metrics: Pick<Metrics, "objects">;
+}
+
+type Services = ConstructorParameters<typeof StatusWriter>[0] &
+  ReportedMetrics & {
+    bindings: Pick<BindingStore, "all">;
+    store: Pick<ResourceStore<BindingComposition>, "all" | "wrote">;
+  };
 
 const FINALIZER = "inlay.dev/compositions";
 /**
@@ -37,6 +44,7 @@ export class Reporter {
 
   constructor(services: Services) {
     this.#bindings = services.bindings;
+    services.metrics.objects.observeCompositions(() => services.store.all.map(countsOf));
     this.#writer = new StatusWriter<BindingComposition, BindingComposition>(services, {
       resource: BINDING_COMPOSITIONS,
       finalizer: FINALIZER,

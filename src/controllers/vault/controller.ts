@@ -7,6 +7,7 @@ import type { VaultConnection } from "../../api/connection.ts";
 import type { Installation } from "../../api/installation.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import { VAULT_CONNECTIONS } from "../../apimachinery/resources.ts";
+import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
 import { objectKey } from "../../cache/reflector.ts";
 import type { ResourceStore } from "../../cache/resource-store.ts";
@@ -19,6 +20,7 @@ import type { VaultConnections } from "../../vault/connections.ts";
 import type { ConnectionSettings } from "../../vault/settings.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { BACKOFF_MS } from "../binding/requeue.ts";
+import { countByConnection } from "../readiness.ts";
 import { StatusWriter } from "../status-writer.ts";
 import { Checks } from "./checks.ts";
 import { isNewlyReadable, isSameStatus, statusOf, TOKEN_READABLE } from "./connection-status.ts";
@@ -28,12 +30,13 @@ type StatusServices = ConstructorParameters<typeof StatusWriter>[0];
 
 interface Services extends StatusServices {
   installation: Installation;
+  bindings: Pick<BindingStore, "all">;
   client: StatusServices["client"] & Pick<Client, "get">;
   informers: Pick<Informers, "watcher">;
   accountTokens: Pick<AccountTokens, "request">;
   /** The sources' view of the connections. */
   vault: VaultConnections;
-  metrics: Pick<Metrics, "vault">;
+  metrics: Pick<Metrics, "vault" | "objects">;
   storeOf<T extends VaultConnection>(resource: typeof VAULT_CONNECTIONS): ResourceStore<T>;
 }
 
@@ -58,7 +61,7 @@ export class VaultController {
   readonly #closing = new Set<Promise<void>>();
 
   constructor(services: Services) {
-    const { client, informers, installation, log, metrics, vault } = services;
+    const { bindings, client, informers, installation, log, metrics, vault } = services;
     this.#services = services;
     const store = services.storeOf<VaultConnection>(VAULT_CONNECTIONS);
     this.store = store;
@@ -92,6 +95,13 @@ export class VaultController {
       report: (connection, result) => this.#report(connection, result),
     });
     metrics.vault.observeConnections(() => this.#reconciler.health);
+    metrics.objects.observeConnections(() => {
+      const counts = countByConnection(bindings.all);
+      return store.all.map(({ metadata: { namespace = "", name, creationTimestamp: createdAt = "" } }) => {
+        const labels = { namespace, connection: name };
+        return { labels, createdAt, ...(counts.get(objectKey(namespace, name)) ?? { ready: 0, notReady: 0 }) };
+      });
+    });
     store.listen({
       changed: (key) => {
         vault.appeared(key);

@@ -113,6 +113,17 @@ export class ConcurrencyLimiter {
     this.#callNext();
   }
 
+  /** The limits, who has a slot, and who waits for one. */
+  get state() {
+    const slots = [...this.#rolling].map(([id, { namespace, bindings }]) => ({
+      id,
+      namespace,
+      bindings: [...bindings],
+    }));
+    const asked = [...this.#asked.values()].map(({ id, namespace, bindingKey }) => ({ id, namespace, bindingKey }));
+    return { limits: this.#limits(), slots, asked };
+  }
+
   #hold(bindingKey: string, id: string, namespace: string): void {
     this.#withdraw(bindingKey, id);
     const rolling = this.#rolling.get(id) ?? {

@@ -16,7 +16,7 @@ describe("the text of a failure", () => {
     const [error] = await once(second, "error");
     assert.match(
       failureText(error),
-      new RegExp(`^port ${port} of 127.0.0.1 is in use; stop .*--health-port or --metrics-port$`),
+      new RegExp(`^port ${port} of 127.0.0.1 is in use; stop .*--health-port, --metrics-port or --debug-port$`),
     );
     first.close();
   });
