@@ -11,6 +11,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["cli"],
   ["manager"],
   ["render"],
+  ["actions"],
   ["controllers", "explain"],
   ["rollout"],
   ["targets"],

@@ -121,6 +121,8 @@ export interface VaultConnection {
   };
   /** The state of the server. */
   status?: {
+    /** The text of the annotation inlay.dev/refresh that Inlay handled last, at most 256 characters of it. */
+    lastHandledRefresh?: string;
     /** Ready is True if the server answers and is unsealed, and the last login of the connection itself succeeded. */
     conditions?: {
       /** Ready. */

@@ -2,6 +2,9 @@
 import type { Command } from "commander";
 import type { Tools } from "../explain/tools.ts";
 import { ApiError } from "../kube/api-error.ts";
+import type { Client } from "../kube/client.ts";
+import type { Transport } from "../kube/transport.ts";
+import { ownVersion } from "../manager/own-version.ts";
 import { namespaceName } from "./argument-types.ts";
 import { failureText } from "./failure.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
@@ -18,29 +21,54 @@ export const withClusterFlags = (command: Command): Command =>
     .option("-n, --namespace <namespace>", "namespace of the object (default: the kubeconfig's)", namespaceName)
     .addOption(outputOption());
 
-/** Calls `look`, closes every connection, and prints the result. */
+export interface ClusterTools extends Tools {
+  /** Sends requests as the user. */
+  readonly client: Client;
+  readonly transport: Transport;
+  /** The address of the API server. */
+  readonly origin: string;
+}
+
+/**
+ * Calls `look`, closes every connection, and prints the result. Warns if the Inlay in the cluster is older than this program.
+ */
 export async function show<T>(
   { kubeconfig, namespace, output }: ClusterFlags,
-  look: (tools: Tools, namespace: string) => Promise<T>,
+  look: (tools: ClusterTools, namespace: string) => Promise<T>,
   asText: (seen: T, width: number) => string[],
-): Promise<void> {
-  const [{ loadCredentials }, { Transport }, { Reader }, { Discovery }] = await Promise.all([
-    import("../kube/credentials.ts"),
-    import("../kube/transport.ts"),
-    import("../explain/reading.ts"),
-    import("../kube/discovery.ts"),
-  ]);
+): Promise<T> {
+  const [{ loadCredentials }, { Transport }, { Reader }, { Discovery }, { Client }, { ownKindsProblem }] =
+    await Promise.all([
+      import("../kube/credentials.ts"),
+      import("../kube/transport.ts"),
+      import("../explain/reading.ts"),
+      import("../kube/discovery.ts"),
+      import("../kube/client.ts"),
+      import("../explain/own-kinds.ts"),
+    ]);
   const credentials = await loadCredentials(kubeconfig);
   const transport = new Transport(credentials);
   try {
-    const tools = { reader: new Reader(transport), discovery: new Discovery(transport) };
-    const seen = await look(tools, namespace ?? credentials.namespace ?? "default").catch((error: unknown) => {
-      throw error instanceof ApiError
-        ? new Error(failureText(error, credentials.server.origin), { cause: error })
-        : error;
-    });
-    await print(seen, output, asText);
+    const discovery = new Discovery(transport);
+    const { origin } = credentials.server;
+    const tools = { reader: new Reader(transport), discovery, client: new Client(transport), transport, origin };
+    const [looked, problem] = await Promise.all([
+      look(tools, namespace ?? credentials.namespace ?? "default").then(
+        (seen) => ({ seen }),
+        (error: unknown) => ({ error }),
+      ),
+      ownKindsProblem(transport, discovery, ownVersion()),
+    ]);
+    // Without Inlay's kinds, the reason is always the same.
+    if ("error" in looked && problem?.isAbsent) throw new Error(problem.message, { cause: looked.error });
+    if (problem !== undefined) console.error(`warning: ${problem.message}`);
+    if ("error" in looked) throw known(looked.error, origin);
+    await print(looked.seen, output, asText);
+    return looked.seen;
   } finally {
     await transport.close();
   }
 }
+
+const known = (error: unknown, server: string): unknown =>
+  error instanceof ApiError ? new Error(failureText(error, server), { cause: error }) : error;

@@ -26,4 +26,20 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "show the bindings that compositions create, and the fields that bindings write, without a cluster",
     load: async () => (await import("./render.ts")).renderCommand(),
   },
+  sync: {
+    summary: "ask Inlay to reconcile an object now, and to read everything again",
+    load: async () => (await import("./sync.ts")).syncCommand(),
+  },
+  suspend: {
+    summary: "stop Inlay from writing and releasing anything for an object",
+    load: async () => (await import("./suspend.ts")).suspendCommand(),
+  },
+  resume: {
+    summary: "let Inlay process a suspended object again",
+    load: async () => (await import("./resume.ts")).resumeCommand(),
+  },
+  version: {
+    summary: "show the versions of this program and of the Inlay in a cluster",
+    load: async () => (await import("./version.ts")).versionCommand(),
+  },
 };
