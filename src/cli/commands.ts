@@ -38,6 +38,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "let Inlay process a suspended object again",
     load: async () => (await import("./resume.ts")).resumeCommand(),
   },
+  completion: {
+    summary: "print a script that completes commands and names in bash, zsh or fish",
+    load: async () => (await import("./completion.ts")).completionCommand(),
+  },
   version: {
     summary: "show the versions of this program and of the Inlay in a cluster",
     load: async () => (await import("./version.ts")).versionCommand(),

@@ -1,5 +1,10 @@
 /** `inlay sync`, `suspend`, `resume` and `version --cluster`, and an older Inlay in the cluster, on a real API server. */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { inlay } from "../controller/cli.ts";
@@ -131,6 +136,23 @@ describe("an installation", () => {
     assert.equal(cluster.crds.length, 4);
     assert.ok([...cluster.crds, ...cluster.policies].every(({ version }) => version === own));
     assert.deepEqual(cluster.notes, []);
+  });
+
+  it("completes the names of its objects, also for kubectl inlay", async () => {
+    const team = await createNamespace({ controller: false });
+    await team.bind("harbor-s3", accessKeySpec());
+    const folder = await mkdtemp(join(tmpdir(), "inlay-plugin-"));
+    const main = join(import.meta.dirname, "..", "..", "src", "main.ts");
+    for (const name of ["kubectl-inlay", "kubectl_complete-inlay"]) await symlink(main, join(folder, name));
+    const node = dirname(process.execPath);
+    const env = { ...process.env, KUBECONFIG: admin(), PATH: `${folder}:${node}:${process.env["PATH"]}` };
+    try {
+      const args = ["__complete", "inlay", "sync", "-n", team.namespace, ""];
+      const { stdout } = await promisify(execFile)(controlPlane().kubectlProgram, args, { env });
+      assert.equal(stdout, "harbor-s3\n:4\n");
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   it("that is older is noticed by every command that reads it, without permissions", async () => {
