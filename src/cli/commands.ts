@@ -38,6 +38,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "let Inlay process a suspended object again",
     load: async () => (await import("./resume.ts")).resumeCommand(),
   },
+  dev: {
+    summary: "run a local control plane with Inlay, in a clone of the repository",
+    load: async () => (await import("./dev.ts")).devCommand(),
+  },
   completion: {
     summary: "print a script that completes commands and names in bash, zsh or fish",
     load: async () => (await import("./completion.ts")).completionCommand(),

@@ -271,12 +271,7 @@ export class Poller {
     else this.#schedule(entry, answer.refreshMs);
     if (isNews) for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
     for (const key of entry.subscribers.keys())
-      if (this.#refreshing.has(key) && this.isRefreshed(key)) this.#refreshed(key);
-  }
-
-  #refreshed(key: string): void {
-    this.#refreshing.delete(key);
-    this.#hooks.refreshed(key);
+      if (this.isRefreshed(key) && this.#refreshing.delete(key)) this.#hooks.refreshed(key);
   }
 
   /** Returns whether the bindings must be notified. */
