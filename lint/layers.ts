@@ -12,6 +12,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["manager"],
   ["validate", "diff", "rbac", "init"],
   ["render"],
+  ["actions"],
   ["controllers", "explain"],
   ["rollout"],
   ["targets"],

@@ -62,7 +62,7 @@ export async function showVault(stage: Stage): Promise<void> {
   await vault.enableKv("kv");
   passed(`Vault is running at ${vault.address}, with a KV version 2 secrets engine at kv`);
   await install(cluster);
-  await startController(cluster, "--config", await writeConfig(cluster, vault));
+  await startController(cluster, "--config", await writeVaultConfig(cluster, vault));
   passed("CRDs, policies and roles are installed, and the controller is running");
 
   chapter("1. Set up Vault: Kubernetes auth, a policy, a role and the first keys", "samples/vault/README.md");
@@ -74,9 +74,9 @@ export async function showVault(stage: Stage): Promise<void> {
   for (const [key, value] of Object.entries(first)) row(key, masked(`${value}`));
 
   chapter("2. A VaultConnection says where Vault is, and what bindings may read", "samples/vault/04-connection.yaml");
-  await applyHarborKind(cluster);
-  await apply(cluster, SAMPLE, "00-namespace", "01-account", "02-harborcluster", "03-workload", "04-connection");
-  await connect(cluster, vault);
+  await applyWithConnection(cluster, vault);
+  const inNamespace = `--namespace=${SAMPLE.namespace}`;
+  await cluster.kubectl("wait", "--for=condition=Ready", "vaultconnection/vault", inNamespace, "--timeout=60s");
   await showFile(SAMPLE, "04-connection");
   await showList(cluster, SAMPLE, "vaultconnections");
 
@@ -114,8 +114,7 @@ export async function showVault(stage: Stage): Promise<void> {
   await waitFor(cluster, SAMPLE, "condition=Ready");
   row("the binding", `is ready again, and nothing restarted  ${dim(`${seconds()} s`)}`);
 
-  const token = join(vault.folder, "root-token");
-  await writeFile(token, vault.rootToken, { mode: 0o600 });
+  const token = await writeToken(vault);
   const curl = `curl -fsS --cacert "$VAULT_CACERT" -H "X-Vault-Token: $VAULT_TOKEN"`;
   const data = JSON.stringify({ data: keysOf("AKIAEXAMPLENOTAKEY02") });
   sayWhatNext(
@@ -129,7 +128,28 @@ export async function showVault(stage: Stage): Promise<void> {
   );
 }
 
-const caFile = ({ folder }: Vault) => join(folder, "ca.crt");
+/** Sets up Vault for the sample, and applies all of it but the binding. Inlay need not run. */
+export async function prepareVaultSample(cluster: ControlPlane, vault: Vault): Promise<void> {
+  await setUp(vault, cluster);
+  await put(vault, keysOf("AKIAEXAMPLENOTAKEY01"));
+  await applyWithConnection(cluster, vault);
+}
+
+/** Applies all of the sample but the binding. */
+async function applyWithConnection(cluster: ControlPlane, vault: Vault): Promise<void> {
+  await applyHarborKind(cluster);
+  await apply(cluster, SAMPLE, "00-namespace", "01-account", "02-harborcluster", "03-workload", "04-connection");
+  await connect(cluster, vault);
+}
+
+/** Returns the file with the root token, which only this user may read. */
+export async function writeToken(vault: Vault): Promise<string> {
+  const file = join(vault.folder, "root-token");
+  await writeFile(file, vault.rootToken, { mode: 0o600 });
+  return file;
+}
+
+export const caFile = ({ folder }: Vault) => join(folder, "ca.crt");
 
 const keysOf = (accessKeyID: string): Keys => ({
   accessKeyID,
@@ -139,7 +159,7 @@ const keysOf = (accessKeyID: string): Keys => ({
 });
 
 /** Lists the server in the configuration of the controller. */
-async function writeConfig(cluster: ControlPlane, { address }: Vault): Promise<string> {
+export async function writeVaultConfig(cluster: ControlPlane, { address }: Vault): Promise<string> {
   const file = join(cluster.folder, "inlay-config.yaml");
   const [apiVersion, kind] = ["config.inlay.dev/v1alpha1", "ControllerConfiguration"];
   await writeFile(file, JSON.stringify({ apiVersion, kind, vault: { addresses: [new URL(address).host] } }));
@@ -166,7 +186,6 @@ async function connect(cluster: ControlPlane, vault: Vault): Promise<void> {
   await cluster.kubectl("create", "configmap", "vault-ca", inNamespace, `--from-file=ca.crt=${caFile(vault)}`);
   const patch = JSON.stringify({ spec: { address: vault.address } });
   await cluster.kubectl("patch", "vaultconnection/vault", inNamespace, "--type=merge", `--patch=${patch}`);
-  await cluster.kubectl("wait", "--for=condition=Ready", "vaultconnection/vault", inNamespace, "--timeout=60s");
 }
 
 const put = (vault: Vault, data: Keys) => vault.api("POST", `kv/data/${SAMPLE.namespace}/s3`, { data });

@@ -126,4 +126,4 @@ export function sayWhatNext(cluster: ControlPlane, variables: string[], commands
   );
 }
 
-const logOf = ({ folder }: ControlPlane) => join(folder, "inlay.log");
+export const logOf = ({ folder }: ControlPlane) => join(folder, "inlay.log");

@@ -13,6 +13,21 @@ if (major < 24) {
 }
 
 const [, program = "", first = "", second = ""] = process.argv;
+// A reader that needs no more, such as head, is no failure.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(process.exitCode);
+  throw error;
+});
+// kubectl calls a plugin's program of this name to complete its words.
+const isPlugin = basename(program).startsWith("kubectl_complete-");
+if (isPlugin || first === "__complete") {
+  const [{ complete, completionText }, { findNames }] = await Promise.all([
+    import("./cli/complete.ts"),
+    import("./cli/complete-names.ts"),
+  ]);
+  process.stdout.write(completionText(await complete(process.argv.slice(isPlugin ? 2 : 3), findNames)));
+  process.exit();
+}
 const chosen = first === "help" ? second : first;
 /** As a plugin of kubectl, the program is called kubectl-inlay. */
 const name = basename(program).startsWith("kubectl-") ? "kubectl inlay" : "inlay";
@@ -35,11 +50,6 @@ for (const [command, entry] of Object.entries(COMMANDS)) {
   inlay.addCommand(loaded.description(entry.summary).copyInheritedSettings(inlay));
 }
 
-// A reader that needs no more, such as head, is no failure.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(process.exitCode);
-  throw error;
-});
 inlay.parseAsync().catch((error: unknown) => {
   // Commander has printed its message.
   const isUsage = error instanceof CommanderError;

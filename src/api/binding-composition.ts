@@ -454,6 +454,8 @@ export interface BindingComposition {
   };
   /** The state of the composition. It never contains a value. */
   status?: {
+    /** The text of the annotation inlay.dev/refresh that Inlay handled last, at most 256 characters of it. */
+    lastHandledRefresh?: string;
     /** The generation of the spec that this status describes, or -1 before the first status. */
     observedGeneration?: number;
     /** The number of claims. */

@@ -19,8 +19,6 @@ export type TargetStatus = Omit<Extract<StoredRecord, { name: string }>, "object
 };
 
 export const FINALIZER = "inlay.dev/release";
-/** Annotation of a SecretBinding or a VaultConnection. When its text changes, Inlay reads Vault at once. */
-export const REFRESH_ANNOTATION = "inlay.dev/refresh";
 
 /** The key of a binding in the queue and the indexes, such as `registry/harbor-s3`. */
 export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {

@@ -5,6 +5,9 @@ import type { SecretBinding } from "./binding.ts";
 /** The field manager of writes to bindings themselves: finalizers and status. */
 export const CONTROLLER_MANAGER = "inlay";
 
+/** The field manager of a user's changes by the command line. */
+export const COMMAND_LINE_MANAGER = "inlay-cli";
+
 /** The API server rejects longer names. */
 const MAX_LENGTH = 128;
 

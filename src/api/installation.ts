@@ -15,6 +15,9 @@ import { VaultAddresses } from "./vault-addresses.ts";
 /** The name of the Lease that the controller holds. */
 export const LEASE_NAME = "inlay-controller";
 
+/** The label of the CRDs and policies with the version that they belong to. */
+export const VERSION_LABEL = "app.kubernetes.io/version";
+
 /** All given conditions must match. Groups, kinds and namespaces are globs. A path includes all fields below it. */
 export interface WriteRule {
   readonly apiGroups?: readonly string[];

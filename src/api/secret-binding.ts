@@ -895,6 +895,8 @@ export interface StoredBinding {
   };
   /** The state of the binding, and the record of the fields that it wrote. It never contains a value. */
   status?: {
+    /** The text of the annotation inlay.dev/refresh that Inlay handled last, at most 256 characters of it. */
+    lastHandledRefresh?: string;
     /** The generation of the spec that this status describes, or -1 before the first status. */
     observedGeneration?: number;
     /** The number of targets that hold the current values, of the number of all targets, such as 2/3. */

@@ -123,6 +123,8 @@ export interface VaultConnection {
   status?: {
     /** The generation of the spec that this status describes, or -1 before the first status. */
     observedGeneration?: number;
+    /** The text of the annotation inlay.dev/refresh that Inlay handled last, at most 256 characters of it. */
+    lastHandledRefresh?: string;
     /** Ready is True if the server answers and is unsealed, and the last login of the connection itself succeeded. Reconciling and Stalled, only while Ready is not True: whether Inlay retries, or a user must change the connection. */
     conditions?: {
       /** Ready, Reconciling or Stalled. */

@@ -24,6 +24,14 @@ export const CORE_EVENTS = kind("", "v1", "Event", "events");
 export const JOBS = kind("batch", "v1", "Job", "jobs", withStatus);
 export const LEASES = kind("coordination.k8s.io", "v1", "Lease", "leases");
 export const INGRESSES = kind("networking.k8s.io", "v1", "Ingress", "ingresses", withStatus);
+export const CUSTOM_RESOURCE_DEFINITIONS = kind(
+  "apiextensions.k8s.io",
+  "v1",
+  "CustomResourceDefinition",
+  "customresourcedefinitions",
+  { namespaced: false, hasStatus: true },
+);
+export const DEPLOYMENTS = kind("apps", "v1", "Deployment", "deployments", withStatus);
 export const ADMISSION_POLICIES = kind(
   "admissionregistration.k8s.io",
   "v1",

@@ -1,10 +1,30 @@
 /** Parses arguments of the command line that several subcommands share. */
 import { InvalidArgumentError } from "commander";
+import { type NamedObject, namedObject } from "../actions/named-object.ts";
+import { parseDuration } from "../apimachinery/duration.ts";
 
 /** Refuses an invalid name, such as an unset variable, at once. The API server would refuse it at every request. */
 export function namespaceName(text: string): string {
   if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)) return text;
   throw new InvalidArgumentError("Set it to the name of one namespace.");
+}
+
+/** A name of a SecretBinding, or KIND/NAME. */
+export function kindAndName(text: string): NamedObject {
+  try {
+    return namedObject(text);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+}
+
+/** A duration such as 30s or 5m, in milliseconds. */
+export function milliseconds(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch {
+    throw new InvalidArgumentError("Set it to a duration, such as 30s or 5m.");
+  }
 }
 
 /** The name becomes a part of a URL. */

@@ -47,4 +47,28 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "print the settings with which Argo CD or Flux leave the fields of bindings alone, without a cluster",
     load: async () => (await import("./gitops.ts")).gitopsCommand(),
   },
+  sync: {
+    summary: "ask Inlay to reconcile an object now, and to read everything again",
+    load: async () => (await import("./sync.ts")).syncCommand(),
+  },
+  suspend: {
+    summary: "stop Inlay from writing and releasing anything for an object",
+    load: async () => (await import("./suspend.ts")).suspendCommand(),
+  },
+  resume: {
+    summary: "let Inlay process a suspended object again",
+    load: async () => (await import("./resume.ts")).resumeCommand(),
+  },
+  dev: {
+    summary: "run a local control plane with Inlay, in a clone of the repository",
+    load: async () => (await import("./dev.ts")).devCommand(),
+  },
+  completion: {
+    summary: "print a script that completes commands and names in bash, zsh or fish",
+    load: async () => (await import("./completion.ts")).completionCommand(),
+  },
+  version: {
+    summary: "show the versions of this program and of the Inlay in a cluster",
+    load: async () => (await import("./version.ts")).versionCommand(),
+  },
 };

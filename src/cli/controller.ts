@@ -71,6 +71,7 @@ export function controllerCommand(): Command {
       "pod of this replica, which gets a label while it leads (default: the host name)",
       objectName,
     )
+    .option("--dry-run", "write nothing, and log what would be written; beside a running controller, too")
     .addHelpText("after", "\nExample:\n  inlay controller --kubeconfig ~/.kube/config --log-level debug")
     .action(run);
 }
@@ -79,6 +80,7 @@ async function run({ leaderElect = false, leaseNamespace, config, watchNamespace
   startWithSmallHeap(process);
   if (flags.insecureMetrics && flags.healthPort === undefined)
     throw new Error("--insecure-metrics needs --health-port; add --health-port, or use --metrics-port instead");
+  if (flags.dryRun && leaderElect) throw new Error("--dry-run writes nothing, so it can't lead; remove --leader-elect");
   if (flags.metricsCertDir !== undefined && flags.metricsPort === undefined)
     throw new Error("--metrics-cert-dir needs --metrics-port; add --metrics-port, or remove --metrics-cert-dir");
   const { healthPort, metricsPort, debugPort } = flags;

@@ -15,7 +15,8 @@ export function explainCommand(): Command {
 async function run(name: string, { graph, ...flags }: ClusterFlags & { graph?: GraphFormat }): Promise<void> {
   if (graph !== undefined) {
     const [draw, { explainAsGraph }] = await Promise.all([drawing(graph), import("../explain/graph/read.ts")]);
-    return show(flags, (tools, namespace) => explainAsGraph(tools, namespace, name), draw);
+    await show(flags, (tools, namespace) => explainAsGraph(tools, namespace, name), draw);
+    return;
   }
   const [{ explain }, { explanationText }] = await Promise.all([
     import("../explain/explain.ts"),

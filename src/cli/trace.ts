@@ -22,7 +22,8 @@ async function run(name: string, { configMap, graph, ...flags }: TraceFlags): Pr
   const kind = configMap ? "ConfigMap" : "Secret";
   if (graph !== undefined) {
     const [draw, { traceAsGraph }] = await Promise.all([drawing(graph), import("../explain/graph/read.ts")]);
-    return show(flags, (tools, namespace) => traceAsGraph(tools, { kind, namespace, name }), draw);
+    await show(flags, (tools, namespace) => traceAsGraph(tools, { kind, namespace, name }), draw);
+    return;
   }
   const [{ trace }, { traceText }] = await Promise.all([
     import("../explain/trace.ts"),

@@ -5,7 +5,7 @@ import { isObject } from "../apimachinery/json.ts";
 import { parsePointer } from "../apimachinery/json-pointer.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import type { PlannedWrite } from "../kube/dry-run.ts";
+import type { PlannedWrite } from "./dry-run.ts";
 
 export interface Operation {
   op: "add" | "remove" | "replace";

@@ -10,7 +10,7 @@ import type { FieldClaims } from "../cache/field-claims.ts";
 import type { Watcher } from "../cache/watcher.ts";
 import { accountNotFound } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
-import { DryRun } from "../kube/dry-run.ts";
+import { DryRun } from "./dry-run.ts";
 import { type Identity, serviceAccountIdentity } from "../kube/identity.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";

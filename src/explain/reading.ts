@@ -8,6 +8,7 @@ import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { METADATA_ONLY, pathOf } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
+import type { Denial } from "../kube/server-text.ts";
 import type { ReadState } from "./explanation.ts";
 
 export type Reading<T> =
@@ -34,7 +35,7 @@ export class Reader {
       return { state: "Found", it: take(object) };
     } catch (error) {
       if (isNotFound(error)) return { state: "NotFound" };
-      return { state: "Unreadable", message: why(error, "get", ref) };
+      return { state: "Unreadable", message: whyNot(error, "get", ref) };
     }
   }
 
@@ -51,14 +52,17 @@ export class Reader {
         }
       }
     } catch (error) {
-      return { state: "Unreadable", message: why(error, "list", scope) };
+      return { state: "Unreadable", message: whyNot(error, "list", scope) };
     }
     return { state: "Found", it: kept };
   }
 }
 
-/** Throws errors that do not concern this object alone: the API server can't be reached, or does not know the user. */
-function why(error: unknown, verb: string, { resource, namespace, name }: Omit<Scope, "form">): string {
+/**
+ * Why the user's request failed. Throws errors that do not concern this object alone: the API server can't be reached, or does not know
+ * the user.
+ */
+export function whyNot(error: unknown, verb: string, { resource, namespace, name }: Omit<Scope, "form">): string {
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 401) throw new Error("the API server does not know who you are; log in again");
   if (error.status === 0) throw error;
@@ -67,10 +71,14 @@ function why(error: unknown, verb: string, { resource, namespace, name }: Omit<S
   const place = namespace === undefined ? " in all namespaces" : ` in namespace ${namespace}`;
   const where = resource.namespaced ? place : "";
   const what = `${nameOf(resource)}${name === undefined ? "" : `/${name}`}${where}`;
+  if (error.denial !== undefined) return `${nameOfDenial(error.denial)} does not let you ${verb} ${what}`;
   if (error.status === 403) return `you may not ${verb} ${what}`;
   if (error.status === 404) return `the cluster serves no ${nameOf(resource)}`;
   return `the API server did not ${verb} ${what} (${error.status} ${error.reason})`;
 }
+
+const nameOfDenial = (denial: Denial) =>
+  "webhook" in denial ? `the webhook ${denial.webhook}` : `the ${denial.policyKind} ${denial.policy}`;
 
 const nameOf = ({ group, plural }: Resource) => (group === "" ? plural : `${plural}.${group}`);
 

@@ -1,63 +1,85 @@
 /**
- * Sends every write as a dry run, so that nothing changes, and keeps what each object would be. Reads pass, and so do access reviews, which
- * write nothing.
+ * A transport that changes nothing: it sends each write as a server-side dry run, and drops events. All requests pass here, so no part of
+ * Inlay can write around it.
  */
-import type { JsonObject, KubeObject } from "../apimachinery/objects.ts";
-import { SecretValue } from "../apimachinery/secret-value.ts";
-import type { Request, Transport } from "./transport.ts";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { createHash } from "node:crypto";
+import { parseJson, stringifyJson } from "../apimachinery/json.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import type { Credentials } from "./credentials.ts";
+import { type Request, Transport } from "./transport.ts";
+import { bodyFields, type WriteTarget, writeTarget } from "./written-fields.ts";
 
-/** An object before and after a write; undefined if it does not exist. */
-export interface PlannedWrite {
-  readonly before: SecretValue<KubeObject> | undefined;
-  readonly after: SecretValue<KubeObject> | undefined;
+/** What would be written. Contains no value. */
+export interface PlannedWrite extends WriteTarget {
+  readonly verb: "apply" | "create" | "delete" | "patch" | "update";
+  readonly identity: string;
+  readonly fields: readonly string[];
 }
 
-const REVIEWS = "/apis/authorization.k8s.io/";
+/** Requests that store nothing: reviews of permissions and tokens, and tokens of accounts, with which Inlay logs in to Vault. */
+const STORES_NOTHING =
+  /^\/apis\/(?:authorization|authentication)\.k8s\.io\/|^\/api\/v1\/namespaces\/[^/]+\/serviceaccounts\/[^/]+\/token$/;
+const EVENTS = /^\/(?:api\/v1|apis\/events\.k8s\.io\/v1)\/namespaces\/[^/]+\/events(?:\/|$)/;
+const VERBS: Readonly<Record<Exclude<Request["method"], "GET">, PlannedWrite["verb"]>> = {
+  POST: "create",
+  PUT: "update",
+  PATCH: "patch",
+  DELETE: "delete",
+};
+/** Beyond this number, repeated writes are reported again. */
+const MAX_REPORTED = 50_000;
 
-export class DryRun implements Pick<Transport, "request"> {
-  readonly #transport: Pick<Transport, "request">;
-  /** The objects as they were last read, by their path. */
-  readonly #read = new Map<string, SecretValue<KubeObject>>();
-  readonly #writes: PlannedWrite[] = [];
+export class DryRunTransport extends Transport {
+  readonly #planned: (write: PlannedWrite) => void;
+  readonly #reported = new Set<string>();
+  /** Whether the running work has planned a write. */
+  readonly #work = new AsyncLocalStorage<{ hasWritten: boolean }>();
 
-  constructor(transport: Pick<Transport, "request">) {
-    this.#transport = transport;
+  /** `planned` is called once for each write, however often it is repeated. */
+  constructor(credentials: Credentials, planned: (write: PlannedWrite) => void) {
+    super(credentials);
+    this.#planned = planned;
   }
 
-  /** In the order of the requests. An object may be written several times, each time in its version in the cluster. */
-  get writes(): readonly PlannedWrite[] {
-    return this.#writes;
+  /** Runs `work`. Returns also whether it would have written anything. */
+  async during<T>(work: () => Promise<T>): Promise<{ result: T; hasWritten: boolean }> {
+    const state = { hasWritten: false };
+    const result = await this.#work.run(state, work);
+    return { result, ...state };
   }
 
-  async request<T>(request: Request, signal?: AbortSignal): Promise<T> {
-    const [path = "", query = ""] = request.path.split("?");
-    if (path.startsWith(REVIEWS)) return this.#transport.request<T>(request, signal);
-    if (request.method === "GET") {
-      const answer = await this.#transport.request<T>(request, signal);
-      if (isObject(answer)) this.#read.set(path, new SecretValue(answer));
-      return answer;
-    }
-    const before = request.method === "POST" ? undefined : this.#read.get(path);
-    const parameters = new URLSearchParams(query);
-    parameters.set("dryRun", "All");
-    const { mayBeSent: _, accept: __, ...rest } = request;
-    const answer = await this.#transport.request<T>(
-      {
-        ...rest,
-        path: `${path}?${parameters}`,
-        // The API server ignores the parameter of a deletion that has a body.
-        ...(request.method === "DELETE" && { body: deletionOf(request.body) }),
-      },
-      signal,
-    );
-    const after = request.method === "DELETE" ? undefined : new SecretValue(answer as KubeObject);
-    // A request that already was a dry run only tries something.
-    if (!query.includes("dryRun=")) this.#writes.push({ before, after });
+  override async request<T>(request: Request, signal?: AbortSignal): Promise<T> {
+    const [path = "", query] = request.path.split("?");
+    const isDryRun = new URLSearchParams(query).has("dryRun");
+    const { method } = request;
+    if (method === "GET" || STORES_NOTHING.test(path) || isDryRun) return super.request<T>(request, signal);
+    if (EVENTS.test(path)) return parseJson(request.body ?? "{}") as T;
+    const answer = await super.request<T>(asDryRun(request), signal);
+    const running = this.#work.getStore();
+    if (running !== undefined) running.hasWritten = true;
+    const verb = request.contentType === "application/apply-patch+yaml" ? "apply" : VERBS[method];
+    const isStatus = path.endsWith("/status");
+    // The rest of the object is not written.
+    const fields = bodyFields(request).filter((field) => !isStatus || field.startsWith("status"));
+    const write = { verb, ...writeTarget(path), identity: request.identity, fields };
+    this.#report(write, request);
     return answer;
   }
+
+  #report(write: PlannedWrite, { method, path, body = "" }: Request): void {
+    const key = createHash("sha256").update([method, path, body].join("\n")).digest("base64");
+    if (this.#reported.has(key)) return;
+    if (this.#reported.size >= MAX_REPORTED) this.#reported.clear();
+    this.#reported.add(key);
+    this.#planned(write);
+  }
 }
 
-const isObject = (answer: unknown): answer is KubeObject =>
-  typeof answer === "object" && answer !== null && "metadata" in answer && !("items" in answer);
-
-const deletionOf = (body = "{}"): string => JSON.stringify({ ...(JSON.parse(body) as JsonObject), dryRun: ["All"] });
+/** For a deletion, the options in the body count, and not those in the query. */
+export function asDryRun(request: Request): Request {
+  const path = `${request.path}${request.path.includes("?") ? "&" : "?"}dryRun=All`;
+  if (request.method !== "DELETE" || request.body === undefined) return { ...request, path };
+  const options = parseJson(request.body) as JsonObject;
+  return { ...request, path, body: stringifyJson({ ...options, dryRun: ["All"] }) };
+}

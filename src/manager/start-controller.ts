@@ -39,6 +39,7 @@ import { DigestKeys } from "../rollout/digest/keys.ts";
 import { ContentionBudget } from "../targets/contention-budget.ts";
 import { Rejections } from "../targets/rejections.ts";
 import { VaultConnections } from "../vault/connections.ts";
+import { DryRun } from "./dry-run.ts";
 import { LEASE_DEADLINE_MS, LeaderElection } from "./leader-election.ts";
 import { type Controller, Manager } from "./manager.ts";
 import { ownVersion } from "./own-version.ts";
@@ -70,6 +71,8 @@ export interface ControllerOptions {
   leaseNamespace: string;
   /** The pod of this replica; by default, the pod with the host's name. */
   podName?: string;
+  /** Writes nothing, and logs what would be written. */
+  dryRun?: true;
   /** Called when this replica led and no longer may. Nothing is written from then on, and the process should end. */
   onLost: () => void;
 }
@@ -119,18 +122,26 @@ export async function startController(
   const { scope } = installation;
   const log = createLog(options.logLevel, options.logFormat);
   const credentials = await loadCredentials(options.kubeconfig);
-  const transport = new Transport(credentials);
+  const dryRun = options.dryRun ? new DryRun(credentials, log) : undefined;
+  const transport = dryRun?.transport ?? new Transport(credentials);
   // A separate transport, so that requests for the lease wait for no others.
   const leaseTransport = new Transport(credentials, LEASE_DEADLINE_MS);
   const leaseClient = new Client(leaseTransport);
   const candidate = { namespace: leaseNamespace, identity: `${hostname()}_${randomUUID()}` };
   const election = leaderElect ? new LeaderElection(leaseClient, candidate, log) : undefined;
   const replica = { podName: options.podName ?? hostname(), version: ownVersion() };
-  const services = servicesOf(installation, transport, () => election?.mayWrite ?? true, log, replica);
+  const services = servicesOf(
+    installation,
+    transport,
+    () => election?.mayWrite ?? true,
+    log,
+    replica,
+    dryRun !== undefined,
+  );
   const manager = new Manager({
     ...services,
     election,
-    unelected: leaderElect ? undefined : new Unelected(leaseClient, candidate, services.problems, log),
+    unelected: leaderElect || dryRun ? undefined : new Unelected(leaseClient, candidate, services.problems, log),
     onLost: options.onLost,
     healthPort,
     debugPort,
@@ -138,11 +149,16 @@ export async function startController(
     version: replica.version,
     serveMetrics: metricsServerOf(options, services, transport),
   });
-  for (const each of createControllers(services, concurrency)) manager.add(each);
+  const controllers = createControllers(services, concurrency);
+  // A dry run leads nothing, so it sets no labels on its pods.
+  const used = dryRun === undefined ? controllers : controllers.filter(({ name }) => name !== "registration");
+  for (const each of used) manager.add(dryRun?.controller(each) ?? each);
   await manager.start();
+  dryRun?.start(used, () => services.informers.states);
   log.info({ server: credentials.server.href, ...(scope !== undefined && { namespace: scope }) }, "controller started");
   return {
     async stop() {
+      dryRun?.stop();
       await manager.stop();
       await Promise.all([transport.close(), leaseTransport.close()]);
       log.info({}, "controller stopped");
@@ -166,6 +182,7 @@ function servicesOf(
   mayWrite: () => boolean,
   log: Log,
   replica: OwnReplica,
+  isDryRun: boolean,
 ) {
   const { notifications, ownNamespace, scope, reloader } = installation;
   const metrics = new Metrics();
@@ -196,7 +213,12 @@ function servicesOf(
     contention: new ContentionBudget(),
     rejections: new Rejections(),
     events: new EventRecorder(client, hostname()),
-    notifier: new Notifier(notifications, { client, ownNamespace, notified: metrics.notified.bind(metrics), log }),
+    notifier: new Notifier(isDryRun ? [] : notifications, {
+      client,
+      ownNamespace,
+      notified: metrics.notified.bind(metrics),
+      log,
+    }),
     digestKeys: new DigestKeys(client, ownNamespace),
     problems: new InstallationProblems(log),
     metrics,

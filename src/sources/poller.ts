@@ -36,6 +36,10 @@ interface Entry {
   failures: number;
   /** When it was last requested, by a monotonic clock; 0 before that. */
   askedAt: number;
+  /** The number of the last request, counted over all polls; 0 before that. */
+  ask: number;
+  /** The number of the last request that has ended. */
+  endedAsk: number;
   state: "idle" | "waiting" | "asking";
   /** While it is idle. */
   timer: NodeJS.Timeout | undefined;
@@ -52,6 +56,8 @@ interface Hooks {
   changed(key: string): void;
   /** Called with a group before its polls are requested at once for a binding. */
   refreshing(group: string): void;
+  /** Called with the key of a binding when all polls that it requested at once have ended. */
+  refreshed(key: string): void;
   /** Any other error than Problem is a bug in this program. */
   onError(error: unknown): void;
 }
@@ -81,8 +87,11 @@ export class Poller {
   readonly #entries = new Map<string, Entry>();
   readonly #ids = new Map<string, ReadonlySet<string>>();
   readonly #refreshes = new Map<string, string>();
+  /** The bindings that wait for polls that they requested at once, and the number of the last request before that. */
+  readonly #refreshing = new Map<string, number>();
   readonly #turns = new Turns(MAX_CONCURRENT);
   readonly #answers: AnswerCache;
+  #asks = 0;
   #isStopped = false;
 
   constructor(hooks: Hooks, { now = () => performance.now(), random = Math.random, maxBytes }: PollerOptions = {}) {
@@ -108,12 +117,14 @@ export class Poller {
     }
     const known = this.#refreshes.get(key);
     if (known !== undefined && known !== refresh) {
+      this.#refreshing.set(key, this.#asks);
       for (const group of new Set(polls.map((poll) => poll.group))) this.#hooks.refreshing(group);
       for (const id of ids) this.#askNow(this.#entries.get(id));
     }
     if (ids.size === 0) {
       this.#ids.delete(key);
       this.#refreshes.delete(key);
+      this.#refreshing.delete(key);
     } else {
       this.#ids.set(key, ids);
       this.#refreshes.set(key, refresh);
@@ -138,6 +149,15 @@ export class Poller {
     return { phase: "pending" };
   }
 
+  /** Whether all polls that a binding requested at once by a changed text have ended. */
+  isRefreshed(key: string): boolean {
+    const since = this.#refreshing.get(key);
+    return (
+      since === undefined ||
+      [...(this.#ids.get(key) ?? [])].every((id) => (this.#entries.get(id)?.endedAsk ?? 0) > since)
+    );
+  }
+
   /** Requests all polls of a group at once. */
   refresh(group: string): void {
     for (const entry of this.#entries.values()) if (entry.poll.group === group) this.#askNow(entry);
@@ -151,6 +171,7 @@ export class Poller {
     }
     this.#entries.clear();
     this.#ids.clear();
+    this.#refreshing.clear();
     this.#answers.clear();
   }
 
@@ -162,6 +183,8 @@ export class Poller {
       problem: undefined,
       failures: 0,
       askedAt: 0,
+      ask: 0,
+      endedAsk: 0,
       state: "idle",
       timer: undefined,
       patience: setTimeout(() => this.#waitNoLonger(entry), PATIENCE_MS).unref(),
@@ -233,6 +256,7 @@ export class Poller {
     const { id, group } = entry.poll;
     entry.state = "asking";
     entry.askedAt = this.#now();
+    entry.ask = ++this.#asks;
     let answer: PollAnswer | Problem;
     try {
       answer = await entry.poll.ask(this.#answers.get(group, id));
@@ -246,10 +270,13 @@ export class Poller {
     if (this.#isStopped || this.#entries.get(id) !== entry) return;
     const isNews = answer instanceof Problem ? this.#failed(entry, answer) : this.#answered(entry, answer);
     entry.state = "idle";
+    entry.endedAsk = entry.ask;
     if (entry.isDue) this.#enqueue(entry);
     else if (answer instanceof Problem) this.#retry(entry, answer);
     else this.#schedule(entry, answer.refreshMs);
     if (isNews) for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
+    for (const key of entry.subscribers.keys())
+      if (this.isRefreshed(key) && this.#refreshing.delete(key)) this.#hooks.refreshed(key);
   }
 
   /** Returns whether the bindings must be notified. */

@@ -39,4 +39,6 @@ export interface Overview {
   /** Targets whose objects can't be determined, and why. */
   unresolved: readonly { target: { apiVersion: string; kind: string }; problem: Problem }[];
   notes: readonly string[];
+  /** Whether everything was read since the annotation inlay.dev/refresh changed. */
+  isRefreshed?: boolean;
 }

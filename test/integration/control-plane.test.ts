@@ -1,13 +1,16 @@
 /** The control plane works as the tests require, and leaves nothing behind. */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { type ControlPlane, startControlPlane } from "../control-plane/control-plane.ts";
 import { controlPlane } from "../control-plane/shared.ts";
+import { askVault } from "../control-plane/vault-api.ts";
+import { vaultProgram } from "../control-plane/vault-program.ts";
 import { Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
+import { registerSecret } from "../controller/leak-detector.ts";
 import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { Workloads } from "../controller/workloads.ts";
 
@@ -96,38 +99,64 @@ describe("a control plane of a test's own", () => {
 });
 
 describe("a control plane whose parent is killed", () => {
-  const main = join(import.meta.dirname, "..", "control-plane", "main.ts");
-  const signals = ["SIGKILL", "SIGINT"] as const;
-  let started: { parent: ChildProcess; folder: string }[];
+  const root = join(import.meta.dirname, "..", "..");
+  /** The second one also runs the controller and Vault. */
+  const runs = [
+    { signal: "SIGKILL", args: [join("test", "control-plane", "main.ts")], programs: 5 },
+    { signal: "SIGINT", args: [join("src", "main.ts"), "dev", "--vault"], programs: 6 },
+  ] as const;
+  let started: { parent: ChildProcess; folder: string; output: string }[];
 
-  before(async () => {
-    const parents = signals.map(() => spawn(process.execPath, [main], { stdio: ["ignore", "pipe", "inherit"] }));
-    started = await Promise.all(parents.map(async (parent) => ({ parent, folder: await folderOf(parent) })));
+  before(async function () {
+    this.timeout("10m");
+    await vaultProgram();
+    const parents = runs.map(({ args }) =>
+      spawn(process.execPath, args, { cwd: root, stdio: ["ignore", "pipe", "inherit"] }),
+    );
+    started = await Promise.all(parents.map(async (parent) => ({ parent, ...(await outputOf(parent)) })));
   });
   after(() => {
     for (const { parent } of started) parent.kill();
   });
 
-  for (const [index, signal] of signals.entries()) {
+  it("runs the controller and Vault on request, and prints no token", async () => {
+    const { folder, output } = started[1] ?? assert.fail();
+    assert.match(readFileSync(join(folder, "inlay.log"), "utf8"), /controller started/);
+    const [, address = "", ca = ""] = /VAULT_ADDR=(\S+) VAULT_CACERT=(\S+)/.exec(output) ?? [];
+    const [, file = ""] = /VAULT_TOKEN=\$\(cat (\S+)\)/.exec(output) ?? [];
+    const token = registerSecret(readFileSync(file, "utf8"));
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    assert.ok(!output.includes(token));
+    const trust = { ca: readFileSync(ca, "utf8"), servername: "localhost" };
+    const { status } = await askVault({ address, trust }, { method: "GET", path: "kv/data/vault-registry/s3", token });
+    assert.equal(status, 200);
+    const connection = ["get", "vaultconnection/vault", "-n=vault-registry", "-o=name", "--kubeconfig"];
+    await controlPlane().kubectl(...connection, join(folder, "kubeconfigs", "admin.yaml"));
+  });
+
+  for (const [index, { signal, programs }] of runs.entries()) {
     it(`leaves no process and no file after ${signal}`, async () => {
       const { parent, folder } = started[index] ?? assert.fail();
-      const [keeper = 0] = keepersOf(parent.pid as number);
-      assert.equal(programsOf(folder).length, 5);
+      const keepers = keepersOf(parent.pid as number);
+      assert.equal(programsOf(folder).length, programs);
       parent.kill(signal);
       // The folder is removed last.
       await eventually(() => assert.ok(!existsSync(folder)), 30_000);
-      await eventually(() => assert.ok(programsOf(folder).length === 0 && !isAlive(keeper)));
+      await eventually(() => assert.ok(programsOf(folder).length === 0 && !keepers.some(isAlive)));
     });
   }
 });
 
-/** The folder with the files of the control plane that main.ts runs. */
-async function folderOf(main: ChildProcess): Promise<string> {
-  for await (const line of createInterface(main.stdout as NodeJS.ReadableStream)) {
-    const kubeconfig = /^ *export KUBECONFIG=(.*)$/.exec(line)?.[1];
-    if (kubeconfig !== undefined) return dirname(dirname(kubeconfig));
+/** The whole text that a program prints when everything runs, and the folder with the files of its control plane. */
+async function outputOf(program: ChildProcess): Promise<{ folder: string; output: string }> {
+  let output = "";
+  for await (const line of createInterface(program.stdout as NodeJS.ReadableStream)) {
+    output += `${line}\n`;
+    if (!line.startsWith("Ctrl-C")) continue;
+    const kubeconfig = /^ *export KUBECONFIG=(.*)$/m.exec(output)?.[1] ?? "";
+    return { folder: dirname(dirname(kubeconfig)), output };
   }
-  throw new Error("main.ts ended without a kubeconfig");
+  throw new Error(`the program ended early: ${output}`);
 }
 
 /** Every program of a control plane has its folder in its command line. */

@@ -174,9 +174,12 @@ describe("a VaultConnection", function () {
     const before = received(HEALTH).length;
     await team.api.merge(path(), { metadata: { annotations: { "inlay.dev/refresh": "1" } } });
     await eventually(() => assert.ok(received(HEALTH).length > before));
+    const handled = async () => (await team.api.get(path())).status.lastHandledRefresh;
+    await eventually(async () => assert.equal(await handled(), "1"));
     isSealed = true;
     await team.api.merge(path(), { metadata: { annotations: { "inlay.dev/refresh": "2" } } });
     const { status } = await until("VaultSealed");
+    assert.equal(await handled(), "2");
     assert.equal(status.version, VERSION);
     assert.equal(await controller.page("/readyz"), "ok\n");
     assert.ok((await controller.metric("inlay_vault_connections", 'state="not_ready"')) > 0);

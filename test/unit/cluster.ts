@@ -110,7 +110,7 @@ export class FakeCluster {
       client: this.#client,
       sourceReads: this.#client,
       watcher: this.informers,
-      polls: { subscribe: ignore, stateOf: () => ({ phase: "pending" }) },
+      polls: { subscribe: ignore, stateOf: () => ({ phase: "pending" }), isRefreshed: () => true },
       vault: { get: () => undefined },
       installation: this.#installation,
       discovery: {

@@ -41,6 +41,7 @@ export class ObservedStateFixture {
   readonly poller = new Poller({
     changed: () => {},
     refreshing: () => {},
+    refreshed: () => {},
     onError: (error) => assert.fail(String(error)),
   });
 

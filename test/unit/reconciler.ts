@@ -65,6 +65,12 @@ export class ReconcilerFixture {
     this.cluster.putBinding({ ...rest, metadata: { ...metadata, generation }, spec: { ...rest.spec, ...spec } });
   }
 
+  /** Replaces the annotations of the binding. */
+  annotate(annotations: Record<string, string>): void {
+    const { metadata, ...rest } = this.binding;
+    this.cluster.putBinding({ ...rest, metadata: { ...metadata, annotations } });
+  }
+
   /** A user deletes the binding, which these finalizers keep. */
   delete(...finalizers: string[]): void {
     const { metadata, ...rest } = this.binding;

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Condition, SecretBinding, Status, TargetStatus } from "../../api/binding.ts";
 import { withProgress } from "../../api/progress.ts";
+import { handledRefresh } from "../../api/refresh.ts";
 import { storedStatus } from "../../api/status-records.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
@@ -70,6 +71,7 @@ export function statusOf(
       now,
     ),
     ...(overview.notes.length > 0 && { notes: [...overview.notes] }),
+    ...handledRefresh(binding, overview.isRefreshed ?? true),
     targets: all.map((each) => recordOf(binding, each, isAcknowledged, lacking)),
     ...(commands.length > 0 && { missingPermissions: commands.join("\n") }),
     ...(rollout?.status && { rollout: rollout.status }),
@@ -108,6 +110,7 @@ export function heldStatus(
   const isReferredTo = [...(before.targets ?? []), ...conditions].some(({ reason }) => reason === "Forbidden");
   return {
     ...before,
+    ...handledRefresh(binding, true),
     ...(missingPermissions !== undefined && isReferredTo && { missingPermissions }),
     observedGeneration: binding.metadata.generation ?? 0,
     conditions: withProgress(binding, conditions, now),

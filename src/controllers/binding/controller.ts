@@ -103,6 +103,7 @@ export class BindingController {
         this.queue.add(key);
       },
       refreshing: (connection) => vault.retryLogins(connection),
+      refreshed: (key) => this.queue.add(key),
       onError: (error) =>
         log.warn({ error: describeError(error) }, "a source could not be polled; retrying with backoff"),
     });

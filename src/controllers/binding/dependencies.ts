@@ -22,7 +22,7 @@ export interface BindingDependencies extends Dependencies {
   bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "wrote">;
   watcher: Watcher;
   /** Polls servers outside of the cluster. */
-  polls: Pick<Poller, "subscribe" | "stateOf">;
+  polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">;
   vault: ResolveContext["vault"];
   /** Reads the sources of all bindings. */
   sourceReads: Pick<SharedReads, "get">;

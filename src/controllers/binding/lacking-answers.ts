@@ -1,5 +1,6 @@
 /** Remembers what each denied binding lacks, so that its retries send no further reviews. */
 import type { SecretBinding } from "../../api/binding.ts";
+import { refreshOf } from "../../api/refresh.ts";
 import type { AccessDenied } from "../../kube/access-error.ts";
 import type { LackingAccess } from "../../targets/outcome.ts";
 
@@ -7,7 +8,7 @@ import type { LackingAccess } from "../../targets/outcome.ts";
 const FRESH_MS = 60_000;
 
 interface Answer {
-  /** The generation of the binding and its denied requests. */
+  /** The generation of the binding, its last request to reconcile now, and its denied requests. */
   question: string;
   lacking: LackingAccess;
   since: number;
@@ -35,6 +36,12 @@ export class LackingAnswers {
 }
 
 /** The same for each retry that is denied the same requests. */
-export function questionOf({ metadata: { uid, generation } }: SecretBinding, denied: readonly AccessDenied[]): string {
-  return JSON.stringify([uid, generation, ...new Set(denied.map(({ refused }) => refused).sort())]);
+export function questionOf({ metadata }: SecretBinding, denied: readonly AccessDenied[]): string {
+  const { uid, generation } = metadata;
+  return JSON.stringify([
+    uid,
+    generation,
+    refreshOf({ metadata }) ?? "",
+    ...new Set(denied.map(({ refused }) => refused).sort()),
+  ]);
 }

@@ -1,12 +1,7 @@
 /** Subscribes to everything that a binding depends on, and reports what the watches show of it and whether they are in sync. */
 import { createHash } from "node:crypto";
-import {
-  onReleaseOf,
-  REFRESH_ANNOTATION,
-  type SecretBinding,
-  type Target,
-  type TargetStatus,
-} from "../../api/binding.ts";
+import { onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "../../api/binding.ts";
+import { REFRESH_ANNOTATION } from "../../api/refresh.ts";
 import { isOlder, type ObjectRef, type Version } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { ReflectorState } from "../../cache/reflector.ts";
@@ -35,7 +30,7 @@ export type ObservedState = ReturnType<typeof observe>;
 
 export function observe(
   watcher: Watcher,
-  polls: Pick<Poller, "subscribe" | "stateOf">,
+  polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">,
   key: string,
   binding: SecretBinding,
   { as, account }: Actor,
@@ -143,6 +138,8 @@ export function observe(
      * requeued when that ends. Fields do not wait for workloads.
      */
     pending,
+    /** Whether every server outside of the cluster has answered since the binding was asked to read it again. */
+    isRefreshed: polls.isRefreshed(key),
     /** Why Inlay can't impersonate the binding's account. */
     account: problemOf(account) ?? (looks.get(account)?.version ? undefined : accountNotFound(identity)),
     problemOf,

@@ -3,6 +3,7 @@
  * on the state of the cluster alone, never on the event that requeued the binding.
  */
 import { FINALIZER, isAfterRollout, type SecretBinding, type Target } from "../../api/binding.ts";
+import { isRefreshRequested } from "../../api/refresh.ts";
 import type { Verdict } from "../../api/verdict.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -94,6 +95,7 @@ export class Reconciler {
     const seen = await this.#observe(key, binding, gate);
     if ("retry" in seen) return seen;
     const { observed, workloads } = seen;
+    if (isRefreshRequested(binding)) this.expire(key);
     if (this.#results.isUpToDate(key, observed, binding, workloads)) return DONE;
     const account = await this.#permissions.account(gate, observed.account);
     const observation = { ...seen, observed: { ...observed, account } };

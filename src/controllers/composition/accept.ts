@@ -12,7 +12,7 @@ import type { CompositionState } from "./composition-state.ts";
 import { generatorOf } from "./made-bindings.ts";
 
 interface Services extends GeneratedBindingServices {
-  discovery: Pick<Discovery, "byKindAsNamed" | "byKindInGroup" | "kindNotFound">;
+  discovery: Pick<Discovery, "byKindAsNamed" | "byKindInGroup" | "kindNotFound" | "forget">;
 }
 
 /**
@@ -21,11 +21,13 @@ interface Services extends GeneratedBindingServices {
  */
 export async function accept(
   services: Services,
-  { metadata, spec }: BindingComposition,
+  composition: BindingComposition,
   state: CompositionState,
   written: (key: string) => void,
 ): Promise<Problem | undefined> {
+  const { metadata, spec } = composition;
   const { apiVersion, kind } = spec.for;
+  if (state.noticeRefresh(composition)) services.discovery.forget(apiVersion);
   const resource = await attempt(services.discovery.byKindAsNamed(apiVersion, kind));
   if (resource instanceof Problem) return resource;
   if (resource === undefined) return services.discovery.kindNotFound(apiVersion, kind);

@@ -1,4 +1,6 @@
 /** What the controller knows of a composition: its compiled form, and the state of each of its claims. */
+import type { BindingComposition } from "../../api/composition.ts";
+import { isRefreshRequested, refreshOf } from "../../api/refresh.ts";
 import type { Resource } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { CompiledComposition } from "../../composition/compile.ts";
@@ -46,6 +48,8 @@ export class CompositionState {
   problem: Problem | undefined;
   /** Claims are read, and nothing is written. */
   isSuspended = false;
+  /** The last text of the annotation inlay.dev/refresh for which all claims were queued. */
+  refresh: string | undefined;
   /** Whether the existing claims have been listed and queued. */
   isListed = false;
   /** By the keys of claims. */
@@ -56,6 +60,22 @@ export class CompositionState {
   readonly pending = new Set<string>();
   /** The composition's bindings by their keys. A binding stays known when its labels are changed or removed. */
   readonly own = new Map<string, OwnBinding>();
+  /** Whether the present generation is accepted, and there is no new request to reconcile it. */
+  isKnown(composition: BindingComposition): boolean {
+    const { generation, deletionTimestamp } = composition.metadata;
+    if (deletionTimestamp !== undefined || this.#isRequested(composition)) return false;
+    return this.problem === undefined && this.accepted?.generation === generation;
+  }
+  /** Makes all claims be queued again if the annotation inlay.dev/refresh has a new text. Returns whether it has. */
+  noticeRefresh(composition: BindingComposition): boolean {
+    const isNew = this.#isRequested(composition);
+    if (isNew) this.isListed = false;
+    this.refresh = refreshOf(composition);
+    return isNew;
+  }
+  #isRequested(composition: BindingComposition): boolean {
+    return isRefreshRequested(composition) && this.refresh !== refreshOf(composition);
+  }
   /** Whether the composition has been reconciled at least once. */
   isConsidered = false;
   /** Whether a claim is about to be reconciled. */

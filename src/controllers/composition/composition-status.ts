@@ -4,6 +4,7 @@ import { bindingKey, type StoredBinding } from "../../api/binding.ts";
 import { COMPOSITION_LABEL, composedFrom } from "../../api/composed.ts";
 import type { BindingComposition } from "../../api/composition.ts";
 import { withProgress } from "../../api/progress.ts";
+import { handledRefresh, refreshOf } from "../../api/refresh.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import { readinessOf } from "../readiness.ts";
@@ -41,7 +42,13 @@ export function countBindings(
 /** The status of a composition that Inlay processes. */
 export function activeStatus(
   composition: BindingComposition,
-  { records, leftovers, pending, isListed }: Pick<CompositionState, "records" | "leftovers" | "pending" | "isListed">,
+  {
+    records,
+    leftovers,
+    pending,
+    isListed,
+    refresh,
+  }: Pick<CompositionState, "records" | "leftovers" | "pending" | "isListed" | "refresh">,
   counts: BindingCounts,
   refusal: Problem | undefined,
   now: Date,
@@ -57,9 +64,11 @@ export function activeStatus(
   };
   // After a start, claims that can't be listed are not known: the counts from before stay.
   const { observedGeneration: _, conditions: __, ...before } = composition.status ?? {};
+  const isHandled = refresh === refreshOf(composition) && (refusal !== undefined || (isListed && pending.size === 0));
   return {
     ...found,
     ...(refusal !== undefined && before),
+    ...handledRefresh(composition, isHandled),
     observedGeneration: composition.metadata.generation ?? 0,
     conditions: conditionsOf(
       composition,
@@ -92,6 +101,7 @@ export function heldStatus(
 ): CompositionStatus {
   return {
     ...composition.status,
+    ...handledRefresh(composition, true),
     observedGeneration: composition.metadata.generation ?? 0,
     conditions: conditionsOf(composition, accepted, ready, now),
   };

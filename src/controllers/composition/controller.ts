@@ -90,7 +90,7 @@ export class CompositionController {
     store.listen({
       // Most changes are of the status that Inlay writes itself.
       changed: (key, composition) => {
-        if (!this.#isKnown(composition)) this.queue.add(key);
+        if (this.#states.get(key)?.isKnown(composition) !== true) this.queue.add(key);
       },
       gone: (key) => this.queue.add(key),
       synced: () => {
@@ -246,14 +246,6 @@ export class CompositionController {
     if (composition === undefined || state?.accepted === undefined || state.problem !== undefined) return DONE;
     if (state.isSuspended) return DONE;
     return this.#reporter.report(composition, state, this.#claims.refusal(name));
-  }
-
-  /** Whether the present generation is accepted. */
-  #isKnown({ metadata: { name, generation, deletionTimestamp } }: BindingComposition): boolean {
-    const state = this.#states.get(name);
-    return (
-      deletionTimestamp === undefined && state?.problem === undefined && state?.accepted?.generation === generation
-    );
   }
 
   #bindingChanged(composition: string, claim: string, key: string): void {

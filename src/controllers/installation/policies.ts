@@ -1,5 +1,7 @@
 /** Judges the admission policies of the installation: they exist, deny what they should, and are not older than the controller. Pure. */
+import { VERSION_LABEL } from "../../api/installation.ts";
 import type { KubeObject } from "../../apimachinery/objects.ts";
+import { compareVersions } from "../../apimachinery/versions.ts";
 import type { InstallationProblem } from "../../observability/installation-problems.ts";
 
 /** The policies of deploy/policies. Each is bound by a ValidatingAdmissionPolicyBinding of the same name. */
@@ -23,8 +25,6 @@ export const PROTECTING: readonly string[] = POLICIES.filter((name) => name.star
 
 export const policiesOf = (scope: string | undefined): readonly string[] =>
   scope === undefined ? ALL_POLICIES : POLICIES;
-
-const VERSION = "app.kubernetes.io/version";
 
 /** A policy and its binding; undefined if they don't exist. */
 export interface SeenPolicy {
@@ -61,32 +61,11 @@ function wrongWith({ name, policy, binding }: SeenPolicy, version: string): stri
     return "without a ValidatingAdmissionPolicyBinding";
   const { validationActions } = specOf(binding);
   if (!Array.isArray(validationActions) || !validationActions.includes("Deny")) return "bound without Deny";
-  const [oldest = ""] = [policy, binding].map(({ metadata }) => metadata.labels?.[VERSION] ?? "").sort(byVersion);
-  if (oldest === "") return `without the label ${VERSION}`;
-  return byVersion(oldest, version) < 0 ? `of the older version ${oldest}` : undefined;
+  const [oldest = ""] = [policy, binding]
+    .map(({ metadata }) => metadata.labels?.[VERSION_LABEL] ?? "")
+    .sort(compareVersions);
+  if (oldest === "") return `without the label ${VERSION_LABEL}`;
+  return compareVersions(oldest, version) < 0 ? `of the older version ${oldest}` : undefined;
 }
 
 const specOf = (object: KubeObject) => (object["spec"] ?? {}) as Record<string, unknown>;
-
-/** The precedence of Semantic Versioning 2: 0.10.0 comes after 0.9.0, and a release after its pre-releases. */
-function byVersion(a: string, b: string): number {
-  const [[release, former], [other, latter]] = [partsOf(a), partsOf(b)];
-  const order = release.localeCompare(other, "en", { numeric: true });
-  if (order !== 0 || former === undefined || latter === undefined)
-    return order || Number(former === undefined) - Number(latter === undefined);
-  for (const [at, one] of former.entries()) {
-    const two = latter[at];
-    if (two === undefined) return 1;
-    const [isNumber, isOtherNumber] = [/^\d+$/.test(one), /^\d+$/.test(two)];
-    if (isNumber && isOtherNumber && one !== two) return Number(one) - Number(two);
-    if (isNumber !== isOtherNumber) return isNumber ? -1 : 1;
-    if (one !== two) return one < two ? -1 : 1;
-  }
-  return former.length - latter.length;
-}
-
-/** The release, and the identifiers of a pre-release. */
-function partsOf(version: string): [string, string[] | undefined] {
-  const [release = "", ...rest] = version.split("-");
-  return [release, rest.length === 0 ? undefined : rest.join("-").split(".")];
-}

@@ -17,7 +17,7 @@ const BACKOFF_MS = { first: 1_000, most: 30_000 };
 
 /** Called with the key of a connection. */
 export interface CheckHooks {
-  /** The result of a check differs from the one before. */
+  /** The result of a check differs from the one before, or the check was requested. */
   changed(key: string): void;
   /** The server is ready again. */
   recovered(key: string): void;
@@ -35,6 +35,8 @@ interface Check {
   isRunning: boolean;
   /** A check was requested while one ran. */
   isDue: boolean;
+  /** A check was requested, and none that began later has ended. */
+  isAwaited: boolean;
 }
 
 export class Checks {
@@ -51,7 +53,15 @@ export class Checks {
   /** Checks a connection at once and then at intervals. Replaces the connection that the key had before. */
   start(key: string, connection: Checked): void {
     this.stop(key);
-    const state = { result: undefined, failures: 0, beganAt: 0, timer: undefined, isRunning: false, isDue: false };
+    const state = {
+      result: undefined,
+      failures: 0,
+      beganAt: 0,
+      timer: undefined,
+      isRunning: false,
+      isDue: false,
+      isAwaited: false,
+    };
     const check = { connection, ...state };
     this.#checks.set(key, check);
     void this.#run(key, check);
@@ -70,6 +80,7 @@ export class Checks {
   now(key: string): void {
     const check = this.#checks.get(key);
     if (check === undefined) return;
+    check.isAwaited = true;
     if (check.isRunning) check.isDue = true;
     else void this.#run(key, check);
   }
@@ -86,6 +97,11 @@ export class Checks {
     return this.#checks.get(key)?.result;
   }
 
+  /** Whether the check that `now` requested has not ended yet. */
+  isAwaited(key: string): boolean {
+    return this.#checks.get(key)?.isAwaited === true;
+  }
+
   async #run(key: string, check: Check): Promise<void> {
     clearTimeout(check.timer);
     check.isRunning = true;
@@ -98,9 +114,11 @@ export class Checks {
     const hasRecovered = check.result?.problem !== undefined && result.problem === undefined;
     const isOther = check.result === undefined || !isSame(check.result, result);
     check.result = result;
+    const wasAwaited = check.isAwaited && !check.isDue;
+    if (wasAwaited) check.isAwaited = false;
     const pause = check.isDue ? 0 : pauseAfter(check.failures, result.problem);
     check.timer = setTimeout(() => void this.#run(key, check), pause).unref();
-    if (isOther) this.#hooks.changed(key);
+    if (isOther || wasAwaited) this.#hooks.changed(key);
     if (hasRecovered) this.#hooks.recovered(key);
   }
 

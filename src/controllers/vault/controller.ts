@@ -5,6 +5,7 @@
 import { namespaceIn } from "../../api/binding.ts";
 import type { VaultConnection } from "../../api/connection.ts";
 import type { Installation } from "../../api/installation.ts";
+import { handledRefresh } from "../../api/refresh.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import { VAULT_CONNECTIONS } from "../../apimachinery/resources.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
@@ -92,7 +93,7 @@ export class VaultController {
       checks: this.#checks,
       connect: (settings) => this.#connect(settings),
       close: (connection) => this.#close(connection, failed),
-      report: (connection, result) => this.#report(connection, result),
+      report: (connection, result, isChecked) => this.#report(connection, result, isChecked),
     });
     metrics.vault.observeConnections(() => this.#reconciler.health);
     metrics.objects.observeConnections(() => {
@@ -147,8 +148,8 @@ export class VaultController {
     this.#closing.add(closing);
   }
 
-  async #report(connection: VaultConnection, result: ConnectionCheck): Promise<void> {
-    const status = statusOf(connection, result, new Date());
+  async #report(connection: VaultConnection, result: ConnectionCheck, isChecked: boolean): Promise<void> {
+    const status = { ...statusOf(connection, result, new Date()), ...handledRefresh(connection, isChecked) };
     await this.#status.writeStatus(connection, status);
     this.#status.recordEvent(connection, status);
     if (!isNewlyReadable(connection.status, status)) return;

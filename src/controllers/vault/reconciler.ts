@@ -2,9 +2,9 @@
  * Reconciles one VaultConnection: reads the named objects as its account, opens the connection to the server, registers it for
  * the sources, and writes the status.
  */
-import { REFRESH_ANNOTATION } from "../../api/binding.ts";
 import type { VaultConnection } from "../../api/connection.ts";
 import type { Installation } from "../../api/installation.ts";
+import { REFRESH_ANNOTATION } from "../../api/refresh.ts";
 import { idOf, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import type { ResourceStore } from "../../cache/resource-store.ts";
@@ -36,11 +36,16 @@ interface Services {
   store: Pick<ResourceStore<VaultConnection>, "get">;
   watcher: Watcher;
   registry: Pick<VaultConnections, "set" | "delete" | "refresh">;
-  checks: Pick<Checks, "start" | "stop" | "now" | "resultOf">;
+  checks: Pick<Checks, "start" | "stop" | "now" | "resultOf" | "isAwaited">;
   connect(settings: ConnectionSettings): OpenConnection;
   /** Closes a connection in the background. */
   close(connection: OpenConnection): void;
-  report(connection: VaultConnection, result: { version?: string; problem?: Problem }): Promise<void>;
+  /** `isChecked`: the server was checked since the annotation inlay.dev/refresh changed. */
+  report(
+    connection: VaultConnection,
+    result: { version?: string; problem?: Problem },
+    isChecked: boolean,
+  ): Promise<void>;
 }
 
 /** A connection that is in use. */
@@ -111,7 +116,7 @@ export class ConnectionReconciler {
     if (problem !== undefined && !isKept) this.#fail(key, entry, connection, problem);
     const result = problem !== undefined && !isKept ? { problem } : checks.resultOf(key);
     // The check requeues the connection when it is done. Until then the status stays.
-    if (result !== undefined) await this.#services.report(connection, result);
+    if (result !== undefined) await this.#services.report(connection, result, !checks.isAwaited(key));
     return requeueResult(connection, problem === undefined ? [] : [{ problem }]);
   }
 
@@ -146,6 +151,7 @@ export class ConnectionReconciler {
     if (text === entry.refresh) return;
     entry.refresh = text;
     if (text === undefined) return;
+    entry.inputs = undefined;
     this.readAgain(key);
     this.#services.checks.now(key);
   }

@@ -37,6 +37,7 @@ describe("a poller", () => {
   let server: Server;
   let changed: string[];
   let refreshed: string[];
+  let ended: string[];
   let errors: unknown[];
   let poller: Poller;
 
@@ -45,6 +46,7 @@ describe("a poller", () => {
       {
         changed: (key) => changed.push(key),
         refreshing: (group) => refreshed.push(group),
+        refreshed: (key) => ended.push(key),
         onError: (error) => errors.push(error),
       },
       { now: () => Date.now(), random: () => 0.5, ...options },
@@ -53,6 +55,7 @@ describe("a poller", () => {
     server = new Server();
     changed = [];
     refreshed = [];
+    ended = [];
     errors = [];
     poller = newPoller();
   });
@@ -208,6 +211,38 @@ describe("a poller", () => {
     for (const release of server.held) release();
     await settled();
     assert.equal(server.asked.length, 2);
+  });
+
+  it("reports to a binding that asked for a refresh when all its polls have ended, even with the same answers", async () => {
+    const polls = ["a", "b"].map((id) => server.poll(id));
+    poller.subscribe("registry/one", polls, "first");
+    poller.subscribe("registry/two", polls.slice(0, 1), "first");
+    await clock.pass(1);
+    assert.deepEqual([poller.isRefreshed("registry/one"), ended], [true, []]);
+    server.isHolding = true;
+    poller.subscribe("registry/one", polls, "second");
+    await settled();
+    assert.deepEqual([poller.isRefreshed("registry/one"), poller.isRefreshed("registry/two")], [false, true]);
+    server.isHolding = false;
+    for (const release of server.held) release();
+    await settled();
+    assert.deepEqual([poller.isRefreshed("registry/one"), ended, changed.length], [true, ["registry/one"], 3]);
+  });
+
+  it("waits for the request after the one during which a binding asked for a refresh", async () => {
+    const poll = server.poll("a");
+    poller.subscribe("registry/one", [poll], "first");
+    await clock.pass(1);
+    server.isHolding = true;
+    await clock.pass(11_000);
+    poller.subscribe("registry/one", [poll], "second");
+    for (const release of server.held.splice(0)) release();
+    await settled();
+    assert.deepEqual([poller.isRefreshed("registry/one"), ended], [false, []]);
+    server.isHolding = false;
+    for (const release of server.held) release();
+    await settled();
+    assert.deepEqual([poller.isRefreshed("registry/one"), ended], [true, ["registry/one"]]);
   });
 
   it("lets namespaces take turns if a server answers slowly", async () => {

@@ -183,6 +183,7 @@ describe("a kind of source that is polled", () => {
   const poller = new Poller({
     changed: () => resolve(),
     refreshing: () => {},
+    refreshed: () => {},
     onError: (error) => assert.fail(String(error)),
   });
   before(() => SOURCE_KINDS.push(remote(server)));

@@ -392,7 +392,7 @@ describe("logins to Vault", () => {
         const logins = loginsOf(KUBERNETES, { random: () => ofLogins });
         vault.requests.splice(0);
         vault.instead = (operation) => (operation === "login" ? new HttpFailure("refused") : undefined);
-        const hooks = { changed: () => {}, refreshing: () => {}, onError: assert.fail };
+        const hooks = { changed: () => {}, refreshing: () => {}, refreshed: () => {}, onError: assert.fail };
         const poller = new Poller(hooks, { now: () => Date.now(), random: () => ofPolls });
         let asked = 0;
         const ask = async () => {

@@ -186,6 +186,29 @@ describe("a reconcile", () => {
       }
     });
 
+    it("reads everything again, once, for a new text of the annotation, and writes only that it did so", async () => {
+      await loop.sync();
+      const { lastTransitionTime } = loop.status.conditions?.[0] ?? {};
+      loop.annotate({ "inlay.dev/refresh": "now" });
+      for (const requests of [[READ_SOURCE, read(), WRITE_STATUS], []]) {
+        await loop.reconcile();
+        assert.deepEqual(cluster.takeRequests(), requests);
+      }
+      assert.deepEqual([loop.status.lastHandledRefresh, loop.ready], ["now", ["True", "Synced"]]);
+      assert.equal(loop.status.conditions?.[0]?.lastTransitionTime, lastTransitionTime);
+      const written = cluster.statuses.length;
+      loop.annotate({});
+      await loop.reconcile();
+      assert.deepEqual([cluster.statuses.length, loop.status.lastHandledRefresh], [written, "now"]);
+    });
+
+    it("records a request also while it is suspended", async () => {
+      loop.edit({ suspend: true });
+      loop.annotate({ "inlay.dev/refresh": "now" });
+      await loop.reconcile();
+      assert.deepEqual([loop.status.lastHandledRefresh, loop.ready], ["now", ["Unknown", "Suspended"]]);
+    });
+
     it("makes no request while a target is missing, and writes to it once it is created", async () => {
       cluster.delete(HARBOR);
       assert.deepEqual(await loop.reconcile(), NEVER);

@@ -44,6 +44,21 @@ describe("the status of a composition", () => {
     assert.ok(!isCatchingUp(composition("True", "Ready", 1), started()));
   });
 
+  it("records a request to reconcile when every claim was reconciled since", () => {
+    const requested = composition("True", "Ready");
+    requested.metadata.annotations = { "inlay.dev/refresh": "now" };
+    const state = started("team/harbor");
+    const handled = () =>
+      activeStatus(requested, state, { bindings: 0, ready: 0 }, undefined, new Date(0)).lastHandledRefresh;
+    assert.equal(handled(), undefined);
+    assert.deepEqual([state.noticeRefresh(requested), state.noticeRefresh(requested)], [true, false]);
+    assert.deepEqual([state.isListed, handled()], [false, undefined]);
+    state.isListed = true;
+    assert.equal(handled(), undefined);
+    state.pending.clear();
+    assert.equal(handled(), "now");
+  });
+
   it("keeps the counts of claims that can't be listed", () => {
     const counts = { bindings: 3, ready: 3 };
     const said = (refusal?: Problem) =>

@@ -51,6 +51,26 @@ describe("checks of VaultConnections", () => {
     assert.equal(changes, 1);
   });
 
+  it("that are requested are reported when they end, although the result is the same", async () => {
+    checks.start(KEY, server);
+    await settled();
+    let answer = () => {};
+    server.answer = () =>
+      new Promise((resolve) => {
+        answer = () => resolve({ version: "1.21.4" });
+      });
+    checks.now(KEY);
+    const first = answer;
+    checks.now(KEY);
+    first();
+    await settled();
+    assert.deepEqual([checks.isAwaited(KEY), changes], [true, 1]);
+    await clock.pass(1);
+    answer();
+    await settled();
+    assert.deepEqual([checks.isAwaited(KEY), changes, server.checks], [false, 2, 3]);
+  });
+
   it("run sooner while the server is not ready, with pauses that grow to about 30 s", async () => {
     server.answer = async () => sealed;
     checks.start(KEY, server);

@@ -1,8 +1,8 @@
 /** When a VaultConnection is opened, replaced and closed, and what its status and its bindings get. */
 import assert from "node:assert/strict";
-import { REFRESH_ANNOTATION } from "../../../../src/api/binding.ts";
 import type { VaultConnection } from "../../../../src/api/connection.ts";
 import { Installation } from "../../../../src/api/installation.ts";
+import { REFRESH_ANNOTATION } from "../../../../src/api/refresh.ts";
 import { VaultAddresses } from "../../../../src/api/vault-addresses.ts";
 import type { ObjectMeta, ObjectRef } from "../../../../src/apimachinery/objects.ts";
 import { ConnectionReconciler, type OpenConnection } from "../../../../src/controllers/vault/reconciler.ts";
@@ -72,6 +72,7 @@ describe("the reconciler of VaultConnections", () => {
         stop: (key) => results.delete(key),
         now: (key) => checked.push(`now ${key}`),
         resultOf: (key) => results.get(key),
+        isAwaited: () => false,
       },
       connect: (settings) => {
         const never = () => assert.fail("the controller reads nothing");

@@ -1,0 +1,66 @@
+/** Changes one of Inlay's objects as the user: reads it, and sends a JSON merge patch. */
+import type { Condition } from "../api/binding.ts";
+import { COMMAND_LINE_MANAGER } from "../api/field-manager.ts";
+import type { ObjectMeta, ObjectRef } from "../apimachinery/objects.ts";
+import { type Reader, whyNot } from "../explain/reading.ts";
+import type { Client } from "../kube/client.ts";
+import { CONTROLLER } from "../kube/identity.ts";
+import { type NamedObject, textOf } from "./named-object.ts";
+
+/** The parts of a SecretBinding, BindingComposition or VaultConnection that are used here. */
+export interface OwnObject {
+  metadata: ObjectMeta;
+  spec?: { suspend?: boolean };
+  status?: { conditions?: Condition[]; lastHandledRefresh?: string };
+}
+
+export interface Tools {
+  readonly reader: Reader;
+  /** Sends requests as the user. */
+  readonly client: Pick<Client, "mergePatch">;
+}
+
+export const refOf = ({ resource, name }: NamedObject, namespace: string): ObjectRef => ({
+  resource,
+  name,
+  ...(resource.namespaced && { namespace }),
+});
+
+/** Throws Error if there is no such object, or the user may not read it. */
+export async function read({ reader }: Tools, object: NamedObject, namespace: string): Promise<OwnObject> {
+  const reading = await reader.get(refOf(object, namespace), (found) => found as unknown as OwnObject, "whole");
+  if (reading.state === "Found") return reading.it;
+  if (reading.state === "Unreadable") throw new Error(reading.message);
+  const { kind, plural, namespaced } = object.resource;
+  const [where, all] = namespaced ? [`${namespace}/`, " -A"] : ["", ""];
+  throw new Error(
+    `there is no ${kind} ${where}${object.name}; correct the name${namespaced ? " or --namespace" : ""}, or list all with: kubectl get ${plural}${all}`,
+  );
+}
+
+/** Changes the object that was read. Throws Error with what to do. */
+export async function change(
+  { client }: Tools,
+  object: NamedObject,
+  namespace: string,
+  { metadata: { uid } }: OwnObject,
+  patch: { metadata?: object; spec?: object },
+): Promise<OwnObject> {
+  const ref = refOf(object, namespace);
+  const only = { ...patch, metadata: { uid, ...patch.metadata } };
+  try {
+    return await client.mergePatch<OwnObject>(CONTROLLER, ref, only, COMMAND_LINE_MANAGER);
+  } catch (error) {
+    throw new Error(whyNot(error, "patch", ref), { cause: error });
+  }
+}
+
+/** The condition Ready, if any. */
+export const readyOf = ({ status }: OwnObject): Condition | undefined =>
+  status?.conditions?.find(({ type }) => type === "Ready");
+
+/** The text of an object with its condition, such as `secretbinding.inlay.dev/harbor-s3: Ready is True (Synced): …`. */
+export function conditionText(object: NamedObject, ready: Condition | undefined): string {
+  if (ready === undefined) return `${textOf(object)}: no condition Ready yet`;
+  return `${textOf(object)}: Ready is ${ready.status} (${ready.reason}): ${ready.message}`;
+}

@@ -1,0 +1,53 @@
+/**
+ * Sends every write as a dry run, so that nothing changes, and keeps what each object would be. Reads pass, and so do access reviews, which
+ * write nothing.
+ */
+import type { KubeObject } from "../apimachinery/objects.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { asDryRun } from "../kube/dry-run.ts";
+import type { Request, Transport } from "../kube/transport.ts";
+
+/** An object before and after a write; undefined if it does not exist. */
+export interface PlannedWrite {
+  readonly before: SecretValue<KubeObject> | undefined;
+  readonly after: SecretValue<KubeObject> | undefined;
+}
+
+const REVIEWS = "/apis/authorization.k8s.io/";
+
+export class DryRun implements Pick<Transport, "request"> {
+  readonly #transport: Pick<Transport, "request">;
+  /** The objects as they were last read, by their path. */
+  readonly #read = new Map<string, SecretValue<KubeObject>>();
+  readonly #writes: PlannedWrite[] = [];
+
+  constructor(transport: Pick<Transport, "request">) {
+    this.#transport = transport;
+  }
+
+  /** In the order of the requests. An object may be written several times, each time in its version in the cluster. */
+  get writes(): readonly PlannedWrite[] {
+    return this.#writes;
+  }
+
+  async request<T>(request: Request, signal?: AbortSignal): Promise<T> {
+    const [path = "", query = ""] = request.path.split("?");
+    if (path.startsWith(REVIEWS)) return this.#transport.request<T>(request, signal);
+    if (request.method === "GET") {
+      const answer = await this.#transport.request<T>(request, signal);
+      if (isObject(answer)) this.#read.set(path, new SecretValue(answer));
+      return answer;
+    }
+    const before = request.method === "POST" ? undefined : this.#read.get(path);
+    const { mayBeSent: _, accept: __, ...rest } = request;
+    const isTrial = query.includes("dryRun=");
+    // A request that already is a dry run only tries something.
+    const answer = await this.#transport.request<T>(isTrial ? rest : asDryRun(rest), signal);
+    const after = request.method === "DELETE" ? undefined : new SecretValue(answer as KubeObject);
+    if (!isTrial) this.#writes.push({ before, after });
+    return answer;
+  }
+}
+
+const isObject = (answer: unknown): answer is KubeObject =>
+  typeof answer === "object" && answer !== null && "metadata" in answer && !("items" in answer);
