@@ -125,8 +125,10 @@ describe("a GitOps tool that applies again and again", function () {
     const hostIn = async () =>
       (await team.api.get(team.harborPath())).spec.database.spec.postgresql.hosts[0].host as string;
     await eventually(async () => assert.equal(await hostIn(), host));
-    const notes = (await team.events("harbor-s3")).filter(({ reason }) => reason === "Written").map(({ note }) => note);
-    assert.match(notes.join("\n"), /hosts.*argocd-controller/);
+    await eventually(async () => {
+      const notes = (await team.events("harbor-s3")).filter(({ reason }) => reason === "Written");
+      assert.match(notes.map(({ note }) => note).join("\n"), /hosts.*argocd-controller/);
+    });
     const reported = await eventually(async () => {
       await sync();
       const { status } = await team.binding("harbor-s3");
