@@ -1,0 +1,183 @@
+/**
+ * Judges statuses by the Lua scripts for Argo CD, by kstatus, and by the health checks for Flux: for each kind and reason a status that the
+ * controller's own functions compute, and those that the controller wrote during integration tests.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { argocdPatch, luaOf, PATCH } from "../../../deploy/argocd/generate.ts";
+import type { Condition } from "../../../src/api/binding.ts";
+import { Problem, type Reason, retryPolicies } from "../../../src/apimachinery/problem.ts";
+import { type ConditionReason, STATE_REASONS } from "../../../src/apimachinery/reasons.ts";
+import * as ofBinding from "../../../src/controllers/binding/conditions.ts";
+import * as ofComposition from "../../../src/controllers/composition/composition-status.ts";
+import * as ofConnection from "../../../src/controllers/vault/connection-status.ts";
+import { evaluate, kstatusOf, runLua, useTools } from "../../gitops/tools.ts";
+
+interface Recorded {
+  kind: string;
+  metadata: { name: string; generation: number; deletionTimestamp?: string };
+  spec: { suspend?: boolean };
+  status: { observedGeneration?: number; conditions?: Condition[] };
+}
+
+const recorded: Recorded[] = JSON.parse(readFileSync(join(import.meta.dirname, "statuses.json"), "utf8"));
+const NOW = new Date("2026-01-02T03:04:05Z");
+const PROBLEMS = Object.keys(retryPolicies) as Reason[];
+
+/** An object of the kind, with the status that `statusOf` computes for it. */
+function withStatus<T extends object>(kind: string, statusOf: (object: T) => object): Recorded {
+  const metadata = { name: "it", namespace: "registry", uid: "1", resourceVersion: "1", generation: 2 };
+  const object = { apiVersion: "inlay.dev/v1alpha1", kind, metadata, spec: { targets: [], sources: [] } };
+  return { ...object, status: statusOf(object as unknown as T) } as unknown as Recorded;
+}
+
+type Binding = Parameters<typeof ofBinding.heldStatus>[0];
+type Composition = Parameters<typeof ofComposition.heldStatus>[0];
+type Connection = Parameters<typeof ofConnection.statusOf>[0];
+
+const rolloutIn = (reason: ConditionReason) => {
+  const isDone = reason === "RolledOut";
+  return {
+    status: undefined,
+    verdict: { ready: isDone ? "True" : "False", reason, message: "the workloads" },
+  } as const;
+};
+
+/** Each reason where the controller reports it: problems of all kinds, and the states of bindings, rollouts, claims and connections. */
+const computed: Recorded[] = [
+  ...PROBLEMS.flatMap((reason) => {
+    const problem = new Problem(reason, "what to do");
+    return [
+      withStatus<Binding>("SecretBinding", (binding) => ofBinding.heldStatus(binding, ofBinding.refused(problem), NOW)),
+      withStatus<Binding>("SecretBinding", (binding) => {
+        const target = { record: { apiVersion: "v1", kind: "ConfigMap", name: "app", reason: "" }, problem };
+        return ofBinding.statusOf(binding, [target], [], NOW);
+      }),
+      withStatus<Composition>("BindingComposition", (composition) =>
+        ofComposition.heldStatus(composition, ofComposition.notAccepted(problem), NOW),
+      ),
+      withStatus<Connection>("VaultConnection", (connection) => ofConnection.statusOf(connection, { problem }, NOW)),
+    ];
+  }),
+  ...[...PROBLEMS, ...STATE_REASONS].map((reason) =>
+    withStatus<Binding>("SecretBinding", (binding) =>
+      ofBinding.statusOf(binding, [], [], NOW, undefined, rolloutIn(reason)),
+    ),
+  ),
+  withStatus<Binding>("SecretBinding", (binding) => ofBinding.heldStatus(binding, ofBinding.SUSPENDED, NOW)),
+  withStatus<Binding>("SecretBinding", (binding) =>
+    ofBinding.heldStatus(binding, ofBinding.SUSPENDED, NOW, rolloutIn("RolloutFailed")),
+  ),
+  ...([0, 1] as const).flatMap((waiting) =>
+    ([0, 1] as const).map((ready) =>
+      withStatus<Composition>("BindingComposition", (composition) => {
+        const state = {
+          records: new Map(),
+          leftovers: new Map(),
+          pending: new Set(waiting ? ["a/b"] : []),
+          isListed: true,
+        };
+        return ofComposition.activeStatus(composition, state, { bindings: 1, ready }, undefined, NOW);
+      }),
+    ),
+  ),
+  withStatus<Composition>("BindingComposition", (composition) =>
+    ofComposition.heldStatus(composition, ofComposition.ACCEPTED, NOW, ofComposition.SUSPENDED),
+  ),
+  withStatus<Connection>("VaultConnection", (connection) => ofConnection.statusOf(connection, {}, NOW)),
+];
+const all = [...computed, ...recorded];
+const script = luaOf("health.lua");
+const healthOf = async (object: object): Promise<unknown> => (await runLua(script, object))["status"];
+
+const conditionIn = ({ status }: Recorded, type: string) => status.conditions?.find((each) => each.type === type);
+
+/** The health by the documented rules, independent of the scripts and of the conditions Reconciling and Stalled. */
+function expected({ metadata, status: { conditions = [] } }: Recorded): string {
+  if (metadata.deletionTimestamp !== undefined) return "Progressing";
+  const open = conditions.filter(({ type, status }) => /^(Accepted|Ready|RolledOut)$/.test(type) && status !== "True");
+  if (open.some(({ type, reason }) => type === "Ready" && reason === "Suspended")) return "Suspended";
+  const policies: Readonly<Record<string, string>> = { ...retryPolicies, RolloutFailed: "Terminal" };
+  if (open.some(({ reason }) => policies[reason] === "Terminal")) return "Degraded";
+  if (open.some(({ reason }) => reason !== "Suspended")) return "Progressing";
+  return open.length > 0 ? "Suspended" : "Healthy";
+}
+
+const KSTATUS: Readonly<Record<string, string>> = { Healthy: "Current", Degraded: "Failed", Progressing: "InProgress" };
+
+const [, kustomization] = parseAllDocuments(
+  readFileSync(join(import.meta.dirname, "..", "..", "..", "deploy", "flux", "kustomization.yaml"), "utf8"),
+).map((document) => document.toJS());
+const [checks] = kustomization.spec.healthCheckExprs;
+
+describe("the health of an object in Argo CD and Flux", () => {
+  before(useTools);
+
+  const textOf = ({ kind, metadata, status: { conditions = [] } }: Recorded) => {
+    const said = conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`).join(", ");
+    return `a ${kind} with ${said}${metadata.deletionTimestamp === undefined ? "" : ", being deleted"}`;
+  };
+  for (const each of all)
+    it(`is as documented for ${textOf(each)}`, async () => {
+      const health = expected(each);
+      assert.equal(await healthOf(each), health);
+      const isDeleted = each.metadata.deletionTimestamp !== undefined;
+      const isHeld = conditionIn(each, "Ready")?.reason === "Suspended";
+      // kstatus has no state for a suspended object.
+      const flux = isDeleted ? "Terminating" : isHeld ? "InProgress" : (KSTATUS[health] ?? "Current");
+      assert.equal(await kstatusOf(each), flux);
+    });
+
+  it("has a case for every reason, and at least one for each health of each kind", () => {
+    const reasons = new Set(all.flatMap(({ status }) => status.conditions ?? []).map(({ reason }) => reason));
+    const missing = [...PROBLEMS, ...STATE_REASONS].filter((reason) => !reasons.has(reason));
+    assert.deepEqual(missing, []);
+    const found = new Set(all.map((each) => `${each.kind} ${expected(each)}`));
+    for (const kind of ["SecretBinding", "BindingComposition", "VaultConnection"])
+      for (const health of ["Healthy", "Progressing", "Degraded"])
+        assert.ok(found.has(`${kind} ${health}`), `${kind} ${health}`);
+  });
+
+  it("is Progressing without a status, with an older one, and while it is deleted; a SecretGrant is Healthy", async () => {
+    const metadata = { name: "it", generation: 2 };
+    const ready = { type: "Ready", status: "True", reason: "Synced", message: "" };
+    for (const status of [undefined, { observedGeneration: -1 }, { observedGeneration: 1, conditions: [ready] }])
+      assert.equal(await healthOf({ kind: "SecretBinding", metadata, spec: {}, status }), "Progressing");
+    const deleted = { name: "it", generation: 2, deletionTimestamp: "2026-01-02T03:04:05Z" };
+    const status = { observedGeneration: 2, conditions: [ready] };
+    assert.equal(await healthOf({ kind: "SecretBinding", metadata: deleted, spec: {}, status }), "Progressing");
+    assert.equal(await healthOf({ kind: "SecretGrant", metadata, spec: {} }), "Healthy");
+  });
+
+  it("is current in deploy/flux when the values are there or the binding is suspended, and failed for a mistake", async () => {
+    for (const each of all.filter(({ kind }) => kind === "SecretBinding")) {
+      const ready = conditionIn(each, "Ready");
+      const isCurrent = ready?.status === "True" || ready?.reason === "Suspended";
+      assert.equal(await evaluate(checks.current, each), isCurrent, textOf(each));
+      assert.equal(await evaluate(checks.failed, each), conditionIn(each, "Stalled") !== undefined, textOf(each));
+    }
+  });
+});
+
+describe("the actions of Argo CD", () => {
+  before(useTools);
+
+  const actionsOf = async (kind: string, suspend?: boolean) => {
+    const actions = await runLua(luaOf("actions/discovery.lua"), { kind, spec: { suspend } });
+    const enabled = Object.entries(actions).filter(([, each]) => (each as { disabled: boolean }).disabled === false);
+    return enabled.map(([name]) => name).sort();
+  };
+
+  it("are those that change something", async () => {
+    assert.deepEqual(await actionsOf("SecretBinding"), ["suspend", "sync-now"]);
+    assert.deepEqual(await actionsOf("SecretBinding", true), ["resume"]);
+    assert.deepEqual(await actionsOf("BindingComposition", false), ["suspend"]);
+    assert.deepEqual(await actionsOf("VaultConnection"), ["sync-now"]);
+  });
+
+  it("are all in the patch of argocd-cm, which is up to date", () => {
+    assert.equal(readFileSync(PATCH, "utf8"), argocdPatch());
+  });
+});
