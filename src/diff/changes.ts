@@ -6,6 +6,7 @@ import { parsePointer } from "../apimachinery/json-pointer.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import type { PlannedWrite } from "../kube/dry-run.ts";
+import { HIDDEN } from "../render/rendering.ts";
 
 export interface Operation {
   op: "add" | "remove" | "replace";
@@ -95,15 +96,11 @@ function fieldChange({ op, path }: Operation, before: JsonObject): FieldChange {
   return { path: String(new FieldPath(segments)), change: changes[op] };
 }
 
-/** Replaces each value of a patch, unless values are requested. */
-export const HIDDEN = "(hidden)";
-
+/** With `(hidden)` in place of each value, unless values are requested. */
 export function opened(patch: SecretValue<Operation[]>, showValues: boolean): Operation[] {
-  return patch
-    .reveal()
-    .map(({ op, path, value }) => ({
-      op,
-      path,
-      ...(op !== "remove" && { value: showValues ? (value as JsonValue) : HIDDEN }),
-    }));
+  return patch.reveal().map(({ op, path, value }) => ({
+    op,
+    path,
+    ...(op !== "remove" && { value: showValues ? (value as JsonValue) : HIDDEN }),
+  }));
 }

@@ -49,7 +49,7 @@ describe("the command line", () => {
     });
   }
 
-  for (const command of [[], ["controller"], ["explain"], ["trace"], ["render"]]) {
+  for (const command of [[], ["controller"], ["explain"], ["trace"], ["validate"], ["diff"], ["render"]]) {
     it(`shows an example for ${["inlay", ...command].join(" ")} --help, and loads no package`, async () => {
       const { stdout, ...rest } = await printed(...command, "--help");
       assert.match(stdout, /^Usage: inlay .*\nExample:\n {2}inlay \w+ \S/s);
@@ -92,12 +92,13 @@ describe("the command line", () => {
     });
   }
 
-  it("loads for render the parsers of files and templates, and no client of the API server", async () => {
-    const file = join(import.meta.dirname, "..", "..", "e2e", "render", "composition.yaml");
-    const loaded = ["handlebars", "re2js", "yaml"];
-    const { loaded: found, ...said } = await run("render", "-f", file);
-    assert.deepEqual({ ...said, loaded: found.sort() }, { code: 0, stderr: "", loaded });
-  });
+  for (const command of ["render", "validate"])
+    it(`loads for ${command} the parsers of files and templates, and no client of the API server`, async () => {
+      const file = join(import.meta.dirname, "..", "..", "e2e", "render", "composition.yaml");
+      const loaded = ["handlebars", "re2js", "yaml"];
+      const { loaded: found, ...said } = await run(command, "-f", file);
+      assert.deepEqual({ ...said, loaded: found.sort() }, { code: 0, stderr: "", loaded });
+    });
 
   it("rejects for render an unknown format, and files with nothing to render", async () => {
     assert.equal((await run("render", "-f", "a", "-o", "text")).code, 1);
