@@ -45,22 +45,48 @@ async function measureValidate({ table }: Rig, folder: string, count: number): P
   const ours = await rounds(() => run([main, "validate", "-f", folder]));
   table.row(
     `inlay validate of ${count} files, cold, and Node reading them`,
-    spread(floors.map(({ ms }) => ms), "ms"),
-    spread(ours.map(({ ms }) => ms), "ms"),
+    spread(
+      floors.map(({ ms }) => ms),
+      "ms",
+    ),
+    spread(
+      ours.map(({ ms }) => ms),
+      "ms",
+    ),
     "2 s",
   );
-  table.ours("  peak memory", spread(ours.map(({ peakMb }) => peakMb), "MB"), "300 MB");
+  table.ours(
+    "  peak memory",
+    spread(
+      ours.map(({ peakMb }) => peakMb),
+      "MB",
+    ),
+    "300 MB",
+  );
   const [start, small] = [
     await rounds(() => run(["-e", "console.log()"])),
     await rounds(() => run([main, "validate", "-f", join(folder, "0.json")])),
   ];
   table.row(
     "inlay validate of one file: first output, and that of Node",
-    spread(start.map(({ firstMs }) => firstMs), "ms"),
-    spread(small.map(({ firstMs }) => firstMs), "ms"),
+    spread(
+      start.map(({ firstMs }) => firstMs),
+      "ms",
+    ),
+    spread(
+      small.map(({ firstMs }) => firstMs),
+      "ms",
+    ),
     "300 ms",
   );
-  table.ours("  peak memory", spread(small.map(({ peakMb }) => peakMb), "MB"), "120 MB");
+  table.ours(
+    "  peak memory",
+    spread(
+      small.map(({ peakMb }) => peakMb),
+      "MB",
+    ),
+    "120 MB",
+  );
 }
 
 async function measureDiff({ client, cluster, table }: Rig, folder: string, count: number): Promise<void> {

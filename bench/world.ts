@@ -57,9 +57,7 @@ export async function makeHarbors(client: Client, namespaceOf: (i: number) => st
 }
 
 export async function makeBindings(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
-  await atOnce(count, WIDTH, (i) =>
-    client.send("POST", bindingPath(namespaceOf(i)), bindingOf(namespaceOf(i), i)),
-  );
+  await atOnce(count, WIDTH, (i) => client.send("POST", bindingPath(namespaceOf(i)), bindingOf(namespaceOf(i), i)));
 }
 
 /** The binding `b-i` from the Secret `s-i` to the HarborCluster `h-i`. */

@@ -5,6 +5,7 @@ import { isObject } from "../apimachinery/json.ts";
 import { parsePointer } from "../apimachinery/json-pointer.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
+import { HIDDEN } from "../render/rendering.ts";
 import type { PlannedWrite } from "./dry-run.ts";
 
 export interface Operation {
@@ -95,9 +96,7 @@ function fieldChange({ op, path }: Operation, before: JsonObject): FieldChange {
   return { path: String(new FieldPath(segments)), change: changes[op] };
 }
 
-/** Replaces each value of a patch, unless values are requested. */
-export const HIDDEN = "(hidden)";
-
+/** With `(hidden)` in place of each value, unless values are requested. */
 export function opened(patch: SecretValue<Operation[]>, showValues: boolean): Operation[] {
   return patch.reveal().map(({ op, path, value }) => ({
     op,

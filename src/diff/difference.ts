@@ -14,7 +14,7 @@ export interface Reason {
   message: string;
 }
 
-/** The reason of a problem. The text of the controller's own account is about the user, who sends the requests here. */
+/** The reason of a problem. A message about the controller's own account is about the user, who sends the requests here. */
 export function reasonForUser({ reason, message }: Problem): Reason {
   const denied = /^Inlay's own account (may not [^;]*)/.exec(message)?.[1];
   if (denied === undefined) return { reason, message };

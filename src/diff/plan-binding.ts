@@ -3,15 +3,14 @@
  */
 import { bindingKey, isAfterRollout, type SecretBinding, type TargetStatus } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
-import { apiVersionOf, idOf, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import { apiVersionOf, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import type { FieldClaims } from "../cache/field-claims.ts";
 import type { Watcher } from "../cache/watcher.ts";
 import { accountNotFound } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
-import { DryRun } from "./dry-run.ts";
-import { type Identity, serviceAccountIdentity } from "../kube/identity.ts";
+import { serviceAccountIdentity } from "../kube/identity.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { observeGrants } from "../sources/grants.ts";
@@ -34,6 +33,7 @@ import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { changeOf } from "./changes.ts";
 import { reasonForUser, type TargetChange } from "./difference.ts";
 import type { ActingAs, Readers } from "./readers.ts";
+import { DryRun } from "./dry-run.ts";
 
 /** What the bindings of one diff share. */
 export interface World {
@@ -208,15 +208,9 @@ class PlanningClient extends LosslessClient {
   }
 
   override async *list(
-    ...[identity, resource, ...how]: [
-      Identity,
-      Resource,
-      string,
-      ...(Parameters<Client["list"]> extends [unknown, unknown, unknown, ...infer R] ? R : never),
-    ]
+    ...[identity, resource, ...how]: Parameters<Client["list"]>
   ): AsyncGenerator<readonly KubeObject[], void> {
-    const own = { resource: SECRET_BINDINGS, name: "" };
-    if (idOf({ ...own, resource }) === idOf(own)) yield [this.#binding as unknown as KubeObject];
+    if (resource.group === SECRET_BINDINGS.group && resource.kind === SECRET_BINDINGS.kind) yield [this.#binding as unknown as KubeObject];
     else yield* super.list(identity, resource, ...how);
   }
 }

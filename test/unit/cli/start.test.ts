@@ -93,12 +93,13 @@ describe("the command line", () => {
     });
   }
 
-  it("loads for render the parsers of files and templates, and no client of the API server", async () => {
-    const file = join(import.meta.dirname, "..", "..", "e2e", "render", "composition.yaml");
-    const loaded = ["handlebars", "re2js", "yaml"];
-    const { loaded: found, ...said } = await run("render", "-f", file);
-    assert.deepEqual({ ...said, loaded: found.sort() }, { code: 0, stderr: "", loaded });
-  });
+  for (const command of ["render", "validate"])
+    it(`loads for ${command} the parsers of files and templates, and no client of the API server`, async () => {
+      const file = join(import.meta.dirname, "..", "..", "e2e", "render", "composition.yaml");
+      const loaded = ["handlebars", "re2js", "yaml"];
+      const { loaded: found, ...said } = await run(command, "-f", file);
+      assert.deepEqual({ ...said, loaded: found.sort() }, { code: 0, stderr: "", loaded });
+    });
 
   it("loads for rbac no client of the API server without --cluster, and for init no dialog if all flags are set", async () => {
     const file = join(import.meta.dirname, "..", "..", "..", "samples", "granted-login");

@@ -1,0 +1,56 @@
+/** A transport of dry runs sends no write, whatever the request, and keeps what each object would be. */
+import assert from "node:assert/strict";
+import { DryRun } from "../../../src/kube/dry-run.ts";
+import type { Request } from "../../../src/kube/transport.ts";
+
+const PATH = "/api/v1/namespaces/a/configmaps/b";
+
+/** Remembers the requests, and answers each with the object in its body, else with `b`. */
+function fakeTransport() {
+  const sent: Request[] = [];
+  return {
+    sent,
+    async request<T>(request: Request): Promise<T> {
+      sent.push(request);
+      const body = request.body === undefined ? {} : JSON.parse(request.body);
+      return { metadata: { name: "b" }, data: "old", ...body } as T;
+    },
+  };
+}
+
+const isDry = ({ method, path, body }: Request): boolean =>
+  method === "GET" ||
+  (path.includes("dryRun=All") && (method !== "DELETE" || JSON.parse(body ?? "{}").dryRun?.[0] === "All"));
+
+describe("a dry run", () => {
+  it("of every kind of write is one, even of a deletion, which ignores the parameter", async () => {
+    const transport = fakeTransport();
+    const dry = new DryRun(transport);
+    for (const method of ["POST", "PUT", "PATCH", "DELETE"] as const) {
+      await dry.request({ method, path: PATH, identity: "", body: JSON.stringify({ kind: "X" }) });
+      await dry.request({ method, path: `${PATH}?fieldManager=a`, identity: "" });
+    }
+    assert.equal(transport.sent.length, 8);
+    assert.deepEqual(
+      transport.sent.filter((each) => !isDry(each)),
+      [],
+    );
+    assert.ok(transport.sent.every(({ path }) => !path.includes("fieldManager") || path.includes("fieldManager=a")));
+  });
+
+  it("keeps the object as it was read and as it would be, without the dry runs that only try something", async () => {
+    const dry = new DryRun(fakeTransport());
+    await dry.request({ method: "GET", path: PATH, identity: "" });
+    await dry.request({ method: "PATCH", path: PATH, identity: "", body: JSON.stringify({ data: "new" }) });
+    await dry.request({ method: "PATCH", path: `${PATH}?dryRun=All`, identity: "", body: "{}" });
+    const [{ before, after } = { before: undefined, after: undefined }, ...more] = dry.writes;
+    assert.deepEqual([before?.reveal()["data"], after?.reveal()["data"], more], ["old", "new", []]);
+  });
+
+  it("asks for permissions as usual", async () => {
+    const transport = fakeTransport();
+    const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    await new DryRun(transport).request({ method: "POST", path, identity: "", body: "{}" });
+    assert.equal(transport.sent[0]?.path, path);
+  });
+});
