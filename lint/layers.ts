@@ -10,6 +10,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["main"],
   ["cli"],
   ["manager"],
+  ["migrate"],
   ["render"],
   ["controllers", "explain"],
   ["rollout"],

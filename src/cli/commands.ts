@@ -26,4 +26,8 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "show the bindings that compositions create, and the fields that bindings write, without a cluster",
     load: async () => (await import("./render.ts")).renderCommand(),
   },
+  migrate: {
+    summary: "convert the objects of another tool, such as Kyverno, to bindings, and list what can't be converted",
+    load: async () => (await import("./migrate.ts")).migrateCommand(),
+  },
 };

@@ -1,0 +1,8 @@
+/** The tools whose objects `inlay migrate` converts. */
+import type { Tool } from "./migration.ts";
+
+export const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
+  replicator: async () => (await import("./replicator.ts")).REPLICATOR,
+  reflector: async () => (await import("./reflector.ts")).REFLECTOR,
+  vso: async () => (await import("./vso.ts")).VSO,
+};

@@ -1,0 +1,30 @@
+/** The fields that need nothing in Inlay, for each tool. docs/reference/cli.md says why. */
+
+const OF_API_SERVER = ["metadata.uid", "status"];
+
+/** Values and labels of the copied objects, and annotations of other programs. */
+const OF_COPIES = ["data", "type", "metadata.annotations.example.com/owner", "metadata.annotations.inlayTestField"];
+
+export const IRRELEVANT: Readonly<Record<string, readonly string[]>> = {
+  replicator: [
+    ...OF_API_SERVER,
+    ...OF_COPIES,
+    "metadata.annotations.replicator.v1.mittwald.de/replicated-at",
+    "Role: *",
+    "ConfigMap: metadata.labels",
+  ],
+  reflector: [
+    ...OF_API_SERVER,
+    ...OF_COPIES,
+    "metadata.labels",
+    "metadata.annotations.reflector.v1.k8s.emberstack.com/reflected-version",
+    "Certificate: *",
+  ],
+  vso: [
+    ...OF_API_SERVER,
+    "VaultAuth: spec.kubernetes.tokenExpirationSeconds",
+    "VaultAuth: spec.storageEncryption",
+    "VaultConnection: spec.skipTLSVerify",
+    "VaultDynamicSecret: *",
+  ],
+};
