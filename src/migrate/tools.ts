@@ -2,6 +2,7 @@
 import type { Tool } from "./migration.ts";
 
 export const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
+  kyverno: async () => (await import("./kyverno.ts")).KYVERNO,
   replicator: async () => (await import("./replicator.ts")).REPLICATOR,
   reflector: async () => (await import("./reflector.ts")).REFLECTOR,
   vso: async () => (await import("./vso.ts")).VSO,

@@ -6,6 +6,22 @@ const OF_API_SERVER = ["metadata.uid", "status"];
 const OF_COPIES = ["data", "type", "metadata.annotations.example.com/owner", "metadata.annotations.inlayTestField"];
 
 export const IRRELEVANT: Readonly<Record<string, readonly string[]>> = {
+  kyverno: [
+    ...OF_API_SERVER,
+    "metadata.annotations",
+    "metadata.labels",
+    "GeneratingPolicy: *",
+    "spec.background",
+    "spec.mutateExistingOnPolicyUpdate",
+    "spec.rules.name",
+    "spec.rules.validate.message",
+    // Inlay restarts workloads for changes.
+    "spec.rules.2.match.any.0.resources.operations",
+    // A rule and a condition that are reported as a whole.
+    "spec.rules.3",
+    "Policy: spec.rules.0.preconditions.all.1",
+    "spec.rules.generate.apiVersion",
+  ],
   replicator: [
     ...OF_API_SERVER,
     ...OF_COPIES,
