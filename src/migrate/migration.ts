@@ -42,10 +42,19 @@ export interface Tool {
 }
 
 export class Output {
-  readonly #converted: Converted[] = [];
+  readonly #converted: (Converted & { readonly inputs: readonly Input[] })[] = [];
 
   get converted(): readonly Converted[] {
-    return this.#converted;
+    return this.#converted.map(({ from, notes, object }) => ({ from, notes, object }));
+  }
+
+  /** Suspends all bindings that replace the input. */
+  suspend(input: Input): void {
+    for (const [at, converted] of this.#converted.entries()) {
+      const suspended = converted.inputs.includes(input) ? suspendedObject(converted.object) : undefined;
+      if (suspended !== undefined && !converted.notes.includes(SUSPENDED))
+        this.#converted[at] = { ...converted, notes: [...converted.notes, SUSPENDED], object: suspended };
+    }
   }
 
   /** If an object of that kind and name exists already, the name gets a number. */
@@ -64,11 +73,24 @@ export class Output {
     let name = metadata.name;
     for (let n = 2; isTaken(name); n++) name = `${metadata.name}-${n}`;
     this.#converted.push({
+      inputs: from,
       from: from.map(describe),
       notes: notes.map(plain),
       object: { apiVersion: OWN_VERSION, kind, metadata: { ...metadata, name }, spec },
     });
   }
+}
+
+/** Undefined for a kind that is no binding and creates none. */
+function suspendedObject(object: JsonObject): JsonObject | undefined {
+  const spec = object["spec"] as JsonObject;
+  if (object["kind"] === "SecretBinding") return { ...object, spec: { suspend: true, ...spec } };
+  if (object["kind"] !== "BindingComposition") return undefined;
+  const bindings = (spec["bindings"] as JsonObject[]).map((entry) => {
+    const base = entry["base"] as JsonObject;
+    return { ...entry, base: { ...base, spec: { suspend: true, ...(base["spec"] as JsonObject) } } };
+  });
+  return { ...object, spec: { ...spec, bindings } };
 }
 
 const describe = ({ root, kind, namespace, name }: Input) =>
@@ -90,9 +112,21 @@ export function migrateDocuments(tool: Tool, documents: readonly ObjectDocument[
     output,
     documents.map(({ object }) => object),
   );
-  const lost = inputs.flatMap(({ root }) => root.allLost());
-  return { converted: output.converted, lost, others: documents.length - own.length };
+  const lost = inputs.map((input) => ({ input, lost: input.root.allLost() }));
+  const restricted = lost.filter((each) => each.lost.some(({ message }) => RESTRICTS.test(message)));
+  for (const { input } of restricted) output.suspend(input);
+  return {
+    converted: output.converted,
+    lost: lost.flatMap((each) => each.lost),
+    others: documents.length - own.length,
+  };
 }
+
+/** The path of a condition. Without it, an object would affect more than it did with the other tool. */
+const RESTRICTS =
+  /^(?:[^: ]*\.)?(?:match|exclude|\w*[pP]reconditions|context|conditions|\w*[sS]electors?|allowedNamespaces)\b[^ ]*: /;
+const SUSPENDED =
+  "Suspended, because a condition is not carried over. Add the condition, or check that you don't need it, and remove suspend.";
 
 /** Fields that the API server sets. */
 const SERVER_FIELDS = [

@@ -106,7 +106,7 @@ for (const [name, load] of Object.entries(TOOLS)) {
       for (const [at, object] of objects.entries())
         for (const { steps } of nodes(object)) {
           if (steps.length < 2) continue;
-          for (const wrong of [null, 7, "x", [7], {}, { a: 7 }] as JsonValue[]) {
+          for (const wrong of [null, 7, { a: [7] }] as JsonValue[]) {
             const all = objects.with(
               at,
               changed(object, steps, (holder, key) => {

@@ -17,10 +17,31 @@ export const IRRELEVANT: Readonly<Record<string, readonly string[]>> = {
     "spec.rules.validate.message",
     // Inlay restarts workloads for changes.
     "spec.rules.2.match.any.0.resources.operations",
-    // A rule and a condition that are reported as a whole.
+    // A rule that is reported as a whole, and conditions on the operation or without a counterpart.
     "spec.rules.3",
-    "Policy: spec.rules.0.preconditions.all.1",
+    "Policy: spec.rules.0.preconditions",
     "spec.rules.generate.apiVersion",
+  ],
+  "patch-operator": [
+    ...OF_API_SERVER,
+    // These are reported as a whole.
+    "spec.patches.annotations.sourceObjectRefs.2",
+    "spec.patches.replicas.targetObjectRef.annotationSelector",
+  ],
+  "external-secrets": [
+    ...OF_API_SERVER,
+    "spec.provider.vault.readYourWrites",
+    "spec.provider.vault.forwardInconsistent",
+    "spec.provider.kubernetes.auth",
+    "spec.retrySettings",
+    "spec.refreshTime",
+    "SecretStore: spec.refreshInterval",
+    "PushSecret: spec.refreshInterval",
+    // What is reported as a whole.
+    "SecretStore: spec.provider.vault.headers",
+    "spec.provider.aws",
+    "spec.syncWindows",
+    "spec.dataFrom.find",
   ],
   replicator: [
     ...OF_API_SERVER,
