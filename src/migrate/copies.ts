@@ -2,7 +2,7 @@
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Grants } from "./grants.ts";
 import type { Input, Output } from "./migration.ts";
-import { compact } from "./parts.ts";
+import { compact, exceptNames } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 export type Kind = "Secret" | "ConfigMap";
@@ -83,13 +83,12 @@ export function pushCopies(
   { name, labels, isOnce = false, notes = [] }: CopyOptions,
 ): void {
   const type = input.kind === "Secret" ? input.root.field("type").text() : undefined;
-  const { exceptNames = [], ...rest } = selector;
   const manifest = compact({ type, metadata: labels === undefined ? undefined : { labels } });
   const target = compact({
     apiVersion: "v1",
     kind: input.kind,
     name: input.name,
-    namespaceSelector: { ...rest, exceptNames: [...(exceptNames as string[]), input.namespace] },
+    namespaceSelector: exceptNames(selector, [input.namespace]),
     mode: isOnce ? "Once" : undefined,
     create: { adopt: "Equal", manifest },
     fields: [{ path: "data", from: { source: "source" } }],

@@ -72,6 +72,8 @@ export function targetOf(spec: Tracked, defaultName: string, metadata: JsonObjec
   };
 }
 
+const NO_STORE = "its store has no counterpart in Inlay; keep External Secrets for this value";
+
 const hasDot = (value: Expression): boolean =>
   value.kind === "reference" && value.reference.path.some((key) => key.includes("."));
 
@@ -85,7 +87,7 @@ function valuesOf(spec: Tracked, { storeOf, sources }: Lookup): Map<string, Expr
     const source = store === undefined ? undefined : sources.add(ref, store);
     const value = source === undefined ? undefined : propertyOf(ref, source);
     if (value !== undefined) values.set(key, value);
-    else if (source === undefined) ref.ignore();
+    else if (source === undefined) ref.refuse(NO_STORE);
   }
   return values;
 }
@@ -101,8 +103,8 @@ function allOf(spec: Tracked, { storeOf, sources }: Lookup): { source: string; p
       each.field("rewrite").refuse("Inlay does not rename keys; write a field for each key");
       ref.field("generatorRef").refuse("Inlay has no generators; keep External Secrets for these values");
       const store = storeOf(ref.field("storeRef"));
-      if (!extract.exists || store === undefined) {
-        extract.ignore();
+      if (!extract.exists || store === undefined || store.provider === "other") {
+        extract.refuse(NO_STORE);
         return [];
       }
       extract

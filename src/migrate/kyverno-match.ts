@@ -1,7 +1,7 @@
 /** Reads match, exclude and conditions of Kyverno rules, as far as Inlay has the same selection. Pure. */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { compact } from "./parts.ts";
+import { compact, exceptNames } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 export const KEEP_RULE = "Inlay has nothing for this rule; keep Kyverno for it";
@@ -65,7 +65,7 @@ function selectorOf(selector: Tracked): JsonObject | undefined {
 /** The selectors of namespaces that a rule about Namespaces matches: one for each block. `except` are further names. */
 export function namespaceSelectorsOf(rule: Tracked, except: readonly string[]): JsonObject[] {
   const excluded = matchesOf(rule.field("exclude"));
-  const exceptNames = [...new Set([...excluded.flatMap(({ names }) => names), ...except])];
+  const excepted = [...new Set([...excluded.flatMap(({ names }) => names), ...except])];
   const expressions = excluded.flatMap(({ names, block, ...match }) => {
     const selector = match.selector();
     if (selector === undefined) return [];
@@ -80,12 +80,12 @@ export function namespaceSelectorsOf(rule: Tracked, except: readonly string[]): 
   return matchesOf(rule.field("match")).map(({ names, ...match }) => {
     const { matchExpressions, ...labels } = match.selector() ?? {};
     const all = [...((matchExpressions as JsonObject[] | undefined) ?? []), ...expressions];
-    return compact({
+    const selected = compact({
       names: names.length > 0 && !names.includes("*") ? [...names] : undefined,
-      exceptNames: exceptNames.length > 0 ? exceptNames : undefined,
       ...labels,
       matchExpressions: all.length > 0 ? all : undefined,
     });
+    return exceptNames(selected, excepted);
   });
 }
 

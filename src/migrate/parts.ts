@@ -73,6 +73,16 @@ export function orLost<T>(place: Tracked, path: string, make: () => T, below = 0
   }
 }
 
+/** Without names to except, if the selector has only exact names: it then needs no permission to list namespaces. */
+export function exceptNames(selector: JsonObject, except: readonly string[]): JsonObject {
+  const names = selector["names"] as string[] | undefined;
+  const isPattern = (name: string) => /[*?]/.test(name);
+  if (names === undefined || [...names, ...except].some(isPattern))
+    return except.length > 0 ? { ...selector, exceptNames: [...except] } : selector;
+  const left = names.filter((name) => !except.includes(name));
+  return { ...selector, names: left.length > 0 ? left : names, ...(left.length === 0 && { exceptNames: [...except] }) };
+}
+
 export const isDefined = <T>(value: T | undefined): value is T => value !== undefined;
 
 /** The fields that have a value. */

@@ -41,6 +41,7 @@ export const IRRELEVANT: Readonly<Record<string, readonly string[]>> = {
     "SecretStore: spec.provider.vault.headers",
     "spec.provider.aws",
     "spec.syncWindows",
+    "ExternalSecret: spec.data.1",
     "spec.dataFrom.find",
   ],
   replicator: [
