@@ -19,7 +19,9 @@ export function pushSecret(input: Input, stores: readonly Store[], output: Outpu
     return [];
   });
   const name = spec.field("selector", "secret", "name").text();
-  const updates = spec.field("updatePolicy").text() ?? "Replace";
+  const policy = spec.field("updatePolicy");
+  const updates = policy.text() ?? "Replace";
+  if (updates !== "Replace" && updates !== "IfNotExists") policy.lose("must be Replace or IfNotExists; correct it");
   const deletes = spec.field("deletionPolicy").text() === "Delete";
   const pushed = new Map<string, JsonObject[]>();
   for (const each of spec.field("data").list()) {

@@ -49,7 +49,7 @@ describe("the command line", () => {
     });
   }
 
-  for (const command of [[], ["controller"], ["explain"], ["trace"], ["render"]]) {
+  for (const command of [[], ["controller"], ["explain"], ["trace"], ["render"], ["migrate"]]) {
     it(`shows an example for ${["inlay", ...command].join(" ")} --help, and loads no package`, async () => {
       const { stdout, ...rest } = await printed(...command, "--help");
       assert.match(stdout, /^Usage: inlay .*\nExample:\n {2}inlay \w+ \S/s);
