@@ -71,4 +71,8 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "show the versions of this program and of the Inlay in a cluster",
     load: async () => (await import("./version.ts")).versionCommand(),
   },
+  migrate: {
+    summary: "convert the objects of another tool, such as Kyverno, to bindings, and list what can't be converted",
+    load: async () => (await import("./migrate.ts")).migrateCommand(),
+  },
 };

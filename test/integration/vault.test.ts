@@ -1,5 +1,7 @@
 /** Shows that values of a real Vault reach Secrets, fields and workloads within the permissions of each binding's login. */
 import assert from "node:assert/strict";
+import { migrate } from "../../src/migrate/migration.ts";
+import { VSO } from "../../src/migrate/vso.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -65,6 +67,51 @@ describe("a source from Vault", function () {
       assert.equal(metadata.generation, before.generation + 1);
     }
     await team.untilConnection("Ready");
+  });
+
+  it("reaches the Secret of a VaultStaticSecret that inlay migrate has converted, and restarts its Deployment", async () => {
+    const team = await setUp.createTeam();
+    const first = await team.rotate();
+    const { namespace } = team;
+    const objects = [
+      { kind: "VaultConnection", metadata: { name: "server", namespace }, spec: { address: vault.address } },
+      {
+        kind: "VaultAuth",
+        metadata: { name: "static", namespace },
+        spec: {
+          vaultConnectionRef: "server",
+          method: "kubernetes",
+          mount: "kubernetes",
+          kubernetes: { role: `inlay-${namespace}`, serviceAccount: "inlay", audiences: ["vault"] },
+        },
+      },
+      {
+        kind: "VaultStaticSecret",
+        metadata: { name: "s3", namespace },
+        spec: {
+          vaultAuthRef: "static",
+          type: "kv-v2",
+          mount: MOUNT,
+          path: team.in("s3"),
+          refreshAfter: "1s",
+          destination: { name: "copy", create: true, overwrite: true },
+          rolloutRestartTargets: [{ kind: "Deployment", name: "web" }],
+        },
+      },
+    ].map((object) => JSON.stringify({ apiVersion: "secrets.hashicorp.com/v1beta1", ...object }));
+    const { converted, lost } = migrate(VSO, [{ name: "vso.yaml", text: objects.join("\n---\n") }], namespace);
+    assert.deepEqual(lost, []);
+    await team.workloads.deploy({ web: {} });
+    for (const { object } of converted) {
+      const plural = object["kind"] === "SecretBinding" ? "secretbindings" : "vaultconnections";
+      await team.team.api.create(team.team.path("inlay.dev/v1alpha1", plural), object);
+    }
+    await eventually(async () => assert.deepEqual(await copyOf(team), { accessKey: first }));
+    await team.workloads.rolledOut("s3", 0);
+    const next = await team.rotate();
+    await team.workloads.rolledOut("s3", 1);
+    assert.deepEqual(await copyOf(team), { accessKey: next });
+    assert.deepEqual(await team.workloads.restarts(), { web: 1 });
   });
 
   it("is used like a Secret: keys, values inside of a key, all data, templates, and JSON for values that are not text", async () => {

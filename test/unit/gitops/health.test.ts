@@ -78,6 +78,7 @@ const computed: Recorded[] = [
           leftovers: new Map(),
           pending: new Set(waiting ? ["a/b"] : []),
           isListed: true,
+          refresh: undefined,
         };
         return ofComposition.activeStatus(composition, state, { bindings: 1, ready }, undefined, NOW);
       }),

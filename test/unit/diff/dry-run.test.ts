@@ -1,6 +1,6 @@
 /** A transport of dry runs sends no write, whatever the request, and keeps what each object would be. */
 import assert from "node:assert/strict";
-import { DryRun } from "../../../src/kube/dry-run.ts";
+import { DryRun } from "../../../src/diff/dry-run.ts";
 import type { Request } from "../../../src/kube/transport.ts";
 
 const PATH = "/api/v1/namespaces/a/configmaps/b";

@@ -1,0 +1,58 @@
+/** Converts PushSecrets of the External Secrets Operator that write Secrets of the cluster. Pure. */
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { findStore, type Store } from "./external-stores.ts";
+import { type Input, metadataOf, type Output } from "./migration.ts";
+import { compact, keyPath } from "./parts.ts";
+
+const SOURCE = "source";
+
+export function pushSecret(input: Input, stores: readonly Store[], output: Output): void {
+  const spec = input.root.field("spec");
+  // Inlay writes each change at once.
+  spec.field("refreshInterval").ignore();
+  const refs = spec.field("secretStoreRefs").list();
+  const found = refs.map((ref) => ({ ref, store: findStore(ref, input, stores) }));
+  const namespaces = found.flatMap(({ ref, store }) => {
+    if (store?.provider === "kubernetes") return [store.namespace];
+    if (store !== undefined)
+      ref.lose("Inlay writes objects of the cluster, and nothing to other stores; keep External Secrets for this one");
+    return [];
+  });
+  const name = spec.field("selector", "secret", "name").text();
+  const policy = spec.field("updatePolicy");
+  const updates = policy.text() ?? "Replace";
+  if (updates !== "Replace" && updates !== "IfNotExists") policy.lose("must be Replace or IfNotExists; correct it");
+  const deletes = spec.field("deletionPolicy").text() === "Delete";
+  const pushed = new Map<string, JsonObject[]>();
+  for (const each of spec.field("data").list()) {
+    const [key, remote] = [each.field("match", "secretKey").text(), each.field("match", "remoteRef")];
+    const [object = "", property] = [remote.field("remoteKey").text(), remote.field("property").text()];
+    const strategy = each.field("conversionStrategy");
+    if ((strategy.text() ?? "None") !== "None") strategy.lose("Inlay does not rename keys; write a field for each key");
+    const to = property ?? key;
+    const field =
+      key === undefined || to === undefined
+        ? { path: "data", from: { source: SOURCE } }
+        : { path: keyPath("data", to), from: { source: SOURCE, key } };
+    pushed.set(object, [...(pushed.get(object) ?? []), field]);
+  }
+  if (name === undefined)
+    spec.field("selector").lose("Inlay copies a Secret that has a name; write a binding for each Secret");
+  if (name === undefined || namespaces.length === 0 || pushed.size === 0) return;
+  const targets = namespaces.flatMap((namespace) =>
+    [...pushed].map(([object, fields]) =>
+      compact({
+        apiVersion: "v1",
+        kind: "Secret",
+        name: object,
+        namespace: namespace === input.namespace ? undefined : namespace,
+        mode: updates === "IfNotExists" ? "Once" : undefined,
+        onRelease: deletes ? undefined : "Retain",
+        create: updates === "IfNotExists" ? { manifest: {} } : { adopt: "Any", manifest: {} },
+        fields,
+      }),
+    ),
+  );
+  const binding = { acknowledge: ["ReadableCopies"], sources: [{ name: SOURCE, secret: { name } }], targets };
+  output.add("SecretBinding", { name: input.name, namespace: input.namespace, ...metadataOf(input) }, binding, [input]);
+}

@@ -1,0 +1,113 @@
+/** Converts the objects of the External Secrets Operator to bindings, and its stores to connections. Pure. */
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { pushSecret } from "./external-push.ts";
+import { Sources } from "./external-sources.ts";
+import { findStore, type Store, storeOf, writeConnections } from "./external-stores.ts";
+import { type Target, targetOf } from "./external-target.ts";
+import { Grants } from "./grants.ts";
+import { type Input, metadataOf, type Output, type Tool } from "./migration.ts";
+import { compact, refreshOf } from "./parts.ts";
+import type { Tracked } from "./tracked.ts";
+
+const DELETE =
+  "Delete the ExternalSecret with kubectl delete --cascade=orphan, after this binding is ready. Otherwise, Kubernetes deletes the Secret with it.";
+
+export const EXTERNAL_SECRETS: Tool = {
+  title: "External Secrets",
+  objects: "ExternalSecrets and SecretStores",
+  owns: ({ apiVersion }) => /^(?:[a-z]+\.)?external-secrets\.io\//.test(String(apiVersion)),
+  convert(inputs, output) {
+    const grants = new Grants();
+    const stores = inputs.filter(({ kind }) => /^(?:Cluster)?SecretStore$/.test(kind)).map(storeOf);
+    for (const input of inputs) {
+      if (input.kind === "ExternalSecret") externalSecret(input, input.root.field("spec"), stores, grants, output);
+      else if (input.kind === "ClusterExternalSecret") clusterExternalSecret(input, stores, grants, output);
+      else if (input.kind === "PushSecret") pushSecret(input, stores, output);
+      else if (!/^(?:Cluster)?SecretStore$/.test(input.kind))
+        input.root.refuse(`Inlay has nothing for a ${input.kind}; keep External Secrets for it`);
+    }
+    writeConnections(stores, grants, output);
+    grants.write(output);
+  },
+};
+
+/** Where the Secret is written, if it is not the namespace of the ExternalSecret. */
+interface Placement {
+  readonly namespace: string;
+  readonly selectors: readonly JsonObject[];
+  readonly name: string;
+}
+
+function externalSecret(
+  input: Input,
+  spec: Tracked,
+  stores: readonly Store[],
+  grants: Grants,
+  output: Output,
+  placement?: Placement,
+): void {
+  const byDefault = findStore(spec.field("secretStoreRef"), input, stores);
+  const namespace = placement?.namespace ?? input.namespace;
+  const interval = spec.field("refreshInterval");
+  const refresh = refreshOf(interval);
+  const policy = spec.field("refreshPolicy");
+  const isOnce = policy.text() === "CreatedOnce" || /^0+[a-z]*$/.test(interval.text() ?? "");
+  if (policy.text() === "OnChange")
+    policy.lose("Inlay writes each change of the values; set mode: Once to write them once");
+  const sources = new Sources(input, namespace, grants, refresh);
+  const metadata = metadataOf(input);
+  const target: Target = targetOf(spec, placement?.name ?? input.name, metadata, {
+    storeOf: (ref) => (ref.exists ? findStore(ref, input, stores) : byDefault),
+    sources,
+  });
+  if (sources.list.length === 0 || target.fields.length === 0) return;
+  const { object, ...settings } = target;
+  const one = compact({
+    ...object,
+    mode: isOnce ? "Once" : undefined,
+    onRelease: settings.onRelease,
+    onConflict: "Force",
+    create: settings.create,
+    fields: settings.fields,
+  });
+  const targets =
+    placement === undefined ? [one] : placement.selectors.map((namespaceSelector) => ({ ...one, namespaceSelector }));
+  const binding = compact({
+    acknowledge: placement === undefined ? undefined : ["ReadableCopies"],
+    defaults: settings.removesKeys ? { onMissing: "Remove" } : undefined,
+    sources: sources.list,
+    targets,
+  });
+  output.add(
+    "SecretBinding",
+    { name: input.name, namespace, ...metadata },
+    binding,
+    [input],
+    [...(settings.create ? [DELETE] : []), ...settings.notes],
+  );
+}
+
+/** One binding, in the namespace of the values, copies into all namespaces. */
+function clusterExternalSecret(input: Input, stores: readonly Store[], grants: Grants, output: Output): void {
+  const spec = input.root.field("spec");
+  spec.field("refreshTime").ignore();
+  const inner = spec.field("externalSecretSpec");
+  const store = findStore(inner.field("secretStoreRef"), input, stores);
+  if (store === undefined || store.provider === "other") return;
+  spec
+    .field("externalSecretMetadata")
+    .refuse("the Secrets get the labels and annotations of the template; write them to create.manifest.metadata");
+  const single = spec.field("namespaceSelector");
+  const names = spec.field("namespaces").texts();
+  const selectors = [...(single.exists ? [single] : []), ...spec.field("namespaceSelectors").list()].map((each) =>
+    compact({
+      matchLabels: each.field("matchLabels").map(),
+      matchExpressions:
+        each.field("matchExpressions").list().length > 0 ? each.field("matchExpressions").take() : undefined,
+    }),
+  );
+  const all = [...selectors.filter((each) => Object.keys(each).length > 0), ...(names.length > 0 ? [{ names }] : [])];
+  const name = spec.field("externalSecretName").text() ?? input.name;
+  const placement = { namespace: store.namespace, selectors: all.length > 0 ? all : [{ names: ["*"] }], name };
+  externalSecret(input, inner, stores, grants, output, placement);
+}

@@ -1,0 +1,111 @@
+/** The sources of a binding for the remote references of an ExternalSecret. Pure. */
+import type { JsonObject } from "../apimachinery/objects.ts";
+import type { Store } from "./external-stores.ts";
+import { call, type Expression, reference } from "./go-expression.ts";
+import type { Grants } from "./grants.ts";
+import type { Input } from "./migration.ts";
+import { compact, sourceName } from "./parts.ts";
+import type { Tracked } from "./tracked.ts";
+
+export class Sources {
+  readonly list: JsonObject[] = [];
+  readonly #names = new Map<string, string>();
+  readonly #input: Input;
+  readonly #namespace: string;
+  readonly #grants: Grants;
+  readonly #refresh: string | undefined;
+
+  /** `namespace` is that of the binding. */
+  constructor(input: Input, namespace: string, grants: Grants, refresh: string | undefined) {
+    this.#input = input;
+    this.#namespace = namespace;
+    this.#grants = grants;
+    this.#refresh = refresh;
+  }
+
+  /** The name of the source for a reference, which is added if necessary. Undefined if the store has none in Inlay. */
+  add(ref: Tracked, store: Store): string | undefined {
+    const [key = "", version] = [ref.field("key").text(), ref.field("version")];
+    refuseUnless(
+      ref.field("metadataPolicy"),
+      "None",
+      "Inlay reads values here; for metadata of Vault, add a source with vault.metadata",
+    );
+    refuseUnless(ref.field("conversionStrategy"), "Default", "Inlay does not rename keys; write a field for each key");
+    const made = this.#make(key, version, store);
+    if (made === undefined) return undefined;
+    const id = JSON.stringify(made);
+    const name = this.#names.get(id) ?? sourceName(key, [...this.#names.values()]);
+    if (!this.#names.has(id)) this.list.push({ name, ...made });
+    this.#names.set(id, name);
+    return name;
+  }
+
+  #make(key: string, version: Tracked, store: Store): JsonObject | undefined {
+    if (store.provider === "other") {
+      version.ignore();
+      return undefined;
+    }
+    if (store.provider === "kubernetes") {
+      version.refuse("a Secret has no versions; remove it");
+      const isOther = store.namespace !== this.#namespace;
+      if (isOther)
+        this.#grants.add(
+          { kind: "Secret", namespace: store.namespace, name: key },
+          { namespace: this.#namespace },
+          this.#input,
+        );
+      return { secret: compact({ name: key, namespace: isOther ? store.namespace : undefined }) };
+    }
+    const text = version.text();
+    if (text !== undefined && !/^[1-9]\d*$/.test(text)) version.lose("a version in Vault is a number; correct it");
+    const [mount, path] = pathOf(key, store);
+    store.paths.add(`${mount}/${path}`);
+    store.mounts.add(`${mount}/*`);
+    const isOther = store.namespace !== this.#namespace;
+    if (isOther && store.from.length === 0)
+      this.#grants.add(
+        { kind: "VaultConnection", namespace: store.namespace, name: store.input.name },
+        { namespace: this.#namespace },
+        this.#input,
+      );
+    const number = text !== undefined && /^[1-9]\d*$/.test(text) && store.kv === 2 ? Number(text) : undefined;
+    return {
+      vault: compact({
+        connection: compact({ name: store.input.name, namespace: isOther ? store.namespace : undefined }),
+        refresh: this.#refresh,
+        data: compact({ mount, path, kv: store.kv === 1 ? 1 : undefined, version: number }),
+      }),
+    };
+  }
+}
+
+function refuseUnless(field: Tracked, expected: string, message: string): void {
+  if (field.text() !== undefined && field.text() !== expected) field.lose(message);
+}
+
+/** The mount and the path. A key may begin with the mount, and have `data` of the API of version 2 after it. */
+function pathOf(key: string, { mount, kv }: { mount: string | undefined; kv: 1 | 2 }): [string, string] {
+  const trimmed = key.replaceAll(/^\/+|\/+$/g, "");
+  const [first = "", ...rest] = trimmed.split("/");
+  const below =
+    mount === undefined ? rest.join("/") : trimmed.startsWith(`${mount}/`) ? trimmed.slice(mount.length + 1) : trimmed;
+  return [(mount ?? first).replace(kv === 2 ? /\/data$/ : /$^/, ""), kv === 2 ? below.replace(/^data\//, "") : below];
+}
+
+/** The value of a reference to one property, decoded as it says. Undefined if it can't be expressed. */
+export function propertyOf(ref: Tracked, source: string): Expression | undefined {
+  const property = ref.field("property");
+  const name = property.text();
+  if (name === undefined || name === "") {
+    ref.lose("without property, the value is all data as JSON, which a field can't be; name a property");
+    return undefined;
+  }
+  const decoding = ref.field("decodingStrategy");
+  const strategy = decoding.text() ?? "None";
+  const value = reference(source, [name]);
+  if (strategy === "Base64" || strategy === "Base64URL") return call("base64decode", value);
+  if (strategy !== "None")
+    decoding.lose("Inlay decodes only what is known to be base64; write a template with base64decode if it is");
+  return value;
+}

@@ -1,0 +1,226 @@
+/** Reads the SecretStores of the External Secrets Operator: how bindings read Vault or Secrets of another namespace. Pure. */
+import type { JsonObject } from "../apimachinery/objects.ts";
+import type { Grants } from "./grants.ts";
+import { type Input, metadataOf, type Output } from "./migration.ts";
+import { compact, withoutSlashes } from "./parts.ts";
+import type { Tracked } from "./tracked.ts";
+
+export type Store =
+  | { readonly provider: "kubernetes"; readonly input: Input; readonly namespace: string }
+  | ({
+      readonly provider: "vault";
+      readonly input: Input;
+      readonly paths: Set<string>;
+      readonly mounts: Set<string>;
+    } & VaultStore)
+  | { readonly provider: "other"; readonly input: Input };
+
+interface VaultStore {
+  /** The namespace of the VaultConnection. */
+  readonly namespace: string;
+  readonly mount: string | undefined;
+  readonly kv: 1 | 2;
+  readonly spec: JsonObject;
+  readonly audiences: readonly string[];
+  /** Who may use a ClusterSecretStore. Empty for the namespaces that do. */
+  readonly from: readonly JsonObject[];
+}
+
+const KEEP = "keep External Secrets for this store. A binding can read the Secrets that it writes";
+const MAX_PATHS = 64;
+
+export function storeOf(input: Input): Store {
+  const spec = input.root.field("spec");
+  // Inlay retries and reads by its own settings.
+  for (const field of ["retrySettings", "refreshInterval"]) spec.field(field).ignore();
+  const provider = spec.field("provider");
+  if (provider.field("vault").exists)
+    return { provider: "vault", input, paths: new Set(), mounts: new Set(), ...vault(provider.field("vault"), input) };
+  if (provider.field("kubernetes").exists)
+    return { provider: "kubernetes", input, namespace: kubernetes(provider.field("kubernetes")) };
+  const [name, first] = provider.entries()[0] ?? [];
+  if (first === undefined) provider.lose(`no provider; ${KEEP}`);
+  else first.refuse(`Inlay reads Vault, OpenBao and objects of the cluster, but not ${name}; ${KEEP}`);
+  return { provider: "other", input };
+}
+
+const IN_CLUSTER = /^(https:\/\/)?kubernetes\.default(\.svc(\.cluster\.local)?)?(:443)?\/?$/;
+
+function kubernetes(provider: Tracked): string {
+  const url = provider.field("server", "url");
+  if (!IN_CLUSTER.test(url.text() ?? "kubernetes.default")) url.lose(`Inlay reads its own cluster; ${KEEP}`);
+  else for (const field of ["caBundle", "caProvider"]) provider.field("server", field).ignore();
+  // The account of the binding reads the Secrets.
+  for (const field of ["auth", "authRef"]) provider.field(field).ignore();
+  return provider.field("remoteNamespace").text() ?? "default";
+}
+
+function vault(provider: Tracked, input: Input): VaultStore {
+  // They concern reads after writes.
+  for (const field of ["readYourWrites", "forwardInconsistent", "checkAndSet"]) provider.field(field).ignore();
+  provider.field("headers").refuse("Inlay sends no such headers; check whether Vault needs them");
+  provider.field("tls").refuse("Inlay has no client certificates; use another login");
+  provider
+    .field("caBundle")
+    .refuse("write the certificates to a ConfigMap, and its name to tls.ca.configMap of the VaultConnection");
+  const login = loginOf(provider.field("auth"), input);
+  const inVault = provider.field("namespace").text();
+  const auth = provider.field("auth", "namespace");
+  if (auth.exists && auth.text() !== inVault)
+    auth.lose("Inlay logs in to the namespace in Vault that it reads; write the login by hand");
+  const version = provider.field("version");
+  const kv = version.text() === "v1" ? 1 : 2;
+  if (!["v1", "v2", undefined].includes(version.text())) version.lose("must be v1 or v2; correct it");
+  const mount = provider.field("path").text();
+  const ca = caOf(provider.field("caProvider"), login.namespace);
+  const spec = compact({
+    address: provider.field("server").text()?.replace(/\/+$/, ""),
+    namespace: inVault === undefined ? undefined : withoutSlashes(inVault),
+    tls: ca === undefined ? undefined : { ca },
+    serviceAccountName: login.account,
+    auth: login.auth,
+  });
+  const conditions = input.root.field("spec", "conditions").list().flatMap(conditionOf);
+  return {
+    namespace: login.namespace,
+    mount: mount === undefined ? undefined : withoutSlashes(mount),
+    kv,
+    spec,
+    audiences: login.audiences,
+    from: conditions,
+  };
+}
+
+function caOf(provider: Tracked, namespace: string): JsonObject | undefined {
+  if (!provider.exists) return undefined;
+  const [type, name = "", key = "ca.crt"] = ["type", "name", "key"].map((field) => provider.field(field).text());
+  const other = provider.field("namespace");
+  if ((other.text() ?? namespace) !== namespace)
+    other.lose(`copy this object to the namespace ${namespace} of the VaultConnection`);
+  if (type !== "Secret" && type !== "ConfigMap") provider.field("type").lose("must be Secret or ConfigMap; correct it");
+  return { [type === "ConfigMap" ? "configMap" : "secret"]: { name, key } };
+}
+
+interface Login {
+  readonly auth: JsonObject | undefined;
+  readonly account: string | undefined;
+  readonly namespace: string;
+  readonly audiences: readonly string[];
+}
+
+function loginOf(auth: Tracked, input: Input): Login {
+  const namespaceOf = (ref: Tracked): string => {
+    const namespace = ref.field("namespace");
+    const own = namespace.text() ?? input.namespace;
+    if (own === "")
+      namespace.lose(
+        "a ClusterSecretStore names the namespace of its credentials; the VaultConnection is converted to the namespace default",
+      );
+    return own === "" ? "default" : own;
+  };
+  const keyOf = (ref: Tracked, key: string) => ({
+    secret: { name: ref.field("name").text() ?? "unknown", key: ref.field("key").text() ?? key },
+  });
+  const [kubernetes, appRole, token] = ["kubernetes", "appRole", "tokenSecretRef"].map((field) =>
+    auth.field(field),
+  ) as [Tracked, Tracked, Tracked];
+  if (kubernetes.exists) {
+    const account = kubernetes.field("serviceAccountRef");
+    kubernetes
+      .field("secretRef")
+      .refuse("Inlay creates short-lived tokens instead of reading one; name the ServiceAccount in serviceAccountName");
+    if (!account.exists)
+      kubernetes.lose("name the ServiceAccount that logs in, in serviceAccountName of the VaultConnection");
+    const [mount, role] = [kubernetes.field("mountPath").text(), kubernetes.field("role").text() ?? ""];
+    const audiences = account.field("audiences").texts();
+    const method = compact({
+      mount: mount === undefined ? undefined : withoutSlashes(mount).replace(/^auth\//, ""),
+      role,
+      audiences: audiences.length > 0 ? audiences : undefined,
+      as: "Connection",
+    });
+    return {
+      auth: { kubernetes: method },
+      account: account.field("name").text(),
+      namespace: namespaceOf(account),
+      audiences,
+    };
+  }
+  if (appRole.exists) {
+    const [path, roleID, secret] = [
+      appRole.field("path").text(),
+      appRole.field("roleId").text(),
+      appRole.field("secretRef"),
+    ];
+    appRole.field("roleRef").refuse("write the RoleID itself to auth.appRole.roleID; it is not secret");
+    const method = compact({ mount: path, roleID: roleID ?? "unknown", secretID: keyOf(secret, "secretId") });
+    return { auth: { appRole: method }, account: undefined, namespace: namespaceOf(secret), audiences: [] };
+  }
+  if (token.exists)
+    return { auth: { token: keyOf(token, "token") }, account: undefined, namespace: namespaceOf(token), audiences: [] };
+  auth.refuse("Inlay logs in with Kubernetes auth, an AppRole or a token; write auth of the VaultConnection by hand");
+  return { auth: undefined, account: undefined, namespace: input.namespace || "default", audiences: [] };
+}
+
+/** A condition of a ClusterSecretStore as an entry of `from` in a SecretGrant. */
+function conditionOf(condition: Tracked): JsonObject[] {
+  condition.field("namespaceRegexes").refuse("a SecretGrant has names with * and ?; add them to spec.from");
+  const selector = condition.field("namespaceSelector");
+  const labels = compact({
+    matchLabels: selector.field("matchLabels").map(),
+    matchExpressions:
+      selector.field("matchExpressions").list().length > 0 ? selector.field("matchExpressions").take() : undefined,
+  });
+  const named = condition
+    .field("namespaces")
+    .texts()
+    .map((namespace) => ({ namespace }));
+  return [...(Object.keys(labels).length > 0 ? [{ namespaceSelector: labels }] : []), ...named];
+}
+
+/** The store that a reference names. Reports an unknown one. */
+export function findStore(ref: Tracked, input: Input, stores: readonly Store[]): Store | undefined {
+  const [name, kind = "SecretStore"] = [ref.field("name").text(), ref.field("kind").text()];
+  if (name === undefined) return undefined;
+  const found = stores.find(
+    (each) =>
+      each.input.kind === kind &&
+      each.input.name === name &&
+      (kind === "ClusterSecretStore" || each.input.namespace === input.namespace),
+  );
+  if (found === undefined) ref.lose(`the ${kind} ${name} is not in these files; convert them together`);
+  return found;
+}
+
+/** The VaultConnections for the stores that the converted bindings use. */
+export function writeConnections(stores: readonly Store[], grants: Grants, output: Output): void {
+  for (const store of stores) {
+    const metadata = metadataOf(store.input);
+    if (store.provider !== "vault") continue;
+    const { input, namespace, spec, from } = store;
+    if (store.paths.size === 0) {
+      input.root.lose(
+        "no object in these files uses this store, so its paths in Vault are unknown; convert them together",
+      );
+      continue;
+    }
+    if (spec["auth"] === undefined) continue;
+    const paths = store.paths.size > MAX_PATHS ? [...store.mounts] : [...store.paths];
+    for (const each of from) grants.add({ kind: "VaultConnection", namespace, name: input.name }, each, input);
+    const notes = [
+      `Add ${String(spec["address"])} to vault.addresses in the configuration of Inlay.`,
+      ...(isKubernetes(spec) && store.audiences.length === 0
+        ? ["Set audience=vault in the role in Vault: Inlay logs in with tokens for that audience."]
+        : []),
+    ];
+    output.add(
+      "VaultConnection",
+      { name: input.name, namespace, ...metadata },
+      { ...spec, paths: paths.sort() },
+      [input],
+      notes,
+    );
+  }
+}
+
+const isKubernetes = ({ auth }: JsonObject) => typeof auth === "object" && auth !== null && "kubernetes" in auth;

@@ -1,0 +1,192 @@
+/** Converts patches with Go templates in their values, as YAML, to the fields of a binding. Pure. */
+import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
+import { isObject, stringifyJson } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import { readDocuments } from "../render/documents.ts";
+import { actionsIn } from "./go-action.ts";
+import { call, NotTranslated, type Resolve } from "./go-expression.ts";
+import { fieldValue, type Part, templateOf, translate } from "./go-template.ts";
+import { orLost } from "./parts.ts";
+import type { Tracked } from "./tracked.ts";
+
+/** How a patch changes lists: elements with the same name, or the whole list. */
+type Lists = "merge" | "replace";
+
+interface Patch {
+  readonly place: Tracked;
+  readonly resolve: Resolve;
+  readonly lists: Lists;
+  /** The actions of the template, which placeholders replace in the YAML. */
+  readonly actions: readonly string[];
+  lineOf(steps: readonly (string | number)[]): number;
+}
+
+/** Private-use characters, which YAML reads as a part of a word. */
+const [OPEN, CLOSE] = ["\uE000", "\uE001"];
+const PLACEHOLDER = /\uE000(\d+)\uE001/g;
+const DIRECTIVE = /^\$(?:patch|retainKeys|deleteFromPrimitiveList|setElementOrder)/;
+
+/** The fields for a patch that is merged at the path `at`. Reports on `place`, a field with the text, what can't be carried over. */
+export function fieldsOfPatch(
+  place: Tracked,
+  lists: Lists,
+  resolve: Resolve,
+  at: readonly Segment[] = [],
+): JsonObject[] {
+  const parsed = parse(place, resolve, lists, (value) => isObject(value));
+  return parsed === undefined ? [] : [...fieldsOf(parsed.value, at, [], parsed.patch)];
+}
+
+/** The fields for a patch of JSON (RFC 6902). */
+export function fieldsOfJsonPatch(place: Tracked, resolve: Resolve): JsonObject[] {
+  const parsed = parse(place, resolve, "replace", (value) => Array.isArray(value));
+  if (parsed === undefined) return [];
+  const { patch, value } = parsed;
+  return (value as JsonValue[]).flatMap((operation, index) => {
+    const { op, path, value: written = null } = isObject(operation) ? operation : {};
+    const segments = String(path)
+      .split("/")
+      .slice(1)
+      .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+    if (
+      (op !== "add" && op !== "replace") ||
+      segments.length === 0 ||
+      segments.includes("-") ||
+      PLACEHOLDER.test(String(path))
+    ) {
+      lose(
+        patch,
+        [index],
+        "Inlay writes values at fixed paths, and has no other operations; write this change by hand",
+      );
+      return [];
+    }
+    const at = segments.map(
+      (step): Segment => (/^\d+$/.test(step) ? { kind: "index", index: Number(step) } : keySegment(step)),
+    );
+    return [...fieldsOf(written, at, [index, "value"], patch)];
+  });
+}
+
+function parse(
+  place: Tracked,
+  resolve: Resolve,
+  lists: Lists,
+  fits: (value: JsonValue) => boolean,
+): { value: JsonValue; patch: Patch } | undefined {
+  const text = place.text();
+  if (text === undefined) return undefined;
+  const actions: string[] = [];
+  let yaml = "";
+  let rest = 0;
+  for (const { index, length } of actionsIn(text)) {
+    yaml += `${text.slice(rest, index)}${OPEN}${actions.length}${CLOSE}`;
+    rest = index + length;
+    actions.push(text.slice(index, rest));
+  }
+  yaml += text.slice(rest);
+  // A list is no object, so it becomes a field of one.
+  const isList = !fits({});
+  const wrapped = isList ? `list:\n${yaml.replaceAll(/^/gm, "  ")}` : yaml;
+  const { documents, mistakes } = readDocuments(
+    [{ name: "", text: wrapped }],
+    "not a YAML object; write the fields by hand",
+  );
+  const [document] = documents;
+  const value = isList ? document?.object["list"] : document?.object;
+  if (mistakes.length > 0 || value === undefined || !fits(value)) {
+    place.lose("the template is no YAML with templates in its values only; write the fields by hand");
+    return undefined;
+  }
+  const lineOf = (steps: readonly (string | number)[]) =>
+    (document?.lineOf(isList ? ["list", ...steps] : steps) ?? 1) - (isList ? 1 : 0);
+  return { value, patch: { place, resolve, lists, actions, lineOf } };
+}
+
+/** A block of text begins in the line after its field. */
+const lose = ({ place, lineOf }: Patch, steps: readonly (string | number)[], message: string) =>
+  place.lose(message, lineOf(steps));
+
+function* fieldsOf(
+  value: JsonValue,
+  at: readonly Segment[],
+  steps: readonly (string | number)[],
+  patch: Patch,
+): Generator<JsonObject> {
+  if (isObject(value)) {
+    if (Object.keys(value).length === 0 && at.length > 0) yield { path: pathOf(at), template: "{}", as: "json" };
+    for (const [key, child] of Object.entries(value)) {
+      if (DIRECTIVE.test(key) || new RegExp(PLACEHOLDER).test(key))
+        lose(patch, [...steps, key], "Inlay has no directives and no templates in keys; write this change by hand");
+      else yield* fieldsOf(child, [...at, keySegment(key)], [...steps, key], patch);
+    }
+    return;
+  }
+  if (value === null)
+    return lose(patch, steps, `the patch removes ${pathOf(at)}, which a binding can't do; remove it by hand`);
+  if (Array.isArray(value) && patch.lists === "merge" && value.some(isObject)) {
+    for (const [index, element] of value.entries()) yield* elementOf(element, at, [...steps, index], patch);
+    return;
+  }
+  const path = pathOf(at);
+  const written = orLost(patch.place, path, () => valueAt(value, patch), patch.lineOf(steps));
+  if (written !== undefined) yield { path, ...written };
+}
+
+/** The fields of an element of a list that is merged by the names of its elements. */
+function* elementOf(
+  element: JsonValue,
+  at: readonly Segment[],
+  steps: readonly (string | number)[],
+  patch: Patch,
+): Generator<JsonObject> {
+  const { name, ...rest } = isObject(element) ? element : {};
+  if (typeof name !== "string" || new RegExp(PLACEHOLDER).test(name))
+    return lose(
+      patch,
+      steps,
+      `the elements of ${pathOf(at)} have no name; write their fields by hand, as in list[port=80].name`,
+    );
+  const selected: Segment[] = [...at, { kind: "element", conditions: [{ key: "name", value: name }] }];
+  if (Object.keys(rest).length === 0) return lose(patch, steps, "an element with a name alone; write it by hand");
+  for (const field of fieldsOf(rest, selected, steps, patch)) yield { ...field, onMissingElement: "Append" };
+}
+
+const pathOf = (at: readonly Segment[]): string => String(new FieldPath(at));
+
+function valueAt(value: JsonValue, patch: Patch): JsonObject {
+  if (typeof value === "string") return fieldValue(partsOf(value, patch));
+  if (Array.isArray(value)) return { template: jsonTemplate(value, patch), as: "json" };
+  const as =
+    typeof value === "boolean"
+      ? "boolean"
+      : Number.isInteger(value) || typeof value === "bigint"
+        ? "integer"
+        : "number";
+  return { template: String(value), as };
+}
+
+function partsOf(text: string, { actions, resolve }: Patch): Part[] {
+  return translate(
+    text.replaceAll(PLACEHOLDER, (_, at: string) => actions[Number(at)] ?? ""),
+    resolve,
+  );
+}
+
+/** The list as JSON, in which each template stays within the quotes of its string. */
+function jsonTemplate(value: JsonValue, patch: Patch): string {
+  const parts = stringifyJson(value).split(/("(?:[^"\\]|\\.)*")/);
+  return templateOf(
+    parts.flatMap((part): Part[] => {
+      if (!part.startsWith('"') || !new RegExp(PLACEHOLDER).test(part)) return [part];
+      const inner = partsOf(JSON.parse(part) as string, patch);
+      if (inner.some((each) => typeof each === "string" && each.includes("\uE000")))
+        throw new NotTranslated("a placeholder");
+      return [
+        '"',
+        ...inner.map((each) => (typeof each === "string" ? JSON.stringify(each).slice(1, -1) : call("jsontext", each))),
+        '"',
+      ];
+    }),
+  );
+}

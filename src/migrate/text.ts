@@ -1,0 +1,33 @@
+/** Prints a migration: YAML with comments to apply, or a table. Pure. */
+import { stringify } from "yaml";
+import { describeObject, type JsonObject } from "../apimachinery/objects.ts";
+import { plain } from "../apimachinery/plain.ts";
+import { fold, layOut, section, table } from "../explain/text.ts";
+import type { Converted, Migration } from "./migration.ts";
+
+const COMMENT_WIDTH = 110;
+
+/** One document for each object. The comments say what it replaces, and what to do before you apply it. */
+export function migrationYaml({ converted }: Pick<Migration, "converted">): string[] {
+  return converted.map(documentText);
+}
+
+function documentText({ from, notes, object }: Converted, at: number): string {
+  const comments = [...from.map((each) => `From ${each}`), ...notes.flatMap((note) => fold(note, COMMENT_WIDTH))];
+  const head = [...(at === 0 ? [] : ["---"]), ...comments.map((each) => `# ${plain(each)}`)];
+  // Kubernetes reads YAML 1.1, where unquoted words such as "yes" are booleans.
+  const body = stringify(object, { aliasDuplicateObjects: false, compat: "yaml-1.1", lineWidth: 0 }).trimEnd();
+  return [...head, body].join("\n");
+}
+
+export function migrationText({ converted }: Pick<Migration, "converted">, width: number): string[] {
+  const rows = converted.map(({ object, from, notes }) => {
+    const { name, namespace } = object["metadata"] as JsonObject;
+    return [
+      describeObject(String(object["kind"]), namespace as string | undefined, String(name)),
+      from.join(", "),
+      notes.join(" "),
+    ];
+  });
+  return layOut(section("OBJECTS", table(["OBJECT", "FROM", "NOTES"], rows)), width);
+}

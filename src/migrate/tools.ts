@@ -1,0 +1,11 @@
+/** The tools whose objects `inlay migrate` converts. */
+import type { Tool } from "./migration.ts";
+
+export const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
+  kyverno: async () => (await import("./kyverno.ts")).KYVERNO,
+  "external-secrets": async () => (await import("./external-secrets.ts")).EXTERNAL_SECRETS,
+  "patch-operator": async () => (await import("./patch-operator.ts")).PATCH_OPERATOR,
+  replicator: async () => (await import("./replicator.ts")).REPLICATOR,
+  reflector: async () => (await import("./reflector.ts")).REFLECTOR,
+  vso: async () => (await import("./vso.ts")).VSO,
+};

@@ -1,0 +1,172 @@
+/** A view of an object in a file that records which fields a converter has handled, so that no field is lost silently. Pure. */
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { isObject } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import { plain } from "../apimachinery/plain.ts";
+import type { Mistake, ObjectDocument } from "../render/documents.ts";
+
+type Steps = readonly (string | number)[];
+
+/** The handled fields of one object, and what could not be carried over. */
+interface Ledger {
+  readonly document: ObjectDocument;
+  readonly handled: Set<string>;
+  readonly lost: Mistake[];
+}
+
+const UNKNOWN = "Inlay does not know this field, so it is not carried over; check whether you need it";
+
+/** One field of the object, or the object itself. The value may be missing. */
+export class Tracked {
+  readonly #value: JsonValue | undefined;
+  readonly #steps: Steps;
+  readonly #ledger: Ledger;
+
+  private constructor(value: JsonValue | undefined, steps: Steps, ledger: Ledger) {
+    this.#value = value;
+    this.#steps = steps;
+    this.#ledger = ledger;
+  }
+
+  static of(document: ObjectDocument): Tracked {
+    return new Tracked(document.object, [], { document, handled: new Set(), lost: [] });
+  }
+
+  /** The file and line, such as `policies.yaml:3`. */
+  get place(): string {
+    const { file, lineOf } = this.#ledger.document;
+    return `${plain(file)}:${lineOf(this.#steps)}`;
+  }
+
+  get exists(): boolean {
+    return this.#value !== undefined && this.#value !== null;
+  }
+
+  /** Does not count as handled yet. */
+  field(...keys: readonly string[]): Tracked {
+    return keys.reduce<Tracked>((from, key) => {
+      const value = isObject(from.#value) && Object.hasOwn(from.#value, key) ? from.#value[key] : undefined;
+      return new Tracked(value, [...from.#steps, key], from.#ledger);
+    }, this);
+  }
+
+  /** The elements of a list, which do not count as handled yet. */
+  list(): Tracked[] {
+    if (!this.exists) return this.#done([]);
+    if (!Array.isArray(this.#value)) return this.#wrongType("a list", []);
+    if (this.#value.length === 0) this.ignore();
+    return this.#value.map((value, index) => new Tracked(value, [...this.#steps, index], this.#ledger));
+  }
+
+  /** The fields of an object, which do not count as handled yet. */
+  entries(): [string, Tracked][] {
+    if (!this.exists) return this.#done([]);
+    if (!isObject(this.#value)) return this.#wrongType("an object", []);
+    const keys = Object.keys(this.#value);
+    if (keys.length === 0) this.ignore();
+    return keys.map((key) => [key, this.field(key)]);
+  }
+
+  text(): string | undefined {
+    if (!this.exists) return this.#done(undefined);
+    return typeof this.#value === "string" ? this.#done(this.#value) : this.#wrongType("a string", undefined);
+  }
+
+  flag(): boolean | undefined {
+    if (!this.exists) return this.#done(undefined);
+    return typeof this.#value === "boolean" ? this.#done(this.#value) : this.#wrongType("true or false", undefined);
+  }
+
+  integer(): number | undefined {
+    if (!this.exists) return this.#done(undefined);
+    const isInteger = typeof this.#value === "number" && Number.isInteger(this.#value);
+    return isInteger ? this.#done(this.#value as number) : this.#wrongType("an integer", undefined);
+  }
+
+  texts(): string[] {
+    return this.list().flatMap((each) => each.text() ?? []);
+  }
+
+  /** A map of strings. Undefined if it is missing or empty. */
+  map(): Record<string, string> | undefined {
+    const entries = this.entries().flatMap(([key, value]): [string, string][] => {
+      const text = value.text();
+      return text === undefined ? [] : [[key, text]];
+    });
+    return entries.length === 0 ? undefined : Object.fromEntries(entries);
+  }
+
+  /** The whole value, with everything below it. */
+  take(): JsonValue | undefined {
+    return this.#done(this.#value);
+  }
+
+  /** Looks at the value without handling it. */
+  peek(): JsonValue | undefined {
+    return this.#value;
+  }
+
+  /** Records that this field, with everything below it, needs nothing in Inlay. */
+  ignore(): void {
+    this.#ledger.handled.add(JSON.stringify(this.#steps));
+  }
+
+  /** Reports that this field is not carried over, with what to do instead. Does nothing if the field is missing or empty. */
+  refuse(message: string): void {
+    if (!isEmpty(this.#value)) this.lose(message);
+    this.ignore();
+  }
+
+  /** Reports something that is not carried over; `below` counts lines from the line of this field. */
+  lose(message: string, below = 0): void {
+    const { document, lost } = this.#ledger;
+    const path = pathText(this.#steps);
+    const text = plain(path === "" ? message : `${path}: ${message}`);
+    lost.push({ file: document.file, line: document.lineOf(this.#steps) + below, message: text });
+  }
+
+  /** Everything in the object that is not carried over, in the order of the lines: call it after the conversion. */
+  allLost(): Mistake[] {
+    for (const steps of unhandled(this.#ledger, this.#ledger.document.object, []) ?? [[]])
+      new Tracked(null, steps, this.#ledger).lose(UNKNOWN);
+    return this.#ledger.lost.toSorted((a, b) => a.line - b.line);
+  }
+
+  #done<T>(value: T): T {
+    this.ignore();
+    return value;
+  }
+
+  #wrongType<T>(expected: string, otherwise: T): T {
+    this.refuse(`must be ${expected}; correct it`);
+    return otherwise;
+  }
+}
+
+function isEmpty(value: JsonValue | undefined): boolean {
+  return value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0);
+}
+
+/** The largest parts of the value without a handled field. Undefined if that is the whole value. */
+function unhandled(ledger: Ledger, value: JsonValue, steps: Steps): Steps[] | undefined {
+  if (ledger.handled.has(JSON.stringify(steps))) return [];
+  const children: [string | number, JsonValue][] = Array.isArray(value)
+    ? [...value.entries()]
+    : isObject(value)
+      ? Object.entries(value as JsonObject)
+      : [];
+  const below = children.map(([key, child]) => unhandled(ledger, child, [...steps, key]));
+  if (below.every((each) => each === undefined)) return undefined;
+  return below.flatMap((each, at) => each ?? [[...steps, (children[at] as (typeof children)[number])[0]]]);
+}
+
+function pathText(steps: Steps): string {
+  const segments = steps.map((step) =>
+    typeof step === "number" ? ({ kind: "index", index: step } as const) : ({ kind: "key", key: step } as const),
+  );
+  try {
+    return String(new FieldPath(segments));
+  } catch {
+    return steps.join(".");
+  }
+}

@@ -1,0 +1,259 @@
+/** Converts VaultStaticSecrets of the Vault Secrets Operator to bindings, and what they log in with to connections. Pure. */
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { NotTranslated, type Resolve, reference } from "./go-expression.ts";
+import { Grants } from "./grants.ts";
+import { type Input, metadataOf, type Output, type Tool } from "./migration.ts";
+import { compact, keyPath, refreshOf, templateField, withoutSlashes } from "./parts.ts";
+import type { Tracked } from "./tracked.ts";
+import { type Login, loginOf, serverOf } from "./vso-auth.ts";
+
+const KEEP = "keep the Vault Secrets Operator for this object";
+const DYNAMIC = `Inlay reads KV secrets engines, and no other; ${KEEP}. A binding can read the Secret that it writes`;
+const KEPT: Readonly<Record<string, string>> = {
+  VaultDynamicSecret: DYNAMIC,
+  VaultPKISecret: DYNAMIC,
+  HCPVaultSecretsApp: `Inlay does not read HCP Vault Secrets; ${KEEP}`,
+  HCPAuth: `Inlay does not read HCP Vault Secrets; ${KEEP}`,
+  CSISecrets: `Inlay has no CSI driver; ${KEEP}`,
+  VaultAuthGlobal: "write its fields into each VaultAuth that refers to it, and convert again",
+  SecretTransformation:
+    "write its templates, includes and excludes into each VaultStaticSecret that refers to it, and convert again",
+};
+const SOURCE = "vault";
+const MAX_PATHS = 64;
+const DELETE =
+  "Delete the VaultStaticSecret with kubectl delete --cascade=orphan, after this binding is ready. Otherwise, Kubernetes deletes the Secret with it.";
+
+/** A VaultAuth, with what its bindings read. */
+interface Auth extends Login {
+  readonly input: Input;
+  readonly paths: Set<string>;
+  readonly mounts: Set<string>;
+}
+
+export const VSO: Tool = {
+  title: "the Vault Secrets Operator",
+  objects: "VaultStaticSecrets, VaultAuths and VaultConnections",
+  owns: ({ apiVersion }) => String(apiVersion).startsWith("secrets.hashicorp.com/"),
+  convert(inputs, output) {
+    const of = (kind: string) => inputs.filter((input) => input.kind === kind);
+    const auths: Auth[] = of("VaultAuth").map((input) => ({
+      input,
+      ...loginOf(input),
+      paths: new Set(),
+      mounts: new Set(),
+    }));
+    const servers = of("VaultConnection").map((input) => ({ input, spec: serverOf(input), isUsed: false }));
+    const grants = new Grants();
+    const bindings = of("VaultStaticSecret").map((input) => () => convertSecret(input, auths, grants, output));
+    for (const make of bindings) make();
+    for (const auth of auths) {
+      const server = find(auth.server, auth.input, servers, ({ input }) => input);
+      if (server !== undefined) server.isUsed = true;
+      convertAuth(auth, server, grants, output);
+    }
+    for (const { input, isUsed } of servers) {
+      metadataOf(input);
+      if (!isUsed) input.root.lose("no VaultAuth in these files uses this VaultConnection; convert them together");
+    }
+    for (const { root, kind } of inputs) {
+      if (["VaultAuth", "VaultConnection", "VaultStaticSecret"].includes(kind)) continue;
+      root.refuse(KEPT[kind] ?? `Inlay does not know the kind ${kind}; ${KEEP}`);
+    }
+    grants.write(output);
+  },
+};
+
+/** Finds what a reference names: `namespace/name`, a name in the same namespace, or `default` in any namespace. */
+function find<T>(ref: string | undefined, from: Input, all: readonly T[], inputOf: (each: T) => Input): T | undefined {
+  const [first = "", second] = (ref ?? "default").split("/");
+  const [namespace, name] = second === undefined ? [from.namespace, first] : [first, second];
+  const named = all.filter((each) => inputOf(each).name === name);
+  const own = named.find((each) => inputOf(each).namespace === namespace);
+  return own ?? (ref === undefined ? named[0] : undefined);
+}
+
+function convertAuth(
+  auth: Auth,
+  server: { input: Input; spec: JsonObject } | undefined,
+  grants: Grants,
+  output: Output,
+): void {
+  const { root, name, namespace } = auth.input;
+  const metadata = metadataOf(auth.input);
+  const paths = [...auth.paths].sort();
+  if (paths.length === 0)
+    root.lose(
+      "no VaultStaticSecret in these files uses this VaultAuth, so its paths in Vault are unknown; convert them together",
+    );
+  if (server === undefined)
+    root.field("spec", "vaultConnectionRef").lose("this VaultConnection is not in these files; convert them together");
+  if (paths.length === 0 || server === undefined || auth.auth === undefined) return;
+  if (server.spec["tls"] !== undefined && server.input.namespace !== namespace)
+    server.input.root
+      .field("spec", "caCertSecretRef")
+      .lose(`copy this Secret to the namespace ${namespace} of the converted VaultConnection`);
+  const spec = compact({
+    ...server.spec,
+    namespace: auth.namespace,
+    serviceAccountName: auth.account,
+    auth: auth.auth,
+    paths: paths.length > MAX_PATHS ? [...auth.mounts].sort() : paths,
+  });
+  for (const allowed of auth.allowed)
+    grants.add(
+      { kind: "VaultConnection", namespace, name },
+      allowed === "*" ? { namespaceSelector: { names: ["*"] } } : { namespace: allowed },
+      auth.input,
+    );
+  const listed = `Add ${String(server.spec["address"])} to vault.addresses in the configuration of Inlay.`;
+  output.add(
+    "VaultConnection",
+    { name, namespace, ...metadata },
+    spec,
+    [auth.input, server.input],
+    [listed, ...auth.notes],
+  );
+}
+
+function convertSecret(input: Input, auths: readonly Auth[], grants: Grants, output: Output): void {
+  const { root, name, namespace } = input;
+  const spec = root.field("spec");
+  const ref = spec.field("vaultAuthRef");
+  const auth = find(ref.text(), input, auths, (each) => each.input);
+  if (auth === undefined)
+    ref.lose("this VaultAuth is not in these files; convert them together, or write the VaultConnection by hand");
+  const [mount, path] = [spec.field("mount"), spec.field("path")].map((field) =>
+    withoutSlashes(field.text() ?? ""),
+  ) as [string, string];
+  auth?.paths.add(`${mount}/${path}`);
+  auth?.mounts.add(`${mount}/*`);
+  const inVault = spec.field("namespace");
+  const vaultNamespace = inVault.text();
+  if (vaultNamespace !== undefined && withoutSlashes(vaultNamespace) !== auth?.namespace)
+    inVault.lose(
+      "Inlay reads from the namespace in Vault of the VaultConnection; write a VaultConnection for this namespace",
+    );
+  const connection = connectionOf(ref.text(), auth, input, grants);
+  const target = targetOf(spec.field("destination"));
+  // Inlay always detects changes.
+  spec.field("hmacSecretData").ignore();
+  const rollout = rolloutOf(spec.field("rolloutRestartTargets"));
+  const type = spec.field("type");
+  const isVersion1 = type.text() === "kv-v1";
+  if (!isVersion1 && type.text() !== "kv-v2") type.lose("must be kv-v1 or kv-v2; correct it");
+  const version = spec.field("version").integer() ?? 0;
+  const data = { mount, path, ...(isVersion1 ? { kv: 1 } : version > 0 && { version }) };
+  const isInstant = spec.field("syncConfig", "instantUpdates").flag() === true;
+  const every = refreshOf(spec.field("refreshAfter"));
+  const refresh = isInstant ? "5s" : every;
+  const account = auth?.account;
+  const binding = compact({
+    serviceAccountName: account,
+    sources: [{ name: SOURCE, vault: { connection, ...(refresh !== undefined && { refresh }), data } }],
+    targets: [target],
+    rollout,
+  });
+  output.add(
+    "SecretBinding",
+    { name, namespace, ...metadataOf(input) },
+    binding,
+    [input],
+    [
+      DELETE,
+      ...(isInstant ? ["Inlay receives no events of Vault. It reads every 5 seconds instead."] : []),
+      ...(account === undefined || account === "inlay"
+        ? []
+        : [`Allow Inlay to impersonate ${account}: docs/tasks/allow-a-namespace.md.`]),
+    ],
+  );
+}
+
+function connectionOf(
+  ref: string | undefined,
+  auth: Auth | undefined,
+  { namespace, ...input }: Input,
+  grants: Grants,
+): JsonObject {
+  const [first = "", second] = (ref ?? "default").split("/");
+  const other = auth?.input.namespace ?? (second === undefined ? namespace : first);
+  const name = second ?? first;
+  if (other === namespace) return { name };
+  if (auth !== undefined && auth.allowed.length === 0)
+    grants.add({ kind: "VaultConnection", namespace: other, name }, { namespace }, { namespace, ...input });
+  return { name, namespace: other };
+}
+
+function targetOf(destination: Tracked): JsonObject {
+  const creates = destination.field("create").flag() === true;
+  const overwrites = destination.field("overwrite").flag() === true;
+  const metadata = compact({
+    labels: destination.field("labels").map(),
+    annotations: destination.field("annotations").map(),
+  });
+  const type = destination.field("type").text();
+  // Like the operator, Inlay sets the type, labels and annotations only of a Secret that it creates.
+  const manifest = compact({ type, metadata: Object.keys(metadata).length > 0 ? metadata : undefined });
+  return compact({
+    apiVersion: "v1",
+    kind: "Secret",
+    name: destination.field("name").text(),
+    onConflict: "Force",
+    create: creates ? { adopt: overwrites ? "Any" : "Equal", manifest } : undefined,
+    fields: fieldsOf(destination.field("transformation")),
+  });
+}
+
+function fieldsOf(transformation: Tracked): JsonObject[] {
+  const include = transformation.field("includes").texts();
+  const exclude = transformation.field("excludes").texts();
+  // Inlay writes no key _raw, and syncs at once.
+  transformation.field("excludeRaw").ignore();
+  transformation.field("resync").ignore();
+  transformation
+    .field("transformationRefs")
+    .refuse(
+      "write the templates, includes and excludes of the SecretTransformation into this VaultStaticSecret, and convert again",
+    );
+  const templates = transformation.field("templates").entries();
+  const all = {
+    path: "data",
+    from: { source: SOURCE, ...(include.length > 0 && { include }), ...(exclude.length > 0 && { exclude }) },
+  };
+  if (templates.length === 0) return [all];
+  if (!exclude.includes(".*"))
+    transformation
+      .field("templates")
+      .lose("a target has either all data or single keys; add a field for each other key that your programs read");
+  return templates.flatMap(([key, template]) => {
+    const named = template.field("keyOverride").text() ?? template.field("name").text() ?? key;
+    return templateField(keyPath("data", named), template.field("text"), ofSecrets);
+  });
+}
+
+/** Templates read `.Secrets.key`, or `get .Secrets "key"`. */
+const ofSecrets: Resolve = ([first, key, ...more]) => {
+  if (first === "Secrets" && typeof key === "string" && more.length === 0) return reference(SOURCE, [key]);
+  throw new NotTranslated("a value that is no key of .Secrets");
+};
+
+const KINDS: Readonly<Record<string, JsonObject>> = {
+  Deployment: { kind: "Deployment" },
+  StatefulSet: { kind: "StatefulSet" },
+  DaemonSet: { kind: "DaemonSet" },
+  "argo.Rollout": { kind: "Rollout", restartPath: "spec.restartAt" },
+};
+
+function rolloutOf(restarts: Tracked): JsonObject | undefined {
+  const targets = restarts.list().flatMap((each): JsonObject[] => {
+    const [kind = "", name = ""] = [each.field("kind").text(), each.field("name").text()];
+    const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+    if (known === undefined)
+      each
+        .field("kind")
+        .lose("Inlay does not know this kind; add it to rollout.targets with its template or restartPath");
+    return known === undefined ? [] : [{ ...known, name }];
+  });
+  if (targets.length === 0) return undefined;
+  return { targets, stamp: { annotation: "vso.secrets.hashicorp.com/restartedAt", value: "Time" } };
+}
