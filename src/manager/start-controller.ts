@@ -173,7 +173,8 @@ function metricsServerOf(
 ) {
   if (port === undefined) return undefined;
   const access = new MetricsAccess(new AccessReviews(transport), log);
-  return () => serveMetrics({ port, certDir, metrics, access, log });
+  const observeCertificate = metrics.observeCertificate.bind(metrics);
+  return () => serveMetrics({ port, certDir, metrics, observeCertificate, access, log });
 }
 
 function servicesOf(

@@ -14,6 +14,8 @@ export interface MetricsServerOptions {
   /** Has `tls.crt` and `tls.key`. Without it, the certificate is self-signed. */
   certDir: string | undefined;
   metrics: MetricsText;
+  /** Called once with the time at which the certificate in use expires, in seconds since 1970. */
+  observeCertificate?(expiresAt: () => number): void;
   access: Pick<MetricsAccess, "check" | "knows">;
   log: Pick<Log, "info" | "error">;
 }
@@ -37,8 +39,10 @@ const REFUSALS: Record<Exclude<ScrapeStatus, 200>, [text: string, headers?: Reco
 };
 
 /** Throws Error if the certificate can't be used, or Node's error if the port can't be opened. */
-export async function serveMetrics({ port, certDir, metrics, access, log }: MetricsServerOptions): Promise<HttpServer> {
+export async function serveMetrics(options: MetricsServerOptions): Promise<HttpServer> {
+  const { port, certDir, metrics, access, log } = options;
   const certificate = await ServingCertificate.load(certDir, log);
+  options.observeCertificate?.(() => certificate.expiresAt);
   const handle = async ({ url = "", method, headers, socket }: IncomingMessage, response: ServerResponse) => {
     // Only clients that may scrape keep their connection.
     response.setHeader("connection", "close");

@@ -233,6 +233,12 @@ export class Metrics {
     });
   }
 
+  /** Reads when the certificate of the metrics port expires, in seconds since 1970, at each scrape. */
+  observeCertificate(expiresAt: () => number): void {
+    const name = "inlay_metrics_certificate_expiry_timestamp_seconds";
+    this.#gauge(name, "When the certificate of the metrics port expires.", [], (gauge) => gauge.set(expiresAt()));
+  }
+
   #gauge<T extends string>(name: string, help: string, labelNames: T[], collect: (gauge: Gauge<T>) => void): void {
     new Gauge({
       name,

@@ -54,8 +54,8 @@ export class ObjectMetrics {
   }
 
   /** Reads the connections and the counts of the bindings that read through them at each scrape. */
-  observeConnections(all: () => readonly Named<"namespace" | "connection">[]): void {
-    const labels = ["namespace", "connection"] as const;
+  observeConnections(all: () => readonly Named<"connection_namespace" | "connection">[]): void {
+    const labels = ["connection_namespace", "connection"] as const;
     this.#named("inlay_vault_connection_bindings", "Bindings that read through a VaultConnection.", labels, all);
   }
 

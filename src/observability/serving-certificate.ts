@@ -1,4 +1,5 @@
 /** The certificate of the metrics server: read from a folder and reloaded when it changes, or created at the start. */
+import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -31,6 +32,11 @@ export class ServingCertificate {
 
   get current(): CertificateAndKey {
     return this.#current;
+  }
+
+  /** When the current certificate expires, in seconds since 1970. */
+  get expiresAt(): number {
+    return Date.parse(new X509Certificate(this.#current.cert).validTo) / 1_000;
   }
 
   /** Calls `changed` with each new pair in the folder. */

@@ -16,7 +16,7 @@ type request struct {
 }
 
 type answer struct {
-	Result any    `json:"result,omitempty"`
+	Result any    `json:"result"`
 	Error  string `json:"error,omitempty"`
 }
 

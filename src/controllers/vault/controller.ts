@@ -99,7 +99,7 @@ export class VaultController {
     metrics.objects.observeConnections(() => {
       const counts = countByConnection(bindings.all);
       return store.all.map(({ metadata: { namespace = "", name, creationTimestamp: createdAt = "" } }) => {
-        const labels = { namespace, connection: name };
+        const labels = { connection_namespace: namespace, connection: name };
         return { labels, createdAt, ...(counts.get(objectKey(namespace, name)) ?? { ready: 0, notReady: 0 }) };
       });
     });

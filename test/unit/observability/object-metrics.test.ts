@@ -15,7 +15,7 @@ async function scrape(observe: (metrics: ObjectMetrics) => void): Promise<string
 /** Connections of one namespace; the first is the oldest. */
 const connections = (count: number) =>
   Array.from({ length: count }, (_, at) => ({
-    labels: { namespace: "vaults", connection: `c${at}` },
+    labels: { connection_namespace: "vaults", connection: `c${at}` },
     createdAt: new Date(Date.UTC(2026, 0, 1, 0, 0, at)).toISOString(),
     ready: 2,
     notReady: 1,
@@ -53,9 +53,9 @@ describe("the metrics of objects", () => {
   it(`name the ${MAX_NAMED} oldest connections, and count all others together`, async () => {
     const samples = await scrape((metrics) => metrics.observeConnections(() => connections(5_000).reverse()));
     assert.equal(samples.length, 2 * (MAX_NAMED + 1));
-    assert.ok(samples.includes('inlay_vault_connection_bindings{namespace="vaults",connection="c99",state="ready"} 2'));
+    assert.ok(samples.includes('inlay_vault_connection_bindings{connection_namespace="vaults",connection="c99",state="ready"} 2'));
     assert.ok(!samples.some((each) => each.includes('connection="c100"')));
-    const others = `inlay_vault_connection_bindings{namespace="${OTHERS}",connection="${OTHERS}",state="ready"} 9800`;
+    const others = `inlay_vault_connection_bindings{connection_namespace="${OTHERS}",connection="${OTHERS}",state="ready"} 9800`;
     assert.ok(samples.includes(others));
   });
 });

@@ -63,6 +63,13 @@ describe("the certificate in a folder", () => {
     }
   });
 
+  it("expires when its file says so", async () => {
+    const pair = selfSigned(["localhost"]);
+    await write(pair);
+    const certificate = await ServingCertificate.load(folder, log);
+    assert.equal(certificate.expiresAt * 1_000, Date.parse(new X509Certificate(pair.cert).validTo));
+  });
+
   it("is reloaded when it changes, and kept while its files do not match", async () => {
     const [first, second] = [selfSigned(["localhost"]), selfSigned(["localhost"])];
     await write(first);
