@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { whyUnreadable } from "../apimachinery/file-errors.ts";
 import type { Mistake, TextFile } from "./documents.ts";
 
+/** More than any file for kubectl. */
+const MAX_BYTES = 64 * 1024 * 1024;
 const EXTENSION = /\.(?:ya?ml|json)$/;
 const STDIN = "-";
 
@@ -16,27 +18,40 @@ export function readFiles(names: readonly string[]): { files: TextFile[]; mistak
     } catch (error) {
       const { code = "an unexpected error" } = error as NodeJS.ErrnoException;
       const why =
-        code === "ENOENT"
-          ? "there is no such file or folder; correct the path"
-          : (whyUnreadable(error) ?? `can't read this file: ${code}`);
+        error instanceof Unusable
+          ? error.message
+          : code === "ENOENT"
+            ? "there is no such file or folder; correct the path"
+            : (whyUnreadable(error) ?? `can't read this file: ${code}`);
       mistakes.push({ file: name, line: 1, message: why });
       return [];
     }
   };
   const paths = names.flatMap((name) => attempt(name, () => filesAt(name)));
   const files = [...new Set(paths)].flatMap((name) =>
-    attempt(name, () => [
-      { name: name === STDIN ? "<stdin>" : name, text: readFileSync(name === STDIN ? 0 : name, "utf8") },
-    ]),
+    attempt(name, () => {
+      const text = readFileSync(name === STDIN ? 0 : name, "utf8");
+      if (text.includes("\0")) throw new Unusable("this is not a text file; write YAML or JSON in UTF-8");
+      return [{ name: name === STDIN ? "<stdin>" : name, text }];
+    }),
   );
   return { files, mistakes };
 }
 
 /** In the order of names, without subfolders. */
 function filesAt(name: string): string[] {
-  if (name === STDIN || !statSync(name).isDirectory()) return [name];
+  if (name === STDIN) return [name];
+  const found = statSync(name);
+  // A pipe is a file too, such as <(command) in a shell.
+  const isReadable = found.isFile() || found.isFIFO() || name === "/dev/stdin";
+  if (!found.isDirectory() && !isReadable) throw new Unusable("this is a device; write the path of a file or folder");
+  if (found.isFile() && found.size > MAX_BYTES) throw new Unusable("the file is larger than 64 MiB; split it");
+  if (!found.isDirectory()) return [name];
   return readdirSync(name, { withFileTypes: true })
     .filter((entry) => !entry.isDirectory() && EXTENSION.test(entry.name))
     .map((entry) => join(name, entry.name))
     .sort();
 }
+
+/** The message says why a file can't be used. */
+class Unusable extends Error {}
