@@ -30,6 +30,7 @@ export function readFiles(names: readonly string[]): { files: TextFile[]; mistak
   const paths = names.flatMap((name) => attempt(name, () => filesAt(name)));
   const files = [...new Set(paths)].flatMap((name) =>
     attempt(name, () => {
+      if (name !== STDIN) assertReadable(name);
       const text = readFileSync(name === STDIN ? 0 : name, "utf8");
       if (text.includes("\0")) throw new Unusable("this is not a text file; write YAML or JSON in UTF-8");
       return [{ name: name === STDIN ? "<stdin>" : name, text }];
@@ -38,15 +39,17 @@ export function readFiles(names: readonly string[]): { files: TextFile[]; mistak
   return { files, mistakes };
 }
 
-/** In the order of names, without subfolders. */
-function filesAt(name: string): string[] {
-  if (name === STDIN) return [name];
+function assertReadable(name: string): void {
   const found = statSync(name);
   // A pipe is a file too, such as <(command) in a shell.
-  const isReadable = found.isFile() || found.isFIFO() || name === "/dev/stdin";
-  if (!found.isDirectory() && !isReadable) throw new Unusable("this is a device; write the path of a file or folder");
-  if (found.isFile() && found.size > MAX_BYTES) throw new Unusable("the file is larger than 64 MiB; split it");
-  if (!found.isDirectory()) return [name];
+  if (!found.isFile() && !found.isFIFO() && name !== "/dev/stdin")
+    throw new Unusable("this is a device; write the path of a file or folder");
+  if (found.size > MAX_BYTES) throw new Unusable("the file is larger than 64 MiB; split it");
+}
+
+/** In the order of names, without subfolders. */
+function filesAt(name: string): string[] {
+  if (name === STDIN || !statSync(name).isDirectory()) return [name];
   return readdirSync(name, { withFileTypes: true })
     .filter((entry) => !entry.isDirectory() && EXTENSION.test(entry.name))
     .map((entry) => join(name, entry.name))
