@@ -20,7 +20,7 @@ export interface Completion {
 export type FindNames = (kind: NameKind, flags: { kubeconfig?: string; namespace?: string }) => Promise<string[]>;
 export type NameKind = "binding" | "secret" | "config-map" | "object" | "namespace";
 
-/** Cobra's numbers: 4 stands for no names of files. */
+/** The numbers of Cobra. */
 const DIRECTIVE = { files: 0, noFiles: 4 };
 const NOTHING: Completion = { candidates: [], isFile: false };
 const HELP: Candidate = { value: "--help", description: "display help for command" };

@@ -2,7 +2,7 @@
  * Reads kubeconfigs: the address, keys and tokens of their current context, also from the files that they name. Of
  * several kubeconfigs, the first with an entry counts, as with kubectl. No message quotes their content.
  */
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { delimiter, dirname, resolve } from "node:path";
 import { parse } from "yaml";
 import { whyUnreadable } from "../apimachinery/file-errors.ts";
@@ -27,6 +27,8 @@ type Entry = Record<string, unknown>;
 /** Finds a cluster, user or context, and makes its paths absolute. */
 type Find = (list: "clusters" | "users" | "contexts", name: unknown) => Entry | undefined;
 
+/** More than any kubeconfig. */
+const MAX_BYTES = 16 * 1024 * 1024;
 const PATHS = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
 /** The keys of a user that need only files. */
 const PLAIN = ["token", "tokenFile", "client-certificate", "client-certificate-data", "client-key", "client-key-data"];
@@ -95,6 +97,11 @@ function refuseUnsafe(whose: string, cluster: Entry, user: Entry): void {
 }
 
 async function load(file: string): Promise<Entry> {
+  const found = await stat(file).catch(() => undefined);
+  if (found !== undefined && found.size > MAX_BYTES)
+    throw new Error(
+      `${file} is not a kubeconfig: it is larger than 16 MiB; choose another file with --kubeconfig or KUBECONFIG`,
+    );
   const content = (await readNamed("the kubeconfig", file)).toString();
   let config: unknown;
   try {

@@ -99,7 +99,7 @@ function parse(
     return undefined;
   }
   const lineOf = (steps: readonly (string | number)[]) =>
-    (document?.lineOf(isList ? ["list", ...steps] : steps) ?? 1) - (isList ? 1 : 0);
+    (document?.positionOf(isList ? ["list", ...steps] : steps).line ?? 1) - (isList ? 1 : 0);
   return { value, patch: { place, resolve, lists, actions, lineOf } };
 }
 

@@ -34,8 +34,8 @@ export class Tracked {
 
   /** The file and line, such as `policies.yaml:3`. */
   get place(): string {
-    const { file, lineOf } = this.#ledger.document;
-    return `${plain(file)}:${lineOf(this.#steps)}`;
+    const { document } = this.#ledger;
+    return `${plain(document.file)}:${document.positionOf(this.#steps).line}`;
   }
 
   get exists(): boolean {
@@ -122,7 +122,9 @@ export class Tracked {
     const { document, lost } = this.#ledger;
     const path = pathText(this.#steps);
     const text = plain(path === "" ? message : `${path}: ${message}`);
-    lost.push({ file: document.file, line: document.lineOf(this.#steps) + below, message: text });
+    const { line, column } = document.positionOf(this.#steps);
+    const position = below === 0 ? { line, column } : { line: line + below, column: 1 };
+    lost.push({ file: document.file, ...position, reason: "NotSupported", message: text });
   }
 
   /** Everything in the object that is not carried over, in the order of the lines: call it after the conversion. */

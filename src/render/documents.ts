@@ -104,7 +104,11 @@ export function readDocuments(
       if (document.errors.length > 0 || root === null || (isScalar(root) && root.value === null)) continue;
       const value = objectIn(document, expected);
       if (typeof value === "string") wrong(root.range?.[0], value);
-      else documents.push(...objectsOf(value, root, (node) => documentOf(file, node, document, positionAt)));
+      else {
+        const other = isList(value) ? value.items.findIndex((each) => !isObject(each)) : -1;
+        if (other >= 0) wrong(root.range?.[0], `items[${other}] of this List is ${NO_OBJECT}`);
+        documents.push(...objectsOf(value, root, (node) => documentOf(file, node, document, positionAt)));
+      }
     }
   }
   return { documents, mistakes };
@@ -155,15 +159,17 @@ function objectsOf(
   root: Node,
   make: (node: Node) => Omit<ObjectDocument, "object">,
 ): ObjectDocument[] {
-  const { kind, apiVersion, items } = value;
-  const isList = apiVersion === "v1" && kind === "List" && Array.isArray(items);
-  if (!isList) return [{ ...make(root), object: value }];
+  if (!isList(value)) return [{ ...make(root), object: value }];
+  const { items } = value;
   const list = isMap(root) ? root.get("items", true) : undefined;
   return items.flatMap((object, index) => {
     const node = isSeq(list) ? list.items[index] : undefined;
     return isObject(object) ? [{ ...make((node ?? root) as Node), object }] : [];
   });
 }
+
+const isList = (value: JsonObject): value is JsonObject & { items: JsonValue[] } =>
+  value["apiVersion"] === "v1" && value["kind"] === "List" && Array.isArray(value["items"]);
 
 function documentOf(
   file: string,

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { whyUnreadable } from "../apimachinery/file-errors.ts";
 import type { Mistake, TextFile } from "./documents.ts";
 
+/** More than any file for kubectl. */
+const MAX_BYTES = 64 * 1024 * 1024;
 const EXTENSION = /\.(?:ya?ml|json)$/;
 const STDIN = "-";
 
@@ -16,24 +18,33 @@ export function readFiles(names: readonly string[], deep = false): { files: Text
     } catch (error) {
       const { code = "an unexpected error" } = error as NodeJS.ErrnoException;
       const why =
-        code === "ENOENT"
-          ? "there is no such file or folder; correct the path"
-          : (whyUnreadable(error) ?? `can't read this file: ${code}`);
+        error instanceof Unusable
+          ? error.message
+          : code === "ENOENT"
+            ? "there is no such file or folder; correct the path"
+            : (whyUnreadable(error) ?? `can't read this file: ${code}`);
       mistakes.push({ file: name, line: 1, column: 1, reason: "InvalidFile", message: why });
       return [];
     }
   };
   const paths = names.flatMap((name) => attempt(name, () => filesAt(name, deep ? "all" : "flat")));
   const files = [...new Set(paths)].flatMap((name) =>
-    attempt(name, () => [
-      {
-        name: name === STDIN ? "<stdin>" : name,
-        text: readFileSync(name === STDIN ? 0 : name, "utf8"),
-        isFound: !names.includes(name),
-      },
-    ]),
+    attempt(name, () => {
+      if (name !== STDIN) assertReadable(name);
+      const text = readFileSync(name === STDIN ? 0 : name, "utf8");
+      if (text.includes("\0")) throw new Unusable("this is not a text file; write YAML or JSON in UTF-8");
+      return [{ name: name === STDIN ? "<stdin>" : name, text, isFound: !names.includes(name) }];
+    }),
   );
   return { files, mistakes };
+}
+
+function assertReadable(name: string): void {
+  const found = statSync(name);
+  // A pipe is a file too, such as <(command) in a shell.
+  if (!found.isFile() && !found.isFIFO() && name !== "/dev/stdin")
+    throw new Unusable("this is a device; write the path of a file or folder");
+  if (found.size > MAX_BYTES) throw new Unusable("the file is larger than 64 MiB; split it");
 }
 
 /** In the order of names. Skips subfolders that are hidden, such as .git, and node_modules. */
@@ -47,3 +58,6 @@ function filesAt(name: string, depth: "flat" | "all"): string[] {
     return isSkipped ? [] : filesAt(path, depth);
   });
 }
+
+/** The message says why a file can't be used. */
+class Unusable extends Error {}

@@ -13,6 +13,7 @@ import { eventually } from "../controller/eventually.ts";
 import { registerSecret } from "../controller/leak-detector.ts";
 import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 import { Workloads } from "../controller/workloads.ts";
+import { callsOfEveryCommand, run } from "../e2e/mistakes/every-command.ts";
 
 describe("the shared control plane", () => {
   let team: TestNamespace;
@@ -64,6 +65,17 @@ describe("a control plane of a test's own", () => {
 
   it("runs only etcd and the API server on request", () => {
     assert.deepEqual([...own.processes.keys()], ["etcd", "kube-apiserver"]);
+  });
+
+  it("has no Inlay until it is installed, which every command that reads a cluster reports in one line", async () => {
+    const calls = (await callsOfEveryCommand()).filter(({ takes }) => takes.cluster && !takes.files);
+    assert.ok(calls.length >= 6, `${calls.length}`);
+    for (const { title, fill } of calls) {
+      const { stderr } = await run(fill("", own.kubeconfigFile));
+      const said = stderr.trim().split("\n");
+      assert.equal(said.length, 1, `${title}: ${stderr}`);
+      assert.match(said[0] ?? "", /Inlay is not installed in this cluster: .*docs\/tasks\/install\.md/, title);
+    }
   });
 
   it("keeps its data, and its address, when its programs are killed and started again", async () => {

@@ -58,7 +58,7 @@ for (const [name, load] of Object.entries(TOOLS)) {
     const convert = async (all: readonly JsonObject[]) =>
       migrateDocuments(
         await load(),
-        all.map((object) => ({ file: "input.yaml", object, lineOf: () => 1 })),
+        all.map((object) => ({ file: "input.yaml", object, positionOf: () => ({ line: 1, column: 1 }) })),
         "default",
       );
     const printed = async (all: readonly JsonObject[]) => {
