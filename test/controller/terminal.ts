@@ -31,10 +31,16 @@ export async function onTerminal(
     screen += stripVTControlCharacters(text);
   });
   const closed = once(child, "close");
-  for (const { shows, types } of steps) {
-    await eventually(() => assert.match(screen.slice(seen), shows));
-    seen = screen.length;
-    child.stdin.write(types);
+  try {
+    for (const { shows, types } of steps) {
+      await eventually(() => assert.match(screen.slice(seen), shows));
+      seen = screen.length;
+      child.stdin.write(types);
+    }
+  } catch (error) {
+    // The terminal hangs up, which ends the program.
+    child.kill("SIGTERM");
+    throw error;
   }
   const [code] = await closed;
   assert.deepEqual(foundIn(screen), []);

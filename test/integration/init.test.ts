@@ -110,15 +110,15 @@ describe("inlay init", function () {
     const file = join(folder, "asked.yaml");
     const kubeconfig = controlPlane().kubeconfigFile;
     const { screen, code } = await onTerminal(["init", "--kubeconfig", kubeconfig, "-n", team.namespace], file, [
+      // Enter is ignored until the list matches the text, so each step waits for a list that only the whole text has.
       { shows: /kind:/, types: "harborclu" },
-      { shows: /❯ HarborCluster\.goharbor\.io/, types: "\r" },
-      { shows: /❯ harbor/, types: "\r" },
+      { shows: /kind: harborclu\s+❯ HarborCluster\.goharbor\.io\s/, types: "\r" },
+      { shows: /❯ harbor\s/, types: "\r" },
       { shows: /field:/, types: "accesskey" },
-      { shows: /❯ spec\.storage\.spec\.s3\.accesskey/, types: "\r" },
-      { shows: /Secret:/, types: "bucket" },
-      { shows: /❯ bucket/, types: "\r" },
+      { shows: /field: accesskey\s+❯ spec\.storage\.spec\.s3\.accesskey\s/, types: "\r" },
+      { shows: /❯ bucket\s/, types: "\r" },
       { shows: /key of Secret bucket:/, types: "access" },
-      { shows: /❯ accessKeyID/, types: "\r" },
+      { shows: /bucket: access\r\n❯ accessKeyID\r\n\r\n/, types: "\r" },
       { shows: /❯ print the binding/, types: "\r" },
     ]);
     assert.equal(code, 0, screen);
