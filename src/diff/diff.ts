@@ -67,7 +67,7 @@ export async function diff(transport: Transport, files: readonly TextFile[], nam
       readers,
       ownResource(object) ?? SECRET_GRANTS,
       withoutUid(object),
-      true,
+      { isSent: true },
     );
     if (note !== undefined) world.notes.add(note);
     return { ...change, ...(problem && { problem: reasonForUser(problem) }) };
@@ -90,9 +90,12 @@ const mistakesIn = (unreadable: readonly Mistake[], inputs: Inputs, composed: re
 
 async function bindingChange(world: World, { object, composition, producedBy }: Wanted): Promise<BindingChange> {
   const { readers, installation } = world;
-  const own = await ownChange(readers, SECRET_BINDINGS, withoutUid(object), composition === undefined);
-  if (own.note !== undefined) world.notes.add(own.note);
   const key = bindingKey(object as unknown as SecretBinding);
+  const own = await ownChange(readers, SECRET_BINDINGS, withoutUid(object), {
+    isSent: composition === undefined,
+    ...(world.bindings && { live: () => world.bindings?.get(key) }),
+  });
+  if (own.note !== undefined) world.notes.add(own.note);
   const stored = (own.object ?? object) as unknown as StoredBinding;
   const { namespace = "", uid = objectId(SECRET_BINDINGS, stored.metadata.namespace, stored.metadata.name) } =
     stored.metadata;
@@ -139,6 +142,10 @@ async function worldOf(
     sourceReads: readers.sources((ref: ObjectRef) => files.find(ref)),
     claims: fieldClaims,
     keyOf: (uid) => keys.get(uid),
+    bindings:
+      live.state === "Found"
+        ? new Map(all.map((each) => [bindingKey(each), each as unknown as KubeObject]))
+        : undefined,
     cpu: new CpuScheduler(),
     notes: new Set(live.state === "Unreadable" ? [`${live.message}, so conflicts between bindings are unknown`] : []),
   };

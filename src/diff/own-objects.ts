@@ -32,18 +32,27 @@ export interface OwnObject {
 export const ownResource = ({ kind }: Pick<KubeObject, "kind">): Resource | undefined =>
   OWN.find((each) => each.kind === kind);
 
-/** `isSent`: the API server checks the object. Otherwise it is only compared: the controller writes it, not the user. */
+export interface How {
+  /** The API server checks the object. Otherwise it is only compared: the controller writes it, not the user. */
+  readonly isSent: boolean;
+  /** The object in the cluster, if a list has it. */
+  readonly live?: () => KubeObject | undefined;
+}
+
 export async function ownChange(
   { transport, client }: Readers,
   resource: Resource,
   wanted: KubeObject,
-  isSent: boolean,
+  { isSent, live: listed }: How,
 ): Promise<OwnObject> {
   const { name, namespace } = wanted.metadata;
   const ref: ObjectRef = { resource, name, ...(namespace !== undefined && { namespace }) };
   const named = { apiVersion: apiVersionOf(resource), kind: resource.kind, name, ...(namespace && { namespace }) };
   const access = { identity: SELF, ref, verbs: VERBS };
-  const live = await attempt(liveObject(client, ref).catch((error) => Promise.reject(refusal(error, access, "get"))));
+  const live =
+    listed !== undefined
+      ? listed()
+      : await attempt(liveObject(client, ref).catch((error) => Promise.reject(refusal(error, access, "get"))));
   if (live instanceof Problem) return { change: change(named, undefined, undefined), object: undefined, problem: live };
   const merged = mergedInto(live, wanted);
   const stored = isSent ? await attempt(dryRun(new Client(new DryRun(transport)), ref, merged, live)) : merged;

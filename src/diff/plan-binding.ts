@@ -45,6 +45,8 @@ export interface World {
   readonly sourceReads: Pick<Client, "get">;
   readonly claims: FieldClaims;
   readonly keyOf: (uid: string) => string | undefined;
+  /** All bindings of the cluster, by key; undefined if the user may not list them. */
+  readonly bindings: ReadonlyMap<string, KubeObject> | undefined;
   readonly cpu: CpuScheduler;
   /** What the user should know about the result. */
   readonly notes: Set<string>;
@@ -210,7 +212,8 @@ class PlanningClient extends LosslessClient {
   override async *list(
     ...[identity, resource, ...how]: Parameters<Client["list"]>
   ): AsyncGenerator<readonly KubeObject[], void> {
-    if (resource.group === SECRET_BINDINGS.group && resource.kind === SECRET_BINDINGS.kind) yield [this.#binding as unknown as KubeObject];
+    if (resource.group === SECRET_BINDINGS.group && resource.kind === SECRET_BINDINGS.kind)
+      yield [this.#binding as unknown as KubeObject];
     else yield* super.list(identity, resource, ...how);
   }
 }

@@ -151,7 +151,9 @@ describe("inlay diff", () => {
       ],
     );
     assert.deepEqual(await versions(team), before);
-    const requests = (await auditLog().since(mark)).filter(({ uri }) => uri.includes(`/${team.namespace}/`));
+    const isDiff = ({ uri, user }: { uri: string; user: string }) =>
+      uri.includes(`/${team.namespace}/`) && !user.endsWith(":inlay-controller");
+    const requests = (await auditLog().since(mark)).filter(isDiff);
     const verbs = requests.map(({ verb }) => verb).filter((verb) => !["get", "list", "watch"].includes(verb));
     assert.deepEqual(verbs.sort(), ["create", "delete", "update"]);
     assert.deepEqual(
@@ -180,6 +182,50 @@ describe("inlay diff", () => {
     const [refused] = (await diff(file, 2, kubeconfig)).bindings;
     assert.equal(refused.problem.reason, "Forbidden");
     assert.match(refused.problem.message, /^you may not get secretbindings/);
+  });
+
+  it("predicts the bindings that a composition makes for live claims, with a grant that is only in the files", async () => {
+    const team = await createNamespace();
+    await team.secret("bucket", { accessKeyID: secretText("key") });
+    await team.harbor("harbor");
+    const { targets } = accessKeySpec() as AnyObject;
+    const own = (kind: string, metadata: { name: string; namespace?: string }, spec: object) => ({
+      apiVersion: "inlay.dev/v1alpha1",
+      kind,
+      metadata,
+      spec,
+    });
+    const base = { spec: { sources: [{ secret: { name: "bucket", granted: true } }], targets } };
+    const composition = own(
+      "BindingComposition",
+      { name: `diff-${team.namespace}` },
+      {
+        for: {
+          apiVersion: "goharbor.io/v1beta1",
+          kind: "HarborCluster",
+          namespaceSelector: { names: [team.namespace] },
+        },
+        bindings: [{ name: "s3", base }],
+      },
+    );
+    const grant = own(
+      "SecretGrant",
+      { name: "g", namespace: team.namespace },
+      { from: [{ composition: composition.metadata.name }], to: [{ kind: "Secret", name: "bucket" }] },
+    );
+    const { objects, bindings } = await diff(await fileOf(composition, grant), 1);
+    assert.deepEqual(
+      objects.map(({ kind, change }: AnyObject) => [kind, change]),
+      [
+        ["BindingComposition", "create"],
+        ["SecretGrant", "create"],
+      ],
+    );
+    const [binding] = bindings;
+    assert.deepEqual([binding.composition, binding.own.change], [composition.metadata.name, "create"]);
+    assert.deepEqual([binding.targets[0].change, binding.targets[0].problem], ["update", undefined]);
+    const [ungranted] = (await diff(await fileOf(composition), 1)).bindings;
+    assert.equal(ungranted.targets[0].problem.reason, "NotGranted");
   });
 
   it("fails with 2 for a file with mistakes, and for one that it can't read", async () => {

@@ -6,12 +6,19 @@ import { changeOf, opened } from "../../../src/diff/changes.ts";
 
 const named = { apiVersion: "v1", kind: "ConfigMap", namespace: "a", name: "b" };
 const object = (fields: object, metadata: object = {}): SecretValue<KubeObject> =>
-  new SecretValue({ ...named, metadata: { name: "b", uid: "1", resourceVersion: "7", ...metadata }, ...fields } as never);
+  new SecretValue({
+    ...named,
+    metadata: { name: "b", uid: "1", resourceVersion: "7", ...metadata },
+    ...fields,
+  } as never);
 
 describe("the change of an object", () => {
   it("names each changed field, and ignores what the API server sets", () => {
     const before = object({ data: { "a.b": "1", list: [{ x: 1 }] }, status: { a: 1 } });
-    const after = object({ data: { list: [{ x: 2 }], new: "3" }, status: { a: 2 } }, { resourceVersion: "8", managedFields: [{}] });
+    const after = object(
+      { data: { list: [{ x: 2 }], new: "3" }, status: { a: 2 } },
+      { resourceVersion: "8", managedFields: [{}] },
+    );
     const { change, fields } = changeOf(named, [{ before, after }]);
     assert.equal(change, "update");
     assert.deepEqual(
