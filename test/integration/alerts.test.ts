@@ -74,7 +74,13 @@ describe("the dashboard and the alerts", function () {
     await installReloader();
     const [metricsPort, debugPort] = await freePorts(2);
     const ports = ["--metrics-port", `${metricsPort}`, "--debug-port", `${debugPort}`];
-    replica = new ControllerProcess(controlPlane(), "--leader-elect", "--config", await configFile({ namespaces: ["*"] }), ...ports);
+    replica = new ControllerProcess(
+      controlPlane(),
+      "--leader-elect",
+      "--config",
+      await configFile({ namespaces: ["*"] }),
+      ...ports,
+    );
     await replica.start();
     team = await createNamespace({ controller: false });
     const fleet = new Fleet(team, 3);

@@ -47,7 +47,7 @@ export function firstLines(lines: readonly string[], what: string): string[] {
 /** Replaces most nodes of a long column by one node. Nodes with problems stay. */
 export function collapsed({ nodes, edges, ...graph }: Graph): Graph {
   const columns = [...Map.groupBy(nodes, ({ column }) => column)].sort(([a], [b]) => a - b);
-  /** The node that stands for another one, by its id. */
+  /** The node that replaces another one, by its id. */
   const standIns = new Map<string, string>();
   const shown = columns.flatMap(([column, all]) => {
     if (all.length <= MAX_NODES_IN_COLUMN) return all;

@@ -1,4 +1,4 @@
-/** The colours of a graph, which people with any vision can tell from the text and the background, and the length of its lines. Pure. */
+/** The colours of a graph, which have enough contrast for text, and the length of its lines. Pure. */
 import { plain } from "../../apimachinery/plain.ts";
 import type { NodeState } from "./graph.ts";
 
@@ -13,7 +13,7 @@ export const COLOURS: Record<NodeState, { fill: string; line: string }> = {
 
 const MAX_LENGTH = 56;
 
-/** Removes control characters, and the middle of a long text: the ends of names and paths tell them apart. */
+/** Removes control characters, and the middle of a long text: names and paths differ at their ends. */
 export function shortened(text: string): string {
   const characters = [...plain(text)];
   if (characters.length <= MAX_LENGTH) return characters.join("");

@@ -53,7 +53,11 @@ describe("the metrics of objects", () => {
   it(`name the ${MAX_NAMED} oldest connections, and count all others together`, async () => {
     const samples = await scrape((metrics) => metrics.observeConnections(() => connections(5_000).reverse()));
     assert.equal(samples.length, 2 * (MAX_NAMED + 1));
-    assert.ok(samples.includes('inlay_vault_connection_bindings{connection_namespace="vaults",connection="c99",state="ready"} 2'));
+    assert.ok(
+      samples.includes(
+        'inlay_vault_connection_bindings{connection_namespace="vaults",connection="c99",state="ready"} 2',
+      ),
+    );
     assert.ok(!samples.some((each) => each.includes('connection="c100"')));
     const others = `inlay_vault_connection_bindings{connection_namespace="${OTHERS}",connection="${OTHERS}",state="ready"} 9800`;
     assert.ok(samples.includes(others));
