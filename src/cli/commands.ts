@@ -27,7 +27,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import("./render.ts")).renderCommand(),
   },
   gitops: {
-    summary: "print the settings with which Argo CD or Flux leave the fields of bindings alone, without a cluster",
+    summary: "print the settings with which Argo CD or Flux ignore the fields of bindings, without a cluster",
     load: async () => (await import("./gitops.ts")).gitopsCommand(),
   },
 };
