@@ -44,7 +44,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import("./rbac.ts")).rbacCommand(),
   },
   gitops: {
-    summary: "print the settings with which Argo CD or Flux leave the fields of bindings alone, without a cluster",
+    summary: "print the settings with which Argo CD or Flux ignore the fields of bindings, without a cluster",
     load: async () => (await import("./gitops.ts")).gitopsCommand(),
   },
   sync: {

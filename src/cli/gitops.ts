@@ -1,4 +1,4 @@
-/** `inlay gitops`: prints the settings with which Argo CD and Flux leave the fields of bindings alone. Needs no cluster. */
+/** `inlay gitops`: prints the settings with which Argo CD and Flux ignore the fields of bindings. Needs no cluster. */
 import { Argument, Command } from "commander";
 import { namespaceName } from "./argument-types.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";

@@ -1,4 +1,4 @@
-/** Makes the settings with which Argo CD and Flux leave the fields of bindings alone. Pure. */
+/** Makes the settings with which Argo CD and Flux ignore the fields of bindings. Pure. */
 import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
 import { pointerTo } from "../apimachinery/json-pointer.ts";
 import { parseApiVersion } from "../apimachinery/objects.ts";

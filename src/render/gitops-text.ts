@@ -1,4 +1,4 @@
-/** Prints the fields that GitOps tools must leave alone as text. Pure. */
+/** Prints the fields that GitOps tools must ignore as text. Pure. */
 import { describeObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
 import { layOut, paragraph, section, table } from "../explain/text.ts";

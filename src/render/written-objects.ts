@@ -1,4 +1,4 @@
-/** Finds the objects in git that bindings write, and which of their fields a GitOps tool must leave alone. Pure. */
+/** Finds the objects in git that bindings write, and which of their fields a GitOps tool must ignore. Pure. */
 import { fieldManagerOf } from "../api/field-manager.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { describeObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
