@@ -79,7 +79,7 @@ export function parseAction(body: string, resolve: Resolve): Expression {
     if (first?.kind === "name") {
       at++;
       if (KEYWORDS.test(first.text))
-        throw new NotTranslated(`${first.text}, because templates in Inlay have no blocks of Go`);
+        throw new NotTranslated(`${first.text}, a block of Go, which Inlay does not translate`);
       const args: Value[] = [];
       while (at < tokens.length && !isMark("|") && !isMark(")")) args.push(operand());
       return applied(first.text, piped === undefined ? args : [...args, piped], resolve);

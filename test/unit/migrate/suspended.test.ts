@@ -1,0 +1,51 @@
+/** A binding that lost a condition is suspended, so that it writes to no more objects than the other tool did. */
+import assert from "node:assert/strict";
+import type { JsonObject } from "../../../src/apimachinery/objects.ts";
+import { KYVERNO } from "../../../src/migrate/kyverno.ts";
+import { migrate } from "../../../src/migrate/migration.ts";
+
+const policy = (exclude: object, generate: object) => ({
+  apiVersion: "kyverno.io/v1",
+  kind: "ClusterPolicy",
+  metadata: { name: "sync" },
+  spec: {
+    generateExisting: true,
+    rules: [
+      {
+        name: "clone",
+        match: { any: [{ resources: { kinds: ["Namespace"] } }] },
+        exclude: { any: [exclude] },
+        generate: { namespace: "{{request.object.metadata.name}}", synchronize: true, ...generate },
+      },
+    ],
+  },
+});
+const CLONE = { apiVersion: "v1", kind: "Secret", name: "a", clone: { namespace: "platform", name: "a" } };
+const CLONE_LIST = { cloneList: { kinds: ["v1/Secret"], namespace: "platform" } };
+const NAMED = { resources: { names: ["kube-*"] } };
+const LABELLED = { resources: { selector: { matchLabels: { team: "web", stage: "test" } } } };
+
+function converted(exclude: object, generate: object): JsonObject {
+  const { converted: objects } = migrate(
+    KYVERNO,
+    [{ name: "a", text: JSON.stringify(policy(exclude, generate)) }],
+    "x",
+  );
+  return objects[0]?.object["spec"] as JsonObject;
+}
+
+describe("a binding without a condition of the other tool", () => {
+  it("is suspended, and all others are not", () => {
+    assert.equal(converted(LABELLED, CLONE)["suspend"], true);
+    assert.equal(converted({ subjects: [{ kind: "User", name: "alice" }] }, CLONE)["suspend"], true);
+    assert.equal(converted(NAMED, CLONE)["suspend"], undefined);
+  });
+
+  it("is suspended if a composition creates it", () => {
+    const suspendOf = (exclude: object) => {
+      const [entry] = converted(exclude, CLONE_LIST)["bindings"] as { base: { spec: JsonObject } }[];
+      return entry?.base.spec["suspend"];
+    };
+    assert.deepEqual([suspendOf(LABELLED), suspendOf(NAMED)], [true, undefined]);
+  });
+});
