@@ -90,7 +90,7 @@ function objectNodes(target: TargetExplanation, at: number): GraphNode[] {
   if (objects.length > 0) return nodes;
   const title = selects ? `selected ${kind} objects` : kind;
   return [
-    { ...others, title, ...(message === undefined ? { status: "none" } : { state: "bad", status: "not readable" }) },
+    { ...others, title, ...(message === undefined ? { status: "none" } : { state: "bad", status: "KindNotFound" }) },
   ];
 }
 

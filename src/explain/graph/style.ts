@@ -11,7 +11,7 @@ export const COLOURS: Record<NodeState, { fill: string; line: string }> = {
   neutral: { fill: "#f6f8fa", line: "#57606a" },
 };
 
-const MAX_LENGTH = 56;
+const MAX_LENGTH = 64;
 
 /** Removes control characters, and the middle of a long text: names and paths differ at their ends. */
 export function shortened(text: string): string {

@@ -62,7 +62,7 @@ describe("the graph of a binding", () => {
       ["HarborCluster registry/b", "waiting", "RolloutPending"],
       ["HarborCluster registry/c", "waiting", "not written yet"],
       ["HarborCluster registry/d", "bad", "does not exist"],
-      ["HarborCluster", "bad", "not readable"],
+      ["HarborCluster", "bad", "KindNotFound"],
     ]);
   });
 
