@@ -10,7 +10,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["main"],
   ["cli"],
   ["manager"],
-  ["validate", "diff", "rbac", "init", "migrate"],
+  ["rbac", "init", "validate", "diff", "migrate"],
   ["render"],
   ["actions"],
   ["controllers", "explain"],

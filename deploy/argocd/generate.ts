@@ -10,7 +10,7 @@ const KINDS = ["SecretBinding", "SecretGrant", "BindingComposition", "VaultConne
 /** The actions of each kind. discovery.lua says when they are available. */
 export const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   SecretBinding: ["sync-now", "suspend", "resume"],
-  BindingComposition: ["suspend", "resume"],
+  BindingComposition: ["sync-now", "suspend", "resume"],
   VaultConnection: ["sync-now"],
 };
 export const PATCH = join(import.meta.dirname, "argocd-cm.yaml");

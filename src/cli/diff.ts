@@ -1,8 +1,8 @@
 /** `inlay diff`: shows what would change in the cluster if files were applied and Inlay reconciled. Changes nothing. */
 import { Command, Option } from "commander";
-import type { Mistake } from "../render/documents.ts";
 import { namespaceName } from "./argument-types.ts";
 import { withTools } from "./cluster.ts";
+import { reportMistakes, withFiles } from "./input-files.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
 interface DiffFlags {
@@ -18,12 +18,7 @@ const DIFFERS = 1;
 const FAILED = 2;
 
 export function diffCommand(): Command {
-  return new Command("diff")
-    .requiredOption(
-      "-f, --filename <file>",
-      "file, folder with its subfolders, or - for standard input; repeatable",
-      (file: string, files: string[] = []) => [...files, file],
-    )
+  return withFiles(new Command("diff"))
     .option("--kubeconfig <file>", "path to a kubeconfig file, with the cluster and your user (default: as kubectl)")
     .option(
       "-n, --namespace <namespace>",
@@ -45,18 +40,13 @@ async function run({ filename, output, showValues = false, ...flags }: DiffFlags
     import("../diff/diff.ts"),
     import("../diff/difference.ts"),
   ]);
-  const { files, mistakes } = readFiles(filename, true);
-  if (files.length === 0 && mistakes.length > 0) return report(mistakes);
+  const { files, mistakes } = readFiles(filename);
+  if (files.length === 0 && mistakes.length > 0) return reportMistakes(mistakes, FAILED);
   const seen = await withTools(flags, ({ transport }, namespace) => diff(transport, files, namespace));
   const difference = result.openDifference({ ...seen, mistakes: [...mistakes, ...seen.mistakes] }, showValues);
   if (output === "jsonpatch") await print(result.patchesIn(difference), "json", () => []);
   else await print(difference, output, result.differenceText);
   if (result.differs(difference)) process.exitCode = DIFFERS;
-  report(difference.mistakes);
+  reportMistakes(difference.mistakes, FAILED);
   if (result.isIncomplete(difference)) process.exitCode = FAILED;
-}
-
-function report(mistakes: readonly Mistake[]): void {
-  for (const { file, line, message } of mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);
-  if (mistakes.length > 0) process.exitCode = FAILED;
 }

@@ -1,6 +1,7 @@
 /** `inlay gitops`: prints the settings with which Argo CD and Flux ignore the fields of bindings. Needs no cluster. */
 import { Argument, Command } from "commander";
 import { namespaceName } from "./argument-types.ts";
+import { reportMistakes, withFiles } from "./input-files.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
 interface GitopsFlags {
@@ -12,13 +13,12 @@ interface GitopsFlags {
 type Tool = "argocd" | "flux";
 
 export function gitopsCommand(): Command {
-  return new Command("gitops")
-    .addArgument(new Argument("<tool>", "the tool that applies the files").choices(["argocd", "flux"]))
-    .requiredOption(
-      "-f, --filename <file>",
-      "file, folder, or - for standard input, with bindings, compositions, claims and CRDs; repeatable",
-      (file: string, files: string[] = []) => [...files, file],
-    )
+  return withFiles(
+    new Command("gitops").addArgument(
+      new Argument("<tool>", "the tool that applies the files").choices(["argocd", "flux"]),
+    ),
+    ", with bindings, compositions, claims and CRDs",
+  )
     .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
     .addOption(outputOption())
     .addHelpText("after", "\nExample:\n  inlay gitops argocd -f samples/harbor -o yaml")
@@ -38,9 +38,7 @@ async function run(tool: Tool, { filename, namespace, output }: GitopsFlags): Pr
     ]);
   const { files, mistakes: unreadable } = readFiles(filename);
   const rendering = files.length === 0 ? undefined : await render(files, namespace);
-  const mistakes = [...unreadable, ...(rendering?.mistakes ?? [])];
-  for (const { file, line, message } of mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);
-  if (mistakes.length > 0) process.exitCode = 1;
+  reportMistakes([...unreadable, ...(rendering?.mistakes ?? [])]);
   if (rendering === undefined) return;
   const kinds = kindsOf(readDocuments(files).documents.map(({ object }) => object));
   const written = writtenObjects(rendering, kinds);

@@ -1,7 +1,7 @@
 /** `inlay migrate`: converts the objects of another tool in files to objects of Inlay. Needs no cluster. */
 import { Argument, Command } from "commander";
-import type { Mistake } from "../render/documents.ts";
 import { namespaceName } from "./argument-types.ts";
+import { reportMistakes, withFiles } from "./input-files.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
 interface MigrateFlags {
@@ -13,13 +13,10 @@ interface MigrateFlags {
 export const TOOL_NAMES = ["kyverno", "vso", "patch-operator", "external-secrets", "replicator", "reflector"];
 
 export function migrateCommand(): Command {
-  return new Command("migrate")
-    .addArgument(new Argument("<tool>", "the tool that you use now").choices(TOOL_NAMES))
-    .requiredOption(
-      "-f, --filename <file>",
-      "file, folder, or - for standard input, with the objects of the tool; repeatable",
-      (file: string, files: string[] = []) => [...files, file],
-    )
+  return withFiles(
+    new Command("migrate").addArgument(new Argument("<tool>", "the tool that you use now").choices(TOOL_NAMES)),
+    ", with the objects of the tool",
+  )
     .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
     .addOption(outputOption().default("yaml"))
     .addHelpText("after", "\nExample:\n  inlay migrate vso -f vault-static-secrets/ > bindings.yaml")
@@ -46,10 +43,5 @@ async function run(name: string, { filename, namespace, output }: MigrateFlags):
       `${others} other ${others === 1 ? "object is" : "objects are"} not of ${tool.title}, and ignored\n`,
     );
   if (converted.length === 0 && all.length === 0) throw new Error(`the files have no ${tool.objects}; correct -f`);
-  report(all);
-}
-
-function report(lost: readonly Mistake[]): void {
-  for (const { file, line, message } of lost) process.stderr.write(`${file}:${line}: ${message}\n`);
-  if (lost.length > 0) process.exitCode = 1;
+  reportMistakes(all);
 }

@@ -1,8 +1,8 @@
 /** `inlay rbac`: prints the least permissions for the bindings in files, as manifests. */
 import { Command, Option } from "commander";
-import type { Mistake } from "../render/documents.ts";
 import { namespaceName, objectName } from "./argument-types.ts";
 import { withTools } from "./cluster.ts";
+import { listed, reportMistakes, withFiles } from "./input-files.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
 interface RbacFlags {
@@ -16,19 +16,12 @@ interface RbacFlags {
   output: OutputFormat;
 }
 
-const collect = (file: string, files: string[] = []) => [...files, file];
-
 export function rbacCommand(): Command {
-  return new Command("rbac")
-    .requiredOption(
-      "-f, --filename <file>",
-      "file, folder, or - for standard input, with bindings, compositions, claims and VaultConnections; repeatable",
-      collect,
-    )
+  return withFiles(new Command("rbac"), ", with bindings, compositions, claims and VaultConnections")
     .option(
       "--crds <file>",
       "file or folder with the CRDs of sources, targets, claims and workloads; repeatable",
-      collect,
+      listed,
     )
     .addOption(
       new Option("--cluster", "read kinds, claims, namespaces and VaultConnections from your cluster").conflicts(
@@ -53,7 +46,7 @@ async function run(flags: RbacFlags): Promise<void> {
   ]);
   const [given, ofCrds] = [readFiles(filename), readFiles(crds)];
   const unread = [...given.mistakes, ...ofCrds.mistakes];
-  if (unread.length > 0) return fail(unread);
+  if (unread.length > 0) return reportMistakes(unread);
   const options = { namespace, ownNamespace: controllerNamespace, crds: ofCrds.files };
   const required = flags.cluster
     ? await withTools({ kubeconfig }, async (tools) => {
@@ -63,13 +56,8 @@ async function run(flags: RbacFlags): Promise<void> {
       })
     : await requiredAccounts(given.files, options);
   // Permissions of a part would look like all of them.
-  if (required.mistakes.length > 0) return fail(required.mistakes);
+  if (required.mistakes.length > 0) return reportMistakes(required.mistakes);
   if (output === "yaml") await print(required, "table", () => rbacYaml(required, name));
   else if (output === "json") await print(rbacList(required, name), output, () => []);
   else await print(required, output, (_, width) => rbacTable(required, name, width));
-}
-
-function fail(mistakes: readonly Mistake[]): void {
-  for (const { file, line, message } of mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);
-  process.exitCode = 1;
 }

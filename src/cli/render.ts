@@ -1,7 +1,7 @@
 /** `inlay render`: shows the bindings that compositions create from files, and the fields that bindings would write. Needs no cluster. */
 import { Command } from "commander";
-import type { Mistake } from "../render/documents.ts";
 import { namespaceName } from "./argument-types.ts";
+import { reportMistakes, withFiles } from "./input-files.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
 interface RenderFlags {
@@ -13,12 +13,7 @@ interface RenderFlags {
 }
 
 export function renderCommand(): Command {
-  return new Command("render")
-    .requiredOption(
-      "-f, --filename <file>",
-      "file, folder, or - for standard input, with compositions, claims, bindings and Secrets; repeatable",
-      (file: string, files: string[] = []) => [...files, file],
-    )
+  return withFiles(new Command("render"), ", with compositions, claims, bindings and Secrets")
     .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
     .addOption(outputOption())
     .option("--show-values", "show the values, and not only their fields")
@@ -35,15 +30,10 @@ async function run({ filename, namespace, output, showValues = false, vaultValue
     import("../render/rendering-text.ts"),
   ]);
   const { files, mistakes } = readFiles(filename);
-  if (files.length === 0 && mistakes.length > 0) return fail(mistakes);
+  if (files.length === 0 && mistakes.length > 0) return reportMistakes(mistakes);
   const vault = readFiles(vaultValues === undefined ? [] : [vaultValues]);
   const rendering = opened(await render(files, namespace, vault.files), showValues);
   const all = { ...rendering, mistakes: [...mistakes, ...vault.mistakes, ...rendering.mistakes] };
   await print(all, output, renderingText);
-  if (all.mistakes.length > 0) fail(all.mistakes);
-}
-
-function fail(mistakes: readonly Mistake[]): void {
-  for (const { file, line, message } of mistakes) process.stderr.write(`${file}:${line}: ${message}\n`);
-  process.exitCode = 1;
+  reportMistakes(all.mistakes);
 }

@@ -3,6 +3,7 @@ import { Command } from "commander";
 import type { Validation } from "../validate/findings.ts";
 import type { validate } from "../validate/validate.ts";
 import { namespaceName } from "./argument-types.ts";
+import { listed, withFiles } from "./input-files.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
 interface ValidateFlags {
@@ -17,15 +18,8 @@ interface ValidateFlags {
 
 type LookUp = NonNullable<Parameters<typeof validate>[1]>;
 
-const listed = (file: string, files: string[] = []) => [...files, file];
-
 export function validateCommand(): Command {
-  return new Command("validate")
-    .requiredOption(
-      "-f, --filename <file>",
-      "file, folder with its subfolders, or - for standard input; repeatable. Objects of other kinds are ignored",
-      listed,
-    )
+  return withFiles(new Command("validate"))
     .option("--crds <file>", "file or folder with the CRDs of targets, to check fields; repeatable", listed, [])
     .option("--cluster", "also check against your cluster: kinds, selected objects, connections and grants")
     .option("--kubeconfig <file>", "with --cluster: path to a kubeconfig file (default: as kubectl)")
@@ -43,7 +37,7 @@ async function run(flags: ValidateFlags): Promise<void> {
     import("../validate/findings.ts"),
   ]);
   const { filename, output, strict = false, cluster = false } = flags;
-  const [read, crds] = [readFiles(filename, true), readFiles(flags.crds, true)];
+  const [read, crds] = [readFiles(filename), readFiles(flags.crds)];
   const check = (namespace: string, lookUp?: LookUp) =>
     validate({ files: read.files, crds: crds.files, namespace }, lookUp);
   const checked = cluster ? await against(flags, check) : await check(flags.namespace ?? "default");

@@ -6,7 +6,7 @@ import { Problem } from "../apimachinery/problem.ts";
 import { VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { attempt } from "../kube/access-error.ts";
-import type { Poll, PollState } from "../sources/poller.ts";
+import type { Poll, PollState } from "../sources/poll.ts";
 import type { ResolveContext, ResolvedSource } from "../sources/source.ts";
 import type { VaultAnswer, VaultConnected } from "../vault/types.ts";
 import type { FileCluster } from "./file-cluster.ts";

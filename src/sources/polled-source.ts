@@ -1,7 +1,7 @@
 /** What all polled kinds of source share: how their poll becomes a source. */
 import { Problem } from "../apimachinery/problem.ts";
 import type { LiveSource } from "../transform/live-source.ts";
-import type { Poll } from "./poller.ts";
+import type { Poll } from "./poll.ts";
 import type { PolledSource, ResolveContext } from "./source.ts";
 
 /** Replaces a missing first answer: the binding waits for it before its sources are read. */

@@ -14,7 +14,8 @@ import type { Identity } from "../kube/identity.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import type { ConnectionState } from "../vault/types.ts";
 import type { ProducedBy } from "./grant-rules.ts";
-import type { Poll, Poller } from "./poller.ts";
+import type { Poll } from "./poll.ts";
+import type { Poller } from "./poller.ts";
 
 export interface SourceKind {
   /** Undefined for an entry of another kind. Makes no requests: the API server has validated the entry. */

@@ -9,8 +9,8 @@ import type { LiveSource } from "../transform/live-source.ts";
 import { assertAllowedPath } from "../vault/allowed-paths.ts";
 import type { ConnectionState, VaultAnswer, VaultContent, VaultReader } from "../vault/types.ts";
 import type { ProducedBy } from "./grant-rules.ts";
+import type { Poll } from "./poll.ts";
 import { polledSource } from "./polled-source.ts";
-import type { Poll } from "./poller.ts";
 import type { ResolveContext, SourceKind } from "./source.ts";
 
 type VaultSource = Extract<Source, { vault: object }>["vault"];

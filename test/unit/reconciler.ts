@@ -32,7 +32,7 @@ export class ReconcilerFixture {
 
   /** The API server publishes another schema of a target. */
   expire(): void {
-    this.#reconciler.expire(KEY);
+    this.#reconciler.results.expire(KEY);
   }
 
   /** Brings the binding up to date. */

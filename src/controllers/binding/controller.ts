@@ -119,7 +119,7 @@ export class BindingController {
     this.#reconciler = new Reconciler({ ...deps, actorOf, compositionOf, incomplete }, rollouts);
     problems.onChange((check) => {
       for (const key of bindings.all.filter((each) => dependsOn(each, check)).map(bindingKey)) {
-        this.#reconciler.expire(key);
+        this.#reconciler.results.expire(key);
         this.queue.add(key, "resync");
       }
     });
@@ -138,7 +138,7 @@ export class BindingController {
       const isConcerned = ({ spec }: StoredBinding) =>
         spec.targets?.some((each) => isOf(each.apiVersion) && isChanged(each.kind)) === true;
       for (const key of bindings.all.filter(isConcerned).map(bindingKey)) {
-        this.#reconciler.expire(key);
+        this.#reconciler.results.expire(key);
         this.queue.add(key, "resync");
       }
     });
@@ -166,7 +166,7 @@ export class BindingController {
     const bindings = this.store.all.map((each) => {
       const { generation, resourceVersion } = each.metadata;
       const { status: ready, reason } = readinessOf(each) ?? {};
-      const { fingerprint, targets = 0 } = this.#reconciler.memoryOf(bindingKey(each)) ?? {};
+      const { fingerprint, targets = 0 } = this.#reconciler.results.memoryOf(bindingKey(each)) ?? {};
       const upToDateFor = fingerprint && nameOf(fingerprint);
       const { observedGeneration } = each.status ?? {};
       return {

@@ -51,14 +51,11 @@ const SOON: WorkResult = { retry: "after", ms: 1_000 };
 export class Reconciler {
   readonly #deps: BindingDependencies;
   readonly #rollouts: Rollouts;
-  readonly #results = new ResultCache();
+  readonly results = new ResultCache();
   readonly #deletions = new Deletions((...deletion) => releaseDeletedBinding(this.#deps, ...deletion));
   readonly #cpu = new CpuScheduler();
   readonly #status: BindingStatusWriter;
   readonly #permissions: PermissionAdvice;
-  /** Makes the next reconcile of a binding check every target, whatever results are known. */
-  readonly expire = (key: string) => this.#results.expire(key);
-  readonly memoryOf = (key: string) => this.#results.memoryOf(key);
 
   constructor(deps: BindingDependencies, rollouts: Rollouts) {
     this.#deps = deps;
@@ -78,9 +75,9 @@ export class Reconciler {
       return this.#reconcile(key);
     }
     // A former binding of this name that is not released yet may own the fields of this one.
-    this.#results.forget(key);
+    this.results.forget(key);
     await this.#reconcile(key);
-    this.#results.forget(key);
+    this.results.forget(key);
     return BACKOFF;
   }
 
@@ -95,8 +92,8 @@ export class Reconciler {
     const seen = await this.#observe(key, binding, gate);
     if ("retry" in seen) return seen;
     const { observed, workloads } = seen;
-    if (isRefreshRequested(binding)) this.expire(key);
-    if (this.#results.isUpToDate(key, observed, binding, workloads)) return DONE;
+    if (isRefreshRequested(binding)) this.results.expire(key);
+    if (this.results.isUpToDate(key, observed, binding, workloads)) return DONE;
     const account = await this.#permissions.account(gate, observed.account);
     const observation = { ...seen, observed: { ...observed, account } };
 
@@ -166,7 +163,7 @@ export class Reconciler {
     const { requireSame } = binding.spec;
     const targets = targetsOf(binding, observed);
     const all = [...targets.before, ...targets.after];
-    const known = this.#results.resultsOf(key, observed, all);
+    const known = this.results.resultsOf(key, observed, all);
     const isForMore = (rollout !== undefined && this.#rollouts.needsValues(rollout)) || protectsSecrets(binding);
     const sources =
       known.size < all.length || isForMore
@@ -180,7 +177,7 @@ export class Reconciler {
       sourceMismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
       seenVersion,
       lastApplied: (target, ref) => {
-        const { version: last, values } = this.#results.lastApplied(key, ref) ?? {};
+        const { version: last, values } = this.results.lastApplied(key, ref) ?? {};
         const version = last && observed.unchanged(target, ref, last);
         return version && values !== undefined ? { version, values } : undefined;
       },
@@ -250,7 +247,7 @@ export class Reconciler {
     const isDone = all.every((each) => each.problem === undefined && !("requeueAfterMs" in each));
     const isUpToDate = isDone && rollout?.isDone !== false;
     const named = [...targets.before, ...targets.after];
-    this.#results.set(key, observed, named, synced, isUpToDate ? reported : undefined, workloads);
+    this.results.set(key, observed, named, synced, isUpToDate ? reported : undefined, workloads);
     return requeueResult(binding, [...all, ...(rollout ? [rollout] : [])]);
   }
 
@@ -259,7 +256,7 @@ export class Reconciler {
    * again.
    */
   async #hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
-    this.#results.forget(key);
+    this.results.forget(key);
     this.#permissions.forget(key);
     const deferred = this.#rollouts.forget(key);
     this.#unsubscribe(key);
@@ -273,7 +270,7 @@ export class Reconciler {
 
   async #delete(key: string, binding: SecretBinding): Promise<WorkResult> {
     if (!binding.metadata.finalizers?.includes(FINALIZER)) return DONE;
-    this.#results.forget(key);
+    this.results.forget(key);
     this.#rollouts.forget(key);
     const { records, problem } = await this.#deletions.releaseHeld(binding);
     if (problem !== undefined) {
@@ -292,7 +289,7 @@ export class Reconciler {
   }
 
   #forget(key: string): WorkResult {
-    this.#results.forget(key);
+    this.results.forget(key);
     this.#permissions.forget(key);
     this.#rollouts.forget(key);
     this.#unsubscribe(key);

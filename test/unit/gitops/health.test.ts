@@ -174,7 +174,7 @@ describe("the actions of Argo CD", () => {
   it("are those that change something", async () => {
     assert.deepEqual(await actionsOf("SecretBinding"), ["suspend", "sync-now"]);
     assert.deepEqual(await actionsOf("SecretBinding", true), ["resume"]);
-    assert.deepEqual(await actionsOf("BindingComposition", false), ["suspend"]);
+    assert.deepEqual(await actionsOf("BindingComposition", false), ["suspend", "sync-now"]);
     assert.deepEqual(await actionsOf("VaultConnection"), ["sync-now"]);
   });
 

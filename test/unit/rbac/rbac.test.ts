@@ -133,6 +133,8 @@ describe("the permissions of the bindings in files", () => {
       {
         file: "binding.yaml",
         line: 1,
+        column: 143,
+        reason: "KindNotFound",
         message:
           "spec.targets[0]: the kind Thing of example.com/v1 is unknown; add its CRD with --crds, or use --cluster to read it from your cluster",
       },

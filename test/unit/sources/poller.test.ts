@@ -1,7 +1,8 @@
 /** When servers are polled, who shares an answer, and who is notified of a change. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
-import { type Poll, Poller } from "../../../src/sources/poller.ts";
+import type { Poll } from "../../../src/sources/poll.ts";
+import { Poller } from "../../../src/sources/poller.ts";
 import { VaultProblem } from "../../../src/vault/failures.ts";
 import { fakeClock, settled } from "../clock.ts";
 

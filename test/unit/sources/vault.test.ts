@@ -6,7 +6,7 @@ import { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { attempt } from "../../../src/kube/access-error.ts";
 import type { ProducedBy } from "../../../src/sources/grant-rules.ts";
-import type { Poll, PollState } from "../../../src/sources/poller.ts";
+import type { Poll, PollState } from "../../../src/sources/poll.ts";
 import { parseSources, resolveSources, secretNamespaces } from "../../../src/sources/registry.ts";
 import type { PolledSource, ResolveContext } from "../../../src/sources/source.ts";
 import { usesConnection } from "../../../src/sources/vault.ts";
