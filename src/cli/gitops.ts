@@ -37,7 +37,7 @@ async function run(tool: Tool, { filename, namespace, output }: GitopsFlags): Pr
       import("../render/gitops-text.ts"),
     ]);
   const { files, mistakes: unreadable } = readFiles(filename);
-  const rendering = files.length === 0 ? undefined : await render(files, namespace);
+  const rendering = files.length === 0 ? undefined : await render(files, namespace, [], { ownOnly: true });
   reportMistakes([...unreadable, ...(rendering?.mistakes ?? [])]);
   if (rendering === undefined) return;
   const kinds = kindsOf(readDocuments(files).documents.map(({ object }) => object));

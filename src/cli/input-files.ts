@@ -6,10 +6,10 @@ import type { Mistake } from "../render/documents.ts";
 export const listed = (value: string, values: string[] = []): string[] => [...values, value];
 
 /** `more` follows the description of the flag, such as what the files contain. */
-export const withFiles = (command: Command, more = ""): Command =>
+export const withFiles = (command: Command, more = "", folder = "folder with its subfolders"): Command =>
   command.requiredOption(
     "-f, --filename <file>",
-    `file, folder with its subfolders, or - for standard input${more}; repeatable`,
+    `file, ${folder}, or - for standard input${more}; repeatable`,
     listed,
   );
 

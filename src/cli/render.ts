@@ -13,7 +13,7 @@ interface RenderFlags {
 }
 
 export function renderCommand(): Command {
-  return withFiles(new Command("render"), ", with compositions, claims, bindings and Secrets")
+  return withFiles(new Command("render"), ", with compositions, claims, bindings and Secrets", "folder")
     .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
     .addOption(outputOption())
     .option("--show-values", "show the values, and not only their fields")
@@ -29,7 +29,7 @@ async function run({ filename, namespace, output, showValues = false, vaultValue
     import("../render/rendering.ts"),
     import("../render/rendering-text.ts"),
   ]);
-  const { files, mistakes } = readFiles(filename);
+  const { files, mistakes } = readFiles(filename, true);
   if (files.length === 0 && mistakes.length > 0) return reportMistakes(mistakes);
   const vault = readFiles(vaultValues === undefined ? [] : [vaultValues]);
   const rendering = opened(await render(files, namespace, vault.files), showValues);

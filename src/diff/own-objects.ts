@@ -12,9 +12,9 @@ import { BINDING_COMPOSITIONS, SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS
 import { attempt, refusal } from "../kube/access-error.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
-import { DryRun } from "./dry-run.ts";
 import { change, essence, type ObjectChange } from "./changes.ts";
 import { reasonForUser } from "./difference.ts";
+import { DryRun } from "./dry-run.ts";
 import { type Readers, SELF } from "./readers.ts";
 
 const OWN: readonly Resource[] = [SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS, BINDING_COMPOSITIONS];

@@ -32,8 +32,8 @@ import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { changeOf } from "./changes.ts";
 import { reasonForUser, type TargetChange } from "./difference.ts";
-import type { ActingAs, Readers } from "./readers.ts";
 import { DryRun } from "./dry-run.ts";
+import type { ActingAs, Readers } from "./readers.ts";
 
 /** What the bindings of one diff share. */
 export interface World {

@@ -48,7 +48,7 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
   const crds = readDocuments(options.crds);
   const more = (await live?.objectsFor(documents, namespace)) ?? [];
   const known = [...documents, ...crds.documents.filter(({ object }) => isCrd(object)), ...more];
-  const inputs = inputsOf(known, namespace, readVaultValues([]).values);
+  const inputs = inputsOf(known, namespace, readVaultValues([]).values, { ownOnly: true });
   const installation = new Installation({ ownNamespace });
   const kinds = live?.kinds ?? fileKinds(inputs.kinds);
   const cluster = fileCluster(inputs);

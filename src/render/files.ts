@@ -9,8 +9,8 @@ const MAX_BYTES = 64 * 1024 * 1024;
 const EXTENSION = /\.(?:ya?ml|json)$/;
 const STDIN = "-";
 
-/** Reads a file once, even if it is listed twice or with its folder. Folders are read with their subfolders. */
-export function readFiles(names: readonly string[]): { files: TextFile[]; mistakes: Mistake[] } {
+/** Reads a file once, even if it is listed twice or with its folder. `flat`: without the subfolders of folders. */
+export function readFiles(names: readonly string[], flat = false): { files: TextFile[]; mistakes: Mistake[] } {
   const mistakes: Mistake[] = [];
   const attempt = <T>(name: string, read: () => T[]): T[] => {
     try {
@@ -27,7 +27,7 @@ export function readFiles(names: readonly string[]): { files: TextFile[]; mistak
       return [];
     }
   };
-  const paths = names.flatMap((name) => attempt(name, () => filesAt(name)));
+  const paths = names.flatMap((name) => attempt(name, () => filesAt(name, flat)));
   const files = [...new Set(paths)].flatMap((name) =>
     attempt(name, () => {
       if (name !== STDIN) assertReadable(name);
@@ -48,14 +48,14 @@ function assertReadable(name: string): void {
 }
 
 /** In the order of names. Skips subfolders that are hidden, such as .git, and node_modules. */
-function filesAt(name: string): string[] {
+function filesAt(name: string, flat: boolean): string[] {
   if (name === STDIN || !statSync(name).isDirectory()) return [name];
   const entries = readdirSync(name, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
   return entries.flatMap((entry) => {
     const path = join(name, entry.name);
     if (!entry.isDirectory()) return EXTENSION.test(entry.name) ? [path] : [];
-    const isSkipped = entry.name.startsWith(".") || entry.name === "node_modules";
-    return isSkipped ? [] : filesAt(path);
+    const isSkipped = flat || entry.name.startsWith(".") || entry.name === "node_modules";
+    return isSkipped ? [] : filesAt(path, flat);
   });
 }
 

@@ -1,6 +1,7 @@
 /** Renders the objects of files: the bindings, the fields that they write, and the mistakes. */
 import { analyse } from "./analysis.ts";
 import type { TextFile } from "./documents.ts";
+import type { Surroundings } from "./inputs.ts";
 import { notMadeOf, type SealedRendering } from "./rendering.ts";
 
 /**
@@ -11,8 +12,9 @@ export async function render(
   files: readonly TextFile[],
   namespace: string,
   vaultFiles: readonly TextFile[] = [],
+  surroundings: Surroundings = {},
 ): Promise<SealedRendering> {
-  const { inputs, composed, bindings, mistakes } = await analyse(files, namespace, vaultFiles);
+  const { inputs, composed, bindings, mistakes } = await analyse(files, namespace, vaultFiles, surroundings);
   const isEmpty = !inputs.objects.some(({ object }) => ["BindingComposition", "SecretBinding"].includes(object.kind));
   if (isEmpty && mistakes.length === 0)
     throw new Error("the files contain no BindingComposition and no SecretBinding; add one with -f");

@@ -54,7 +54,7 @@ const shop = (field: string) =>
 describe("inlay validate", () => {
   it("accepts everything in samples, compositions and the examples of the CRDs", async () => {
     for (const folder of ["samples", "compositions", "apis/examples"]) {
-      const { files } = readFiles([join(root, folder)], true);
+      const { files } = readFiles([join(root, folder)]);
       const validation = await validate({ files, crds: [], namespace: "default" });
       assert.ok(validation.checked.objects > 3);
       assert.deepEqual(
