@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import type { Source } from "../../src/api/binding.ts";
 import { Problem } from "../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../src/apimachinery/secret-value.ts";
-import { polledSource } from "../../src/sources/polled-source.ts";
 import type { Poll } from "../../src/sources/poll.ts";
+import { polledSource } from "../../src/sources/polled-source.ts";
 import type { SourceKind } from "../../src/sources/source.ts";
 import { secretText } from "../controller/leak-detector.ts";
 
