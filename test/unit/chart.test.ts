@@ -1,6 +1,6 @@
 /** The Helm chart: what it renders, which values it refuses, and the files that are generated from it. */
 import assert from "node:assert/strict";
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -89,6 +89,7 @@ describe("the Helm chart", function () {
         { policies: { tokenAudiences: ["a'b"] } },
         "at '/policies/tokenAudiences/0': 'a\\'b' does not match",
       ],
+      ["a port that is taken", { debugPort: 8443 }, "at '/debugPort': 'not' failed"],
       [
         "an argument without dashes",
         { extraArgs: ["controller"] },
@@ -234,6 +235,7 @@ describe("the Helm chart", function () {
       topologySpreadConstraints: [],
       resources: { limits: { memory: "2Gi" } },
       log: { level: "debug", format: "text" },
+      debugPort: 6060,
       extraArgs: ["--concurrency=64", "--pod-name=a, b: #"],
       extraEnv: [{ name: "HTTPS_PROXY", value: "http://proxy" }],
     });
@@ -243,9 +245,10 @@ describe("the Helm chart", function () {
       [replicas, image, imagePullPolicy, env, resources.limits.memory],
       [3, `example.com/inlay@${digest}`, "Always", [{ name: "HTTPS_PROXY", value: "http://proxy" }], "2Gi"],
     );
-    assert.deepEqual(args.slice(-4), [
+    assert.deepEqual(args.slice(-5), [
       "--log-level=debug",
       "--log-format=text",
+      "--debug-port=6060",
       "--concurrency=64",
       "--pod-name=a, b: #",
     ]);
@@ -297,17 +300,38 @@ describe("the Helm chart", function () {
   it("contains the alerts of its files in a PrometheusRule", async () => {
     const values = { prometheusRule: { enabled: true, labels: { release: "a" } } };
     const alerts = "deploy/chart/files/alerts.yaml";
-    if (!existsSync(join(root, alerts))) return assert.rejects(render(values), /this chart has no files\/alerts\.yaml/);
-    const rule = find(await render(values), "PrometheusRule", "inlay");
-    assert.equal(rule.metadata.labels.release, "a");
-    assert.deepEqual(rule.spec, parse(text(alerts)));
+    const { metadata, spec } = find(await render(values), "PrometheusRule", "inlay");
+    assert.equal(metadata.labels.release, "a");
+    assert.deepEqual(spec, parse(text(alerts)));
+    const runbookUrl = "https://git.example.com/inlay/blob/v1/docs/runbooks.md";
+    const linked = find(await render({ prometheusRule: { enabled: true, runbookUrl } }), "PrometheusRule", "inlay");
+    const links = JSON.stringify(spec).replaceAll('"runbook_url":"docs/runbooks.md', `"runbook_url":"${runbookUrl}`);
+    assert.deepEqual(linked.spec, JSON.parse(links));
+    assert.equal(links.split(runbookUrl).length, links.split('"alert":').length);
+  });
+
+  it("lets Prometheus scrape each replica once, over HTTPS as its account", async () => {
+    const serviceMonitor = { enabled: true, labels: { release: "a" }, interval: "30s" };
+    const objects = await render({ serviceMonitor });
+    const { metadata, spec } = find(objects, "ServiceMonitor", "inlay");
+    assert.equal(metadata.labels.release, "a");
+    const [endpoint] = spec.endpoints;
+    assert.deepEqual([endpoint.port, endpoint.scheme, endpoint.interval], ["metrics", "https", "30s"]);
+    const selected = objects.filter(
+      ({ kind, metadata: { labels } }) =>
+        kind === "Service" && labels["app.kubernetes.io/name"] === spec.selector.matchLabels["app.kubernetes.io/name"],
+    );
+    const [{ regex }] = endpoint.relabelings;
+    assert.deepEqual(
+      selected.map(({ metadata: { name } }) => name).filter((name) => new RegExp(`^(${regex})$`).test(name)),
+      ["inlay-metrics"],
+    );
+    assert.ok(names(objects, "ClusterRole").includes("inlay-metrics-reader"));
   });
 
   it("contains the dashboard of its files in a ConfigMap for Grafana", async () => {
     const values = { dashboard: { enabled: true } };
     const file = "deploy/chart/files/dashboard.json";
-    if (!existsSync(join(root, file)))
-      return assert.rejects(render(values), /this chart has no files\/dashboard\.json/);
     const { metadata, data } = find(await render(values), "ConfigMap", "inlay-dashboard");
     assert.equal(metadata.labels.grafana_dashboard, "1");
     assert.deepEqual(JSON.parse(data["inlay.json"]), JSON.parse(text(file)));
