@@ -86,7 +86,7 @@ describe("the Helm chart", function () {
         { policies: { tokenAudiences: ["a'b"] } },
         "at '/policies/tokenAudiences/0': 'a\\'b' does not match",
       ],
-      ["a port that is taken", { debugPort: 8443 }, "at '/debugPort': 'not' failed"],
+      ["a port that is none", { debugPort: 65536 }, "at '/debugPort': maximum: got 65,536, want 65,535"],
       [
         "an argument without dashes",
         { extraArgs: ["controller"] },
@@ -106,6 +106,11 @@ describe("the Helm chart", function () {
         assert.ok(places[0]?.includes(says), error.message);
         assert.equal(lines.length, 3, error.message);
       });
+  });
+
+  it("refuses the ports of health and metrics for /debug", async () => {
+    for (const debugPort of [8081, 8443])
+      await assert.rejects(render({ debugPort }), /debugPort: 8081 and 8443 are the ports of .*; set another port\n/);
   });
 
   it("accepts the configuration with every field, as docs/reference/configuration.md shows it, and passes it on", async () => {
