@@ -7,6 +7,7 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { type ControlPlane, startControlPlane } from "../control-plane/control-plane.ts";
 import { eventually } from "../controller/eventually.ts";
+import { helmProgram } from "../helm/program.ts";
 import { root, type Step, stepsOf } from "./pages.ts";
 
 const run = promisify(execFile);
@@ -23,13 +24,15 @@ describe("the README", function () {
   const sh = async (commands: string) => (await run("sh", ["-ec", commands], { cwd: root, env })).stdout;
   const linesOf = (step: Step | undefined) => (step?.commands ?? "").trim().split("\n");
 
-  before(async () => {
+  before(async function () {
+    // The first run builds Helm.
+    this.timeout("20m");
     await run("npm", ["run", "prepare"], { cwd: root });
     cluster = await startControlPlane({ controllers: false });
     const home = join(cluster.folder, "home");
     await mkdir(join(home, ".kube"), { recursive: true });
     await writeFile(join(home, ".kube", "config"), await readFile(cluster.kubeconfigFile));
-    const path = [dirname(cluster.kubectlProgram), process.env["PATH"]].join(delimiter);
+    const path = [dirname(cluster.kubectlProgram), dirname(await helmProgram()), process.env["PATH"]].join(delimiter);
     // Offline: npx finds the command that `npm ci` has linked in the clone.
     env = { ...process.env, HOME: home, PATH: path, npm_config_offline: "true" };
     delete env["KUBECONFIG"];
