@@ -6,8 +6,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ControlPlane } from "../test/control-plane/control-plane.ts";
 import { install } from "../test/control-plane/install.ts";
+import { vaultProgram } from "../test/control-plane/vault/program.ts";
 import { startVault, type Vault } from "../test/control-plane/vault.ts";
-import { vaultProgram } from "../test/control-plane/vault-program.ts";
 import { Api } from "../test/controller/api.ts";
 import {
   apply,

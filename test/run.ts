@@ -26,8 +26,9 @@ const folder = mkdtempSync(join(tmpdir(), "inlay-test-"));
 process.env["INLAY_TEST_RUN"] = folder;
 // Modules read results and tables from this folder when they load.
 const { printSummary } = await import("./whole-run/summary.ts");
-const { isVaultBuilt } = await import("./control-plane/vault-program.ts");
-const { needsVault } = await import("./whole-run/needs-vault.ts");
+const { isBuilt } = await import("./control-plane/go-program.ts");
+const { GO_PROGRAMS } = await import("./control-plane/go-programs.ts");
+const { neededPrograms } = await import("./whole-run/needed-programs.ts");
 
 const isWhole = positionals.length === 0 && !values.scaled;
 const files = positionals.length > 0 ? positionals.map((file) => relative(root, resolve(file))) : allFiles();
@@ -35,12 +36,16 @@ const missing = files.filter((file) => !existsSync(join(root, file)));
 if (missing.length > 0) throw new Error(`there is no ${missing.join(" and no ")}`);
 if (values.random !== undefined) shuffle(files, values.random || `${Date.now()}`);
 
-const isForVault = (file: string) => file.endsWith(".ts") && needsVault(join(root, file));
+const needed = new Map(files.map((file) => [file, file.endsWith(".ts") ? neededPrograms(join(root, file)) : []]));
+const areNeeded = GO_PROGRAMS.filter((program) => [...needed.values()].some((all) => all.includes(program)));
+const areBuilt = await Promise.all(areNeeded.map((program) => isBuilt(program)));
+const unbuilt = areNeeded.filter((_, index) => !areBuilt[index]).map(({ name }) => name);
 let stopBuild = () => {};
-if (files.some(isForVault) && !(await isVaultBuilt())) {
-  stopBuild = buildVault();
-  // The files that wait for Vault come last.
-  if (values.random === undefined) files.sort((one, other) => Number(isForVault(one)) - Number(isForVault(other)));
+if (unbuilt.length > 0) {
+  stopBuild = buildBeside(unbuilt);
+  // The files that wait longest for a program come last.
+  const waiting = (file: string) => Math.max(-1, ...(needed.get(file) ?? []).map(({ name }) => unbuilt.indexOf(name)));
+  if (values.random === undefined) files.sort((one, other) => waiting(one) - waiting(other));
 }
 
 const codes = [await mocha("main", files, values.jobs === undefined ? [] : ["--jobs", values.jobs])];
@@ -71,17 +76,21 @@ function shuffle(files: string[], seed: string): void {
 }
 
 /**
- * Builds the Vault server while the first files run. Returns a function that stops the build. The build has ended when the
- * files that need Vault have run.
+ * Builds Go programs while the first files run. Returns a function that stops the build. The build has ended when the files
+ * that need the programs have run.
  */
-function buildVault(): () => void {
-  const program = join(root, "test", "control-plane", "build-vault.ts");
+function buildBeside(names: string[]): () => void {
+  const program = join(root, "test", "control-plane", "build-go-programs.ts");
   // The build has its own process group, so that its compilers end with it. A pipe limits its progress to a line now and
   // then.
-  const child = spawn(process.execPath, [program], { cwd: root, stdio: ["ignore", "ignore", "pipe"], detached: true });
+  const child = spawn(process.execPath, [program, ...names], {
+    cwd: root,
+    stdio: ["ignore", "ignore", "pipe"],
+    detached: true,
+  });
   child.stderr.pipe(process.stderr);
-  // If this fails, the files that need Vault build it themselves and report the reason.
-  child.on("exit", (code) => code !== null && code > 0 && console.error("The build of Vault beside the tests failed."));
+  // If this fails, the files that need the programs build them themselves and report the reason.
+  child.on("exit", (code) => code !== null && code > 0 && console.error("A build beside the tests failed."));
   return () => {
     if (child.exitCode === null && child.signalCode === null && child.pid !== undefined) process.kill(-child.pid);
   };

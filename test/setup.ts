@@ -7,9 +7,9 @@
 import { join } from "node:path";
 import type { Context, Hook, RootHookObject, Suite } from "mocha";
 import { type ControlPlane, startControlPlane } from "./control-plane/control-plane.ts";
+import { findGoProgram } from "./control-plane/go-program.ts";
 import { install } from "./control-plane/install.ts";
 import { share } from "./control-plane/shared.ts";
-import { vaultProgram } from "./control-plane/vault-program.ts";
 import { Api } from "./controller/api.ts";
 import { AuditLog } from "./controller/audit.ts";
 import { ControllerProcess } from "./controller/controller.ts";
@@ -20,7 +20,7 @@ import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
 import { type TestNamespace, takeNamespaces } from "./controller/test-namespace.ts";
 import { assertNoValue, assertNoValueInAuditLog } from "./whole-run/leaks.ts";
-import { needsVault } from "./whole-run/needs-vault.ts";
+import { neededPrograms } from "./whole-run/needed-programs.ts";
 import { type FileResult, isOnControlPlane, keepLog, nameOf, writeResult } from "./whole-run/results.ts";
 import { RightsCheck, shippedRights } from "./whole-run/rights.ts";
 
@@ -83,9 +83,8 @@ export const mochaHooks: RootHookObject = {
     };
     assertNoValue("the names of the tests", titlesOf(root).join("\n"));
     fileMarks = testMarks = ControllerProcess.marks();
-    if (!needsVault(file)) return;
-    // If it can't be built, the hook or test that starts it fails with the reason.
-    await vaultProgram().catch(() => {});
+    // If one can't be built, the hook or test that starts it fails with the reason.
+    for (const program of neededPrograms(file)) await findGoProgram(program).catch(() => {});
     began = lastEnd = performance.now();
   },
 

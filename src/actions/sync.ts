@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Condition } from "../api/binding.ts";
 import { REFRESH_ANNOTATION } from "../api/refresh.ts";
-import { notRunning } from "../explain/running.ts";
+import { findController } from "../explain/running.ts";
 import { change, type OwnObject, read, readyOf, type Tools } from "./change.ts";
 import { type NamedObject, textOf } from "./named-object.ts";
 
@@ -62,7 +62,7 @@ async function untilHandled(
     if (left <= 0) break;
     await sleep(Math.min(POLL_MS, left));
   }
-  const down = await notRunning(tools.reader, Date.now());
+  const { advice: down } = await findController(tools.reader, namespace, Date.now());
   const why =
     down === undefined
       ? "check that the controller runs and is not older than this program, and wait longer with --timeout"

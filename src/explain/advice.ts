@@ -10,10 +10,12 @@ import { serviceAccountIdentity } from "../kube/identity.ts";
 import { verbFor } from "../sources/grant-rules.ts";
 import { ALL_KEYS, useInWords } from "../sources/uses.ts";
 import type { Advice, Explanation, SourceExplanation } from "./explanation.ts";
+import { podsCommand } from "./running.ts";
 
 type Facts = Omit<Explanation, "advice">;
 
-export function adviceFor(facts: Facts): Advice {
+/** `controllerNamespace` is undefined if it is not known. */
+export function adviceFor(facts: Facts, controllerNamespace?: string): Advice {
   const { namespace, name, generation, observedGeneration, suspended, deleting } = facts.binding;
   const isCurrent = observedGeneration !== undefined && observedGeneration === generation;
   const inWay = facts.conditions.filter(({ status }) => status !== "True");
@@ -42,7 +44,7 @@ export function adviceFor(facts: Facts): Advice {
   return {
     reason: "NotObserved",
     message: `the binding ${what}; check that the controller runs with:`,
-    command: "kubectl get pods -n inlay-system -l app.kubernetes.io/name=inlay",
+    command: podsCommand(controllerNamespace),
   };
 }
 

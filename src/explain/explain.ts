@@ -11,7 +11,7 @@ import { adviceFor } from "./advice.ts";
 import type { ExplainedEvent, Explanation } from "./explanation.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
 import { explainRollout } from "./rollout.ts";
-import { notRunning } from "./running.ts";
+import { findController } from "./running.ts";
 import { explainSources } from "./sources.ts";
 import { explainTargets } from "./targets.ts";
 import { readerOfTemplates, type Tools } from "./tools.ts";
@@ -60,7 +60,8 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
     events: foundOr(events, []),
     ...(events.state === "Unreadable" && { eventsUnreadable: events.message }),
   };
-  return { ...seen, advice: (await notRunning(tools.reader, Date.now())) ?? adviceFor(seen) };
+  const controller = await findController(tools.reader, namespace, Date.now());
+  return { ...seen, advice: controller.advice ?? adviceFor(seen, controller.namespace) };
 }
 
 async function bindingOf({ reader }: Tools, namespace: string, name: string): Promise<SecretBinding> {

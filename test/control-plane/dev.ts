@@ -4,8 +4,8 @@ import { caFile, prepareVaultSample, writeToken, writeVaultConfig } from "../../
 import { logOf, startController } from "../../samples/story.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { install } from "./install.ts";
+import { vaultProgram } from "./vault/program.ts";
 import { startVault, type Vault } from "./vault.ts";
-import { vaultProgram } from "./vault-program.ts";
 
 export interface DevOptions {
   controller: boolean;

@@ -1,6 +1,7 @@
 /**
  * Builds a Go program of the tests once for each state of its sources, from a folder with go.mod, go.sum and code. The program is
- * in a cache outside of the repository. The build writes a temporary file, under a lock, and renames it at the end.
+ * in a cache outside of the repository. The build writes a temporary file, under a lock, and renames it at the end. An environment
+ * variable may name an existing program instead.
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -15,6 +16,8 @@ export interface GoProgram {
   /** The name of the program, and of its folder in the cache. */
   name: string;
   sources: string;
+  /** The environment variable that names an existing program. */
+  variable?: string;
   /** The package to build: a tool of go.mod, or by default the code in the folder. */
   package?: string;
   /** The name in messages, such as `Vault`. */
@@ -25,16 +28,31 @@ export interface GoProgram {
   purpose: string;
 }
 
+/** The builds of this process, by path. A failed build is not repeated: it takes minutes, and would fail again. */
+const builds = new Map<string, Promise<void>>();
+
 /** The path of the program, which is built if necessary. */
 export async function findGoProgram(program: GoProgram, env: Environment = process.env): Promise<string> {
   const path = await goProgramPath(program, env);
-  if (!existsSync(path)) await build(program, path);
+  if (isGiven(program, env) || existsSync(path)) return path;
+  const started = builds.get(path) ?? build(program, path);
+  builds.set(path, started);
+  await started;
   return path;
 }
 
-/** The path of the built program. */
-export async function goProgramPath({ name, sources }: GoProgram, env: Environment = process.env): Promise<string> {
-  return join(cacheFolder(env, await keyOf(sources), name), name);
+export async function isBuilt(program: GoProgram, env: Environment = process.env): Promise<boolean> {
+  return existsSync(await goProgramPath(program, env));
+}
+
+const isGiven = ({ variable = "" }: GoProgram, env: Environment) => Boolean(env[variable]);
+
+/** The path of the built program, or of the given one. */
+export async function goProgramPath(
+  { name, sources, variable = "" }: GoProgram,
+  env: Environment = process.env,
+): Promise<string> {
+  return env[variable] || join(cacheFolder(env, await keyOf(sources), name), name);
 }
 
 /** Names a build by everything that affects its result: go.mod, go.sum and the sources. */

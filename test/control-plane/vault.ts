@@ -10,6 +10,7 @@ import { registerSecret } from "../controller/leak-detector.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { Keeper, type Program } from "./keeper.ts";
 import { freePorts } from "./ports.ts";
+import { vaultProgram } from "./vault/program.ts";
 import { askVault, type VaultAnswer, type VaultBody, VaultRefused, type VaultServer } from "./vault-api.ts";
 import {
   type AppRole,
@@ -20,7 +21,6 @@ import {
   writeAppRole,
   writeKubernetesRole,
 } from "./vault-auth.ts";
-import { vaultProgram } from "./vault-program.ts";
 
 export interface VaultOptions {
   /**

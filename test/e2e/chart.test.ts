@@ -36,10 +36,7 @@ describe("the Helm chart on a cluster", function () {
   /** What Inlay must not change by an upgrade. */
   let before010: Record<string, string>;
 
-  before(async function () {
-    // The first run builds Helm.
-    this.timeout("20m");
-    await helm(["version"]);
+  before(async () => {
     cluster = await startControlPlane();
     api = new Api(cluster);
     controller = new ControllerProcess(cluster);

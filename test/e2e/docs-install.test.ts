@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { type ControlPlane, startControlPlane } from "../control-plane/control-plane.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { objectsIn, objectsOf } from "../controller/manifests.ts";
-import { helmProgram } from "../helm/program.ts";
 import { type Place, root, runPage, shell } from "./pages.ts";
 
 describe("the pages on installation", function () {
@@ -15,10 +14,7 @@ describe("the pages on installation", function () {
   let place: Place;
   let controller: ControllerProcess | undefined;
 
-  before(async function () {
-    // The first run builds Helm.
-    this.timeout("20m");
-    await helmProgram();
+  before(async () => {
     cluster = await startControlPlane();
     // Pages write files into the root of the clone.
     const folder = await mkdtemp(join(cluster.folder, "clone-"));

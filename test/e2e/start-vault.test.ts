@@ -1,7 +1,7 @@
 /** Runs `npm start -- --vault` as a new user does. */
 import assert from "node:assert/strict";
 import { dirname } from "node:path";
-import { vaultProgram } from "../control-plane/vault-program.ts";
+import { vaultProgram } from "../control-plane/vault/program.ts";
 import { eventually } from "../controller/eventually.ts";
 import { registerSecret } from "../controller/leak-detector.ts";
 import { StartCommand } from "./story.ts";

@@ -1,23 +1,22 @@
 /** Judges and compares objects as Argo CD and Flux do, by a Go program with the libraries that they use. */
 import type { JsonObject, JsonValue } from "../../src/apimachinery/objects.ts";
+import type { GoProgram } from "../control-plane/go-program.ts";
 import { GoService } from "../control-plane/go-service.ts";
 
-const tools = new GoService({
+export const tools: GoProgram = {
   name: "gitops",
   sources: import.meta.dirname,
   called: "Argo CD's Lua interpreter and Flux's health checks",
   takes: "about a minute",
   purpose: "These tests judge objects as Argo CD and Flux do.",
-});
+};
+const service = new GoService(tools);
 
-/** The hook of a suite that uses the tools: `before(useTools)`. Building them takes longer than a test may take. */
-export async function useTools(this: Mocha.Context): Promise<void> {
-  this.timeout("10m");
-  await tools.start();
-}
+/** The hook of a suite that uses the tools: `before(useTools)`. */
+export const useTools = () => service.start();
 
 async function ask(op: string, input: JsonValue): Promise<JsonValue> {
-  const answer = await tools.ask(op, input);
+  const answer = await service.ask(op, input);
   if (answer.error !== undefined) throw new Error(`${op}: ${answer.error}`);
   return answer.result;
 }

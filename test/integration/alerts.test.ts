@@ -14,7 +14,7 @@ import { Fleet } from "../controller/fleet.ts";
 import { foundIn } from "../controller/leak-detector.ts";
 import { configFile, installReloader, removeReloader } from "../controller/reloader.ts";
 import { accessKeySpec, createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
-import { buildPromql, checkRules, evaluate, type Scrape, type Selector, selectorsOf } from "../promql/promql.ts";
+import { checkRules, evaluate, type Scrape, type Selector, selectorsOf } from "../promql/promql.ts";
 
 interface Alert {
   alert: string;
@@ -65,8 +65,7 @@ describe("the dashboard and the alerts", function () {
   /** Reasons have a page of their own. */
   const reasons = new Set(["True", "False", "Unknown"]);
 
-  before(async function () {
-    await buildPromql.call(this);
+  before(async () => {
     for (const page of ["troubleshooting.md", "reference/rollouts.md"])
       for (const [, reason = ""] of (await read("docs", page)).matchAll(/^(?:### |\| `)(\w+)/gm)) reasons.add(reason);
     const rules = await read("deploy", "chart", "files", "alerts.yaml");

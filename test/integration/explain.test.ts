@@ -366,6 +366,13 @@ describe("inlay explain", () => {
       assert.match(text, /kubectl get pods -n inlay-system/);
       await team.api.merge(lease, { spec: { renewTime: renewed(0) } });
       assert.equal((await explain(team)).json.advice.reason, "Synced");
+      // Controllers for one namespace have their Lease there.
+      await team.api.remove(lease);
+      await team.api.create(`/apis/coordination.k8s.io/v1/namespaces/${team.namespace}/leases`, {
+        metadata: { name: "inlay-controller" },
+        spec,
+      });
+      assert.match((await explain(team)).json.advice.command, new RegExp(`get pods -n ${team.namespace} `));
     } finally {
       await team.api.remove(lease);
       await sharedController(controlPlane()).start();

@@ -1,7 +1,15 @@
 /** Parses PromQL and evaluates it over scrapes, with Prometheus' own code: a Go program, which is built once for each state of its sources. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { findGoProgram } from "../control-plane/go-program.ts";
+import { findGoProgram, type GoProgram } from "../control-plane/go-program.ts";
+
+export const promql: GoProgram = {
+  name: "promql",
+  sources: import.meta.dirname,
+  called: "the PromQL engine of Prometheus",
+  takes: "about a minute",
+  purpose: "These tests check the dashboard and the alerts with Prometheus' own code.",
+};
 
 /** A metric that an expression selects. */
 export interface Selector {
@@ -35,12 +43,6 @@ export interface Series {
 /** The result of the operation, or the error text of Prometheus. */
 type Answer<T> = { result: T; error?: never } | { error: string; result?: never };
 
-/** The hook of a suite: `before(buildPromql)`. The first build takes longer than a test may take. */
-export async function buildPromql(this: Mocha.Context): Promise<void> {
-  this.timeout("10m");
-  await program();
-}
-
 /** What each expression selects. */
 export const selectorsOf = (expressions: readonly string[]) => ask<Selector[]>("selectors", expressions);
 
@@ -49,18 +51,9 @@ export const checkRules = async (text: string) => (await ask<number>("rules", [t
 
 export const evaluate = (evaluations: readonly Evaluation[]) => ask<Series[]>("evaluate", evaluations);
 
-const program = () =>
-  findGoProgram({
-    name: "promql",
-    sources: import.meta.dirname,
-    called: "the PromQL engine of Prometheus",
-    takes: "about a minute",
-    purpose: "These tests check the dashboard and the alerts with Prometheus' own code.",
-  });
-
 /** Runs the program once for all inputs. The answers have their order. */
 async function ask<T>(op: string, inputs: readonly unknown[]): Promise<Answer<T>[]> {
-  const child = spawn(await program(), { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(await findGoProgram(promql), { stdio: ["pipe", "pipe", "inherit"] });
   const ended = once(child, "close");
   child.stdin.end(inputs.map((input) => `${JSON.stringify({ op, input })}\n`).join(""));
   let output = "";

@@ -1,6 +1,6 @@
 /** The Helm chart: what it renders, which values it refuses, and the files that are generated from it. */
 import assert from "node:assert/strict";
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,11 +17,8 @@ const text = (path: string) => readFileSync(join(root, path), "utf8");
 describe("the Helm chart", function () {
   this.timeout("1m");
   let folder: string;
-  before(async function () {
-    // The first run builds Helm.
-    this.timeout("20m");
+  before(async () => {
     folder = await mkdtemp(join(tmpdir(), "inlay-chart-"));
-    await helm(["version"]);
   });
   after(() => rm(folder, { recursive: true }));
 
@@ -89,6 +86,7 @@ describe("the Helm chart", function () {
         { policies: { tokenAudiences: ["a'b"] } },
         "at '/policies/tokenAudiences/0': 'a\\'b' does not match",
       ],
+      ["a port that is none", { debugPort: 65536 }, "at '/debugPort': maximum: got 65,536, want 65,535"],
       [
         "an argument without dashes",
         { extraArgs: ["controller"] },
@@ -108,6 +106,11 @@ describe("the Helm chart", function () {
         assert.ok(places[0]?.includes(says), error.message);
         assert.equal(lines.length, 3, error.message);
       });
+  });
+
+  it("refuses the ports of health and metrics for /debug", async () => {
+    for (const debugPort of [8081, 8443])
+      await assert.rejects(render({ debugPort }), /debugPort: 8081 and 8443 are the ports of .*; set another port\n/);
   });
 
   it("accepts the configuration with every field, as docs/reference/configuration.md shows it, and passes it on", async () => {
@@ -234,6 +237,7 @@ describe("the Helm chart", function () {
       topologySpreadConstraints: [],
       resources: { limits: { memory: "2Gi" } },
       log: { level: "debug", format: "text" },
+      debugPort: 6060,
       extraArgs: ["--concurrency=64", "--pod-name=a, b: #"],
       extraEnv: [{ name: "HTTPS_PROXY", value: "http://proxy" }],
     });
@@ -243,9 +247,10 @@ describe("the Helm chart", function () {
       [replicas, image, imagePullPolicy, env, resources.limits.memory],
       [3, `example.com/inlay@${digest}`, "Always", [{ name: "HTTPS_PROXY", value: "http://proxy" }], "2Gi"],
     );
-    assert.deepEqual(args.slice(-4), [
+    assert.deepEqual(args.slice(-5), [
       "--log-level=debug",
       "--log-format=text",
+      "--debug-port=6060",
       "--concurrency=64",
       "--pod-name=a, b: #",
     ]);
@@ -290,24 +295,47 @@ describe("the Helm chart", function () {
       "NetworkPolicy inlay-controller",
       "NetworkPolicy inlay-test",
     ]);
-    assert.equal((await removed({ userRoles: false })).length, 7);
+    const userRoles = await removed({ userRoles: false });
+    assert.equal(userRoles.length, 6);
+    assert.ok(!userRoles.includes("ClusterRole inlay-metrics-reader"), "which Prometheus needs, not a user");
     assert.equal((await removed({ policies: { install: false } })).length, 20);
   });
 
   it("contains the alerts of its files in a PrometheusRule", async () => {
     const values = { prometheusRule: { enabled: true, labels: { release: "a" } } };
     const alerts = "deploy/chart/files/alerts.yaml";
-    if (!existsSync(join(root, alerts))) return assert.rejects(render(values), /this chart has no files\/alerts\.yaml/);
-    const rule = find(await render(values), "PrometheusRule", "inlay");
-    assert.equal(rule.metadata.labels.release, "a");
-    assert.deepEqual(rule.spec, parse(text(alerts)));
+    const { metadata, spec } = find(await render(values), "PrometheusRule", "inlay");
+    assert.equal(metadata.labels.release, "a");
+    assert.deepEqual(spec, parse(text(alerts)));
+    const runbookUrl = "https://git.example.com/inlay/blob/v1/docs/runbooks.md";
+    const linked = find(await render({ prometheusRule: { enabled: true, runbookUrl } }), "PrometheusRule", "inlay");
+    const links = JSON.stringify(spec).replaceAll('"runbook_url":"docs/runbooks.md', `"runbook_url":"${runbookUrl}`);
+    assert.deepEqual(linked.spec, JSON.parse(links));
+    assert.equal(links.split(runbookUrl).length, links.split('"alert":').length);
+  });
+
+  it("lets Prometheus scrape each replica once, over HTTPS as its account", async () => {
+    const serviceMonitor = { enabled: true, labels: { release: "a" }, interval: "30s" };
+    const objects = await render({ serviceMonitor });
+    const { metadata, spec } = find(objects, "ServiceMonitor", "inlay");
+    assert.equal(metadata.labels.release, "a");
+    const [endpoint] = spec.endpoints;
+    assert.deepEqual([endpoint.port, endpoint.scheme, endpoint.interval], ["metrics", "https", "30s"]);
+    const selected = objects.filter(
+      ({ kind, metadata: { labels } }) =>
+        kind === "Service" && labels["app.kubernetes.io/name"] === spec.selector.matchLabels["app.kubernetes.io/name"],
+    );
+    const [{ regex }] = endpoint.relabelings;
+    assert.deepEqual(
+      selected.map(({ metadata: { name } }) => name).filter((name) => new RegExp(`^(${regex})$`).test(name)),
+      ["inlay-metrics"],
+    );
+    assert.ok(names(objects, "ClusterRole").includes("inlay-metrics-reader"));
   });
 
   it("contains the dashboard of its files in a ConfigMap for Grafana", async () => {
     const values = { dashboard: { enabled: true } };
     const file = "deploy/chart/files/dashboard.json";
-    if (!existsSync(join(root, file)))
-      return assert.rejects(render(values), /this chart has no files\/dashboard\.json/);
     const { metadata, data } = find(await render(values), "ConfigMap", "inlay-dashboard");
     assert.equal(metadata.labels.grafana_dashboard, "1");
     assert.deepEqual(JSON.parse(data["inlay.json"]), JSON.parse(text(file)));

@@ -12,6 +12,8 @@
 {{- $args = concat $args (list "--leader-elect" "--health-port=8081" "--metrics-port=8443" "--config=/etc/inlay/config.yaml") -}}
 {{- with .Values.log.level }}{{ $args = append $args (printf "--log-level=%s" .) }}{{ end -}}
 {{- with .Values.log.format }}{{ $args = append $args (printf "--log-format=%s" .) }}{{ end -}}
+{{- if has (int .Values.debugPort) (list 8081 8443) }}{{ fail "debugPort: 8081 and 8443 are the ports of /readyz and /metrics; set another port" }}{{ end -}}
+{{- with .Values.debugPort }}{{ $args = append $args (printf "--debug-port=%d" (int .)) }}{{ end -}}
 {{- $words := list -}}
 {{- range concat $args .Values.extraArgs -}}
 {{- $words = append $words (ternary . (toJson .) (regexMatch "^[-a-z][-a-zA-Z0-9=/._]*$" .)) -}}

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findGoProgram, goProgramPath } from "../../control-plane/go-program.ts";
-import { isVaultBuilt, vaultProgram } from "../../control-plane/vault-program.ts";
+import { findGoProgram, goProgramPath, isBuilt } from "../../control-plane/go-program.ts";
+import { GO_PROGRAMS } from "../../control-plane/go-programs.ts";
 
 describe("a Go program of the tests", function () {
   // The first build also compiles Go's runtime.
@@ -47,11 +47,14 @@ describe("a Go program of the tests", function () {
   });
 });
 
-describe("INLAY_TEST_VAULT", () => {
-  it("names a Vault server that the tests use without a build", async () => {
-    const env = { INLAY_TEST_VAULT: import.meta.filename };
-    assert.equal(await vaultProgram(env), import.meta.filename);
-    assert.equal(await isVaultBuilt(env), true);
-    assert.equal(await isVaultBuilt({ INLAY_CACHE: "/nowhere" }), false);
+describe("a variable of a Go program", () => {
+  it("names an existing program that the tests use without a build, for Helm and Vault", async () => {
+    for (const variable of ["INLAY_TEST_HELM", "INLAY_TEST_VAULT"]) {
+      const program = GO_PROGRAMS.find((each) => each.variable === variable) ?? assert.fail(variable);
+      const env = { [variable]: import.meta.filename };
+      assert.equal(await findGoProgram(program, env), import.meta.filename);
+      assert.equal(await isBuilt(program, env), true);
+      assert.equal(await isBuilt(program, { INLAY_CACHE: "/nowhere" }), false);
+    }
   });
 });

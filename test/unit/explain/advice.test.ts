@@ -187,6 +187,12 @@ describe("the advice of explain", () => {
       "NotObserved",
     ],
   };
+  it("shows where the controller should run, if that is known, to a binding that it has not reconciled", () => {
+    const command = (namespace?: string) => adviceFor(facts({ binding: { observedGeneration: 1 } }), namespace).command;
+    assert.equal(command("my-inlay"), "kubectl get pods -n my-inlay -l app.kubernetes.io/name=inlay");
+    assert.equal(command(), "kubectl get pods -A -l app.kubernetes.io/name=inlay");
+  });
+
   for (const [what, [seen, reason]] of Object.entries(unseen)) {
     it(`uses the observations for a binding that the controller has not reconciled: ${what}`, () => {
       assert.equal(adviceFor(facts({ binding: { observedGeneration: 1 }, ...seen })).reason, reason);

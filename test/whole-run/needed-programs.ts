@@ -1,22 +1,21 @@
-/** Finds the test files that need a Vault server: those that import its program, directly or through other modules. */
+/** Finds the Go programs that a test file needs: those from whose folder it imports a module, directly or through other modules. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { GoProgram } from "../control-plane/go-program.ts";
+import { GO_PROGRAMS } from "../control-plane/go-programs.ts";
 
-const PROGRAM = join(import.meta.dirname, "..", "control-plane", "vault-program.ts");
 const IMPORT = /\b(?:from|import)\s*\(?\s*"(\.{1,2}\/[^"]+\.ts)"/g;
 
 /** The modules that a file imports. */
 const imports = new Map<string, string[]>();
 
 /** Takes the absolute path of a file. */
-export function needsVault(file: string): boolean {
+export function neededPrograms(file: string): GoProgram[] {
   const seen = new Set([file]);
   // The list grows during the loop.
-  for (const each of seen) {
-    if (each === PROGRAM) return true;
-    for (const imported of importsOf(each)) seen.add(imported);
-  }
-  return false;
+  for (const each of seen) for (const imported of importsOf(each)) seen.add(imported);
+  const folders = new Set([...seen].map(dirname));
+  return GO_PROGRAMS.filter(({ sources }) => folders.has(sources));
 }
 
 function importsOf(file: string): string[] {
