@@ -43,6 +43,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "print the least permissions that bindings in files need, as Roles and RoleBindings",
     load: async () => (await import("./rbac.ts")).rbacCommand(),
   },
+  migrate: {
+    summary: "convert the objects of another tool, such as Kyverno, to bindings, and list what can't be converted",
+    load: async () => (await import("./migrate.ts")).migrateCommand(),
+  },
   gitops: {
     summary: "print the settings with which Argo CD or Flux ignore the fields of bindings, without a cluster",
     load: async () => (await import("./gitops.ts")).gitopsCommand(),
@@ -70,9 +74,5 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   version: {
     summary: "show the versions of this program and of the Inlay in a cluster",
     load: async () => (await import("./version.ts")).versionCommand(),
-  },
-  migrate: {
-    summary: "convert the objects of another tool, such as Kyverno, to bindings, and list what can't be converted",
-    load: async () => (await import("./migrate.ts")).migrateCommand(),
   },
 };

@@ -1,5 +1,5 @@
 /** `inlay sync`: asks the controller to reconcile an object now, and to read everything again. */
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import type { NamedObject } from "../actions/named-object.ts";
 import { kindAndName, milliseconds } from "./argument-types.ts";
 import { type ClusterFlags, show, withClusterFlags } from "./cluster.ts";
@@ -17,7 +17,11 @@ export function syncCommand(): Command {
       kindAndName,
     )
     .option("--wait", "wait until Inlay has done it, and show the condition Ready")
-    .option("--timeout <duration>", "how long to wait, such as 30s or 5m", milliseconds, 30_000)
+    .addOption(
+      new Option("--timeout <duration>", "how long to wait, such as 30s or 5m")
+        .argParser(milliseconds)
+        .default(30_000, "30s"),
+    )
     .addHelpText("after", "\nExample:\n  inlay sync harbor-s3 -n registry --wait")
     .action(run);
 }
