@@ -2,7 +2,7 @@
 import type { Condition } from "../api/binding.ts";
 import { COMMAND_LINE_MANAGER } from "../api/field-manager.ts";
 import type { ObjectMeta, ObjectRef } from "../apimachinery/objects.ts";
-import { type Reader, whyNot } from "../explain/reading.ts";
+import { type Reader, whyNot, withAdvice } from "../explain/reading.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { type NamedObject, textOf } from "./named-object.ts";
@@ -30,7 +30,7 @@ export const refOf = ({ resource, name }: NamedObject, namespace: string): Objec
 export async function read({ reader }: Tools, object: NamedObject, namespace: string): Promise<OwnObject> {
   const reading = await reader.get(refOf(object, namespace), (found) => found as unknown as OwnObject, "whole");
   if (reading.state === "Found") return reading.it;
-  if (reading.state === "Unreadable") throw new Error(reading.message);
+  if (reading.state === "Unreadable") throw new Error(withAdvice(reading.message));
   const { kind, plural, namespaced } = object.resource;
   const [where, all] = namespaced ? [`${namespace}/`, " -A"] : ["", ""];
   throw new Error(
@@ -51,7 +51,7 @@ export async function change(
   try {
     return await client.mergePatch<OwnObject>(CONTROLLER, ref, only, COMMAND_LINE_MANAGER);
   } catch (error) {
-    throw new Error(whyNot(error, "patch", ref), { cause: error });
+    throw new Error(withAdvice(whyNot(error, "patch", ref)), { cause: error });
   }
 }
 

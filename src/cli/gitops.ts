@@ -37,9 +37,9 @@ async function run(tool: Tool, { filename, namespace, output }: GitopsFlags): Pr
       import("../render/gitops-text.ts"),
     ]);
   const { files, mistakes: unreadable } = readFiles(filename);
-  const rendering = files.length === 0 ? undefined : await render(files, namespace, [], { ownOnly: true });
-  reportMistakes([...unreadable, ...(rendering?.mistakes ?? [])]);
-  if (rendering === undefined) return;
+  if (files.length === 0 && unreadable.length > 0) return reportMistakes(unreadable);
+  const rendering = await render(files, namespace, [], { ownOnly: true });
+  reportMistakes([...unreadable, ...rendering.mistakes]);
   const kinds = kindsOf(readDocuments(files).documents.map(({ object }) => object));
   const written = writtenObjects(rendering, kinds);
   if (output === "table") return print(written, output, gitopsText);

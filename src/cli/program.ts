@@ -16,7 +16,9 @@ export async function runProgram(argv: readonly string[]): Promise<number | unde
   // As a plugin of kubectl, the program is called kubectl-inlay.
   const inlay = await rootCommand(basename(program).startsWith("kubectl-") ? "kubectl inlay" : "inlay", chosen);
   try {
-    await inlay.parseAsync(argv);
+    // For an unknown command, `help` would print the help of all commands, and no message.
+    const isUnknown = first === "help" && /^\w/.test(second) && !Object.hasOwn(COMMANDS, second);
+    await inlay.parseAsync(isUnknown ? argv.toSpliced(2, 1) : argv);
     return undefined;
   } catch (error) {
     // Commander has printed its message.

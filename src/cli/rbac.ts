@@ -29,7 +29,11 @@ export function rbacCommand(): Command {
       ),
     )
     .option("--kubeconfig <file>", "for --cluster: path to a kubeconfig file (default: as kubectl)")
-    .option("-n, --namespace <namespace>", "namespace of objects that don't set one (default: default)", namespaceName)
+    .option(
+      "-n, --namespace <namespace>",
+      "namespace of objects that don't set one (default: default, with --cluster the kubeconfig's)",
+      namespaceName,
+    )
     .option("--name <name>", "name of the Roles; use another one for each set of files", objectName, "inlay-bindings")
     .option("--controller-namespace <namespace>", "namespace in which Inlay runs", namespaceName, "inlay-system")
     .addOption(outputOption().default("yaml"))
@@ -38,7 +42,7 @@ export function rbacCommand(): Command {
 }
 
 async function run(flags: RbacFlags): Promise<void> {
-  const { filename, crds = [], kubeconfig, controllerNamespace, name, output, namespace = "default" } = flags;
+  const { filename, crds = [], kubeconfig, controllerNamespace, name, output } = flags;
   const [{ readFiles }, { requiredAccounts }, { rbacYaml, rbacTable, rbacList }] = await Promise.all([
     import("../render/files.ts"),
     import("../rbac/rbac.ts"),
@@ -47,14 +51,16 @@ async function run(flags: RbacFlags): Promise<void> {
   const [given, ofCrds] = [readFiles(filename), readFiles(crds)];
   const unread = [...given.mistakes, ...ofCrds.mistakes];
   if (unread.length > 0) return reportMistakes(unread);
-  const options = { namespace, ownNamespace: controllerNamespace, crds: ofCrds.files };
+  const options = { ownNamespace: controllerNamespace, crds: ofCrds.files };
   const required = flags.cluster
-    ? await withTools({ kubeconfig }, async (tools) => {
+    ? await withTools({ kubeconfig, namespace: flags.namespace }, async (tools, namespace) => {
         const { clusterObjects } = await import("../rbac/cluster-objects.ts");
+        // Throws if the API server does not answer, which is no mistake in the files.
+        await tools.discovery.byKind("v1", "Namespace");
         const cluster = { kinds: tools.discovery, objectsFor: clusterObjects(tools) };
-        return requiredAccounts(given.files, { ...options, cluster });
+        return requiredAccounts(given.files, { ...options, namespace, cluster });
       })
-    : await requiredAccounts(given.files, options);
+    : await requiredAccounts(given.files, { ...options, namespace: flags.namespace ?? "default" });
   // Permissions of a part would look like all of them.
   if (required.mistakes.length > 0) return reportMistakes(required.mistakes);
   if (output === "yaml") await print(required, "table", () => rbacYaml(required, name));

@@ -8,7 +8,7 @@ import { type OutputFormat, outputOption, print } from "./output.ts";
 
 interface ValidateFlags {
   filename: string[];
-  crds: string[];
+  crds?: string[];
   namespace?: string;
   output: OutputFormat;
   cluster?: boolean;
@@ -20,10 +20,14 @@ type LookUp = NonNullable<Parameters<typeof validate>[1]>;
 
 export function validateCommand(): Command {
   return withFiles(new Command("validate"))
-    .option("--crds <file>", "file or folder with the CRDs of targets, to check fields; repeatable", listed, [])
+    .option("--crds <file>", "file or folder with the CRDs of targets, to check fields; repeatable", listed)
     .option("--cluster", "also check against your cluster: kinds, selected objects, connections and grants")
     .option("--kubeconfig <file>", "with --cluster: path to a kubeconfig file (default: as kubectl)")
-    .option("-n, --namespace <namespace>", "namespace of objects that don't set one (default: default)", namespaceName)
+    .option(
+      "-n, --namespace <namespace>",
+      "namespace of objects that don't set one (default: default, with --cluster the kubeconfig's)",
+      namespaceName,
+    )
     .option("--strict", "exit with 1 for warnings too")
     .addOption(outputOption())
     .addHelpText("after", "\nExample:\n  inlay validate -f deploy/ --crds crds/ -o json")
@@ -36,8 +40,8 @@ async function run(flags: ValidateFlags): Promise<void> {
     import("../validate/validate.ts"),
     import("../validate/findings.ts"),
   ]);
-  const { filename, output, strict = false, cluster = false } = flags;
-  const [read, crds] = [readFiles(filename), readFiles(flags.crds)];
+  const { filename, crds: schemas = [], output, strict = false, cluster = false } = flags;
+  const [read, crds] = [readFiles(filename), readFiles(schemas)];
   const check = (namespace: string, lookUp?: LookUp) =>
     validate({ files: read.files, crds: crds.files, namespace }, lookUp);
   const checked = cluster ? await against(flags, check) : await check(flags.namespace ?? "default");

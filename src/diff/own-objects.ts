@@ -1,4 +1,5 @@
 /** The objects of Inlay in the files as they would be: each is created or replaced by a dry run, as the user. */
+import { at } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import {
   apiVersionOf,
@@ -75,10 +76,11 @@ async function liveObject(client: Client, ref: ObjectRef): Promise<KubeObject | 
   }
 }
 
-/** Labels and annotations of others stay; the file has the whole spec. */
+/** Labels and annotations of others stay; the file has the whole spec. `suspend: false`, which `inlay resume` writes, is the default. */
 function mergedInto(live: KubeObject | undefined, wanted: KubeObject): KubeObject {
   const { name, namespace, labels, annotations } = wanted.metadata;
-  const spec = wanted["spec"];
+  const spec = wanted["spec"] as JsonObject | undefined;
+  const isResumed = at(live, "spec", "suspend") === false;
   const texts = (field: "labels" | "annotations", own: Record<string, string> | undefined) => {
     const all = { ...live?.metadata[field], ...own };
     return Object.keys(all).length === 0 ? {} : { [field]: all };
@@ -94,7 +96,7 @@ function mergedInto(live: KubeObject | undefined, wanted: KubeObject): KubeObjec
       ...texts("labels", labels),
       ...texts("annotations", annotations),
     },
-    ...(isObject(spec as JsonObject) ? { spec } : {}),
+    ...(isObject(spec) ? { spec: { ...(isResumed && { suspend: false }), ...spec } } : {}),
   };
 }
 

@@ -9,7 +9,7 @@ import { CORE_EVENTS, SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../apimachinery/
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
 import { adviceFor } from "./advice.ts";
 import type { ExplainedEvent, Explanation } from "./explanation.ts";
-import { foundOr, type Reading, seenOf } from "./reading.ts";
+import { foundOr, type Reading, seenOf, withAdvice } from "./reading.ts";
 import { explainRollout } from "./rollout.ts";
 import { findController } from "./running.ts";
 import { explainSources } from "./sources.ts";
@@ -68,7 +68,7 @@ async function bindingOf({ reader }: Tools, namespace: string, name: string): Pr
   const ref = { resource: SECRET_BINDINGS, namespace, name };
   const reading = await reader.get(ref, (object) => asRecorded(object as unknown as StoredBinding), "whole");
   if (reading.state === "Found") return reading.it;
-  if (reading.state === "Unreadable") throw new Error(reading.message);
+  if (reading.state === "Unreadable") throw new Error(withAdvice(reading.message));
   const message = `there is no SecretBinding ${namespace}/${name}; correct the name or --namespace, or list all with: kubectl get secretbindings -A`;
   throw new Error(message);
 }

@@ -64,8 +64,7 @@ export class Reader {
  */
 export function whyNot(error: unknown, verb: string, { resource, namespace, name }: Omit<Scope, "form">): string {
   if (!(error instanceof ApiError)) throw error;
-  if (error.status === 401) throw new Error("the API server does not know who you are; log in again");
-  if (error.status === 0) throw error;
+  if (error.status === 0 || error.status === 401) throw error;
   if (error.failure !== undefined)
     return lastingFailure(error.failure, { resource, namespace, ...(name !== undefined && { name }) }, verb).message;
   const place = namespace === undefined ? " in all namespaces" : ` in namespace ${namespace}`;
@@ -76,6 +75,10 @@ export function whyNot(error: unknown, verb: string, { resource, namespace, name
   if (error.status === 404) return `the cluster serves no ${nameOf(resource)}`;
   return `the API server did not ${verb} ${what} (${error.status} ${error.reason})`;
 }
+
+/** The message for a command that can't continue without what it could not read or write. */
+export const withAdvice = (message: string): string =>
+  message.startsWith("you may not ") ? `${message}; ask for this permission` : message;
 
 const nameOfDenial = (denial: Denial) =>
   "webhook" in denial ? `the webhook ${denial.webhook}` : `the ${denial.policyKind} ${denial.policy}`;

@@ -11,7 +11,7 @@ import { Problem } from "../apimachinery/problem.ts";
 import { SECRETS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { listNames, suggestNames } from "../apimachinery/suggest-names.ts";
-import type { Reader, Reading } from "../explain/reading.ts";
+import { type Reader, type Reading, withAdvice } from "../explain/reading.ts";
 import type { Discovery, ServedResource } from "../kube/discovery.ts";
 import type { KindSchema, Schemas } from "../kube/schemas.ts";
 import { entries } from "../sources/watched-source.ts";
@@ -56,7 +56,7 @@ export class ClusterView {
         `--target: the cluster serves no kind ${JSON.stringify(text)} that a binding can write; ${suggestNames(
           "the cluster",
           text,
-          all.map(({ kind }) => kind),
+          [...new Set(all.map(({ kind }) => kind))],
         )}`,
       );
     if (others.length > 0)
@@ -101,7 +101,7 @@ const fullName = (name: string, { group }: Pick<Resource, "group">) => (group ==
 
 function foundIn<T>(read: Reading<T>): T {
   if (read.state === "Found") return read.it;
-  throw new Problem("Forbidden", read.state === "Unreadable" ? read.message : "there is no such object");
+  throw new Problem("Forbidden", read.state === "Unreadable" ? withAdvice(read.message) : "there is no such object");
 }
 
 function sealed({ metadata, ...object }: KubeObject & { data?: unknown }, namespace: string): Data {

@@ -2,7 +2,7 @@
 import { stringify } from "yaml";
 import { describeObject, type JsonObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
-import { fold, layOut, section, table } from "../explain/text.ts";
+import { fold, layOut, table } from "../explain/text.ts";
 import type { Converted, Migration } from "./migration.ts";
 
 const COMMENT_WIDTH = 110;
@@ -29,5 +29,5 @@ export function migrationText({ converted }: Pick<Migration, "converted">, width
       notes.join(" "),
     ];
   });
-  return layOut(section("OBJECTS", table(["OBJECT", "FROM", "NOTES"], rows)), width);
+  return layOut(table(["OBJECT", "FROM", "NOTES"], rows), width);
 }

@@ -3,6 +3,7 @@ import { at, fieldsAt } from "../apimachinery/fields.ts";
 import { stringifyJson } from "../apimachinery/json.ts";
 import { isSameKind, type JsonObject, type KubeObject } from "../apimachinery/objects.ts";
 import { NAMESPACES, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { withAdvice } from "../explain/reading.ts";
 import { listIfServed, type Tools } from "../explain/tools.ts";
 import type { ObjectDocument } from "../render/documents.ts";
 import { fromCluster } from "../render/inputs.ts";
@@ -39,7 +40,5 @@ async function objectsOf(tools: Tools, kind: { apiVersion: string; kind: string 
     return rest as JsonObject;
   });
   if (read.state === "Found") return read.it;
-  throw new Error(
-    `${read.state === "Unreadable" ? read.message : `there are no ${kind.kind}s`}; ask for that permission`,
-  );
+  throw new Error(read.state === "Unreadable" ? withAdvice(read.message) : `there are no ${kind.kind}s`);
 }

@@ -69,7 +69,7 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
       installation,
     });
     accounts.add(binding.metadata.namespace ?? "", binding.spec.serviceAccountName, permissions);
-    mistakes.push(...problems.map(({ place, problem }) => at(problem.reason, `${place}: ${problem.message}`)));
+    mistakes.push(...problems.map(({ place, problem }) => at(problem.reason, placed(place, problem))));
   }
   const compositions = inputs.objects.filter(isOwn("BindingComposition")).filter(({ isBroken }) => !isBroken);
   for (const each of compositions) mistakes.push(...(await addComposition(each, bindings, inputs, kinds, accounts)));
@@ -83,6 +83,9 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
     mistakes: unique(mistakes),
   };
 }
+
+/** A message about the rollout may begin with its place. */
+const placed = (place: string, { message }: Problem) => (message.startsWith(place) ? message : `${place}: ${message}`);
 
 /** A claim that gets no binding needs no permissions. */
 const noteOf = ({ file, line, message }: Mistake) => `${file}:${line}: ${message}`;

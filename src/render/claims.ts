@@ -93,7 +93,7 @@ function composeClaims(input: InputObject, inputs: Inputs, installation: Install
   if (spec.suspend === true)
     notes.push(`${called} is suspended, so Inlay creates no bindings until spec.suspend is false`);
   const claims = claimsOf(spec, inputs, installation, (note) => notes.push(`${called}: ${note}`));
-  if (claims.length === 0) notes.push(`${called}: no object in the files is a claim of it`);
+  if (claims.length === 0) notes.push(`${called}: no ${kind} is a claim of it, so it creates no bindings`);
   const all = claims.flatMap((claim) => compiled.bindings.map((entry) => composeEntry(compiled, entry, claim, input)));
   return {
     unclaimed: claims.length === 0 ? [input] : [],

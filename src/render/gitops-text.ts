@@ -13,5 +13,6 @@ export function gitopsText({ objects, notes }: WrittenObjects, width: number): s
     ...table(["OBJECT", "FIELD THAT INLAY WRITES", "FIELD MANAGER"], rows),
     ...section("NOTES", notes.map(paragraph)),
   ];
+  if (parts.length === 0) return ["the bindings write no field of an object in git, so there is nothing to ignore"];
   return layOut(parts[0] === "" ? parts.slice(1) : parts, width);
 }

@@ -1,16 +1,17 @@
 /** Finds the objects in git that bindings write, and which of their fields a GitOps tool must ignore. Pure. */
+import { selects, type Target } from "../api/binding.ts";
 import { fieldManagerOf } from "../api/field-manager.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { describeObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import { shapeOf, type TargetShape } from "../transform/target-shape.ts";
 import type { Kinds } from "./kinds.ts";
-import type { Rendering } from "./rendering.ts";
+import type { RenderedTarget, Rendering } from "./rendering.ts";
 
 export interface WrittenObject {
   apiVersion: string;
   kind: string;
   namespace?: string;
-  /** Absent if a binding selects objects of this kind that the files do not show. */
+  /** Absent if a binding selects objects of this kind that the files do not show, whatever their names. */
   name?: string;
   /** The canonical paths of what the tool must ignore: fields, and whole lists and objects that are one value for the API server. */
   paths: string[];
@@ -34,9 +35,10 @@ export function writtenObjects(
   const objects = new Map<string, WrittenObject>();
   const notes = new Set<string>();
   const inFiles: WrittenObjects["bindings"] = [];
-  for (const { binding, composition, targets } of bindings) {
+  for (const { binding, composition, targets: shown } of bindings) {
     const metadata = binding.metadata as { namespace: string; name: string };
     if (composition === undefined) inFiles.push({ namespace: metadata.namespace, name: metadata.name });
+    const targets: Written[] = [...shown, ...unseen(binding.spec.targets, shown)];
     for (const { apiVersion, kind, namespace, name, creates, adopts, fields } of targets) {
       if (creates && adopts === undefined) {
         const what = name === undefined ? kind : describeObject(kind, namespace, name);
@@ -77,6 +79,31 @@ export function writtenObjects(
       `bindings[${entry}] of ${composition} for ${claim}: no binding, so its fields are missing here: ${message}`,
     );
   return { bindings: inFiles, objects: [...objects.values()], notes: [...notes] };
+}
+
+type Written = Pick<RenderedTarget<unknown>, "apiVersion" | "kind" | "namespace" | "name" | "creates" | "adopts"> & {
+  fields: readonly { readonly path: string }[];
+};
+
+/** The targets whose selector matches no object in the files. */
+function unseen(targets: readonly Target[], shown: readonly Written[]): Written[] {
+  const isShown = ({ apiVersion, kind, fields }: Target) =>
+    shown.some(
+      (each) =>
+        each.apiVersion === apiVersion &&
+        each.kind === kind &&
+        fields.every(({ path }) => each.fields.some((field) => field.path === path)),
+    );
+  return targets
+    .filter((each) => selects(each) && !isShown(each))
+    .map(({ apiVersion, kind, name, create, fields }) => ({
+      apiVersion,
+      kind,
+      ...(name !== undefined && { name }),
+      creates: create !== undefined,
+      ...(create?.adopt !== undefined && { adopts: create.adopt }),
+      fields,
+    }));
 }
 
 /** The outermost list or object on the path that is one value with one owner. */

@@ -325,7 +325,7 @@ describe("inlay explain", () => {
     );
     assert.deepEqual(refused, {
       stdout: "",
-      stderr: `you may not get secretbindings.inlay.dev/harbor-s3 in namespace ${team.namespace}\n`,
+      stderr: `you may not get secretbindings.inlay.dev/harbor-s3 in namespace ${team.namespace}; ask for this permission\n`,
       code: 1,
     });
     const absent = await inlay(admin(), "explain", "nope", "-n", team.namespace);

@@ -79,7 +79,7 @@ export function describe(what: string, nodes: readonly GraphNode[]): string {
     const { length } = nodes.filter((node) => node.state === state);
     return length === 0 ? [] : [`${length} ${IN_WORDS[state]}`];
   });
-  return `${what}: ${nodes.length} objects, ${counts.join(", ")}.`;
+  return `${what}: ${nodes.length} ${nodes.length === 1 ? "object" : "objects"}, ${counts.join(", ")}.`;
 }
 
 const IN_WORDS: Record<NodeState, string> = {

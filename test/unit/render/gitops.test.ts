@@ -51,6 +51,37 @@ async function written(...texts: string[]): Promise<WrittenObjects> {
 describe("the settings for GitOps tools", () => {
   before(useTools);
 
+  it("name all objects of a kind for a selector that matches no object in the files, or those with the name of the target", async () => {
+    const found = await written(
+      binding(
+        "a",
+        [
+          target(["spec.key"], "selector: {matchLabels: {tier: gold}}"),
+          target(["spec.token"], "name: shop, namespaceSelector: {matchLabels: {team: a}}"),
+        ].join(", "),
+      ),
+    );
+    assert.deepEqual(
+      argocdSnippet(found).spec.ignoreDifferences.map(({ name, namespace, jqPathExpressions }) => [
+        name,
+        namespace,
+        jqPathExpressions,
+      ]),
+      [
+        [undefined, undefined, [".spec.key"]],
+        ["shop", undefined, [".spec.token"]],
+      ],
+    );
+    assert.match(gitopsText(found, 80).join("\n"), /every Shop +spec\.key .*\nShop shop +spec\.token/);
+  });
+
+  it("say that there is nothing to ignore", async () => {
+    const found = await written(binding("a", "").replace("targets: []", "rollout: {consumersOf: [bucket]}"));
+    assert.deepEqual(gitopsText(found, 80), [
+      "the bindings write no field of an object in git, so there is nothing to ignore",
+    ]);
+  });
+
   it("name the fields of all bindings of an object, and their field managers", async () => {
     const found = await written(
       binding("a", target(["spec.key"])),
