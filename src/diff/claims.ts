@@ -7,6 +7,7 @@ import { Reader } from "../explain/reading.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { Inputs } from "../render/inputs.ts";
 import type { Kinds } from "../render/kinds.ts";
+import { ownResource } from "./own-objects.ts";
 import type { Readers } from "./readers.ts";
 
 interface LiveClaims {
@@ -16,7 +17,7 @@ interface LiveClaims {
 }
 
 export async function claimsIn({ transport, discovery }: Readers, { objects }: Inputs): Promise<LiveClaims> {
-  const compositions = objects.filter(({ object }) => object.kind === BINDING_COMPOSITIONS.kind);
+  const compositions = objects.filter(({ object }) => ownResource(object) === BINDING_COMPOSITIONS);
   const reader = new Reader(transport);
   const resources = new Map<string, Resource>();
   const notes: string[] = [];

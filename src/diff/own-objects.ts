@@ -2,13 +2,14 @@
 import { isObject } from "../apimachinery/json.ts";
 import {
   apiVersionOf,
+  isSameKind,
   type JsonObject,
   type KubeObject,
   type ObjectRef,
   type Resource,
 } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { BINDING_COMPOSITIONS, SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { OWN_RESOURCES } from "../apimachinery/resources.ts";
 import { attempt, refusal } from "../kube/access-error.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
@@ -17,7 +18,6 @@ import { reasonForUser } from "./difference.ts";
 import { DryRun } from "./dry-run.ts";
 import { type Readers, SELF } from "./readers.ts";
 
-const OWN: readonly Resource[] = [SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS, BINDING_COMPOSITIONS];
 const VERBS = ["get", "create", "update"];
 
 export interface OwnObject {
@@ -29,8 +29,9 @@ export interface OwnObject {
   readonly note?: string;
 }
 
-export const ownResource = ({ kind }: Pick<KubeObject, "kind">): Resource | undefined =>
-  OWN.find((each) => each.kind === kind);
+/** Undefined for a kind that is not Inlay's. */
+export const ownResource = (object: Pick<KubeObject, "apiVersion" | "kind">): Resource | undefined =>
+  OWN_RESOURCES.find((each) => isSameKind(object, { apiVersion: apiVersionOf(each), kind: each.kind }));
 
 export interface How {
   /** The API server checks the object. Otherwise it is only compared: the controller writes it, not the user. */
@@ -110,9 +111,7 @@ async function dryRun(
     if (live !== undefined) return await client.replace(SELF, ref, object);
     return await client.create<KubeObject>(SELF, resource, namespace, object);
   } catch (error) {
-    if (error instanceof ApiError && error.subject.resource === "namespaces" && isStatus404(error)) return object;
+    if (error instanceof ApiError && error.subject.resource === "namespaces" && error.status === 404) return object;
     throw refusal(error, { identity: SELF, ref, verbs: VERBS }, live === undefined ? "create" : "update");
   }
 }
-
-const isStatus404 = ({ status }: ApiError): boolean => status === 404;

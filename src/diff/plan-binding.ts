@@ -75,7 +75,7 @@ export async function planBinding(
     identity,
     accountUid: "",
     compositionOf,
-    vault: { get: () => ({ phase: "failed", problem: NO_VAULT, labels: {} }) as never },
+    vault: { get: () => ({ phase: "failed", problem: NO_VAULT, labels: {} }) },
     polls: { stateOf: () => ({ phase: "failed", problem: NO_VAULT }) },
   });
   const resolved = [...references.sources.values()].flatMap((each): ResolvedSource[] =>

@@ -40,11 +40,9 @@ export async function serveDebug(port: number, state: () => object): Promise<Htt
 /** An error here must not end the controller. */
 function answerWithState(response: ServerResponse, state: () => object): void {
   const json = { "content-type": "application/json", "cache-control": "no-store" };
-  let text: string;
   try {
-    text = JSON.stringify(state(), undefined, 2);
+    answer(response, 200, `${JSON.stringify(state(), undefined, 2)}\n`, json);
   } catch {
-    return answer(response, 500, "the state could not be collected\n");
+    answer(response, 500, "the state could not be collected\n");
   }
-  answer(response, 200, `${text}\n`, json);
 }
