@@ -1,7 +1,7 @@
 /** Prints the fields that GitOps tools must ignore as text. Pure. */
 import { describeObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
-import { layOut, paragraph, section, table } from "../explain/text.ts";
+import { layOutWhole, paragraph, section, table } from "../explain/text.ts";
 import type { WrittenObjects } from "./written-objects.ts";
 
 export function gitopsText({ objects, notes }: WrittenObjects, width: number): string[] {
@@ -13,5 +13,5 @@ export function gitopsText({ objects, notes }: WrittenObjects, width: number): s
     ...table(["OBJECT", "FIELD THAT INLAY WRITES", "FIELD MANAGER"], rows),
     ...section("NOTES", notes.map(paragraph)),
   ];
-  return layOut(parts[0] === "" ? parts.slice(1) : parts, width);
+  return layOutWhole(parts, width);
 }
