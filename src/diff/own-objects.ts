@@ -15,7 +15,7 @@ import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
 import { change, essence, type ObjectChange } from "./changes.ts";
 import { reasonForUser } from "./difference.ts";
-import { DryRun } from "./dry-run.ts";
+import { DryRunRecorder } from "./dry-run-recorder.ts";
 import { type Readers, SELF } from "./readers.ts";
 
 const VERBS = ["get", "create", "update"];
@@ -56,7 +56,7 @@ export async function ownChange(
       : await attempt(liveObject(client, ref).catch((error) => Promise.reject(refusal(error, access, "get"))));
   if (live instanceof Problem) return { change: change(named, undefined, undefined), object: undefined, problem: live };
   const merged = mergedInto(live, wanted);
-  const stored = isSent ? await attempt(dryRun(new Client(new DryRun(transport)), ref, merged, live)) : merged;
+  const stored = isSent ? await attempt(dryRun(new Client(new DryRunRecorder(transport)), ref, merged, live)) : merged;
   const before = live && essence(live);
   // A user who may only read still sees what the files would change.
   if (stored instanceof Problem && stored.reason === "Forbidden") {

@@ -1,5 +1,4 @@
 /** Checks single objects of files, as the API server would. Pure. */
-
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import {
