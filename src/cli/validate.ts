@@ -23,7 +23,11 @@ export function validateCommand(): Command {
     .option("--crds <file>", "file or folder with the CRDs of targets, to check fields; repeatable", listed, [])
     .option("--cluster", "also check against your cluster: kinds, selected objects, connections and grants")
     .option("--kubeconfig <file>", "with --cluster: path to a kubeconfig file (default: as kubectl)")
-    .option("-n, --namespace <namespace>", "namespace of objects that don't set one (default: default)", namespaceName)
+    .option(
+      "-n, --namespace <namespace>",
+      "namespace of objects that don't set one (default: default, or with --cluster the kubeconfig's)",
+      namespaceName,
+    )
     .option("--strict", "exit with 1 for warnings too")
     .addOption(outputOption())
     .addHelpText("after", "\nExample:\n  inlay validate -f deploy/ --crds crds/ -o json")
