@@ -12,6 +12,9 @@ import type { ReceiverRules } from "./notification-rules.ts";
 import type { ReloaderRules } from "./reloader-rules.ts";
 import { VaultAddresses } from "./vault-addresses.ts";
 
+/** The namespace of an installation by deploy/. */
+export const DEFAULT_NAMESPACE = "inlay-system";
+
 /** The name of the Lease that the controller holds. */
 export const LEASE_NAME = "inlay-controller";
 

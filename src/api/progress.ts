@@ -17,9 +17,7 @@ const JUDGED: readonly string[] = ["Accepted", "Ready", "RolledOut"];
 
 /** A retry changes nothing: a user must change the object, or repair a workload. */
 export const isStalled = (reason: ConditionReason): boolean =>
-  reason === "RolloutFailed" || (reason in retryPolicies && policyOf(reason) === "Terminal");
-
-const policyOf = (reason: string): string | undefined => (retryPolicies as Readonly<Record<string, string>>)[reason];
+  reason === "RolloutFailed" || (retryPolicies as Readonly<Record<string, string>>)[reason] === "Terminal";
 
 /**
  * The conditions with Reconciling or Stalled at their end, where a condition is not True. An object that a user suspended has neither,

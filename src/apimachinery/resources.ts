@@ -53,3 +53,10 @@ export const BINDING_COMPOSITIONS = kind("inlay.dev", "v1alpha1", "BindingCompos
   namespaced: false,
   hasStatus: true,
 });
+/** Inlay's own kinds. */
+export const OWN_RESOURCES: readonly Resource[] = [
+  SECRET_BINDINGS,
+  SECRET_GRANTS,
+  VAULT_CONNECTIONS,
+  BINDING_COMPOSITIONS,
+];

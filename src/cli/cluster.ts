@@ -23,9 +23,14 @@ export interface ClusterFlags {
   output: OutputFormat;
 }
 
+export const KUBECONFIG_FLAG = [
+  "--kubeconfig <file>",
+  "path to a kubeconfig file, with the cluster and your user (default: as kubectl)",
+] as const;
+
 export const withClusterFlags = (command: Command): Command =>
   command
-    .option("--kubeconfig <file>", "path to a kubeconfig file, with the cluster and your user (default: as kubectl)")
+    .option(...KUBECONFIG_FLAG)
     .option("-n, --namespace <namespace>", "namespace of the object (default: the kubeconfig's)", namespaceName)
     .addOption(outputOption());
 

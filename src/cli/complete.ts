@@ -3,6 +3,7 @@
  * line, with a tab and its description, and at the end a colon and a number. The scripts of `inlay completion` call it.
  */
 import type { Argument, Command, Option } from "commander";
+import type { NameKind } from "../explain/names.ts";
 import { COMMANDS } from "./commands.ts";
 
 export interface Candidate {
@@ -18,7 +19,6 @@ export interface Completion {
 
 /** The objects of the cluster that a word may name, with the flags of the command line so far. */
 export type FindNames = (kind: NameKind, flags: { kubeconfig?: string; namespace?: string }) => Promise<string[]>;
-export type NameKind = "binding" | "secret" | "config-map" | "object" | "namespace";
 
 /** The numbers of Cobra. */
 const DIRECTIVE = { files: 0, noFiles: 4 };

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { DEFAULT_NAMESPACE } from "../api/installation.ts";
 import type { ControllerOptions } from "../manager/start-controller.ts";
 import { namespaceName, objectName } from "./argument-types.ts";
 import { startWithSmallHeap } from "./small-heap.ts";
@@ -100,7 +101,7 @@ async function run({ leaderElect = false, leaseNamespace, config, watchNamespace
       import("./reload-config-file.ts"),
     ],
   );
-  const ownNamespace = podNamespace() ?? watchNamespace ?? "inlay-system";
+  const ownNamespace = podNamespace() ?? watchNamespace ?? DEFAULT_NAMESPACE;
   const installation = loadInstallation(config, ownNamespace, watchNamespace);
   const log = createLog(flags.logLevel, flags.logFormat);
   for (const event of ["uncaughtException", "unhandledRejection"] as const) {

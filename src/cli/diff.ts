@@ -1,7 +1,7 @@
 /** `inlay diff`: shows what would change in the cluster if files were applied and Inlay reconciled. Changes nothing. */
 import { Command, Option } from "commander";
 import { namespaceName } from "./argument-types.ts";
-import { withTools } from "./cluster.ts";
+import { KUBECONFIG_FLAG, withTools } from "./cluster.ts";
 import { reportMistakes, withFiles } from "./input-files.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
@@ -19,7 +19,7 @@ const FAILED = 2;
 
 export function diffCommand(): Command {
   return withFiles(new Command("diff"))
-    .option("--kubeconfig <file>", "path to a kubeconfig file, with the cluster and your user (default: as kubectl)")
+    .option(...KUBECONFIG_FLAG)
     .option(
       "-n, --namespace <namespace>",
       "namespace of objects that don't set one (default: the kubeconfig's)",

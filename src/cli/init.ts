@@ -2,7 +2,8 @@
 import { Command } from "commander";
 import type { Ask } from "../init/init.ts";
 import { namespaceName, objectName } from "./argument-types.ts";
-import { withTools } from "./cluster.ts";
+import { KUBECONFIG_FLAG, withTools } from "./cluster.ts";
+import { listed } from "./input-files.ts";
 
 interface InitFlags {
   kubeconfig?: string;
@@ -20,7 +21,7 @@ const PAGE_SIZE = 12;
 
 export function initCommand(): Command {
   return new Command("init")
-    .option("--kubeconfig <file>", "path to a kubeconfig file, with the cluster and your user (default: as kubectl)")
+    .option(...KUBECONFIG_FLAG)
     .option(
       "-n, --namespace <namespace>",
       "namespace of the object and its Secrets (default: the kubeconfig's)",
@@ -30,7 +31,7 @@ export function initCommand(): Command {
     .option("--path <path>", "the field that needs the value")
     .option("--secret <name>", "the Secret with the value", objectName)
     .option("--key <key>", "the key of the Secret")
-    .option("--field <path=secret/key>", "a field, with the Secret and key of its value; repeatable", collect)
+    .option("--field <path=secret/key>", "a field, with the Secret and key of its value; repeatable", listed)
     .option("--name <name>", "name of the binding (default: OBJECT-SECRET)", objectName)
     .addHelpText(
       "after",
@@ -38,8 +39,6 @@ export function initCommand(): Command {
     )
     .action(run);
 }
-
-const collect = (field: string, fields: string[] = []) => [...fields, field];
 
 async function run({ kubeconfig, namespace, ...flags }: InitFlags): Promise<void> {
   const isAsking = process.stdin.isTTY && process.stderr.isTTY;

@@ -1,5 +1,6 @@
 /** The output of a command: tables for people, and JSON or YAML for programs. */
 import { Option } from "commander";
+import { YAML_OPTIONS } from "../apimachinery/yaml-options.ts";
 import { terminalWidth } from "./terminal-width.ts";
 
 export type OutputFormat = "table" | "json" | "yaml";
@@ -21,8 +22,7 @@ async function textOf<T>(result: T, format: OutputFormat, asText: (result: T, wi
   if (format === "json") return (await import("../apimachinery/json.ts")).stringifyJson(result, 2);
   if (format === "yaml") {
     const { stringify } = await import("yaml");
-    // Kubernetes reads YAML 1.1, where unquoted words such as "yes" are booleans.
-    return stringify(result, { aliasDuplicateObjects: false, compat: "yaml-1.1", lineWidth: 0 }).trimEnd();
+    return stringify(result, YAML_OPTIONS).trimEnd();
   }
   return asText(result, terminalWidth(process.stdout, process.env)).join("\n");
 }

@@ -1,5 +1,6 @@
 /** `inlay rbac`: prints the least permissions for the bindings in files, as manifests. */
 import { Command, Option } from "commander";
+import { DEFAULT_NAMESPACE } from "../api/installation.ts";
 import { namespaceName, objectName } from "./argument-types.ts";
 import { withTools } from "./cluster.ts";
 import { listed, reportMistakes, withFiles } from "./input-files.ts";
@@ -35,7 +36,7 @@ export function rbacCommand(): Command {
       namespaceName,
     )
     .option("--name <name>", "name of the Roles; use another one for each set of files", objectName, "inlay-bindings")
-    .option("--controller-namespace <namespace>", "namespace in which Inlay runs", namespaceName, "inlay-system")
+    .option("--controller-namespace <namespace>", "namespace in which Inlay runs", namespaceName, DEFAULT_NAMESPACE)
     .addOption(outputOption().default("yaml"))
     .addHelpText("after", "\nExample:\n  inlay rbac -f bindings/ --cluster | kubectl apply -f -")
     .action(run);

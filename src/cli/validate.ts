@@ -25,7 +25,7 @@ export function validateCommand(): Command {
     .option("--kubeconfig <file>", "with --cluster: path to a kubeconfig file (default: as kubectl)")
     .option(
       "-n, --namespace <namespace>",
-      "namespace of objects that don't set one (default: default, with --cluster the kubeconfig's)",
+      "namespace of objects that don't set one (default: default, or with --cluster the kubeconfig's)",
       namespaceName,
     )
     .option("--strict", "exit with 1 for warnings too")

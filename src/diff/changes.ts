@@ -6,7 +6,7 @@ import { parsePointer } from "../apimachinery/json-pointer.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { HIDDEN } from "../render/rendering.ts";
-import type { PlannedWrite } from "./dry-run.ts";
+import type { RecordedWrite } from "./dry-run-recorder.ts";
 
 export interface Operation {
   op: "add" | "remove" | "replace";
@@ -33,7 +33,7 @@ export interface ObjectChange {
 type Named = Pick<ObjectChange, "apiVersion" | "kind" | "namespace" | "name">;
 
 /** The change that one or more dry runs of writes to an object show together. */
-export function changeOf(named: Named, writes: readonly PlannedWrite[]): ObjectChange {
+export function changeOf(named: Named, writes: readonly RecordedWrite[]): ObjectChange {
   const first = writes[0]?.before?.reveal();
   let now: JsonObject | undefined = first && essence(first);
   for (const { before, after } of writes) {

@@ -1,24 +1,25 @@
 /** Reads the live claims of the compositions in files, and the kinds that they have. */
 import type { BindingComposition } from "../api/composition.ts";
-import { type JsonObject, type KubeObject, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
+import type { JsonObject, KubeObject, Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { BINDING_COMPOSITIONS, NAMESPACES } from "../apimachinery/resources.ts";
 import { Reader } from "../explain/reading.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { Inputs } from "../render/inputs.ts";
-import type { Kinds } from "../render/kinds.ts";
+import { type ServedKinds, servedKinds } from "../render/kinds.ts";
+import { ownResource } from "./own-objects.ts";
 import type { Readers } from "./readers.ts";
 
 interface LiveClaims {
-  readonly kinds: Kinds;
+  readonly kinds: ServedKinds;
   readonly objects: readonly (KubeObject & JsonObject)[];
   readonly notes: readonly string[];
 }
 
 export async function claimsIn({ transport, discovery }: Readers, { objects }: Inputs): Promise<LiveClaims> {
-  const compositions = objects.filter(({ object }) => object.kind === BINDING_COMPOSITIONS.kind);
+  const compositions = objects.filter(({ object }) => ownResource(object) === BINDING_COMPOSITIONS);
   const reader = new Reader(transport);
-  const resources = new Map<string, Resource>();
+  const resources: Resource[] = [];
   const notes: string[] = [];
   const found: (KubeObject & JsonObject)[] = [];
   const list = async (resource: Resource) => {
@@ -33,28 +34,15 @@ export async function claimsIn({ transport, discovery }: Readers, { objects }: I
       return [`${apiVersion} ${kind}`, { apiVersion, kind }] as const;
     }),
   );
-  for (const [key, { apiVersion, kind }] of wanted) {
+  for (const { apiVersion, kind } of wanted.values()) {
     const resource = await attempt(discovery.byKindAsNamed(apiVersion, kind));
     if (resource instanceof Problem) notes.push(resource.message);
     else if (resource === undefined) notes.push(`the cluster serves no ${kind} in ${apiVersion}, so it has no claims`);
     else {
-      resources.set(key, resource);
+      resources.push(resource);
       await list(resource);
     }
   }
   if (wanted.size > 0 && !wanted.has("v1 Namespace")) await list(NAMESPACES);
-  const find = (apiVersion: string, kind: string) => resources.get(`${apiVersion} ${kind}`);
-  return {
-    kinds: {
-      known: find,
-      resourceOf: (apiVersion, kind) => find(apiVersion, kind) as Resource,
-      byPlural: (apiVersion, plural) =>
-        [...resources.values()].find(
-          (each) => each.plural === plural && each.group === parseApiVersion(apiVersion).group,
-        ),
-      schemaOf: () => undefined,
-    },
-    objects: found,
-    notes,
-  };
+  return { kinds: servedKinds(resources), objects: found, notes };
 }

@@ -1,18 +1,17 @@
 /** Computes what would change in the cluster if files were applied and Inlay reconciled their bindings. Changes nothing. */
 import { bindingKey, type SecretBinding, type StoredBinding } from "../api/binding.ts";
-import { Installation } from "../api/installation.ts";
+import { DEFAULT_NAMESPACE, Installation } from "../api/installation.ts";
 import { asRecorded } from "../api/status-records.ts";
-import { isSameKind, type KubeObject, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
+import { type KubeObject, type ObjectRef, objectId } from "../apimachinery/objects.ts";
 import { SECRET_BINDINGS, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { FieldClaims } from "../cache/field-claims.ts";
 import type { CollectionSubscription } from "../cache/subscription.ts";
 import { Reader } from "../explain/reading.ts";
 import type { Transport } from "../kube/transport.ts";
 import { composeBindings } from "../render/claims.ts";
-import { type Mistake, readDocuments, type TextFile } from "../render/documents.ts";
+import { readDocuments, type TextFile } from "../render/documents.ts";
 import { fileCluster } from "../render/file-cluster.ts";
 import { type Inputs, inputsOf } from "../render/inputs.ts";
-import { OWN_VERSION } from "../render/own-kinds.ts";
 import { readVaultValues } from "../render/vault-values.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
@@ -22,8 +21,6 @@ import { type BindingChange, type Difference, reasonForUser } from "./difference
 import { ownChange, ownResource } from "./own-objects.ts";
 import { planBinding, type World } from "./plan-binding.ts";
 import { Readers } from "./readers.ts";
-
-const OWN_NAMESPACE = "inlay-system";
 
 interface Wanted {
   readonly object: KubeObject;
@@ -40,35 +37,30 @@ export async function diff(transport: Transport, files: readonly TextFile[], nam
   const inFiles = inputsOf(read.documents, namespace, vault, known);
   const claims = await claimsIn(readers, inFiles);
   const inputs = inputsOf(read.documents, namespace, vault, { ...known, cluster: { ...claims, isWhole: false } });
-  const installation = new Installation({ ownNamespace: OWN_NAMESPACE });
-  const own = inFiles.objects.filter(
-    ({ object, isBroken }) => !isBroken && parseApiVersion(object.apiVersion).group === "inlay.dev",
-  );
-  const inFilesBindings = own.filter(({ object }) => object.kind === SECRET_BINDINGS.kind);
-  const taken = new Set(inFilesBindings.map(({ object }) => bindingKey(object as unknown as SecretBinding)));
-  const composed = composeBindings(inputs, installation, taken);
+  const installation = new Installation({ ownNamespace: DEFAULT_NAMESPACE });
+  const own = inFiles.objects.flatMap(({ object, isBroken }) => {
+    const resource = ownResource(object);
+    return isBroken || resource === undefined ? [] : [{ object, resource }];
+  });
+  const bindingsInFiles = own.filter(({ resource }) => resource === SECRET_BINDINGS);
+  const others = own.filter(({ resource }) => resource !== SECRET_BINDINGS);
+  const composed = composeBindings(inputs, installation);
   const world = await worldOf(
     readers,
     installation,
     inFiles,
-    inFilesBindings.map(({ object }) => object),
+    bindingsInFiles.map(({ object }) => object),
   );
   const wanted: Wanted[] = [
-    ...inFilesBindings.map(({ object }): Wanted => ({ object, producedBy: "none" })),
+    ...bindingsInFiles.map(({ object }): Wanted => ({ object, producedBy: "none" })),
     ...composed.bindings.map(({ binding, from, claimNamespace }): Wanted => {
       const composition = from?.composition ?? "";
       const producedBy = { by: composition, ...(claimNamespace !== undefined && { claimNamespace }) };
       return { object: binding as unknown as KubeObject, composition, producedBy };
     }),
   ];
-  const others = own.filter(({ object }) => object.kind !== SECRET_BINDINGS.kind).map(({ object }) => object);
-  const objects = await mapConcurrent(others, async (object) => {
-    const { change, problem, note } = await ownChange(
-      readers,
-      ownResource(object) ?? SECRET_GRANTS,
-      withoutUid(object),
-      { isSent: true },
-    );
+  const objects = await mapConcurrent(others, async ({ object, resource }) => {
+    const { change, problem, note } = await ownChange(readers, resource, withoutUid(object), { isSent: true });
     if (note !== undefined) world.notes.add(note);
     return { ...change, ...(problem && { problem: reasonForUser(problem) }) };
   });
@@ -78,15 +70,9 @@ export async function diff(transport: Transport, files: readonly TextFile[], nam
     objects,
     bindings,
     notes: [...new Set(notes)],
-    mistakes: mistakesIn(read.mistakes, inputs, composed.mistakes),
+    mistakes: [...read.mistakes, ...inputs.mistakes, ...composed.mistakes],
   };
 }
-
-const mistakesIn = (unreadable: readonly Mistake[], inputs: Inputs, composed: readonly Mistake[]): Mistake[] => [
-  ...unreadable,
-  ...inputs.mistakes,
-  ...composed,
-];
 
 async function bindingChange(world: World, { object, composition, producedBy }: Wanted): Promise<BindingChange> {
   const { readers, installation } = world;
@@ -159,11 +145,8 @@ function withFiles(
   collection: CollectionSubscription,
 ) {
   const seen = lists.list(key, collection);
-  const isGrant = isSameKind(
-    { apiVersion: OWN_VERSION, kind: collection.resource.kind },
-    { apiVersion: OWN_VERSION, kind: SECRET_GRANTS.kind },
-  );
-  if (!isGrant || collection.resource.group !== SECRET_GRANTS.group) return seen;
+  const { group, kind } = collection.resource;
+  if (group !== SECRET_GRANTS.group || kind !== SECRET_GRANTS.kind) return seen;
   const own = files.watcher.list(key, collection).members;
   const names = new Set(own.map(({ name }) => name));
   return { ...seen, members: [...seen.members.filter(({ name }) => !names.has(name)), ...own] };

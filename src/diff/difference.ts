@@ -2,7 +2,7 @@
 import { describeObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
 import type { Problem } from "../apimachinery/problem.ts";
-import { indented, layOut, type Part, paragraph, section, table } from "../explain/text.ts";
+import { indented, layOutWhole, type Part, paragraph, section, table } from "../explain/text.ts";
 import type { Mistake } from "../render/documents.ts";
 import { type ObjectChange, type Operation, opened } from "./changes.ts";
 
@@ -95,7 +95,7 @@ export function differenceText({ objects, bindings, notes }: OpenDifference, wid
     ...bindings.flatMap(bindingLines),
     ...section("NOTES", notes.map(paragraph)),
   ];
-  return layOut(parts[0] === "" ? parts.slice(1) : parts, width);
+  return layOutWhole(parts, width);
 }
 
 function bindingLines({ own, as, composition, problem, targets }: OpenDifference["bindings"][number]): Part[] {

@@ -3,22 +3,22 @@ import { at } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import {
   apiVersionOf,
+  isSameKind,
   type JsonObject,
   type KubeObject,
   type ObjectRef,
   type Resource,
 } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { BINDING_COMPOSITIONS, SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { OWN_RESOURCES } from "../apimachinery/resources.ts";
 import { attempt, refusal } from "../kube/access-error.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
 import { change, essence, type ObjectChange } from "./changes.ts";
 import { reasonForUser } from "./difference.ts";
-import { DryRun } from "./dry-run.ts";
+import { DryRunRecorder } from "./dry-run-recorder.ts";
 import { type Readers, SELF } from "./readers.ts";
 
-const OWN: readonly Resource[] = [SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS, BINDING_COMPOSITIONS];
 const VERBS = ["get", "create", "update"];
 
 export interface OwnObject {
@@ -30,8 +30,9 @@ export interface OwnObject {
   readonly note?: string;
 }
 
-export const ownResource = ({ kind }: Pick<KubeObject, "kind">): Resource | undefined =>
-  OWN.find((each) => each.kind === kind);
+/** Undefined for a kind that is not Inlay's. */
+export const ownResource = (object: Pick<KubeObject, "apiVersion" | "kind">): Resource | undefined =>
+  OWN_RESOURCES.find((each) => isSameKind(object, { apiVersion: apiVersionOf(each), kind: each.kind }));
 
 export interface How {
   /** The API server checks the object. Otherwise it is only compared: the controller writes it, not the user. */
@@ -56,7 +57,7 @@ export async function ownChange(
       : await attempt(liveObject(client, ref).catch((error) => Promise.reject(refusal(error, access, "get"))));
   if (live instanceof Problem) return { change: change(named, undefined, undefined), object: undefined, problem: live };
   const merged = mergedInto(live, wanted);
-  const stored = isSent ? await attempt(dryRun(new Client(new DryRun(transport)), ref, merged, live)) : merged;
+  const stored = isSent ? await attempt(dryRun(new Client(new DryRunRecorder(transport)), ref, merged, live)) : merged;
   const before = live && essence(live);
   // A user who may only read still sees what the files would change.
   if (stored instanceof Problem && stored.reason === "Forbidden") {
@@ -112,9 +113,7 @@ async function dryRun(
     if (live !== undefined) return await client.replace(SELF, ref, object);
     return await client.create<KubeObject>(SELF, resource, namespace, object);
   } catch (error) {
-    if (error instanceof ApiError && error.subject.resource === "namespaces" && isStatus404(error)) return object;
+    if (error instanceof ApiError && error.subject.resource === "namespaces" && error.status === 404) return object;
     throw refusal(error, { identity: SELF, ref, verbs: VERBS }, live === undefined ? "create" : "update");
   }
 }
-
-const isStatus404 = ({ status }: ApiError): boolean => status === 404;

@@ -32,7 +32,7 @@ import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { changeOf } from "./changes.ts";
 import { reasonForUser, type TargetChange } from "./difference.ts";
-import { DryRun } from "./dry-run.ts";
+import { DryRunRecorder } from "./dry-run-recorder.ts";
 import type { ActingAs, Readers } from "./readers.ts";
 
 /** What the bindings of one diff share. */
@@ -75,7 +75,7 @@ export async function planBinding(
     identity,
     accountUid: "",
     compositionOf,
-    vault: { get: () => ({ phase: "failed", problem: NO_VAULT, labels: {} }) as never },
+    vault: { get: () => ({ phase: "failed", problem: NO_VAULT, labels: {} }) },
     polls: { stateOf: () => ({ phase: "failed", problem: NO_VAULT }) },
   });
   const resolved = [...references.sources.values()].flatMap((each): ResolvedSource[] =>
@@ -173,8 +173,8 @@ function namedBy({ target, ref }: TargetWithRecord) {
 function dependenciesFor(
   { readers, installation, claims, keyOf }: World,
   binding: SecretBinding,
-): { dry: DryRun; deps: Dependencies } {
-  const dry = new DryRun(readers.transport);
+): { dry: DryRunRecorder; deps: Dependencies } {
+  const dry = new DryRunRecorder(readers.transport);
   const nothing = () => {};
   return {
     dry,
@@ -204,7 +204,7 @@ function dependenciesFor(
 class PlanningClient extends LosslessClient {
   readonly #binding: SecretBinding;
 
-  constructor(dry: DryRun, { versions }: Readers, binding: SecretBinding) {
+  constructor(dry: DryRunRecorder, { versions }: Readers, binding: SecretBinding) {
     super(dry, { mayWrite: () => true, wrote: () => {} }, versions);
     this.#binding = binding;
   }

@@ -1,5 +1,4 @@
 /** Prints an Explanation as text. Pure. */
-
 import { PROGRESS_TYPES } from "../api/progress.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject } from "../apimachinery/objects.ts";

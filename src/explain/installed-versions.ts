@@ -3,12 +3,9 @@ import { VERSION_LABEL } from "../api/installation.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import {
   ADMISSION_POLICIES,
-  BINDING_COMPOSITIONS,
   CUSTOM_RESOURCE_DEFINITIONS,
   DEPLOYMENTS,
-  SECRET_BINDINGS,
-  SECRET_GRANTS,
-  VAULT_CONNECTIONS,
+  OWN_RESOURCES,
 } from "../apimachinery/resources.ts";
 import { compareVersions } from "../apimachinery/versions.ts";
 import { CONTROLLER } from "../kube/identity.ts";
@@ -38,7 +35,6 @@ export interface InstalledVersions {
   readonly notes: readonly string[];
 }
 
-const OWN = [SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS, BINDING_COMPOSITIONS];
 const LABELS = "app.kubernetes.io/name=inlay";
 
 /** `version` is that of this program. */
@@ -50,7 +46,7 @@ export async function installedVersions(
     transport.request<{ gitVersion: string }>({ method: "GET", path: "/version", identity: CONTROLLER }),
     reader.list({ resource: ADMISSION_POLICIES, labels: LABELS, form: "metadata" }, versionedOf),
     reader.list({ resource: DEPLOYMENTS, labels: LABELS, form: "whole" }, controllerOf),
-    ...OWN.map(({ plural, group }) => {
+    ...OWN_RESOURCES.map(({ plural, group }) => {
       const ref = { resource: CUSTOM_RESOURCE_DEFINITIONS, name: `${plural}.${group}` };
       return reader.get(ref, versionedOf);
     }),

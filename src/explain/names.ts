@@ -10,7 +10,8 @@ import {
 } from "../apimachinery/resources.ts";
 import { foundOr, type Reader } from "./reading.ts";
 
-type NameKind = "binding" | "secret" | "config-map" | "object" | "namespace";
+/** What a word of the command line names: a kind, or an object of any of Inlay's kinds. */
+export type NameKind = "binding" | "secret" | "config-map" | "object" | "namespace";
 
 /** Each kind with what is before the names of its objects. */
 const LISTED: Readonly<Record<NameKind, readonly (readonly [Resource, string])[]>> = {

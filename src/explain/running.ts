@@ -2,15 +2,13 @@
  * Finds out from the Leases, which every controller holds while it runs, where the controller is and whether it runs, so that an outdated
  * status is not taken as current.
  */
-import { LEASE_NAME } from "../api/installation.ts";
+import { DEFAULT_NAMESPACE, LEASE_NAME } from "../api/installation.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { LEASES } from "../apimachinery/resources.ts";
 import type { Advice } from "./explanation.ts";
 import type { Reader } from "./reading.ts";
 import { ageOf } from "./text.ts";
 
-/** The namespace of an installation by deploy/. */
-const NAMESPACE = "inlay-system";
 /** A leader renews its Lease about once a second, but the clock of this machine may differ from its clock. */
 const STALE_MS = 60_000;
 
@@ -51,7 +49,7 @@ async function leasesOf(reader: Reader, namespace: string): Promise<Lease[]> {
   const all = await reader.list({ resource: LEASES, fields: `metadata.name=${LEASE_NAME}`, form: "whole" }, leaseOf);
   if (all.state === "Found") return all.it;
   const readings = await Promise.all(
-    [...new Set([NAMESPACE, namespace])].map((each) =>
+    [...new Set([DEFAULT_NAMESPACE, namespace])].map((each) =>
       reader.get({ resource: LEASES, namespace: each, name: LEASE_NAME }, leaseOf, "whole"),
     ),
   );

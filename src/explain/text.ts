@@ -19,6 +19,10 @@ export function layOut(parts: readonly Part[], width: number): string[] {
   return parts.flatMap((part) => (typeof part === "string" ? [part] : part(Math.max(width, MIN_WIDTH))));
 }
 
+/** The lines of a whole text, without an empty line at its beginning. */
+export const layOutWhole = (parts: readonly Part[], width: number): string[] =>
+  layOut(parts[0] === "" ? parts.slice(1) : parts, width);
+
 /** A heading and its indented parts. */
 export function section(heading: string, parts: readonly Part[], indent = 2): Part[] {
   return parts.length === 0 ? [] : ["", heading, ...indented(parts, indent)];

@@ -44,7 +44,7 @@ function* livePaths(value: unknown, above: readonly Segment[]): Generator<FieldP
 function elementOf(element: unknown, index: number): Segment {
   const name = isObject(element) ? element["name"] : undefined;
   if (typeof name !== "string") return { kind: "index", index };
-  return FieldPath.parse(`x[name=${JSON.stringify(name)}]`).segments[1] as Segment;
+  return { kind: "element", conditions: [{ key: "name", value: name }] };
 }
 
 function* schemaPaths(

@@ -1,5 +1,5 @@
 /** Checks the chosen fields against the schema and the live object, and writes the binding. Prints no value. Pure. */
-import { Document, isMap, isSeq, type Scalar } from "yaml";
+import { Document, isMap, isScalar, isSeq, type Scalar } from "yaml";
 import { assertReadablePath, assertWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { valueAt } from "../apimachinery/fields.ts";
@@ -13,6 +13,7 @@ import {
 } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
+import { YAML_OPTIONS } from "../apimachinery/yaml-options.ts";
 import type { KindSchema } from "../kube/schemas.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, planTarget } from "../transform/plan.ts";
@@ -111,13 +112,12 @@ function warningsOn(
 /** With comments above fields that have their own Secret reference, or another value now. */
 function commented(binding: object, advice: readonly Advice[], chosen: Chosen): string {
   const { resource } = chosen;
-  const document = new Document(binding, { aliasDuplicateObjects: false, compat: "yaml-1.1" });
+  const document = new Document(binding, YAML_OPTIONS);
   const target = document.getIn(["spec", "targets", 0]);
   const differing = chosen.fields.filter((_, at) => advice[at]?.differs).map(({ path }) => path);
   if (differing.length > 0 && isMap(target)) {
-    const [, , , pair] = target.items;
-    const key = pair?.key as Scalar;
-    key.commentBefore = ` To replace the present values of ${differing.join(", ")}, add: onConflict: Force`;
+    const key = target.items.map((pair) => pair.key).find((each) => isScalar(each) && each.value === "fields");
+    (key as Scalar).commentBefore = ` To replace the present values of ${differing.join(", ")}, add: onConflict: Force`;
   }
   const fields = document.getIn(["spec", "targets", 0, "fields"]);
   if (isSeq(fields))
@@ -134,5 +134,5 @@ function commented(binding: object, advice: readonly Advice[], chosen: Chosen): 
       const secret = source.get("secret");
       if (isMap(secret)) secret.flow = true;
     }
-  return document.toString({ lineWidth: 0 });
+  return document.toString(YAML_OPTIONS);
 }

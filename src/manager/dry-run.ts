@@ -43,6 +43,9 @@ export class DryRun {
       name: controller.name,
       queue: controller.queue,
       store: controller.store,
+      get debugState() {
+        return controller.debugState;
+      },
       start: () => controller.start?.(),
       resign: async () => controller.resign?.(),
       stop: async () => controller.stop?.(),

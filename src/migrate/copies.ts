@@ -2,7 +2,7 @@
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Grants } from "./grants.ts";
 import type { Input, Output } from "./migration.ts";
-import { compact, exceptNames } from "./parts.ts";
+import { compact, exceptNames, sourceField } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 export type Kind = "Secret" | "ConfigMap";
@@ -95,7 +95,7 @@ export function pushCopies(
   });
   const spec = {
     acknowledge: ["ReadableCopies"],
-    sources: [{ name: "source", [input.kind === "Secret" ? "secret" : "configMap"]: { name: input.name } }],
+    sources: [{ name: "source", [sourceField(input.kind)]: { name: input.name } }],
     targets: [target],
   };
   output.add("SecretBinding", { name: name ?? input.name, namespace: input.namespace }, spec, [input], notes);
@@ -114,7 +114,7 @@ export function pullCopy(input: Input, from: Tracked, grants: Grants, output: Ou
     sources: [
       {
         name: "source",
-        [kind === "Secret" ? "secret" : "configMap"]: compact({
+        [sourceField(kind)]: compact({
           name,
           namespace: namespace === input.namespace ? undefined : namespace,
         }),

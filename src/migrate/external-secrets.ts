@@ -6,7 +6,7 @@ import { findStore, type Store, storeOf, writeConnections } from "./external-sto
 import { type Target, targetOf } from "./external-target.ts";
 import { Grants } from "./grants.ts";
 import { type Input, metadataOf, type Output, type Tool } from "./migration.ts";
-import { compact, refreshOf } from "./parts.ts";
+import { compact, labelSelectorOf, refreshOf } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 const DELETE =
@@ -99,14 +99,10 @@ function clusterExternalSecret(input: Input, stores: readonly Store[], grants: G
     .refuse("the Secrets get the labels and annotations of the template; write them to create.manifest.metadata");
   const single = spec.field("namespaceSelector");
   const names = spec.field("namespaces").texts();
-  const selectors = [...(single.exists ? [single] : []), ...spec.field("namespaceSelectors").list()].map((each) =>
-    compact({
-      matchLabels: each.field("matchLabels").map(),
-      matchExpressions:
-        each.field("matchExpressions").list().length > 0 ? each.field("matchExpressions").take() : undefined,
-    }),
-  );
-  const all = [...selectors.filter((each) => Object.keys(each).length > 0), ...(names.length > 0 ? [{ names }] : [])];
+  const selectors = [single, ...spec.field("namespaceSelectors").list()]
+    .map(labelSelectorOf)
+    .filter((each) => each !== undefined);
+  const all = [...selectors, ...(names.length > 0 ? [{ names }] : [])];
   const name = spec.field("externalSecretName").text() ?? input.name;
   const placement = { namespace: store.namespace, selectors: all.length > 0 ? all : [{ names: ["*"] }], name };
   externalSecret(input, inner, stores, grants, output, placement);

@@ -2,7 +2,7 @@
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Grants } from "./grants.ts";
 import { type Input, metadataOf, type Output } from "./migration.ts";
-import { compact, withoutSlashes } from "./parts.ts";
+import { compact, labelSelectorOf, withoutSlashes } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 export type Store =
@@ -165,17 +165,12 @@ function loginOf(auth: Tracked, input: Input): Login {
 /** A condition of a ClusterSecretStore as an entry of `from` in a SecretGrant. */
 function conditionOf(condition: Tracked): JsonObject[] {
   condition.field("namespaceRegexes").refuse("a SecretGrant has names with * and ?; add them to spec.from");
-  const selector = condition.field("namespaceSelector");
-  const labels = compact({
-    matchLabels: selector.field("matchLabels").map(),
-    matchExpressions:
-      selector.field("matchExpressions").list().length > 0 ? selector.field("matchExpressions").take() : undefined,
-  });
+  const labels = labelSelectorOf(condition.field("namespaceSelector"));
   const named = condition
     .field("namespaces")
     .texts()
     .map((namespace) => ({ namespace }));
-  return [...(Object.keys(labels).length > 0 ? [{ namespaceSelector: labels }] : []), ...named];
+  return [...(labels === undefined ? [] : [{ namespaceSelector: labels }]), ...named];
 }
 
 /** The store that a reference names. Reports an unknown one. */

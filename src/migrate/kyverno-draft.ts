@@ -1,7 +1,7 @@
 /** The bindings that Kyverno's rules about one Secret or ConfigMap become: its copies, its protection and the restarts. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Input, Output } from "./migration.ts";
-import { compact } from "./parts.ts";
+import { compact, sourceField } from "./parts.ts";
 
 export interface Draft {
   readonly kind: string;
@@ -33,7 +33,7 @@ export class Drafts {
     for (const { kind, namespace, name, inputs, notes, targets, writers, rollout } of this.all()) {
       if (targets.length === 0 && rollout === undefined && writers === undefined) continue;
       const source = compact({
-        [kind === "Secret" ? "secret" : "configMap"]: { name },
+        [sourceField(kind)]: { name },
         protect: writers === undefined ? undefined : writers.length > 0 ? { writers } : {},
       });
       const spec = compact({

@@ -1,7 +1,6 @@
 /** Reads match, exclude and conditions of Kyverno rules, as far as Inlay has the same selection. Pure. */
-import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { compact, exceptNames } from "./parts.ts";
+import { compact, exceptNames, labelSelectorOf } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 export const KEEP_RULE = "Inlay has nothing for this rule; keep Kyverno for it";
@@ -52,14 +51,7 @@ function selectorOf(selector: Tracked): JsonObject | undefined {
     selector.refuse("labels with wildcards can't be selected; write matchExpressions by hand");
     return undefined;
   }
-  const matchLabels = selector.field("matchLabels").map();
-  const matchExpressions = selector
-    .field("matchExpressions")
-    .list()
-    .map((each) => each.take())
-    .filter(isObject);
-  const all = compact({ matchLabels, matchExpressions: matchExpressions.length > 0 ? matchExpressions : undefined });
-  return Object.keys(all).length > 0 ? all : undefined;
+  return labelSelectorOf(selector);
 }
 
 /** The selectors of namespaces that a rule about Namespaces matches: one for each block. `except` are further names. */

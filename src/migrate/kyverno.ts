@@ -13,7 +13,7 @@ import {
 import { addRestart } from "./kyverno-restart.ts";
 import type { Input, Output, Tool } from "./migration.ts";
 import { metadataOf } from "./migration.ts";
-import { compact, objectName } from "./parts.ts";
+import { compact, labelSelectorOf, objectName } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 /** How Kyverno evaluates and reports. */
@@ -136,12 +136,7 @@ function cloneList(
   notes: readonly string[],
 ): void {
   const namespace = list.field("namespace").text() ?? "";
-  const selector = list.field("selector");
-  const labels = compact({ matchLabels: selector.field("matchLabels").map() });
-  const expressions = selector
-    .field("matchExpressions")
-    .list()
-    .flatMap((each) => (each.take() as JsonObject | undefined) ?? []);
+  const selector = labelSelectorOf(list.field("selector"));
   for (const each of list.field("kinds").list()) {
     const kind = kindOf(each.text() ?? "");
     const field = kind === "Secret" ? "secret" : kind === "ConfigMap" ? "configMap" : undefined;
@@ -149,13 +144,12 @@ function cloneList(
       each.lose("Inlay clones Secrets and ConfigMaps; keep Kyverno for this kind");
       continue;
     }
-    const matching = { ...labels, ...(expressions.length > 0 && { matchExpressions: expressions }) };
     const targets = targetsOf(kind, "", [namespace]);
     const spec = {
       for: compact({
         apiVersion: "v1",
         kind,
-        selector: Object.keys(matching).length > 0 ? matching : undefined,
+        selector,
         namespaceSelector: { names: [namespace] },
       }),
       reach: "Cluster",

@@ -73,6 +73,22 @@ export function orLost<T>(place: Tracked, path: string, make: () => T, below = 0
   }
 }
 
+/** The fields of a label selector. Undefined if it is missing or empty. */
+export function labelSelectorOf(selector: Tracked): JsonObject | undefined {
+  const expressions = selector
+    .field("matchExpressions")
+    .list()
+    .flatMap((each) => (each.entries().length > 0 ? (each.take() as JsonObject) : []));
+  const all = compact({
+    matchLabels: selector.field("matchLabels").map(),
+    matchExpressions: expressions.length > 0 ? expressions : undefined,
+  });
+  return Object.keys(all).length > 0 ? all : undefined;
+}
+
+/** The source of a binding that reads a Secret or ConfigMap, as a field. */
+export const sourceField = (kind: string): "secret" | "configMap" => (kind === "Secret" ? "secret" : "configMap");
+
 /** Without names to except, if the selector has only exact names: it then needs no permission to list namespaces. */
 export function exceptNames(selector: JsonObject, except: readonly string[]): JsonObject {
   const names = selector["names"] as string[] | undefined;
@@ -83,10 +99,8 @@ export function exceptNames(selector: JsonObject, except: readonly string[]): Js
   return { ...selector, names: left.length > 0 ? left : names, ...(left.length === 0 && { exceptNames: [...except] }) };
 }
 
-export const isDefined = <T>(value: T | undefined): value is T => value !== undefined;
-
 /** The fields that have a value. */
 export const compact = (fields: Record<string, JsonObject[string] | undefined>): JsonObject =>
   Object.fromEntries(
-    Object.entries(fields).filter((entry): entry is [string, JsonObject[string]] => isDefined(entry[1])),
+    Object.entries(fields).filter((entry): entry is [string, JsonObject[string]] => entry[1] !== undefined),
   );

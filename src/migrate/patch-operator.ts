@@ -5,7 +5,7 @@ import { isCrd, type Kinds, kindsOf } from "../render/kinds.ts";
 import { call, NotTranslated, type Resolve, reference } from "./go-expression.ts";
 import { Grants } from "./grants.ts";
 import { type Input, metadataOf, type Output, type Tool } from "./migration.ts";
-import { compact, sourceName } from "./parts.ts";
+import { compact, labelSelectorOf, sourceField, sourceName } from "./parts.ts";
 import { fieldsOfJsonPatch, fieldsOfPatch } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
@@ -105,18 +105,7 @@ function targetOf(ref: Tracked, input: Input, scopes: Scopes): JsonObject {
     .refuse(
       "a target selects objects by names and labels only; write a BindingComposition, which selects by annotations",
     );
-  const labels = ref.field("labelSelector");
-  const matchLabels = labels.field("matchLabels").map();
-  const matchExpressions = labels
-    .field("matchExpressions")
-    .list()
-    .map((each) => each.take())
-    .filter(isObject);
-  const selector = compact({
-    matchLabels,
-    matchExpressions: matchExpressions.length > 0 ? matchExpressions : undefined,
-  });
-  const isSelected = Object.keys(selector).length > 0;
+  const selector = labelSelectorOf(ref.field("labelSelector"));
   const scope = isNamespaced(scopes, apiVersion, kind);
   if (scope === undefined && namespace === undefined)
     ref
@@ -128,8 +117,8 @@ function targetOf(ref: Tracked, input: Input, scopes: Scopes): JsonObject {
   return compact({
     apiVersion,
     kind,
-    ...(name === undefined || isSelected
-      ? { selector: { ...(name !== undefined && { names: [name] }), ...(isSelected ? selector : { names: ["*"] }) } }
+    ...(name === undefined || selector !== undefined
+      ? { selector: { ...(name !== undefined && { names: [name] }), ...(selector ?? { names: ["*"] }) } }
       : { name }),
     namespace: namespace === input.namespace ? undefined : namespace,
     namespaceSelector: everywhere,
@@ -170,7 +159,7 @@ function sourceOf(
   if (isData) {
     sources.push({
       name: source,
-      [kind === "Secret" ? "secret" : "configMap"]: compact({ name, namespace: isOther ? namespace : undefined }),
+      [sourceField(kind)]: compact({ name, namespace: isOther ? namespace : undefined }),
     });
     if (isOther) grants.add({ kind, namespace: namespace as string, name }, { namespace: input.namespace }, input);
   } else {

@@ -22,8 +22,9 @@ interface Patch {
 }
 
 /** Private-use characters, which YAML reads as a part of a word. */
-const [OPEN, CLOSE] = ["\uE000", "\uE001"];
-const PLACEHOLDER = /\uE000(\d+)\uE001/g;
+const [OPEN, CLOSE] = ["\uE000", "\uE001"] as const;
+const PLACEHOLDERS = /\uE000(\d+)\uE001/g;
+const hasTemplate = (text: string): boolean => text.includes(OPEN);
 const DIRECTIVE = /^\$(?:patch|retainKeys|deleteFromPrimitiveList|setElementOrder)/;
 
 /** The fields for a patch that is merged at the path `at`. Reports on `place`, a field with the text, what can't be carried over. */
@@ -52,7 +53,7 @@ export function fieldsOfJsonPatch(place: Tracked, resolve: Resolve): JsonObject[
       (op !== "add" && op !== "replace") ||
       segments.length === 0 ||
       segments.includes("-") ||
-      PLACEHOLDER.test(String(path))
+      hasTemplate(String(path))
     ) {
       lose(
         patch,
@@ -116,7 +117,7 @@ function* fieldsOf(
   if (isObject(value)) {
     if (Object.keys(value).length === 0 && at.length > 0) yield { path: pathOf(at), template: "{}", as: "json" };
     for (const [key, child] of Object.entries(value)) {
-      if (DIRECTIVE.test(key) || new RegExp(PLACEHOLDER).test(key))
+      if (DIRECTIVE.test(key) || hasTemplate(key))
         lose(patch, [...steps, key], "Inlay has no directives and no templates in keys; write this change by hand");
       else yield* fieldsOf(child, [...at, keySegment(key)], [...steps, key], patch);
     }
@@ -141,7 +142,7 @@ function* elementOf(
   patch: Patch,
 ): Generator<JsonObject> {
   const { name, ...rest } = isObject(element) ? element : {};
-  if (typeof name !== "string" || new RegExp(PLACEHOLDER).test(name))
+  if (typeof name !== "string" || hasTemplate(name))
     return lose(
       patch,
       steps,
@@ -168,7 +169,7 @@ function valueAt(value: JsonValue, patch: Patch): JsonObject {
 
 function partsOf(text: string, { actions, resolve }: Patch): Part[] {
   return translate(
-    text.replaceAll(PLACEHOLDER, (_, at: string) => actions[Number(at)] ?? ""),
+    text.replaceAll(PLACEHOLDERS, (_, at: string) => actions[Number(at)] ?? ""),
     resolve,
   );
 }
@@ -178,10 +179,9 @@ function jsonTemplate(value: JsonValue, patch: Patch): string {
   const parts = stringifyJson(value).split(/("(?:[^"\\]|\\.)*")/);
   return templateOf(
     parts.flatMap((part): Part[] => {
-      if (!part.startsWith('"') || !new RegExp(PLACEHOLDER).test(part)) return [part];
+      if (!part.startsWith('"') || !hasTemplate(part)) return [part];
       const inner = partsOf(JSON.parse(part) as string, patch);
-      if (inner.some((each) => typeof each === "string" && each.includes("\uE000")))
-        throw new NotTranslated("a placeholder");
+      if (inner.some((each) => typeof each === "string" && hasTemplate(each))) throw new NotTranslated("a placeholder");
       return [
         '"',
         ...inner.map((each) => (typeof each === "string" ? JSON.stringify(each).slice(1, -1) : call("jsontext", each))),

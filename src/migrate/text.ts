@@ -2,6 +2,7 @@
 import { stringify } from "yaml";
 import { describeObject, type JsonObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
+import { YAML_OPTIONS } from "../apimachinery/yaml-options.ts";
 import { fold, layOut, table } from "../explain/text.ts";
 import type { Converted, Migration } from "./migration.ts";
 
@@ -15,9 +16,7 @@ export function migrationYaml({ converted }: Pick<Migration, "converted">): stri
 function documentText({ from, notes, object }: Converted, at: number): string {
   const comments = [...from.map((each) => `From ${each}`), ...notes.flatMap((note) => fold(note, COMMENT_WIDTH))];
   const head = [...(at === 0 ? [] : ["---"]), ...comments.map((each) => `# ${plain(each)}`)];
-  // Kubernetes reads YAML 1.1, where unquoted words such as "yes" are booleans.
-  const body = stringify(object, { aliasDuplicateObjects: false, compat: "yaml-1.1", lineWidth: 0 }).trimEnd();
-  return [...head, body].join("\n");
+  return [...head, stringify(object, YAML_OPTIONS).trimEnd()].join("\n");
 }
 
 export function migrationText({ converted }: Pick<Migration, "converted">, width: number): string[] {

@@ -2,6 +2,7 @@
  * Serves the state of the process as JSON, on the loopback addresses only: to people who may forward a port of the pod, or have a shell
  * in it. The state names objects of all namespaces, so no other address is opened.
  */
+import type { ServerResponse } from "node:http";
 import { answer, type HttpServer, listen } from "./http-server.ts";
 
 const LOOPBACK = ["127.0.0.1", "::1"] as const;
@@ -19,8 +20,7 @@ export async function serveDebug(port: number, state: () => object): Promise<Htt
       if (!HOSTS.test(host)) return answer(response, 403, "use http://localhost:PORT/debug\n");
       if (url.split("?")[0] !== "/debug") return answer(response, 404, "not found\n");
       if (method !== "GET") return answer(response, 405, "GET only\n", { allow: "GET" });
-      const json = { "content-type": "application/json", "cache-control": "no-store" };
-      return answer(response, 200, `${JSON.stringify(state(), undefined, 2)}\n`, json);
+      return answerWithState(response, state);
     });
   const [first, second] = LOOPBACK;
   const server = await listen(create(), port, first);
@@ -35,4 +35,14 @@ export async function serveDebug(port: number, state: () => object): Promise<Htt
       await Promise.all([server.stop(), other?.stop()]);
     },
   };
+}
+
+/** An error here must not end the controller. */
+function answerWithState(response: ServerResponse, state: () => object): void {
+  const json = { "content-type": "application/json", "cache-control": "no-store" };
+  try {
+    answer(response, 200, `${JSON.stringify(state(), undefined, 2)}\n`, json);
+  } catch {
+    answer(response, 500, "the state could not be collected\n");
+  }
 }

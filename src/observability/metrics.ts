@@ -2,9 +2,10 @@
  * Counts and measures for Prometheus, under the names that controllers in Go use, so that their dashboards work. No label contains a value,
  * or the name of an object other than a BindingComposition or VaultConnection.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, type Gauge, Histogram, Registry } from "prom-client";
 import type { WorkQueue } from "../workqueue/work-queue.ts";
 import type { InstallationProblems } from "./installation-problems.ts";
+import { liveGauge } from "./live-gauge.ts";
 import { ObjectMetrics } from "./object-metrics.ts";
 import { VaultMetrics } from "./vault-metrics.ts";
 
@@ -240,16 +241,7 @@ export class Metrics {
   }
 
   #gauge<T extends string>(name: string, help: string, labelNames: T[], collect: (gauge: Gauge<T>) => void): void {
-    new Gauge({
-      name,
-      help,
-      labelNames,
-      registers: [this.#registry],
-      collect() {
-        this.reset();
-        collect(this);
-      },
-    });
+    liveGauge(this.#registry, name, help, labelNames, collect);
   }
 }
 

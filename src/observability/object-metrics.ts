@@ -2,21 +2,22 @@
  * Shows how many bindings and compositions are ready, and the bindings of each composition and VaultConnection. These are few, so their
  * names are labels; the names of other objects are not. Teams may create connections, so the number of series is bounded.
  */
-import { Gauge, type Registry } from "prom-client";
+import type { Gauge, Registry } from "prom-client";
 import { retryPolicies } from "../apimachinery/problem.ts";
 import { STATE_REASONS } from "../apimachinery/reasons.ts";
+import { liveGauge } from "./live-gauge.ts";
 
 /** The condition Ready of an object. Undefined if it has none yet. */
 export type Readiness = { readonly status: string; readonly reason: string } | undefined;
 
 /** The bindings of one composition or connection. */
-export interface OwnBindings {
+interface BindingCounts {
   readonly ready: number;
   readonly notReady: number;
 }
 
 /** The composition or connection, by the values of its labels. */
-export interface Named<T extends string> extends OwnBindings {
+export interface NamedBindings<T extends string> extends BindingCounts {
   readonly labels: Readonly<Record<T, string>>;
   /** RFC 3339. The oldest are named. */
   readonly createdAt: string;
@@ -46,7 +47,7 @@ export class ObjectMetrics {
   }
 
   /** Reads the compositions and the counts of their bindings at each scrape. */
-  observeCompositions(all: () => readonly (Named<"composition"> & { readonly is: Readiness })[]): void {
+  observeCompositions(all: () => readonly (NamedBindings<"composition"> & { readonly is: Readiness })[]): void {
     this.#readiness("inlay_compositions", "BindingCompositions by their condition Ready.", () =>
       all().map(({ is }) => is),
     );
@@ -54,13 +55,13 @@ export class ObjectMetrics {
   }
 
   /** Reads the connections and the counts of the bindings that read through them at each scrape. */
-  observeConnections(all: () => readonly Named<"connection_namespace" | "connection">[]): void {
+  observeConnections(all: () => readonly NamedBindings<"connection_namespace" | "connection">[]): void {
     const labels = ["connection_namespace", "connection"] as const;
     this.#named("inlay_vault_connection_bindings", "Bindings that read through a VaultConnection.", labels, all);
   }
 
   #readiness(name: string, help: string, all: () => Iterable<Readiness>): void {
-    this.#gauge(name, help, ["ready", "reason"], (gauge) => {
+    liveGauge(this.#registry, name, help, ["ready", "reason"], (gauge) => {
       for (const each of all()) {
         const { status, reason } = known(each);
         gauge.inc({ ready: status, reason });
@@ -68,8 +69,13 @@ export class ObjectMetrics {
     });
   }
 
-  #named<T extends string>(name: string, help: string, labels: readonly T[], all: () => readonly Named<T>[]): void {
-    this.#gauge(name, help, [...labels, "state"], (gauge) => {
+  #named<T extends string>(
+    name: string,
+    help: string,
+    labels: readonly T[],
+    all: () => readonly NamedBindings<T>[],
+  ): void {
+    liveGauge(this.#registry, name, help, [...labels, "state"], (gauge: Gauge<string>) => {
       const byAge = all().toSorted((a, b) => (a.createdAt < b.createdAt ? -1 : a.createdAt > b.createdAt ? 1 : 0));
       const others = Object.fromEntries(labels.map((label) => [label, OTHERS]));
       for (const [at, { labels: own, ready, notReady }] of byAge.entries()) {
@@ -77,19 +83,6 @@ export class ObjectMetrics {
         gauge.inc({ ...labelled, state: "ready" }, ready);
         gauge.inc({ ...labelled, state: "not_ready" }, notReady);
       }
-    });
-  }
-
-  #gauge(name: string, help: string, labelNames: string[], collect: (gauge: Gauge) => void): void {
-    new Gauge({
-      name,
-      help,
-      labelNames,
-      registers: [this.#registry],
-      collect() {
-        this.reset();
-        collect(this);
-      },
     });
   }
 }

@@ -2,7 +2,8 @@
 import { Document, isMap, isSeq } from "yaml";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
-import { layOut, paragraph, section, table } from "../explain/text.ts";
+import { YAML_OPTIONS } from "../apimachinery/yaml-options.ts";
+import { layOutWhole, paragraph, section, table } from "../explain/text.ts";
 import type { RequiredAccounts } from "./rbac.ts";
 import { manifestsOf, type PlannedRole, rolesOf } from "./roles.ts";
 
@@ -23,7 +24,7 @@ export const rbacList = ({ accounts }: RequiredAccounts, prefix: string): JsonOb
 
 /** Each rule of a Role with its reasons. */
 function commented(object: JsonObject, why: ReadonlyMap<number, readonly string[]>): string {
-  const document = new Document(object, { aliasDuplicateObjects: false, compat: "yaml-1.1" });
+  const document = new Document(object, YAML_OPTIONS);
   const rules = document.get("rules");
   if (isSeq(rules))
     for (const [at, rule] of rules.items.entries())
@@ -31,7 +32,7 @@ function commented(object: JsonObject, why: ReadonlyMap<number, readonly string[
         rule.commentBefore = ` ${plain(shortened(why.get(at) ?? []))}`;
         for (const { value } of rule.items) if (isSeq(value)) value.flow = true;
       }
-  return document.toString({ lineWidth: 0, flowCollectionPadding: false }).trimEnd();
+  return document.toString({ ...YAML_OPTIONS, flowCollectionPadding: false }).trimEnd();
 }
 
 function shortened(reasons: readonly string[]): string {
@@ -46,8 +47,7 @@ export function rbacTable({ accounts, notes }: RequiredAccounts, prefix: string,
     const heading = plain(`ServiceAccount ${account.namespace}/${account.name}`);
     return section(heading, table(["IN", "VERBS", "RESOURCE", "NAMES", "WHY"], ofAccount.flatMap(rowsOf)));
   });
-  const all = [...parts, ...section("NOTES", notes.map(paragraph))];
-  return layOut(all[0] === "" ? all.slice(1) : all, width);
+  return layOutWhole([...parts, ...section("NOTES", notes.map(paragraph))], width);
 }
 
 const rowsOf = ({ namespace, rules }: PlannedRole): string[][] =>

@@ -1,17 +1,12 @@
 /** Analyses the objects of files: the bindings in them and those that compositions make, the fields of each, and the mistakes. */
 import type { SecretBinding } from "../api/binding.ts";
-import { Installation } from "../api/installation.ts";
-import { isSameKind } from "../apimachinery/objects.ts";
+import { DEFAULT_NAMESPACE, Installation } from "../api/installation.ts";
 import { type BindingFields, fieldsOf } from "./binding-fields.ts";
-import { type BindingToRender, type Composed, composeBindings } from "./claims.ts";
+import { type BindingToRender, type Composed, composeBindings, isBinding } from "./claims.ts";
 import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "./documents.ts";
 import { fileCluster } from "./file-cluster.ts";
 import { type InputObject, type Inputs, inputsOf, mistakeAt, type Surroundings } from "./inputs.ts";
-import { OWN_VERSION } from "./own-kinds.ts";
 import { readVaultValues } from "./vault-values.ts";
-
-/** The namespace in which Inlay runs by default, which is closed to bindings. */
-const OWN_NAMESPACE = "inlay-system";
 
 export interface AnalysedBinding extends BindingFields {
   readonly each: BindingToRender;
@@ -40,11 +35,11 @@ export async function analyse(
 ): Promise<Analysis> {
   const vault = readVaultValues(vaultFiles);
   const inputs = inputsOf(read.documents, namespace, vault.values, surroundings);
-  const installation = new Installation({ ownNamespace: OWN_NAMESPACE });
+  // This namespace is closed to bindings.
+  const installation = new Installation({ ownNamespace: DEFAULT_NAMESPACE });
   const cluster = fileCluster(inputs);
   const own = inputs.objects.filter(isBinding);
-  const taken = new Set(own.map(({ object: { metadata } }) => `${metadata.namespace}/${metadata.name}`));
-  const composed = composeBindings(inputs, installation, taken);
+  const composed = composeBindings(inputs, installation);
   const all = [...composed.bindings, ...own.map(bindingIn)];
   const bindings = await Promise.all(
     all.map(async (each) => ({ each, ...(await fieldsOf(each, inputs, cluster, installation)) })),
@@ -58,9 +53,6 @@ export async function analyse(
   ];
   return { inputs, composed, bindings, mistakes: inOrder(mistakes, [...files, ...vaultFiles]) };
 }
-
-export const isBinding = ({ object }: InputObject): boolean =>
-  isSameKind(object, { apiVersion: OWN_VERSION, kind: "SecretBinding" });
 
 /** The status of a SecretBinding is of a cluster, so it is dropped. */
 export function bindingIn({ document, object, isBroken }: InputObject): BindingToRender {

@@ -52,12 +52,23 @@ export interface Composed {
 
 const NOTHING: Composed = { unclaimed: [], bindings: [], notMade: [], notes: [], mistakes: [] };
 
-/** `taken` are the keys of the SecretBindings in the files. */
-export function composeBindings(inputs: Inputs, installation: Installation, taken: ReadonlySet<string>): Composed {
+export const isBinding = ({ object }: InputObject): boolean =>
+  isSameKind(object, { apiVersion: OWN_VERSION, kind: "SecretBinding" });
+
+/** A composed binding can't have the name of a SecretBinding in the files, or of another composed binding. */
+export function composeBindings(inputs: Inputs, installation: Installation): Composed {
   const composed: Composed[] = inputs.objects
     .filter(({ object }) => isSameKind(object, { apiVersion: OWN_VERSION, kind: "BindingComposition" }))
     .map((composition) => composeClaims(composition, inputs, installation));
-  const keys = new Set(taken);
+  const keys = new Set(
+    inputs.objects.filter(isBinding).map(
+      ({
+        object: {
+          metadata: { namespace = "", name },
+        },
+      }) => desiredKey({ namespace, name }),
+    ),
+  );
   const bindings: BindingToRender[] = [];
   const notMade = composed.flatMap((each) => each.notMade);
   const mistakes = composed.flatMap((each) => each.mistakes);

@@ -1,7 +1,7 @@
 /** Prints the fields that GitOps tools must ignore as text. Pure. */
 import { describeObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
-import { layOut, paragraph, section, table } from "../explain/text.ts";
+import { layOutWhole, paragraph, section, table } from "../explain/text.ts";
 import type { WrittenObjects } from "./written-objects.ts";
 
 export function gitopsText({ objects, notes }: WrittenObjects, width: number): string[] {
@@ -14,5 +14,5 @@ export function gitopsText({ objects, notes }: WrittenObjects, width: number): s
     ...section("NOTES", notes.map(paragraph)),
   ];
   if (parts.length === 0) return ["the bindings write no field of an object in git, so there is nothing to ignore"];
-  return layOut(parts[0] === "" ? parts.slice(1) : parts, width);
+  return layOutWhole(parts, width);
 }

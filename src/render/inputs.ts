@@ -1,5 +1,4 @@
 /** Checks single objects of files, as the API server would. Pure. */
-
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import {
@@ -10,7 +9,7 @@ import {
   parseApiVersion,
 } from "../apimachinery/objects.ts";
 import type { Mistake, MistakeReason, ObjectDocument } from "./documents.ts";
-import { type Kinds, kindsOf } from "./kinds.ts";
+import { type Kinds, kindsOf, type ServedKinds } from "./kinds.ts";
 import { type Checked, checkOwn, isOwn, OWN_KINDS } from "./own-kinds.ts";
 import { type Step, stepsIn } from "./place.ts";
 import type { VaultValues } from "./vault-values.ts";
@@ -40,7 +39,7 @@ export interface Surroundings {
   readonly ownOnly?: boolean;
   readonly cluster?: {
     /** The kinds that the cluster serves. Other kinds are described by the files. */
-    readonly kinds: Kinds;
+    readonly kinds: ServedKinds;
     readonly objects: readonly (KubeObject & JsonObject)[];
     /** These are all grants, connections and namespaces of the cluster. */
     readonly isWhole: boolean;

@@ -1,7 +1,7 @@
 /** Describes the kinds of the objects in files, by the CRDs in the files or else by the objects. Pure. */
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
-import { isSameKind, type JsonObject, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
+import { apiVersionOf, isSameKind, type JsonObject, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
 
 export interface Kinds {
@@ -13,6 +13,9 @@ export interface Kinds {
   /** Undefined if it is unknown. */
   schemaOf(resource: Resource): { root: OpenApiSchema; resolve: ResolveRef } | undefined;
 }
+
+/** The kinds that a cluster serves. */
+export type ServedKinds = Pick<Kinds, "known" | "byPlural" | "schemaOf">;
 
 /** The cluster-scoped kinds that every cluster has. */
 const OF_CLUSTER = new Set(
@@ -53,7 +56,7 @@ interface Defined {
 }
 
 /** `served` are kinds of a cluster, which the CRDs among the objects replace. */
-export function kindsOf(objects: readonly JsonObject[], served?: Kinds): Kinds {
+export function kindsOf(objects: readonly JsonObject[], served?: ServedKinds): Kinds {
   const defined = objects.filter(isCrd).map(definedBy);
   const crdOf = (group: string, kind: string) => defined.find((each) => each.group === group && each.kind === kind);
   const known = new Map<string, Resource>();
@@ -104,6 +107,20 @@ export function kindsOf(objects: readonly JsonObject[], served?: Kinds): Kinds {
       const root = { ...schema, "x-kubernetes-group-version-kind": [{ group, version, kind }] } as OpenApiSchema;
       return { root, resolve };
     },
+  };
+}
+
+export function servedKinds(
+  resources: readonly Resource[],
+  schemaOf: Kinds["schemaOf"] = () => undefined,
+): ServedKinds {
+  return {
+    known: (apiVersion, kind) => resources.find((each) => apiVersionOf(each) === apiVersion && each.kind === kind),
+    byPlural(apiVersion, plural) {
+      const { group } = parseApiVersion(apiVersion);
+      return resources.find((each) => each.group === group && each.plural === plural);
+    },
+    schemaOf,
   };
 }
 

@@ -3,7 +3,7 @@ import { stringifyJson } from "../apimachinery/json.ts";
 import { describeObject, type JsonValue } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
 import { withCommand } from "../explain/advice.ts";
-import { indented, layOut, type Part, paragraph, section, table } from "../explain/text.ts";
+import { indented, layOutWhole, type Part, paragraph, section, table } from "../explain/text.ts";
 import type { OpenRendering, RenderedBinding, RenderedField, RenderedTarget } from "./rendering.ts";
 
 /** The indentation below a target. */
@@ -21,7 +21,7 @@ export function renderingText({ bindings, notMade, notes }: OpenRendering, width
     ...section("NOT CREATED", table(["CLAIM", "COMPOSITION", "BINDING", "WHY"], notMadeRows)),
     ...section("NOTES", notes.map(paragraph)),
   ];
-  return layOut(parts[0] === "" ? parts.slice(1) : parts, width);
+  return layOutWhole(parts, width);
 }
 
 function bindingLines({ binding, composition, claim, entry, notes, targets }: RenderedBinding<JsonValue>): Part[] {

@@ -2,13 +2,7 @@
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
-import {
-  apiVersionOf,
-  type JsonObject,
-  type KubeObject,
-  parseApiVersion,
-  type Resource,
-} from "../apimachinery/objects.ts";
+import { apiVersionOf, type JsonObject, type KubeObject, type Resource } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SECRET_GRANTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import type { LiveLists } from "../explain/live-lists.ts";
@@ -19,7 +13,7 @@ import { CONTROLLER } from "../kube/identity.ts";
 import type { KindSchema, Schemas } from "../kube/schemas.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
 import type { Surroundings } from "../render/inputs.ts";
-import type { Kinds } from "../render/kinds.ts";
+import { type ServedKinds, servedKinds } from "../render/kinds.ts";
 import { selectTargets } from "../targets/select.ts";
 
 export interface ClusterReaders {
@@ -43,7 +37,7 @@ export async function askCluster(
   objects: readonly JsonObject[],
   analysisIn: (known: Surroundings) => Promise<Analysis>,
 ): Promise<ClusterFacts> {
-  const kinds = await servedKinds(discovery, schemas, objects);
+  const kinds = await kindsIn(discovery, schemas, objects);
   const read = await Promise.all(
     [SECRET_GRANTS, VAULT_CONNECTIONS, NAMESPACES].map(async (resource) => {
       const scope = { resource, namespace: undefined, form: "whole" as const };
@@ -77,16 +71,16 @@ async function emptySelections(lists: LiveLists, bindings: readonly AnalysedBind
 }
 
 /** The kinds that targets, sources and claims have. A kind whose schema can't be read is known without it. */
-async function servedKinds(
+async function kindsIn(
   discovery: ClusterReaders["discovery"],
   schemas: ClusterReaders["schemas"],
   objects: readonly JsonObject[],
-): Promise<Kinds> {
+): Promise<ServedKinds> {
   const resources = new Map<string, Resource>();
   const known = new Map<string, KindSchema>();
   const add = async (resource: Resource | undefined | Problem) => {
     if (resource === undefined || resource instanceof Error) return;
-    const key = kindKey(apiVersionOf(resource), resource.kind);
+    const key = keyOfKind(resource);
     resources.set(key, resource);
     const schema = await attempt(schemas.of(resource));
     if (schema !== undefined && !(schema instanceof Error)) known.set(key, schema);
@@ -107,19 +101,10 @@ async function servedKinds(
       ]);
     }),
   );
-  const find = (apiVersion: string, kind: string) => resources.get(kindKey(apiVersion, kind));
-  return {
-    known: find,
-    resourceOf: (apiVersion, kind) => find(apiVersion, kind) as Resource,
-    byPlural: (apiVersion, plural) => {
-      const { group } = parseApiVersion(apiVersion);
-      return [...resources.values()].find((each) => each.group === group && each.plural === plural);
-    },
-    schemaOf: (resource) => known.get(kindKey(apiVersionOf(resource), resource.kind)),
-  };
+  return servedKinds([...resources.values()], (resource) => known.get(keyOfKind(resource)));
 }
 
-const kindKey = (apiVersion: string, kind: string) => `${apiVersion} ${kind}`;
+const keyOfKind = (resource: Resource) => `${apiVersionOf(resource)} ${resource.kind}`;
 const keyOf = (binding: SecretBinding, position: number) => `${bindingKey(binding)} ${position}`;
 
 /** The spec of a SecretBinding, or of a BindingComposition with those of its bindings. */

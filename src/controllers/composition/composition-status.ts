@@ -33,9 +33,7 @@ export function countBindings(
     const record = from && records.get(from.claim);
     return record !== undefined && (record.desired.has(bindingKey(binding)) || record.held.has(from?.template ?? ""));
   });
-  const ready = own.filter(({ status }) =>
-    status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True"),
-  );
+  const ready = own.filter((binding) => readinessOf(binding)?.status === "True");
   return { bindings: own.length, ready: ready.length };
 }
 

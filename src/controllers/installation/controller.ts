@@ -2,7 +2,7 @@
  * Checks the installation while this replica leads: the admission policies, the controller's own permissions, and the Secret with the
  * digest key. A problem degrades Inlay and stops nothing, so only the log, /readyz?verbose, the metrics and conditions report it.
  */
-import type { Installation } from "../../api/installation.ts";
+import { DEFAULT_NAMESPACE, type Installation } from "../../api/installation.ts";
 import type { KubeObject, Resource } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS } from "../../apimachinery/resources.ts";
@@ -149,15 +149,15 @@ export class InstallationController {
   /** The policy on tokens has the namespace of a controller for the cluster. */
   get #policiesCommand(): string {
     const { ownNamespace, scope } = this.#services.installation;
-    if (scope !== undefined || ownNamespace === "inlay-system") return "kubectl apply -f deploy/policies/";
-    return `kubectl kustomize deploy/policies | sed 's/inlay-system/${ownNamespace}/g' | kubectl apply -f -`;
+    if (scope !== undefined || ownNamespace === DEFAULT_NAMESPACE) return "kubectl apply -f deploy/policies/";
+    return `kubectl kustomize deploy/policies | sed 's/${DEFAULT_NAMESPACE}/${ownNamespace}/g' | kubectl apply -f -`;
   }
 
   /** Applies the role of the controller again. */
   get #roleCommand(): string {
     const { ownNamespace, scope } = this.#services.installation;
     const file = `deploy/${scope === undefined ? "manifests" : "namespaced"}/10-controller-role.yaml`;
-    const shipped = scope === undefined ? "inlay-system" : "registry";
+    const shipped = scope === undefined ? DEFAULT_NAMESPACE : "registry";
     if (ownNamespace === shipped) return `kubectl apply -f ${file}`;
     return `sed 's/${shipped}/${ownNamespace}/g' ${file} | kubectl apply -f -`;
   }

@@ -54,6 +54,19 @@ describe("the debug server", () => {
     }
   });
 
+  it("answers with an error if the state can't be collected, and goes on", async () => {
+    const broken = await serveDebug(0, () => ({ count: 1n }));
+    try {
+      for (let i = 0; i < 2; i++) {
+        const [response] = await once(get({ host: "127.0.0.1", port: broken.port, path: "/debug" }), "response");
+        response.resume();
+        assert.equal(response.statusCode, 500);
+      }
+    } finally {
+      await broken.stop();
+    }
+  });
+
   it("fails at its start if another process has the port", async () => {
     await assert.rejects(
       serveDebug(server.port, () => ({})),

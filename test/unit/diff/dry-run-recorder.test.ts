@@ -1,6 +1,6 @@
 /** A transport of dry runs sends no write, whatever the request, and keeps what each object would be. */
 import assert from "node:assert/strict";
-import { DryRun } from "../../../src/diff/dry-run.ts";
+import { DryRunRecorder } from "../../../src/diff/dry-run-recorder.ts";
 import type { Request } from "../../../src/kube/transport.ts";
 
 const PATH = "/api/v1/namespaces/a/configmaps/b";
@@ -26,7 +26,7 @@ const isDry = ({ method, path, body }: Request): boolean =>
 describe("a dry run", () => {
   it("of every kind of write is one, even of a deletion with options, which ignores the parameter", async () => {
     const transport = fakeTransport();
-    const dry = new DryRun(transport);
+    const dry = new DryRunRecorder(transport);
     for (const method of ["POST", "PUT", "PATCH", "DELETE"] as const) {
       await dry.request({ method, path: PATH, identity: "", body: JSON.stringify({ kind: "X" }) });
       await dry.request({ method, path: `${PATH}?fieldManager=a`, identity: "" });
@@ -40,7 +40,7 @@ describe("a dry run", () => {
   });
 
   it("keeps the object as it was read and as it would be, without the dry runs that only try something", async () => {
-    const dry = new DryRun(fakeTransport());
+    const dry = new DryRunRecorder(fakeTransport());
     await dry.request({ method: "GET", path: PATH, identity: "" });
     await dry.request({ method: "PATCH", path: PATH, identity: "", body: JSON.stringify({ data: "new" }) });
     await dry.request({ method: "PATCH", path: `${PATH}?dryRun=All`, identity: "", body: "{}" });
@@ -51,7 +51,7 @@ describe("a dry run", () => {
   it("asks for permissions as usual", async () => {
     const transport = fakeTransport();
     const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    await new DryRun(transport).request({ method: "POST", path, identity: "", body: "{}" });
+    await new DryRunRecorder(transport).request({ method: "POST", path, identity: "", body: "{}" });
     assert.equal(transport.sent[0]?.path, path);
   });
 });

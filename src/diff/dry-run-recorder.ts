@@ -8,25 +8,25 @@ import { asDryRun } from "../kube/dry-run.ts";
 import type { Request, Transport } from "../kube/transport.ts";
 
 /** An object before and after a write; undefined if it does not exist. */
-export interface PlannedWrite {
+export interface RecordedWrite {
   readonly before: SecretValue<KubeObject> | undefined;
   readonly after: SecretValue<KubeObject> | undefined;
 }
 
 const REVIEWS = "/apis/authorization.k8s.io/";
 
-export class DryRun implements Pick<Transport, "request"> {
+export class DryRunRecorder implements Pick<Transport, "request"> {
   readonly #transport: Pick<Transport, "request">;
   /** The objects as they were last read, by their path. */
   readonly #read = new Map<string, SecretValue<KubeObject>>();
-  readonly #writes: PlannedWrite[] = [];
+  readonly #writes: RecordedWrite[] = [];
 
   constructor(transport: Pick<Transport, "request">) {
     this.#transport = transport;
   }
 
   /** In the order of the requests. An object may be written several times, each time in its version in the cluster. */
-  get writes(): readonly PlannedWrite[] {
+  get writes(): readonly RecordedWrite[] {
     return this.#writes;
   }
 
