@@ -1,6 +1,12 @@
 /** Reads the live claims of the compositions in files, and the kinds that they have. */
 import type { BindingComposition } from "../api/composition.ts";
-import { type JsonObject, type KubeObject, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
+import {
+  apiVersionOf,
+  type JsonObject,
+  type KubeObject,
+  parseApiVersion,
+  type Resource,
+} from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { BINDING_COMPOSITIONS, NAMESPACES } from "../apimachinery/resources.ts";
 import { Reader } from "../explain/reading.ts";
@@ -13,6 +19,8 @@ interface LiveClaims {
   readonly kinds: Kinds;
   readonly objects: readonly (KubeObject & JsonObject)[];
   readonly notes: readonly string[];
+  /** Whether `objects` has all claims of the composition. */
+  areKnown(composition: BindingComposition): boolean;
 }
 
 export async function claimsIn({ transport, discovery }: Readers, { objects }: Inputs): Promise<LiveClaims> {
@@ -21,16 +29,19 @@ export async function claimsIn({ transport, discovery }: Readers, { objects }: I
   const resources = new Map<string, Resource>();
   const notes: string[] = [];
   const found: (KubeObject & JsonObject)[] = [];
+  const listed = new Set<string>();
   const list = async (resource: Resource) => {
     const scope = { resource, namespace: undefined, form: "whole" as const };
     const seen = await reader.list(scope, (object) => object as KubeObject & JsonObject);
-    if (seen.state === "Found") found.push(...seen.it);
-    else if (seen.state === "Unreadable") notes.push(`${seen.message}, so bindings of compositions may be missing`);
+    if (seen.state === "Found") {
+      found.push(...seen.it);
+      listed.add(idOf(apiVersionOf(resource), resource.kind));
+    } else if (seen.state === "Unreadable") notes.push(`${seen.message}, so bindings of compositions may be missing`);
   };
   const wanted = new Map(
     compositions.map(({ object }) => {
       const { apiVersion, kind } = (object as unknown as BindingComposition).spec.for;
-      return [`${apiVersion} ${kind}`, { apiVersion, kind }] as const;
+      return [idOf(apiVersion, kind), { apiVersion, kind }] as const;
     }),
   );
   for (const [key, { apiVersion, kind }] of wanted) {
@@ -42,8 +53,8 @@ export async function claimsIn({ transport, discovery }: Readers, { objects }: I
       await list(resource);
     }
   }
-  if (wanted.size > 0 && !wanted.has("v1 Namespace")) await list(NAMESPACES);
-  const find = (apiVersion: string, kind: string) => resources.get(`${apiVersion} ${kind}`);
+  if (wanted.size > 0 && !wanted.has(idOf("v1", NAMESPACES.kind))) await list(NAMESPACES);
+  const find = (apiVersion: string, kind: string) => resources.get(idOf(apiVersion, kind));
   return {
     kinds: {
       known: find,
@@ -56,5 +67,8 @@ export async function claimsIn({ transport, discovery }: Readers, { objects }: I
     },
     objects: found,
     notes,
+    areKnown: ({ spec }) => listed.has(idOf(spec.for.apiVersion, spec.for.kind)),
   };
 }
+
+const idOf = (apiVersion: string, kind: string): string => `${apiVersion} ${kind}`;

@@ -42,6 +42,8 @@ export interface NotMade {
 }
 
 export interface Composed {
+  /** The compositions without mistakes. */
+  readonly accepted: readonly BindingComposition[];
   /** The compositions without claims. */
   readonly unclaimed: readonly InputObject[];
   readonly bindings: readonly BindingToRender[];
@@ -50,7 +52,7 @@ export interface Composed {
   readonly mistakes: readonly Mistake[];
 }
 
-const NOTHING: Composed = { unclaimed: [], bindings: [], notMade: [], notes: [], mistakes: [] };
+const NOTHING: Composed = { accepted: [], unclaimed: [], bindings: [], notMade: [], notes: [], mistakes: [] };
 
 /** `taken` are the keys of the SecretBindings in the files. */
 export function composeBindings(inputs: Inputs, installation: Installation, taken: ReadonlySet<string>): Composed {
@@ -74,7 +76,8 @@ export function composeBindings(inputs: Inputs, installation: Installation, take
     if (each.from !== undefined) notMade.push({ ...each.from, problem: new Problem("NameTaken", message) });
   }
   const unclaimed = composed.flatMap((each) => each.unclaimed);
-  return { unclaimed, bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
+  const accepted = composed.flatMap((each) => each.accepted);
+  return { accepted, unclaimed, bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
 }
 
 function composeClaims(input: InputObject, inputs: Inputs, installation: Installation): Composed {
@@ -96,6 +99,7 @@ function composeClaims(input: InputObject, inputs: Inputs, installation: Install
   if (claims.length === 0) notes.push(`${called}: no object in the files is a claim of it`);
   const all = claims.flatMap((claim) => compiled.bindings.map((entry) => composeEntry(compiled, entry, claim, input)));
   return {
+    accepted: [input.object as unknown as BindingComposition],
     unclaimed: claims.length === 0 ? [input] : [],
     bindings: all.flatMap(({ rendered }) => rendered ?? []),
     notMade: all.flatMap(({ notMade }) => notMade ?? []),
