@@ -9,6 +9,8 @@ interface DiffFlags {
   filename: string[];
   kubeconfig?: string;
   namespace?: string;
+  controllerNamespace: string;
+  config?: string;
   output: OutputFormat | "jsonpatch";
   showValues?: boolean;
 }
@@ -25,6 +27,8 @@ export function diffCommand(): Command {
       "namespace of objects that don't set one (default: the kubeconfig's)",
       namespaceName,
     )
+    .option("--config <file>", "configuration file of the controller, with its rules about targets")
+    .option("--controller-namespace <namespace>", "namespace in which Inlay runs", namespaceName, "inlay-system")
     .addOption(outputOption("jsonpatch"))
     .addOption(new Option("--show-values", "show the values in json, yaml and jsonpatch"))
     .addHelpText(
@@ -35,14 +39,16 @@ export function diffCommand(): Command {
 }
 
 async function run({ filename, output, showValues = false, ...flags }: DiffFlags): Promise<void> {
-  const [{ readFiles }, { diff }, result] = await Promise.all([
+  const [{ loadInstallation }, { readFiles }, { diff }, result] = await Promise.all([
+    import("./config-file.ts"),
     import("../render/files.ts"),
     import("../diff/diff.ts"),
     import("../diff/difference.ts"),
   ]);
+  const installation = loadInstallation(flags.config, flags.controllerNamespace);
   const { files, mistakes } = readFiles(filename);
   if (files.length === 0 && mistakes.length > 0) return reportMistakes(mistakes, FAILED);
-  const seen = await withTools(flags, ({ transport }, namespace) => diff(transport, files, namespace));
+  const seen = await withTools(flags, ({ transport }, namespace) => diff(transport, files, namespace, installation));
   const difference = result.openDifference({ ...seen, mistakes: [...mistakes, ...seen.mistakes] }, showValues);
   if (output === "jsonpatch") await print(result.patchesIn(difference), "json", () => []);
   else await print(difference, output, result.differenceText);

@@ -1,11 +1,12 @@
 /** `inlay gitops`: prints the settings with which Argo CD and Flux ignore the fields of bindings. Needs no cluster. */
 import { Argument, Command } from "commander";
 import { namespaceName } from "./argument-types.ts";
-import { reportMistakes, withFiles } from "./input-files.ts";
+import { listed, reportMistakes, withFiles } from "./input-files.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
 interface GitopsFlags {
   filename: string[];
+  crds: string[];
   namespace: string;
   output: OutputFormat;
 }
@@ -19,28 +20,40 @@ export function gitopsCommand(): Command {
     ),
     ", with bindings, compositions, claims and CRDs",
   )
+    .option("--crds <file>", "file or folder with the CRDs of targets and claims; repeatable", listed, [])
     .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
     .addOption(outputOption())
     .addHelpText("after", "\nExample:\n  inlay gitops argocd -f samples/harbor -o yaml")
     .action(run);
 }
 
-async function run(tool: Tool, { filename, namespace, output }: GitopsFlags): Promise<void> {
-  const [{ readFiles }, { readDocuments }, { render }, { kindsOf }, { writtenObjects }, snippets, { gitopsText }] =
-    await Promise.all([
-      import("../render/files.ts"),
-      import("../render/documents.ts"),
-      import("../render/render.ts"),
-      import("../render/kinds.ts"),
-      import("../render/written-objects.ts"),
-      import("../render/gitops-snippets.ts"),
-      import("../render/gitops-text.ts"),
-    ]);
-  const { files, mistakes: unreadable } = readFiles(filename);
-  if (files.length === 0 && unreadable.length > 0) return reportMistakes(unreadable);
-  const rendering = await render(files, namespace, [], { ownOnly: true });
-  reportMistakes([...unreadable, ...rendering.mistakes]);
-  const kinds = kindsOf(readDocuments(files).documents.map(({ object }) => object));
+async function run(tool: Tool, { filename, crds, namespace, output }: GitopsFlags): Promise<void> {
+  const [
+    { readFiles },
+    { readDocuments },
+    { render },
+    { isCrd, kindsOf },
+    { writtenObjects },
+    snippets,
+    { gitopsText },
+  ] = await Promise.all([
+    import("../render/files.ts"),
+    import("../render/documents.ts"),
+    import("../render/render.ts"),
+    import("../render/kinds.ts"),
+    import("../render/written-objects.ts"),
+    import("../render/gitops-snippets.ts"),
+    import("../render/gitops-text.ts"),
+  ]);
+  const [{ files, mistakes: unreadable }, ofCrds] = [readFiles(filename), readFiles(crds)];
+  const definitions = readDocuments(ofCrds.files);
+  const objectsOf = ({ documents }: ReturnType<typeof readDocuments>) => documents.map(({ object }) => object);
+  const known = { ownOnly: true, crds: objectsOf(definitions).filter(isCrd) };
+  const unread = [...unreadable, ...ofCrds.mistakes, ...definitions.mistakes];
+  if (files.length === 0 && unread.length > 0) return reportMistakes(unread);
+  const rendering = await render(files, namespace, [], known);
+  reportMistakes([...unread, ...rendering.mistakes]);
+  const kinds = kindsOf([...objectsOf(readDocuments(files)), ...known.crds]);
   const written = writtenObjects(rendering, kinds);
   if (output === "table") return print(written, output, gitopsText);
   for (const note of written.notes) process.stderr.write(`note: ${note}\n`);

@@ -59,16 +59,16 @@ export function change(named: Named, before: JsonObject | undefined, after: Json
     ...named,
     change: operations.length === 0 ? "none" : kind,
     fields: before !== undefined && after !== undefined ? operations.map((each) => fieldChange(each, before)) : [],
-    patch: new SecretValue(operations),
+    patch: new SecretValue(operations.map(exact)),
   };
 }
 
-/** The object without what the API server itself sets. */
+/** The object without what the API server itself sets, as the library can compare it. */
 export function essence({ metadata, status: _, ...rest }: KubeObject): JsonObject {
   const { labels, annotations, ownerReferences, finalizers, name, namespace } = metadata;
   const kept = { name, namespace, labels, annotations, ownerReferences, finalizers };
   const known = Object.entries(kept).filter(([, value]) => value !== undefined);
-  return plainNumbers({ ...rest, metadata: Object.fromEntries(known) } as unknown as JsonObject) as JsonObject;
+  return mapLeaves({ ...rest, metadata: Object.fromEntries(known) } as unknown as JsonObject, asText) as JsonObject;
 }
 
 const between = (from: JsonObject, to: JsonObject): Operation[] => jsonPatch.compare(from, to) as Operation[];
@@ -77,13 +77,26 @@ function applied(object: JsonObject, operations: Operation[]): JsonObject {
   return jsonPatch.applyPatch(structuredClone(object), operations as LibraryOperation[], false, true).newDocument;
 }
 
-/** The library copies values as JSON, which has no integers of 64 bits. As texts they stay exact. */
-function plainNumbers(value: JsonValue): JsonValue {
-  if (typeof value === "bigint") return String(value);
-  if (Array.isArray(value)) return value.map(plainNumbers);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, plainNumbers(each)]));
+/** The library copies values as JSON, which has no integers of 64 bits. A text that begins with the mark gets one more. */
+const MARK = "\u0000";
+const asText = (leaf: JsonValue): JsonValue => {
+  if (typeof leaf === "bigint") return `${MARK}${leaf}`;
+  return typeof leaf === "string" && leaf.startsWith(MARK) ? `${MARK}${leaf}` : leaf;
+};
+const asNumber = (leaf: JsonValue): JsonValue => {
+  if (typeof leaf !== "string" || !leaf.startsWith(MARK)) return leaf;
+  const text = leaf.slice(MARK.length);
+  return text.startsWith(MARK) ? text : BigInt(text);
+};
+
+function mapLeaves(value: JsonValue, map: (leaf: JsonValue) => JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map((each) => mapLeaves(each, map));
+  if (!isObject(value)) return map(value);
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, mapLeaves(each, map)]));
 }
+
+const exact = ({ value, ...rest }: Operation): Operation =>
+  value === undefined ? rest : { ...rest, value: mapLeaves(value, asNumber) };
 
 function fieldChange({ op, path }: Operation, before: JsonObject): FieldChange {
   let at: JsonValue | undefined = before;

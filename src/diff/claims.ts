@@ -1,6 +1,6 @@
 /** Reads the live claims of the compositions in files, and the kinds that they have. */
 import type { BindingComposition } from "../api/composition.ts";
-import type { JsonObject, KubeObject, Resource } from "../apimachinery/objects.ts";
+import { apiVersionOf, type JsonObject, type KubeObject, type Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { BINDING_COMPOSITIONS, NAMESPACES } from "../apimachinery/resources.ts";
 import { Reader } from "../explain/reading.ts";
@@ -14,6 +14,8 @@ interface LiveClaims {
   readonly kinds: ServedKinds;
   readonly objects: readonly (KubeObject & JsonObject)[];
   readonly notes: readonly string[];
+  /** Whether `objects` has all claims of the composition. */
+  areKnown(composition: BindingComposition): boolean;
 }
 
 export async function claimsIn({ transport, discovery }: Readers, { objects }: Inputs): Promise<LiveClaims> {
@@ -22,16 +24,19 @@ export async function claimsIn({ transport, discovery }: Readers, { objects }: I
   const resources: Resource[] = [];
   const notes: string[] = [];
   const found: (KubeObject & JsonObject)[] = [];
+  const listed = new Set<string>();
   const list = async (resource: Resource) => {
     const scope = { resource, namespace: undefined, form: "whole" as const };
     const seen = await reader.list(scope, (object) => object as KubeObject & JsonObject);
-    if (seen.state === "Found") found.push(...seen.it);
-    else if (seen.state === "Unreadable") notes.push(`${seen.message}, so bindings of compositions may be missing`);
+    if (seen.state === "Found") {
+      found.push(...seen.it);
+      listed.add(idOf(apiVersionOf(resource), resource.kind));
+    } else if (seen.state === "Unreadable") notes.push(`${seen.message}, so bindings of compositions may be missing`);
   };
   const wanted = new Map(
     compositions.map(({ object }) => {
       const { apiVersion, kind } = (object as unknown as BindingComposition).spec.for;
-      return [`${apiVersion} ${kind}`, { apiVersion, kind }] as const;
+      return [idOf(apiVersion, kind), { apiVersion, kind }] as const;
     }),
   );
   for (const { apiVersion, kind } of wanted.values()) {
@@ -43,6 +48,13 @@ export async function claimsIn({ transport, discovery }: Readers, { objects }: I
       await list(resource);
     }
   }
-  if (wanted.size > 0 && !wanted.has("v1 Namespace")) await list(NAMESPACES);
-  return { kinds: servedKinds(resources), objects: found, notes };
+  if (wanted.size > 0 && !wanted.has(idOf("v1", NAMESPACES.kind))) await list(NAMESPACES);
+  return {
+    kinds: servedKinds(resources),
+    objects: found,
+    notes,
+    areKnown: ({ spec }) => listed.has(idOf(spec.for.apiVersion, spec.for.kind)),
+  };
 }
+
+const idOf = (apiVersion: string, kind: string): string => `${apiVersion} ${kind}`;

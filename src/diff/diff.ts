@@ -1,12 +1,12 @@
 /** Computes what would change in the cluster if files were applied and Inlay reconciled their bindings. Changes nothing. */
 import { bindingKey, type SecretBinding, type StoredBinding } from "../api/binding.ts";
-import { DEFAULT_NAMESPACE, Installation } from "../api/installation.ts";
+import type { Installation } from "../api/installation.ts";
 import { asRecorded } from "../api/status-records.ts";
-import { type KubeObject, type ObjectRef, objectId } from "../apimachinery/objects.ts";
+import { apiVersionOf, type KubeObject, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import { SECRET_BINDINGS, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { FieldClaims } from "../cache/field-claims.ts";
 import type { CollectionSubscription } from "../cache/subscription.ts";
-import { Reader } from "../explain/reading.ts";
+import { Reader, type Reading } from "../explain/reading.ts";
 import type { Transport } from "../kube/transport.ts";
 import { composeBindings } from "../render/claims.ts";
 import { readDocuments, type TextFile } from "../render/documents.ts";
@@ -16,10 +16,12 @@ import { readVaultValues } from "../render/vault-values.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
+import { change, essence } from "./changes.ts";
 import { claimsIn } from "./claims.ts";
 import { type BindingChange, type Difference, reasonForUser } from "./difference.ts";
+import { matchComposed, type ObsoleteBinding } from "./obsolete.ts";
 import { ownChange, ownResource } from "./own-objects.ts";
-import { planBinding, type World } from "./plan-binding.ts";
+import { planBinding, planDeletion, type World } from "./plan-binding.ts";
 import { Readers } from "./readers.ts";
 
 interface Wanted {
@@ -29,49 +31,86 @@ interface Wanted {
 }
 
 /** `namespace` is that of objects that name none. */
-export async function diff(transport: Transport, files: readonly TextFile[], namespace: string): Promise<Difference> {
+export async function diff(
+  transport: Transport,
+  files: readonly TextFile[],
+  namespace: string,
+  installation: Installation,
+): Promise<Difference> {
   const readers = new Readers(transport);
   const read = readDocuments(files);
   const vault = readVaultValues([]).values;
   const known = { ownOnly: true };
   const inFiles = inputsOf(read.documents, namespace, vault, known);
-  const claims = await claimsIn(readers, inFiles);
-  const inputs = inputsOf(read.documents, namespace, vault, { ...known, cluster: { ...claims, isWhole: false } });
-  const installation = new Installation({ ownNamespace: DEFAULT_NAMESPACE });
+  const [claims, live] = await Promise.all([claimsIn(readers, inFiles), liveBindings(readers)]);
+  const inputs = withUids(
+    inputsOf(read.documents, namespace, vault, { ...known, cluster: { ...claims, isWhole: false } }),
+    claims.objects,
+  );
   const own = inFiles.objects.flatMap(({ object, isBroken }) => {
     const resource = ownResource(object);
     return isBroken || resource === undefined ? [] : [{ object, resource }];
   });
-  const bindingsInFiles = own.filter(({ resource }) => resource === SECRET_BINDINGS);
+  const bindingsInFiles = own.filter(({ resource }) => resource === SECRET_BINDINGS).map(({ object }) => object);
   const others = own.filter(({ resource }) => resource !== SECRET_BINDINGS);
   const composed = composeBindings(inputs, installation);
-  const world = await worldOf(
-    readers,
-    installation,
-    inFiles,
-    bindingsInFiles.map(({ object }) => object),
-  );
+  const active = composed.accepted.filter((each) => each.spec.suspend !== true);
+  const present = live.state === "Found" ? live.it : [];
+  const names = new Set(active.map(({ metadata }) => metadata.name));
+  const bindings = composed.bindings.filter(({ from }) => from !== undefined && names.has(from.composition));
+  const taken = new Set(bindingsInFiles.map((object) => bindingKey(object as unknown as SecretBinding)));
+  const { made, obsolete } = matchComposed({ ...composed, bindings }, active.filter(claims.areKnown), present, taken);
   const wanted: Wanted[] = [
-    ...bindingsInFiles.map(({ object }): Wanted => ({ object, producedBy: "none" })),
-    ...composed.bindings.map(({ binding, from, claimNamespace }): Wanted => {
+    ...bindingsInFiles.map((object): Wanted => ({ object, producedBy: "none" })),
+    ...made.map(({ binding, from, claimNamespace }): Wanted => {
       const composition = from?.composition ?? "";
       const producedBy = { by: composition, ...(claimNamespace !== undefined && { claimNamespace }) };
       return { object: binding as unknown as KubeObject, composition, producedBy };
     }),
   ];
+  const gone = new Set(obsolete.map(({ binding }) => bindingKey(binding)));
+  const world = worldOf(readers, installation, inFiles, wanted, live, gone);
   const objects = await mapConcurrent(others, async ({ object, resource }) => {
     const { change, problem, note } = await ownChange(readers, resource, withoutUid(object), { isSent: true });
     if (note !== undefined) world.notes.add(note);
     return { ...change, ...(problem && { problem: reasonForUser(problem) }) };
   });
-  const bindings = await mapConcurrent(wanted, (each) => bindingChange(world, each));
+  const changed = await mapConcurrent(wanted, (each) => bindingChange(world, each));
+  const deleted = await mapConcurrent(obsolete, (each) => deletion(world, each));
   const notes = [...claims.notes, ...composed.notes, ...world.notes];
   return {
     objects,
-    bindings,
+    bindings: [...changed, ...deleted],
     notes: [...new Set(notes)],
     mistakes: [...read.mistakes, ...inputs.mistakes, ...composed.mistakes],
   };
+}
+
+/** Bindings of a claim have its uid in a label. A file has none. */
+function withUids(inputs: Inputs, live: readonly KubeObject[]): Inputs {
+  const idOf = ({ apiVersion, kind, metadata }: KubeObject) =>
+    objectId({ group: parseApiVersion(apiVersion).group, kind }, metadata.namespace, metadata.name);
+  const uids = new Map(live.map((each) => [idOf(each), each.metadata.uid]));
+  const objects = inputs.objects.map(({ object, ...each }) => {
+    const metadata = { ...object.metadata, uid: uids.get(idOf(object)) ?? object.metadata.uid };
+    return { ...each, object: { ...object, metadata } as typeof object };
+  });
+  return { ...inputs, objects };
+}
+
+function liveBindings({ transport }: Readers): Promise<Reading<StoredBinding[]>> {
+  const scope = { resource: SECRET_BINDINGS, namespace: undefined, form: "whole" as const };
+  return new Reader(transport).list(scope, (object) => object as unknown as StoredBinding);
+}
+
+/** The controller deletes the binding, and not the user. */
+async function deletion(world: World, { composition, binding }: ObsoleteBinding): Promise<BindingChange> {
+  const { namespace = "", name } = binding.metadata;
+  const named = { apiVersion: apiVersionOf(SECRET_BINDINGS), kind: SECRET_BINDINGS.kind, namespace, name };
+  const own = change(named, essence(binding as unknown as KubeObject), undefined);
+  const actor = await world.readers.actingAs(namespace, binding.spec.serviceAccountName);
+  const targets = await planDeletion(world, asRecorded(binding), actor);
+  return { binding: bindingKey(binding), composition, as: actor.text, own, targets };
 }
 
 async function bindingChange(world: World, { object, composition, producedBy }: Wanted): Promise<BindingChange> {
@@ -102,23 +141,27 @@ function withoutUid(object: KubeObject): KubeObject {
   return { ...object, metadata: metadata as KubeObject["metadata"] };
 }
 
-/** Objects of the cluster, replaced by those in the files. */
-async function worldOf(
+/** Objects of the cluster, replaced by those in the files and those that compositions make, without those that are deleted. */
+function worldOf(
   readers: Readers,
   installation: Installation,
   inputs: Inputs,
-  bindings: readonly KubeObject[],
-): Promise<World> {
+  wanted: readonly Wanted[],
+  live: Reading<StoredBinding[]>,
+  gone: ReadonlySet<string>,
+): World {
   const files = fileCluster(inputs);
-  const reader = new Reader(readers.transport);
-  const scope = { resource: SECRET_BINDINGS, namespace: undefined, form: "whole" as const };
-  const live = await reader.list(scope, (object) => object as unknown as StoredBinding);
   const all = live.state === "Found" ? live.it : [];
   const fieldClaims = new FieldClaims();
-  const inFiles = new Map(bindings.map((each) => [bindingKey(each as unknown as SecretBinding), each]));
+  const specs = new Map(
+    wanted.map(({ object }) => {
+      const binding = object as unknown as StoredBinding;
+      return [bindingKey(binding), binding.spec];
+    }),
+  );
   for (const each of all) {
-    const now = inFiles.get(bindingKey(each));
-    fieldClaims.put(now === undefined ? each : { ...each, spec: (now as unknown as StoredBinding).spec });
+    const key = bindingKey(each);
+    if (!gone.has(key)) fieldClaims.put({ ...each, spec: specs.get(key) ?? each.spec });
   }
   const keys = new Map(all.map((each) => [each.metadata.uid, bindingKey(each)]));
   return {
@@ -132,7 +175,8 @@ async function worldOf(
       live.state === "Found"
         ? new Map(all.map((each) => [bindingKey(each), each as unknown as KubeObject]))
         : undefined,
-    cpu: new CpuScheduler(),
+    // No time passes for it: all bindings belong to one user, so they need not wait for their turns.
+    cpu: new CpuScheduler(() => 0),
     notes: new Set(live.state === "Unreadable" ? [`${live.message}, so conflicts between bindings are unknown`] : []),
   };
 }

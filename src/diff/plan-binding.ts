@@ -24,7 +24,7 @@ import { deferToCompetingBinding } from "../targets/precedence.ts";
 import { type TargetWithRecord, targetsOf } from "../targets/records.ts";
 import { resolveReferences } from "../targets/references.ts";
 import { Rejections } from "../targets/rejections.ts";
-import { releaseRemovedTargets } from "../targets/release.ts";
+import { releaseModeOf, releasePaths, releaseRemovedTargets } from "../targets/release.ts";
 import { selectTargets } from "../targets/select.ts";
 import { prepareTarget, syncTarget } from "../targets/sync.ts";
 import { sourcesDiffer } from "../transform/require-same.ts";
@@ -85,9 +85,7 @@ export async function planBinding(
     selection: selectTargets(watcher, key, identity, references),
     grants: observeGrants(watcher, key, binding, resolved, compositionOf),
   }));
-  const account = actor.accountExists
-    ? undefined
-    : accountNotFound(serviceAccountIdentity(namespace, binding.spec.serviceAccountName));
+  const account = accountProblem(binding, actor);
   const listed = (source: ListedSource) => {
     const listing = { identity, labels: "", names: undefined, ...source.listed };
     return source.toLive(watcher.list(key, listing).members);
@@ -144,22 +142,50 @@ export async function planBinding(
   return [...written, ...unresolved, ...released];
 }
 
-/** The objects that the binding would no longer write. Each record alone, so that its writes are known. */
-async function release(
+/** The objects that the binding would no longer write. */
+function release(
   world: World,
   contextWith: (deps: Dependencies) => WriteContext,
   binding: SecretBinding,
   named: ReadonlySet<TargetStatus>,
 ): Promise<TargetChange[]> {
   const removed = (binding.status?.targets ?? []).filter((each) => !named.has(each));
-  return mapConcurrent(removed, async (record) => {
-    const { dry, deps } = dependenciesFor(world, binding);
+  return releasing(world, binding, removed, async (deps, record) => {
     const alone = { ...binding, status: { ...binding.status, targets: [record] } } as SecretBinding;
     const [failed] = await releaseRemovedTargets({ ...contextWith(deps), binding: alone }, new Set());
+    return failed?.problem;
+  });
+}
+
+/** What the binding would release if it is deleted. */
+export function planDeletion(world: World, binding: SecretBinding, actor: ActingAs): Promise<TargetChange[]> {
+  const { identity } = actor;
+  const account = accountProblem(binding, actor);
+  return releasing(world, binding, binding.status?.targets ?? [], async (deps, record) => {
+    const context = { deps, binding, identity, account };
+    return (await releasePaths(context, record, releaseModeOf(binding, record), new Set())).problem;
+  });
+}
+
+/** Each record alone, so that its writes are known. */
+function releasing(
+  world: World,
+  binding: SecretBinding,
+  records: readonly TargetStatus[],
+  work: (deps: Dependencies, record: TargetStatus) => Promise<Problem | undefined>,
+): Promise<TargetChange[]> {
+  return mapConcurrent(records, async (record) => {
+    const { dry, deps } = dependenciesFor(world, binding);
+    const problem = await work(deps, record);
     const { apiVersion, kind, namespace, name } = record;
     const change = changeOf({ apiVersion, kind, ...(namespace !== undefined && { namespace }), name }, dry.writes);
-    return { ...change, ...(failed?.problem && { problem: reasonForUser(failed.problem) }) };
+    return { ...change, ...(problem && { problem: reasonForUser(problem) }) };
   });
+}
+
+function accountProblem({ metadata, spec }: SecretBinding, { accountExists }: ActingAs): Problem | undefined {
+  if (accountExists) return undefined;
+  return accountNotFound(serviceAccountIdentity(metadata.namespace as string, spec.serviceAccountName));
 }
 
 function namedBy({ target, ref }: TargetWithRecord) {

@@ -42,6 +42,8 @@ export interface NotMade {
 }
 
 export interface Composed {
+  /** The compositions without mistakes. */
+  readonly accepted: readonly BindingComposition[];
   /** The compositions without claims. */
   readonly unclaimed: readonly InputObject[];
   readonly bindings: readonly BindingToRender[];
@@ -50,7 +52,7 @@ export interface Composed {
   readonly mistakes: readonly Mistake[];
 }
 
-const NOTHING: Composed = { unclaimed: [], bindings: [], notMade: [], notes: [], mistakes: [] };
+const NOTHING: Composed = { accepted: [], unclaimed: [], bindings: [], notMade: [], notes: [], mistakes: [] };
 
 export const isBinding = ({ object }: InputObject): boolean =>
   isSameKind(object, { apiVersion: OWN_VERSION, kind: "SecretBinding" });
@@ -85,7 +87,8 @@ export function composeBindings(inputs: Inputs, installation: Installation): Com
     if (each.from !== undefined) notMade.push({ ...each.from, problem: new Problem("NameTaken", message) });
   }
   const unclaimed = composed.flatMap((each) => each.unclaimed);
-  return { unclaimed, bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
+  const accepted = composed.flatMap((each) => each.accepted);
+  return { accepted, unclaimed, bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
 }
 
 function composeClaims(input: InputObject, inputs: Inputs, installation: Installation): Composed {
@@ -107,6 +110,7 @@ function composeClaims(input: InputObject, inputs: Inputs, installation: Install
   if (claims.length === 0) notes.push(`${called}: no ${kind} is a claim of it, so it creates no bindings`);
   const all = claims.flatMap((claim) => compiled.bindings.map((entry) => composeEntry(compiled, entry, claim, input)));
   return {
+    accepted: [input.object as unknown as BindingComposition],
     unclaimed: claims.length === 0 ? [input] : [],
     bindings: all.flatMap(({ rendered }) => rendered ?? []),
     notMade: all.flatMap(({ notMade }) => notMade ?? []),

@@ -73,7 +73,7 @@ const unknown = (wrong: string): Checked => ({ wrong: [wrong], corrected: undefi
 
 function checkSchema(object: JsonObject, schema: OpenApiSchema): Checked & { filled: JsonObject } {
   const filled = withDefaults(schema, object) as JsonObject;
-  const draft = structuredClone(filled);
+  let draft = filled;
   const wrong: string[] = [];
   while (wrong.length < MAX_MISTAKES) {
     const problem = attemptSync(() => checkManifest(draft, schema, () => undefined));
@@ -81,11 +81,14 @@ function checkSchema(object: JsonObject, schema: OpenApiSchema): Checked & { fil
     // The advice to set `as` on a target does not apply to a file.
     const message = problem.message.replace(/; (?:(?:say|set) as:|name a (?:text|string) in it).*/s, "");
     wrong.push(message);
+    if (draft === filled) draft = structuredClone(filled);
     if (!removeAt(draft, stepsIn(message))) break;
   }
+  const missing = [...incomplete(filled, schema)];
+  if (wrong.length === 0) return { wrong: missing, corrected: missing.length === 0 ? filled : undefined, filled };
   const corrected = withDefaults(schema, draft) as JsonObject;
   const isWhole = [...incomplete(corrected, schema)].length === 0;
-  return { wrong: [...wrong, ...incomplete(filled, schema)], corrected: isWhole ? corrected : undefined, filled };
+  return { wrong: [...wrong, ...missing], corrected: isWhole ? corrected : undefined, filled };
 }
 
 function* incomplete(object: JsonObject, schema: OpenApiSchema): Generator<string> {

@@ -69,7 +69,7 @@ export function writtenObjects(
           );
         else if (!parsed.isPlain && kinds.schemaOf(resource) === undefined)
           notes.add(
-            `${kind} ${parsed}: if the list is atomic, remove all of it from git; add the CRD with -f to find out`,
+            `${kind} ${parsed}: if the list is atomic, remove all of it from git; add the CRD with --crds to find out`,
           );
       }
     }

@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { installationOf } from "../../src/cli/config-file.ts";
+import { validate } from "../../src/validate/validate.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { applyObjects, objectsOf, pathOf } from "../controller/manifests.ts";
@@ -123,6 +124,18 @@ export class YamlCheck {
       return;
     }
     if (!OTHER_KINDS.includes(kind)) await this.#dryRun(object);
+    if (apiVersion.startsWith("inlay.dev/")) await this.#validate(object, at);
+  }
+
+  /** Also checks what the API server does not know, such as templates and the fields of targets. */
+  async #validate(object: AnyObject, at: string): Promise<void> {
+    const crds = [...this.#crds.values()].map((crd, n) => ({ name: `${n}`, text: JSON.stringify(crd) }));
+    const files = [{ name: at, text: JSON.stringify(object) }];
+    const { errors } = await validate({ files, crds, namespace: this.#namespace });
+    assert.deepEqual(
+      errors.filter(({ severity }) => severity === "error"),
+      [],
+    );
   }
 
   /** Server-side apply refuses fields that the schema lacks. */

@@ -1,6 +1,11 @@
 /** BindingCompositions from their claims to the written values, on the API server: create, change, repair, show, delete. */
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
+import { inlay } from "../controller/cli.ts";
 import {
   ACCESS_KEY_BASE,
   compose,
@@ -65,6 +70,54 @@ describe("a composition", () => {
     await team.until("third-s3", "Synced");
     await team.api.delete(team.harborPath());
     await eventually(async () => assert.deepEqual(await composedNames(team), ["second-s3", "third-s3"]));
+  });
+
+  it("deletes the bindings of removed entries and keeps the names of others, as inlay diff predicts", async () => {
+    const { team } = await newTeam("harbor");
+    const [s3] = usual.bindings;
+    const [target] = ACCESS_KEY_BASE.spec.targets as [AnyObject];
+    const fields = [{ path: "spec.storage.spec.s3.rootdirectory", from: { source: "bucket", key: "accessKeyID" } }];
+    const base = {
+      spec: { ...ACCESS_KEY_BASE.spec, defaults: { onRelease: "Remove" }, targets: [{ ...target, fields }] },
+    };
+    const { apiVersion, kind, metadata, spec } = await compose(team, "harbor", {
+      bindings: [s3, { name: "gone", base, patches: [TO_CLAIM] }],
+    });
+    await untilComposition(team, "harbor", "Ready");
+    assert.deepEqual(await composedNames(team), ["harbor-gone", "harbor-s3"]);
+    const rename = { fromFieldPath: "metadata.name", toFieldPath: "metadata.name" };
+    const bindings = [{ ...s3, patches: [TO_CLAIM, rename] }];
+    const changed = { apiVersion, kind, metadata: { name: metadata.name }, spec: { ...spec, bindings } };
+    const folder = await mkdtemp(join(tmpdir(), "inlay-diff-"));
+    const predict = async (object: AnyObject) => {
+      const file = join(folder, "composition.json");
+      await writeFile(file, JSON.stringify(object));
+      const said = await inlay(controlPlane().kubeconfigFile, "diff", "-f", file, "-o", "json");
+      assert.equal(said.stderr, "");
+      const { bindings: found } = JSON.parse(said.stdout);
+      const changes = found.map(({ binding, own, targets }: AnyObject) => [
+        binding.split("/")[1],
+        own.change,
+        ...targets.flatMap((each: AnyObject) => each.fields.map(({ path, change }: AnyObject) => `${path} ${change}`)),
+      ]);
+      return changes.sort();
+    };
+    try {
+      const deleted = ["harbor-gone", "delete", "spec.storage.spec.s3.rootdirectory removed"];
+      // Its annotation lists the patched fields.
+      assert.deepEqual(await predict(changed), [deleted, ["harbor-s3", "update"]]);
+      // A claim that is no longer selected.
+      const none = { ...spec.for, namespaceSelector: { names: ["other"] } };
+      assert.deepEqual(await predict({ ...changed, spec: { ...spec, for: none } }), [deleted, ["harbor-s3", "delete"]]);
+      assert.deepEqual(await predict({ ...changed, spec: { ...changed.spec, suspend: true } }), []);
+      await team.api.merge(compositionPath(team, "harbor"), { spec: { bindings } });
+      await eventually(async () => assert.deepEqual(await composedNames(team), ["harbor-s3"]));
+      await untilComposition(team, "harbor", "Ready");
+      assert.equal((await team.s3()).rootdirectory, undefined);
+      assert.deepEqual(await predict(changed), [["harbor-s3", "none"]]);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   it("selects claims by wildcards in the values of annotations", async () => {

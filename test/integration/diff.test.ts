@@ -3,16 +3,30 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import jsonPatch from "fast-json-patch";
 import { stringify } from "yaml";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { inlay } from "../controller/cli.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
-import { accessKeySpec, createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
+import { accessKeySpec, createNamespace, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
 
 const admin = () => controlPlane().kubeconfigFile;
 const ACCESS_KEY = "spec.storage.spec.s3.accesskey";
+const COUNTERS: Kind = {
+  group: "diff.example.com",
+  kind: "Counter",
+  plural: "counters",
+  spec: {
+    type: "object",
+    properties: {
+      total: { type: "integer", format: "int64" },
+      texts: { type: "object", additionalProperties: { type: "string" } },
+    },
+  },
+};
 
 describe("inlay diff", () => {
   let folder: string;
@@ -228,6 +242,84 @@ describe("inlay diff", () => {
     assert.equal(ungranted.targets[0].problem.reason, "NotGranted");
   });
 
+  it("prints patches that turn the live objects into what Inlay then writes, with exact integers", async () => {
+    const configMaps = {
+      apiGroups: [""],
+      resources: ["configmaps"],
+      verbs: ["get", "list", "watch", "create", "patch"],
+    };
+    const team = await createNamespace({ rules: [...usualRules, configMaps, mayWrite(COUNTERS)] });
+    await installKind(team.api, COUNTERS);
+    await createObject(team.api, COUNTERS, "one", { texts: { other: "a.b/c" } }, team.namespace);
+    const data = { total: "9007199254740993", host: "a.example" };
+    const configMapPath = `${team.path("v1", "configmaps")}`;
+    await team.api.create(configMapPath, { metadata: { name: "settings" }, data });
+    const from = (key: string) => ({ from: { source: "settings", key } });
+    const specWith = (fields: object[], ...more: object[]) => ({
+      sources: [{ configMap: { name: "settings" } }],
+      defaults: { onRelease: "Remove" },
+      targets: [{ apiVersion: apiVersionOf(COUNTERS), kind: COUNTERS.kind, name: "one", fields }, ...more],
+    });
+    await team.bind("counts", specWith([{ path: "spec.texts.gone", ...from("host") }]));
+    await team.until("counts", "Synced");
+    const made = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      name: "made",
+      create: { manifest: { metadata: { labels: { "example.com/a": "b" } } } },
+      fields: [{ path: 'data["a.b"]', ...from("host") }],
+    };
+    const fields = [
+      { path: "spec.total", ...from("total"), as: "integer" },
+      { path: 'spec.texts["x.y/z"]', ...from("host") },
+      { path: 'metadata.annotations["example.com/host"]', ...from("host") },
+    ];
+    const wanted = specWith(fields, made);
+    const paths = {
+      SecretBinding: team.bindingPath("counts"),
+      Counter: objectPath(COUNTERS, team.namespace, "one"),
+      ConfigMap: `${configMapPath}/made`,
+    };
+    const read = async (path: string) => essenceOf(await team.api.find(path));
+    const before = await Promise.all(Object.values(paths).map(read));
+    const file = await fileOf({
+      ...bindingOf(team, {}),
+      metadata: { name: "counts", namespace: team.namespace },
+      spec: wanted,
+    });
+    const { code, stdout, stderr } = await inlay(admin(), "diff", "-f", file, "-o", "jsonpatch", "--show-values");
+    assert.deepEqual([code, stderr], [1, ""]);
+    assert.match(stdout, /"value": 9007199254740993\b/);
+    const patches: AnyObject[] = JSON.parse(stdout);
+    assert.deepEqual(patches.map(({ kind }) => kind).sort(), Object.keys(paths).sort());
+    const predicted = Object.keys(paths).map((kind, at) => {
+      const { patch } = patches.find((each) => each.kind === kind);
+      return jsonPatch.applyPatch(before[at] ?? {}, patch, true).newDocument;
+    });
+    await team.rebind("counts", wanted);
+    await team.until("counts", "Synced");
+    assert.deepEqual(await Promise.all(Object.values(paths).map(read)), predicted);
+  });
+
+  it("uses the rules of a configuration, and the namespace of the controller", async () => {
+    const team = await createNamespace();
+    await team.secret("bucket", { accessKeyID: secretText("key") });
+    await team.harbor("harbor");
+    const file = await fileOf(bindingOf(team));
+    const config = await fileOf({
+      apiVersion: "config.inlay.dev/v1alpha1",
+      kind: "ControllerConfiguration",
+      targets: { deny: [{ kinds: ["HarborCluster"] }] },
+    });
+    const [denied] = (await diff(file, 1, admin(), "--config", config)).bindings;
+    assert.deepEqual([denied.targets[0].change, denied.targets[0].problem.reason], ["none", "ForbiddenKind"]);
+    const [closed] = (await diff(file, 2, admin(), "--controller-namespace", team.namespace)).bindings;
+    assert.equal(closed.problem.reason, "ForbiddenNamespace");
+    const wrong = await inlay(admin(), "diff", "-f", file, "--config", file);
+    assert.deepEqual([wrong.code, wrong.stdout], [2, ""]);
+    assert.match(wrong.stderr, /^can't use the configuration [^\n]*\n$/);
+  });
+
   it("fails with 2 for a file with mistakes, and for one that it can't read", async () => {
     const team = await createNamespace();
     const wrong = await fileOf({ ...bindingOf(team), spec: { targets: [] } });
@@ -238,3 +330,12 @@ describe("inlay diff", () => {
     assert.equal((await inlay(admin(), "diff")).code, 2);
   });
 });
+
+/** What a patch can change: the object without what the API server sets. */
+function essenceOf(object: AnyObject): AnyObject {
+  if (object === undefined) return undefined;
+  const { metadata, status: _, ...rest } = object;
+  const { name, namespace, labels, annotations, ownerReferences, finalizers } = metadata;
+  const kept = { name, namespace, labels, annotations, ownerReferences, finalizers };
+  return JSON.parse(JSON.stringify({ ...rest, metadata: kept }));
+}

@@ -36,6 +36,8 @@ describe("inlay init", function () {
     assert.deepEqual([code, stderr], [0, ""]);
     const file = join(folder, "binding.yaml");
     await writeFile(file, stdout);
+    const validation = await inlay(controlPlane().kubeconfigFile, "validate", "--strict", "--cluster", "-f", file);
+    assert.deepEqual([validation.code, validation.stderr], [0, ""], validation.stdout);
     const rbac = await inlay(controlPlane().kubeconfigFile, "rbac", "-f", file, "--cluster");
     assert.equal(rbac.code, 0, rbac.stderr);
     await applyObjects(team.api, [...objectsOf(rbac.stdout), ...objectsOf(stdout)]);

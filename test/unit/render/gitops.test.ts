@@ -1,5 +1,10 @@
 /** The settings that `inlay gitops` prints, with the paths of Argo CD run by jq. */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import { readDocuments } from "../../../src/render/documents.ts";
 import { argocdSnippet, fluxSnippet, jqPath } from "../../../src/render/gitops-snippets.ts";
@@ -122,9 +127,25 @@ describe("the settings for GitOps tools", () => {
     assert.match(known.notes.join("\n"), /^Shop spec\.list: .*remove all of it from git/);
     const unknown = await written(...texts);
     assert.deepEqual(unknown.objects[0]?.paths, ["spec.list[name=x].token", "spec.map[name=x].token"]);
-    assert.equal(unknown.notes.filter((note) => note.includes("add the CRD with -f")).length, 2);
+    assert.equal(unknown.notes.filter((note) => note.includes("add the CRD with --crds")).length, 2);
     assert.match(fluxSnippet(unknown).kustomization.spec.patches[0]?.patch ?? "", /ssa: IfNotPresent\n$/);
     assert.deepEqual(fluxSnippet(unknown).kustomization.spec.ignore, []);
+  });
+
+  it("use CRDs that are not among the applied files", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "inlay-gitops-"));
+    try {
+      const [applied, crd] = [join(folder, "a.yaml"), join(folder, "crd.yaml")];
+      await writeFile(applied, binding("a", target(["spec.list[name=x].token"])));
+      await writeFile(crd, CRD);
+      const program = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
+      const args = [program, "gitops", "argocd", "-f", applied, "--crds", crd, "-o", "json"];
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, args);
+      assert.deepEqual(JSON.parse(stdout).spec.ignoreDifferences[0].jqPathExpressions, [".spec.list"]);
+      assert.match(stderr, /^note: Shop spec\.list: one value for the API server; remove all of it from git/);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   it("omit objects that a binding creates, and say so", async () => {

@@ -9,7 +9,7 @@ import { Options } from "../../../../src/composition/patches/options.ts";
 import type { Step } from "../../../../src/composition/patches/steps.ts";
 import { compileString } from "../../../../src/composition/patches/string-transforms.ts";
 import { useOracle } from "../../../oracle/oracle.ts";
-import { askGo, jsonValue, plainText, scalar, tag, text, value } from "./go-values.ts";
+import { askGo, jsonValue, NEW_CASES, plainText, scalar, tag, text, value } from "./go-values.ts";
 
 interface Case {
   op: string;
@@ -186,6 +186,21 @@ describe("a text of a value", () => {
 
   it("in upper or lower case is Go's", async () => {
     await check(fc.oneof(written(plainText, "ToUpper"), written(plainText, "ToLower"), written(jsonValue, "ToUpper")));
+  });
+
+  it("has for each character Go's upper and lower case, except for cases that newer Unicode versions added", async () => {
+    // Characters above these have no case.
+    const all = Array.from({ length: 0x20000 }, (_, code) => code)
+      .filter((code) => code < 0xd800 || code > 0xdfff)
+      .map((code) => String.fromCodePoint(code))
+      .join("")
+      .replace(NEW_CASES, "x");
+    for (const convert of ["ToUpper", "ToLower"]) {
+      const step = compileString(new Options({ type: "Convert", convert }, "string"));
+      const theirs = Array.from(String(await askGo("text", { convert, value: tag(all) })));
+      const different = Array.from(String(step.apply(all))).filter((ours, at) => ours !== theirs[at]);
+      assert.deepEqual(different, []);
+    }
   });
 
   it("as JSON is Go's", async () => {

@@ -42,15 +42,21 @@ function untag(tagged: JsonObject): GoValue {
   }
 }
 
-/** Without `!` and parentheses, which mark errors in Go's output, and without characters of newer Unicode versions. */
+/** Characters whose other case came with Unicode 16 and 17. Node knows it, and Go 1.26 has the tables of Unicode 15. */
+export const NEW_CASES =
+  /[\u019b\u0264\u1c89\u1c8a\ua7cb-\ua7cf\ua7d2-\ua7d5\ua7da-\ua7dc\u{10d50}-\u{10d65}\u{10d70}-\u{10d85}\u{16ea0}-\u{16eb8}\u{16ebb}-\u{16ed3}]/gu;
+
+/** Without `!` and parentheses, which mark errors in Go's output, and without those characters. */
+const comparable = (text: string): string => text.replace(/[!()]/g, "x").replace(NEW_CASES, "x");
+
 const character = fc.oneof(
   fc.constantFrom(..."abzAZ019 \"'`\\<>&%\t\n\r\0\u001f\u007f\u0085é\u00a0ßÅŉǰΣσᾳᾼİı€\u2028\ufeff\ufffd日😀\ue000"),
   fc.integer({ min: 0x20, max: 0x24f }).map((code) => String.fromCodePoint(code)),
 );
-export const plainText = fc.string({ unit: character, maxLength: 12 }).map((text) => text.replace(/[!()\u019b]/g, "x"));
+export const plainText = fc.string({ unit: character, maxLength: 12 }).map(comparable);
 
 /** Bytes that may not be UTF-8. */
-const rawText = fc.uint8Array({ maxLength: 8 }).map((bytes) => textOf(bytes).replace(/[!()]/g, "x"));
+const rawText = fc.uint8Array({ maxLength: 8 }).map((bytes) => comparable(textOf(bytes)));
 export const text = fc.oneof({ weight: 3, arbitrary: plainText }, { weight: 1, arbitrary: rawText });
 
 export const int64 = fc.oneof(

@@ -55,9 +55,17 @@ describe("a reconcile", () => {
       for (const ref of refs) cluster.put(ref, { spec: { large: "x".repeat(1024 ** 2) } });
       loop.edit({ targets: refs.map(({ name }) => targetOf({ name })) });
       await loop.reconcile();
-      assert.equal(cluster.statuses.length, 3);
       const announced = cluster.statuses.map(({ targets = [] }) => targets.filter((each) => each.pendingPaths).length);
-      assert.deepEqual(announced, [32, 32, 0]);
+      assert.equal(announced.pop(), 0);
+      assert.equal(
+        announced.reduce((sum, each) => sum + each, 0),
+        64,
+      );
+      // No target is added to 16 MiB. On a slow machine, some of the 32 targets that are prepared at once are added later than others.
+      assert.ok(
+        announced.every((each) => each <= 15 + 32),
+        `${announced}`,
+      );
     });
 
     it("keeps the record of a write whose answer was lost, and finds the write done in the next reconcile", async () => {
