@@ -82,9 +82,16 @@ export class Unelected {
     this.#election.start({
       leading: () => this.#problems.report("second_controller", undefined),
       // After a pause, it may be taken again. Nothing depends on it.
-      lost: () => this.#elect(),
+      lost: () => this.#electLater(),
       held: (holder) => this.#problems.report("second_controller", secondController(this.#candidate, holder)),
     });
+  }
+
+  /** The API server may have refused the last renewals, so the next one waits as any other. */
+  #electLater(): void {
+    setTimeout(() => {
+      if (!this.#isStopped) this.#elect();
+    }, RETRY_MS).unref();
   }
 }
 

@@ -180,7 +180,7 @@ describe("the policy on tokens of accounts", () => {
     await request("rotator", { expirationSeconds: 3600 });
     const policy = `${elsewhere}-tokens`;
     const [, name = assert.fail(), other = assert.fail()] =
-      /\| sed 's\/([\w-]+)\/([\w-]+)\/g'/.exec(await read("docs/tasks/install.md")) ?? [];
+      /\| sed 's\/([\w-]+)\/([\w-]+)\/g'/.exec(await read("docs/tasks/install-with-kustomize.md")) ?? [];
     assert.equal(other, "my-namespace");
     const file = join(controlPlane().folder, `${policy}.yaml`);
     const text = await read("deploy/policies/tokens.yaml");

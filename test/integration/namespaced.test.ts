@@ -282,9 +282,9 @@ describe("a namespaced Inlay", function () {
     const reviews: Access = { verb: "create", group: "authentication.k8s.io", resource: "tokenreviews" };
     assert.equal(await may(one.user, reviews), false);
     const readme = await readFile(join(folder, "README.md"), "utf8");
-    const command = /^kubectl create clusterrolebinding .*$/m.exec(readme)?.[0] ?? assert.fail();
+    const command = /^sed .* deploy\/namespaced\/optional\/metrics\.yaml .*$/m.exec(readme)?.[0] ?? assert.fail();
     try {
-      await paste(command.replaceAll("team-a", namespace));
+      await paste(`cd ${join(folder, "..", "..")} && ${command.replaceAll("team-a", namespace)}`);
       await untilMay(one.user, reviews);
       await untilMay(one.user, { ...reviews, group: "authorization.k8s.io", resource: "subjectaccessreviews" });
     } finally {
