@@ -8,6 +8,7 @@ import { type Acknowledgement, Installation, type RolloutRules, type WriteRule }
 import { VaultAddresses } from "../api/vault-addresses.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { whyTooLarge } from "../kube/file-size.ts";
 import { fieldsOf, listOf, textsOf } from "./config-fields.ts";
 import { failureText } from "./failure.ts";
 import { notificationsOf } from "./notifications-config.ts";
@@ -15,6 +16,8 @@ import { reloaderOf } from "./reloader-config.ts";
 
 const TYPE = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration" };
 
+/** More than a ConfigMap holds. */
+const MAX_MIB = 2;
 const ACKNOWLEDGEMENTS: readonly Acknowledgement[] = ["ReadableCopies"];
 const ROLLOUT_LIMITS = ["maxConcurrent", "maxConcurrentPerNamespace"] as const;
 const RULE_CONDITIONS = ["apiGroups", "kinds", "namespaces", "paths"] as const;
@@ -26,6 +29,8 @@ const RULE_CONDITIONS = ["apiGroups", "kinds", "namespaces", "paths"] as const;
 export function loadInstallation(file: string | undefined, ownNamespace: string, scope?: string): Installation {
   if (file === undefined) return new Installation({ ownNamespace, scope });
   try {
+    const why = whyTooLarge(file, MAX_MIB);
+    if (why !== undefined) throw new Error(why);
     return installationOf(readFileSync(file, "utf8"), ownNamespace, scope);
   } catch (error) {
     if (!(error instanceof Error)) throw error;

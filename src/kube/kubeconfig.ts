@@ -2,10 +2,11 @@
  * Reads kubeconfigs: the address, keys and tokens of their current context, also from the files that they name. Of
  * several kubeconfigs, the first with an entry counts, as with kubectl. No message quotes their content.
  */
-import { readFile, stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { delimiter, dirname, resolve } from "node:path";
 import { parse } from "yaml";
 import { whyUnreadable } from "../apimachinery/file-errors.ts";
+import { whyTooLarge } from "./file-size.ts";
 
 export interface ClusterAccess {
   server: string;
@@ -28,7 +29,7 @@ type Entry = Record<string, unknown>;
 type Find = (list: "clusters" | "users" | "contexts", name: unknown) => Entry | undefined;
 
 /** More than any kubeconfig. */
-const MAX_BYTES = 16 * 1024 * 1024;
+const MAX_MIB = 16;
 const PATHS = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
 /** The keys of a user that need only files. */
 const PLAIN = ["token", "tokenFile", "client-certificate", "client-certificate-data", "client-key", "client-key-data"];
@@ -96,12 +97,19 @@ function refuseUnsafe(whose: string, cluster: Entry, user: Entry): void {
   if (user["as"]) throw new Error(impersonating);
 }
 
+/** The read that follows reports all other errors. */
+function sizeProblem(file: string): string | undefined {
+  try {
+    return whyTooLarge(file, MAX_MIB);
+  } catch {
+    return undefined;
+  }
+}
+
 async function load(file: string): Promise<Entry> {
-  const found = await stat(file).catch(() => undefined);
-  if (found !== undefined && found.size > MAX_BYTES)
-    throw new Error(
-      `${file} is not a kubeconfig: it is larger than 16 MiB; choose another file with --kubeconfig or KUBECONFIG`,
-    );
+  const why = sizeProblem(file);
+  if (why !== undefined)
+    throw new Error(`${file} is not a kubeconfig: ${why}; choose another file with --kubeconfig or KUBECONFIG`);
   const content = (await readNamed("the kubeconfig", file)).toString();
   let config: unknown;
   try {

@@ -2,10 +2,11 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { whyUnreadable } from "../apimachinery/file-errors.ts";
+import { whyTooLarge } from "../kube/file-size.ts";
 import type { Mistake, TextFile } from "./documents.ts";
 
 /** More than any file for kubectl. */
-const MAX_BYTES = 64 * 1024 * 1024;
+const MAX_MIB = 64;
 const EXTENSION = /\.(?:ya?ml|json)$/;
 const STDIN = "-";
 
@@ -40,11 +41,8 @@ export function readFiles(names: readonly string[], flat = false): { files: Text
 }
 
 function assertReadable(name: string): void {
-  const found = statSync(name);
-  // A pipe is a file too, such as <(command) in a shell.
-  if (!found.isFile() && !found.isFIFO() && name !== "/dev/stdin")
-    throw new Unusable("this is a device; write the path of a file or folder");
-  if (found.size > MAX_BYTES) throw new Unusable("the file is larger than 64 MiB; split it");
+  const why = whyTooLarge(name, MAX_MIB);
+  if (why !== undefined) throw new Unusable(why);
 }
 
 /** In the order of names. Skips subfolders that are hidden, such as .git, and node_modules. */

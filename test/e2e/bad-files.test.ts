@@ -73,7 +73,15 @@ describe("every command", () => {
     const binary = join(folder, "binary");
     await writeFile(binary, Buffer.from([0, 1, 2, 0xff, ...Buffer.from(secret)]));
     const rights = await controlPlane().kubeconfigForServiceAccount(namespace, "inlay");
-    const clusters = { away, missing: join(folder, "none"), folder, broken, binary, huge: join(folder, "huge.yaml") };
+    const clusters = {
+      away,
+      missing: join(folder, "none"),
+      folder,
+      broken,
+      binary,
+      device: "/dev/zero",
+      huge: join(folder, "huge.yaml"),
+    };
     const reading = calls.filter(({ takes }) => takes.cluster);
     assert.ok(reading.length >= 6, `${reading.length}`);
     const good = join(import.meta.dirname, "render", "composition.yaml");

@@ -113,7 +113,10 @@ describe("inlay sync", () => {
     const viewer = await controlPlane().kubeconfigForServiceAccount(team.namespace, "viewer");
     for (const command of ["sync", "suspend"]) {
       const { stderr, code } = await inlay(viewer, command, "harbor-s3", "-n", team.namespace);
-      assert.match(stderr, /^you may not patch secretbindings\.inlay\.dev\/harbor-s3 in namespace \S+\n$/);
+      assert.match(
+        stderr,
+        /^you may not patch secretbindings\.inlay\.dev\/harbor-s3 in namespace \S+; ask for this permission\n$/,
+      );
       assert.equal(code, 1);
     }
   });
