@@ -31,12 +31,12 @@ export class ControllerProcess {
 
   /** Waits until each running controller is idle. */
   static async allIdle(): Promise<void> {
-    await Promise.all([...known].filter(({ pid }) => pid !== undefined).map((each) => each.idle()));
+    await Promise.all([...known].filter(({ isRunning }) => isRunning).map((each) => each.idle()));
   }
 
   /** Forgets the controllers that have stopped, with their output. */
   static forgetEnded(): void {
-    for (const each of known) if (each.pid === undefined) known.delete(each);
+    for (const each of known) if (!each.isRunning) known.delete(each);
   }
 
   /** The arguments of Node: the source as it is. The benchmark runs the built program. */
