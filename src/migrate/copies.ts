@@ -1,4 +1,5 @@
 /** Converts annotations that copy Secrets and ConfigMaps, for the tools that have such annotations. Pure. */
+import { fieldsAt } from "../apimachinery/fields.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Grants } from "./grants.ts";
 import type { Input, Output } from "./migration.ts";
@@ -9,6 +10,20 @@ export type Kind = "Secret" | "ConfigMap";
 
 export const isSecretOrConfigMap = ({ apiVersion, kind }: JsonObject): boolean =>
   apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
+
+/** The annotations of a tool, by their names after its prefix. */
+export function annotationsOf(prefix: string, object: JsonObject): JsonObject {
+  const annotations = Object.entries(fieldsAt(object, "metadata", "annotations"));
+  return Object.fromEntries(
+    annotations.flatMap(([key, value]) => (key.startsWith(prefix) ? [[key.slice(prefix.length), value]] : [])),
+  );
+}
+
+/** Finds an annotation of a tool by its name after the prefix. */
+export const annotationWith =
+  (prefix: string) =>
+  ({ root }: Input, name: string): Tracked =>
+    root.field("metadata", "annotations", `${prefix}${name}`);
 
 /** Handles everything but the annotations. No value is read: the copies get theirs from the cluster. */
 export function ignoreContents({ root, kind }: Input): void {

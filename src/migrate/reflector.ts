@@ -1,6 +1,8 @@
 /** Converts the annotations of emberstack's Reflector to bindings and grants. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
 import {
+  annotationsOf,
+  annotationWith,
   ignoreContents,
   isSecretOrConfigMap,
   type Kind,
@@ -16,21 +18,13 @@ const PREFIX = "reflector.v1.k8s.emberstack.com/";
 /** What Reflector notes on copies. */
 const NOTES = ["reflected-version", "reflected-at", "auto-reflects"];
 
-function annotationsOf(object: JsonObject): JsonObject {
-  const metadata = object["metadata"] as JsonObject | undefined;
-  const annotations = (metadata?.["annotations"] as JsonObject | undefined) ?? {};
-  return Object.fromEntries(
-    Object.entries(annotations).flatMap(([key, value]) =>
-      key.startsWith(PREFIX) ? [[key.slice(PREFIX.length), value]] : [],
-    ),
-  );
-}
+const annotation = annotationWith(PREFIX);
 
 export const REFLECTOR: Tool = {
   title: "Reflector",
   objects: `Secrets and ConfigMaps with annotations ${PREFIX}…`,
   owns: (object) => {
-    const annotations = annotationsOf(object);
+    const annotations = annotationsOf(PREFIX, object);
     // Reflector creates the copies with auto-reflects by itself.
     return !isTrue(annotations["auto-reflects"]) && Object.keys(annotations).some((name) => !NOTES.includes(name));
   },
@@ -59,7 +53,6 @@ export const REFLECTOR: Tool = {
 };
 
 const isTrue = (value: unknown) => /^true$/i.test(String(value));
-const annotation = ({ root }: Input, name: string) => root.field("metadata", "annotations", `${PREFIX}${name}`);
 
 const ALL: JsonObject = { names: ["*"] };
 

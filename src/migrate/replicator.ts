@@ -1,6 +1,7 @@
 /** Converts the annotations of mittwald's kubernetes-replicator to bindings and grants. Pure. */
-import type { JsonObject } from "../apimachinery/objects.ts";
 import {
+  annotationsOf,
+  annotationWith,
   ignoreContents,
   isSecretOrConfigMap,
   type Kind,
@@ -22,18 +23,13 @@ const NOTES = [
   "replicate-once-version",
 ];
 
-const annotationsOf = (object: JsonObject): string[] => {
-  const metadata = object["metadata"] as JsonObject | undefined;
-  return Object.keys((metadata?.["annotations"] as JsonObject | undefined) ?? {}).filter((key) =>
-    key.startsWith(PREFIX),
-  );
-};
+const annotation = annotationWith(PREFIX);
 
 export const REPLICATOR: Tool = {
   title: "kubernetes-replicator",
   objects: `Secrets and ConfigMaps with annotations ${PREFIX}…`,
   // Copies have only notes.
-  owns: (object) => annotationsOf(object).some((key) => !NOTES.includes(key.slice(PREFIX.length))),
+  owns: (object) => Object.keys(annotationsOf(PREFIX, object)).some((name) => !NOTES.includes(name)),
   convert(inputs, output) {
     const grants = new Grants();
     for (const input of inputs) {
@@ -48,8 +44,6 @@ export const REPLICATOR: Tool = {
     grants.write(output);
   },
 };
-
-const annotation = ({ root }: Input, name: string) => root.field("metadata", "annotations", `${PREFIX}${name}`);
 
 /** The consent of a source to copies that name it. */
 function grant(input: Input, grants: Grants): void {
