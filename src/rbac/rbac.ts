@@ -55,8 +55,8 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
   const own = inputs.objects.filter(isBinding);
   const composed = composeBindings(inputs, installation);
   const bindings = [...own.map(bindingIn), ...composed.bindings].filter(({ isBroken }) => !isBroken);
-  const isOfClaim = ({ message }: Mistake) => composed.notMade.some(({ claim }) => message.startsWith(`${claim}: `));
-  const wrong = composed.mistakes.filter((each) => !isOfClaim(each));
+  const ofClaims = new Set(composed.claimMistakes);
+  const wrong = composed.mistakes.filter((each) => !ofClaims.has(each));
   const mistakes = [...unreadable, ...crds.mistakes, ...inputs.mistakes, ...wrong];
   const accounts = new AccountList(ownNamespace);
   for (const each of bindings) {
@@ -78,7 +78,7 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
     throw new Error("the files contain no SecretBinding, BindingComposition or VaultConnection; add one with -f");
   return {
     accounts: accounts.all(),
-    notes: [...composed.notes, ...composed.mistakes.filter(isOfClaim).map(noteOf)],
+    notes: [...composed.notes, ...composed.claimMistakes.map(noteOf)],
     mistakes: unique(mistakes),
   };
 }

@@ -50,9 +50,19 @@ export interface Composed {
   readonly notMade: readonly NotMade[];
   readonly notes: readonly string[];
   readonly mistakes: readonly Mistake[];
+  /** Why claims get no binding. They are among the mistakes too. */
+  readonly claimMistakes: readonly Mistake[];
 }
 
-const NOTHING: Composed = { accepted: [], unclaimed: [], bindings: [], notMade: [], notes: [], mistakes: [] };
+const NOTHING: Composed = {
+  accepted: [],
+  unclaimed: [],
+  bindings: [],
+  notMade: [],
+  notes: [],
+  mistakes: [],
+  claimMistakes: [],
+};
 
 export const isBinding = ({ object }: InputObject): boolean =>
   isSameKind(object, { apiVersion: OWN_VERSION, kind: "SecretBinding" });
@@ -63,13 +73,9 @@ export function composeBindings(inputs: Inputs, installation: Installation): Com
     .filter(({ object }) => isSameKind(object, { apiVersion: OWN_VERSION, kind: "BindingComposition" }))
     .map((composition) => composeClaims(composition, inputs, installation));
   const keys = new Set(
-    inputs.objects.filter(isBinding).map(
-      ({
-        object: {
-          metadata: { namespace = "", name },
-        },
-      }) => desiredKey({ namespace, name }),
-    ),
+    inputs.objects
+      .filter(isBinding)
+      .map(({ object: { metadata } }) => desiredKey({ namespace: metadata.namespace ?? "", name: metadata.name })),
   );
   const bindings: BindingToRender[] = [];
   const notMade = composed.flatMap((each) => each.notMade);
@@ -86,9 +92,15 @@ export function composeBindings(inputs: Inputs, installation: Installation): Com
     mistakes.push(each.mistakeAt("NameTaken", message));
     if (each.from !== undefined) notMade.push({ ...each.from, problem: new Problem("NameTaken", message) });
   }
-  const unclaimed = composed.flatMap((each) => each.unclaimed);
-  const accepted = composed.flatMap((each) => each.accepted);
-  return { accepted, unclaimed, bindings, notMade, notes: composed.flatMap(({ notes }) => notes), mistakes };
+  return {
+    accepted: composed.flatMap((each) => each.accepted),
+    unclaimed: composed.flatMap((each) => each.unclaimed),
+    bindings,
+    notMade,
+    notes: composed.flatMap((each) => each.notes),
+    mistakes,
+    claimMistakes: composed.flatMap((each) => each.claimMistakes),
+  };
 }
 
 function composeClaims(input: InputObject, inputs: Inputs, installation: Installation): Composed {
@@ -116,6 +128,7 @@ function composeClaims(input: InputObject, inputs: Inputs, installation: Install
     notMade: all.flatMap(({ notMade }) => notMade ?? []),
     notes: [...new Set(notes)],
     mistakes: all.flatMap(({ mistakes }) => mistakes),
+    claimMistakes: all.filter(({ notMade }) => notMade !== undefined).flatMap(({ mistakes }) => mistakes),
   };
 }
 
