@@ -257,8 +257,10 @@ export class Poller {
     else if (answer instanceof Problem) this.#retry(entry, answer);
     else this.#schedule(entry, answer.refreshMs);
     if (isNews) for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
-    for (const key of entry.subscribers.keys())
-      if (this.isRefreshed(key) && this.#refreshing.delete(key)) this.#hooks.refreshed(key);
+    for (const key of [...this.#refreshing.keys()].filter((each) => this.isRefreshed(each))) {
+      this.#refreshing.delete(key);
+      this.#hooks.refreshed(key);
+    }
   }
 
   /** Returns whether the bindings must be notified. */
