@@ -25,7 +25,7 @@ export interface Converted {
 
 export interface Migration {
   readonly converted: readonly Converted[];
-  /** What is not carried over, and mistakes in the files. */
+  /** What is not converted, and mistakes in the files. */
   readonly lost: readonly Mistake[];
   /** The number of objects in the files that do not belong to the tool. */
   readonly others: number;
@@ -126,7 +126,7 @@ export function migrateDocuments(tool: Tool, documents: readonly ObjectDocument[
 const RESTRICTS =
   /^(?:[^: ]*\.)?(?:match|exclude|\w*[pP]reconditions|context|conditions|\w*[sS]electors?|allowedNamespaces)\b[^ ]*: /;
 const SUSPENDED =
-  "Suspended, because a condition is not carried over. Add the condition, or check that you don't need it, and remove suspend.";
+  "Suspended, because a condition is not converted. Add the condition, or check that you don't need it, and remove suspend.";
 
 /** Fields that the API server sets. */
 const SERVER_FIELDS = [

@@ -27,7 +27,7 @@ const PLACEHOLDERS = /\uE000(\d+)\uE001/g;
 const hasTemplate = (text: string): boolean => text.includes(OPEN);
 const DIRECTIVE = /^\$(?:patch|retainKeys|deleteFromPrimitiveList|setElementOrder)/;
 
-/** The fields for a patch that is merged at the path `at`. Reports on `place`, a field with the text, what can't be carried over. */
+/** The fields for a patch that is merged at the path `at`. Reports on `place`, a field with the text, what can't be converted. */
 export function fieldsOfPatch(
   place: Tracked,
   lists: Lists,

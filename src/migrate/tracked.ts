@@ -7,14 +7,14 @@ import type { Mistake, ObjectDocument } from "../render/documents.ts";
 
 type Steps = readonly (string | number)[];
 
-/** The handled fields of one object, and what could not be carried over. */
+/** The handled fields of one object, and what could not be converted. */
 interface Ledger {
   readonly document: ObjectDocument;
   readonly handled: Set<string>;
   readonly lost: Mistake[];
 }
 
-const UNKNOWN = "Inlay does not know this field, so it is not carried over; check whether you need it";
+const UNKNOWN = "Inlay does not know this field, so it is not converted; check whether you need it";
 
 /** One field of the object, or the object itself. The value may be missing. */
 export class Tracked {
@@ -111,13 +111,13 @@ export class Tracked {
     this.#ledger.handled.add(JSON.stringify(this.#steps));
   }
 
-  /** Reports that this field is not carried over, with what to do instead. Does nothing if the field is missing or empty. */
+  /** Reports that this field is not converted, with what to do instead. Does nothing if the field is missing or empty. */
   refuse(message: string): void {
     if (!isEmpty(this.#value)) this.lose(message);
     this.ignore();
   }
 
-  /** Reports something that is not carried over; `below` counts lines from the line of this field. */
+  /** Reports something that is not converted; `below` counts lines from the line of this field. */
   lose(message: string, below = 0): void {
     const { document, lost } = this.#ledger;
     const path = pathText(this.#steps);
@@ -127,7 +127,7 @@ export class Tracked {
     lost.push({ file: document.file, ...position, reason: "NotSupported", message: text });
   }
 
-  /** Everything in the object that is not carried over, in the order of the lines: call it after the conversion. */
+  /** Everything in the object that is not converted, in the order of the lines: call it after the conversion. */
   allLost(): Mistake[] {
     for (const steps of unhandled(this.#ledger, this.#ledger.document.object, []) ?? [[]])
       new Tracked(null, steps, this.#ledger).lose(UNKNOWN);

@@ -54,7 +54,7 @@ describe("inlay migrate", function () {
   });
 
   for (const tool of TOOL_NAMES)
-    it(`${tool} prints objects that the API server accepts, and reports each line that it can't carry over`, async () => {
+    it(`${tool} prints objects that the API server accepts, and reports each line that it can't convert`, async () => {
       const [yaml, json] = await Promise.all([
         migrate(tool, "-f", input(tool)),
         migrate(tool, "-f", input(tool), "-o", "json"),
@@ -75,7 +75,7 @@ describe("inlay migrate", function () {
       for (const object of objects) await accept(team, object);
     });
 
-  it("succeeds if all is carried over, and fails without objects of the tool", async () => {
+  it("succeeds if all is converted, and fails without objects of the tool", async () => {
     const [all, none] = await Promise.all([
       migrate("reflector", "-f", join(folder, "whole.yaml"), "-o", "table"),
       migrate("kyverno", "-f", join(folder, "whole.yaml")),

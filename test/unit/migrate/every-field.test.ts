@@ -1,4 +1,4 @@
-/** No field of the other tools' objects is lost silently: each is carried over, reported, or in the list of fields that need nothing. */
+/** No field of the other tools' objects is lost silently: each is converted, reported, or in the list of fields that need nothing. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -66,7 +66,7 @@ for (const [name, load] of Object.entries(TOOLS)) {
       return JSON.stringify([converted, lost.map(({ message }) => message)]);
     };
 
-    it("carries over or reports an unknown field at each level", async () => {
+    it("converts or reports an unknown field at each level", async () => {
       const before = await printed(objects);
       for (const [at, object] of objects.entries())
         for (const { steps, isObject: isMap } of nodes(object)) {
