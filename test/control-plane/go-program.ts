@@ -55,12 +55,23 @@ export async function goProgramPath(
   return env[variable] || join(cacheFolder(env, await keyOf(sources), name), name);
 }
 
-/** Names a build by everything that affects its result: go.mod, go.sum and the sources. */
+/** Names a build by everything that affects its result: go.mod, go.sum and code, also of modules in other folders. */
 async function keyOf(folder: string): Promise<string> {
-  const names = (await readdir(folder)).filter((name) => /\.go$|^go\.(mod|sum)$/.test(name)).sort();
-  const files = await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), "utf8")]));
+  const goMod = await readFile(join(folder, "go.mod"), "utf8");
+  const folders = [".", ...[...goMod.matchAll(LOCAL_MODULE)].map(([, path = ""]) => path)];
+  const files = (await Promise.all(folders.map((each) => sourcesIn(folder, each)))).flat();
   const deps = JSON.stringify([files, process.platform, process.arch]);
   return createHash("sha256").update(deps).digest("hex").slice(0, 16);
+}
+
+/** The folder with which a `replace` directive replaces a module. */
+const LOCAL_MODULE = /^(?!\s*\/\/).*=>\s+(\.{1,2}\/\S+)/gm;
+
+/** The sources in a folder, each with its path and text. */
+async function sourcesIn(base: string, folder: string): Promise<string[][]> {
+  const names = (await readdir(join(base, folder))).filter((name) => /\.go$|^go\.(mod|sum)$/.test(name)).sort();
+  const paths = names.map((name) => join(folder, name));
+  return Promise.all(paths.map(async (path) => [path, await readFile(join(base, path), "utf8")]));
 }
 
 /** Builds the program, or waits while another process builds it. */

@@ -1,6 +1,6 @@
 /**
- * Sends requests to a Go program that tests use. The program reads one request per line, and answers each with one line, in order. It
- * starts once for each test process, and ends with it.
+ * Sends requests to a Go program of the tests. The program reads one request per line, and answers each with one line, in order, with
+ * the Go module test/go-service. It starts once for each test process, and ends with it.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Socket } from "node:net";
@@ -11,7 +11,7 @@ import type { JsonValue } from "../../src/apimachinery/objects.ts";
 import { findGoProgram, type GoProgram } from "./go-program.ts";
 
 /** The result of the operation, or the error text of Go. */
-export type Answer = { result: JsonValue; error?: never } | { error: string; result?: never };
+export type Answer<T = JsonValue> = { result: T; error?: never } | { error: string; result?: never };
 
 type Child = ChildProcessByStdio<Writable, Readable, null>;
 
@@ -32,7 +32,7 @@ export class GoService {
   }
 
   /** Requests an operation. You may send requests before earlier ones are answered. */
-  async ask(op: string, input: JsonValue): Promise<Answer> {
+  async ask<T = JsonValue>(op: string, input: unknown): Promise<Answer<T>> {
     const { name } = this.#program;
     const child = await (this.#started ??
       Promise.reject(new Error(`start the program ${name} in a hook of the suite`)));
@@ -41,7 +41,14 @@ export class GoService {
     child.stdin.write(`${stringifyJson({ op, input })}\n`);
     const given = await answer;
     if (given.error?.startsWith("request: ")) throw new Error(`${op}: ${given.error}`);
-    return given;
+    return given as Answer<T>;
+  }
+
+  /** Requests an operation that must succeed. */
+  async resultOf<T = JsonValue>(op: string, input: unknown): Promise<T> {
+    const answer = await this.ask<T>(op, input);
+    if (answer.error !== undefined) throw new Error(`${op}: ${answer.error}`);
+    return answer.result;
   }
 
   async #start(): Promise<Child> {

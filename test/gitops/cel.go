@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/ext"
+	service "inlay.dev/inlay/test/go-service"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -20,7 +21,7 @@ func evaluate(input json.RawMessage) (any, error) {
 		Expression string          `json:"expression"`
 		Object     json.RawMessage `json:"object"`
 	}
-	if err := decode(input, &asked); err != nil {
+	if err := service.Decode(input, &asked); err != nil {
 		return nil, err
 	}
 	var object unstructured.Unstructured

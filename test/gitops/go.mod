@@ -7,6 +7,7 @@ require (
 	github.com/google/cel-go v0.26.0
 	github.com/itchyny/gojq v0.12.17
 	github.com/yuin/gopher-lua v1.1.2
+	inlay.dev/inlay/test/go-service v0.0.0
 	k8s.io/apimachinery v0.36.3
 	layeh.com/gopher-json v0.0.0-20190114024228-97fed8db8427
 )
@@ -39,3 +40,5 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
 )
+
+replace inlay.dev/inlay/test/go-service => ../go-service

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/itchyny/gojq"
+	service "inlay.dev/inlay/test/go-service"
 )
 
 // Removes what a jq path names from an object, as Argo CD does before it compares two objects.
@@ -16,7 +17,7 @@ func remove(input json.RawMessage) (any, error) {
 		Path   string          `json:"path"`
 		Object json.RawMessage `json:"object"`
 	}
-	if err := decode(input, &asked); err != nil {
+	if err := service.Decode(input, &asked); err != nil {
 		return nil, err
 	}
 	// gojq knows int and float64, but no json.Number.

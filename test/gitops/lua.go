@@ -7,6 +7,7 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
+	service "inlay.dev/inlay/test/go-service"
 	luajson "layeh.com/gopher-json"
 )
 
@@ -23,7 +24,7 @@ func runLua(input json.RawMessage) (any, error) {
 		Script string `json:"script"`
 		Object any    `json:"object"`
 	}
-	if err := decode(input, &asked); err != nil {
+	if err := service.Decode(input, &asked); err != nil {
 		return nil, err
 	}
 	state := lua.NewState(lua.Options{SkipOpenLibs: true})

@@ -15,26 +15,16 @@ const service = new GoService(tools);
 /** The hook of a suite that uses the tools: `before(useTools)`. */
 export const useTools = () => service.start();
 
-async function ask(op: string, input: JsonValue): Promise<JsonValue> {
-  const answer = await service.ask(op, input);
-  if (answer.error !== undefined) throw new Error(`${op}: ${answer.error}`);
-  return answer.result;
-}
-
 /** The table that the script returns, in the interpreter of Argo CD. */
-export const runLua = async (script: string, object: object): Promise<JsonObject> =>
-  (await ask("lua", { script, object: asJson(object) })) as JsonObject;
+export const runLua = (script: string, object: object) => service.resultOf<JsonObject>("lua", { script, object });
 
 /** The status by the rules of kstatus: `InProgress`, `Failed`, `Current` or `Terminating`. */
 export const kstatusOf = async (object: object): Promise<JsonValue | undefined> =>
-  ((await ask("kstatus", asJson(object))) as JsonObject)["status"];
+  (await service.resultOf<JsonObject>("kstatus", object))["status"];
 
 /** Whether the expression of a health check is true. */
-export const evaluate = async (expression: string, object: object): Promise<boolean> =>
-  (await ask("cel", { expression, object: asJson(object) })) as boolean;
+export const evaluate = (expression: string, object: object) =>
+  service.resultOf<boolean>("cel", { expression, object });
 
 /** The object without what the jq path names. */
-export const withoutPath = (path: string, object: object): Promise<JsonValue> =>
-  ask("jq.remove", { path, object: asJson(object) });
-
-const asJson = (object: object): JsonValue => JSON.parse(JSON.stringify(object)) as JsonValue;
+export const withoutPath = (path: string, object: object) => service.resultOf("jq.remove", { path, object });

@@ -14,7 +14,7 @@ import { Fleet } from "../controller/fleet.ts";
 import { foundIn } from "../controller/leak-detector.ts";
 import { configFile, installReloader, removeReloader } from "../controller/reloader.ts";
 import { accessKeySpec, createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
-import { checkRules, evaluate, type Scrape, type Selector, selectorsOf } from "../promql/promql.ts";
+import { checkRules, evaluate, type Scrape, type Selector, selectorsOf, usePromql } from "../promql/promql.ts";
 
 interface Alert {
   alert: string;
@@ -70,6 +70,7 @@ describe("the dashboard and the alerts", function () {
       for (const [, reason = ""] of (await read("docs", page)).matchAll(/^(?:### |\| `)(\w+)/gm)) reasons.add(reason);
     const rules = await read("deploy", "chart", "files", "alerts.yaml");
     alerts = (parse(rules) as { groups: { rules: Alert[] }[] }).groups.flatMap((group) => group.rules);
+    await usePromql();
     await installReloader();
     const [metricsPort, debugPort] = await freePorts(2);
     const ports = ["--metrics-port", `${metricsPort}`, "--debug-port", `${debugPort}`];

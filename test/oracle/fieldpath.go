@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/fieldpath"
+	service "inlay.dev/inlay/test/go-service"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -57,10 +58,10 @@ func (asked pathRequest) value() (any, error) {
 	return value, err
 }
 
-func onObject(operate func(*fieldpath.Paved, pathRequest) (any, error)) operation {
+func onObject(operate func(*fieldpath.Paved, pathRequest) (any, error)) service.Operation {
 	return func(input json.RawMessage) (any, error) {
 		var asked pathRequest
-		if err := decode(input, &asked); err != nil {
+		if err := service.Decode(input, &asked); err != nil {
 			return nil, err
 		}
 		object := map[string]any{}
@@ -79,7 +80,7 @@ func parsePath(input json.RawMessage) (any, error) {
 	var asked struct {
 		Path string `json:"path"`
 	}
-	if err := decode(input, &asked); err != nil {
+	if err := service.Decode(input, &asked); err != nil {
 		return nil, err
 	}
 	segments, err := fieldpath.Parse(asked.Path)

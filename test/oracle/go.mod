@@ -4,6 +4,7 @@ go 1.25.9
 
 require (
 	github.com/crossplane/crossplane-runtime/v2 v2.3.3
+	inlay.dev/inlay/test/go-service v0.0.0
 	k8s.io/apimachinery v0.35.3
 )
 
@@ -57,3 +58,5 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2-0.20260122202528-d9cc6641c482 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace inlay.dev/inlay/test/go-service => ../go-service

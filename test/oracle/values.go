@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	service "inlay.dev/inlay/test/go-service"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -33,7 +34,7 @@ func format(input json.RawMessage) (any, error) {
 		Format string            `json:"format"`
 		Values []json.RawMessage `json:"values"`
 	}
-	if err := decode(input, &asked); err != nil {
+	if err := service.Decode(input, &asked); err != nil {
 		return nil, err
 	}
 	values := make([]any, len(asked.Values))
@@ -53,7 +54,7 @@ func text(input json.RawMessage) (any, error) {
 		Convert string          `json:"convert"`
 		Value   json.RawMessage `json:"value"`
 	}
-	if err := decode(input, &asked); err != nil {
+	if err := service.Decode(input, &asked); err != nil {
 		return nil, err
 	}
 	value, err := untag(asked.Value)
@@ -107,7 +108,7 @@ func find(input json.RawMessage) (any, error) {
 		Group int    `json:"group"`
 		Text  string `json:"text"`
 	}
-	if err := decode(input, &asked); err != nil {
+	if err := service.Decode(input, &asked); err != nil {
 		return nil, err
 	}
 	pattern, err := regexp.Compile(asked.Match)
@@ -128,7 +129,7 @@ func convert(input json.RawMessage) (any, error) {
 		ToType string          `json:"toType"`
 		Format string          `json:"format"`
 	}
-	if err := decode(input, &asked); err != nil {
+	if err := service.Decode(input, &asked); err != nil {
 		return nil, err
 	}
 	value, err := untag(asked.Value)
@@ -204,7 +205,7 @@ func untag(input json.RawMessage) (any, error) {
 		List    *[]json.RawMessage          `json:"list"`
 		Object  *map[string]json.RawMessage `json:"object"`
 	}
-	if err := decode(input, &tagged); err != nil {
+	if err := service.Decode(input, &tagged); err != nil {
 		return nil, err
 	}
 	switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
+	service "inlay.dev/inlay/test/go-service"
 )
 
 // A scrape is the answer of a target to GET /metrics at a time, in seconds. Without a text, the target was down.
@@ -43,7 +44,7 @@ type result struct {
 // evaluate runs a range query over the scrapes, each scrape with the series up of Prometheus.
 func evaluate(input json.RawMessage) (any, error) {
 	var asked evaluation
-	if err := json.Unmarshal(input, &asked); err != nil {
+	if err := service.Decode(input, &asked); err != nil {
 		return nil, err
 	}
 	stored, err := store(asked.Scrapes)

@@ -5,6 +5,7 @@ go 1.26.7
 require (
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/prometheus v0.316.0
+	inlay.dev/inlay/test/go-service v0.0.0
 )
 
 require (
@@ -32,3 +33,5 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
+
+replace inlay.dev/inlay/test/go-service => ../go-service

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
+	service "inlay.dev/inlay/test/go-service"
 )
 
 var promqlParser = parser.NewParser(parser.Options{})
@@ -31,7 +32,7 @@ type selector struct {
 // selectors returns what an expression selects. It fails if the expression is not PromQL.
 func selectors(input json.RawMessage) (any, error) {
 	var text string
-	if err := json.Unmarshal(input, &text); err != nil {
+	if err := service.Decode(input, &text); err != nil {
 		return nil, err
 	}
 	expression, err := promqlParser.ParseExpr(text)
@@ -85,7 +86,7 @@ func groupingOf(path []parser.Node) []string {
 // rules checks a file of rules as Prometheus does when it loads it, with the templates of labels and annotations.
 func rules(input json.RawMessage) (any, error) {
 	var text string
-	if err := json.Unmarshal(input, &text); err != nil {
+	if err := service.Decode(input, &text); err != nil {
 		return nil, err
 	}
 	groups, problems := rulefmt.Parse([]byte(text), false, model.LegacyValidation, promqlParser, slog.New(slog.DiscardHandler))

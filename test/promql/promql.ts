@@ -1,7 +1,6 @@
-/** Parses PromQL and evaluates it over scrapes, with Prometheus' own code: a Go program, which is built once for each state of its sources. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { findGoProgram, type GoProgram } from "../control-plane/go-program.ts";
+/** Parses PromQL and evaluates it over scrapes, with Prometheus' own code in a Go program. */
+import type { GoProgram } from "../control-plane/go-program.ts";
+import { type Answer, GoService } from "../control-plane/go-service.ts";
 
 export const promql: GoProgram = {
   name: "promql",
@@ -10,6 +9,10 @@ export const promql: GoProgram = {
   takes: "about a minute",
   purpose: "These tests check the dashboard and the alerts with Prometheus' own code.",
 };
+const service = new GoService(promql);
+
+/** The hook of a suite that uses the engine: `before(usePromql)`. */
+export const usePromql = () => service.start();
 
 /** A metric that an expression selects. */
 export interface Selector {
@@ -40,9 +43,6 @@ export interface Series {
   times: number[];
 }
 
-/** The result of the operation, or the error text of Prometheus. */
-type Answer<T> = { result: T; error?: never } | { error: string; result?: never };
-
 /** What each expression selects. */
 export const selectorsOf = (expressions: readonly string[]) => ask<Selector[]>("selectors", expressions);
 
@@ -51,15 +51,6 @@ export const checkRules = async (text: string) => (await ask<number>("rules", [t
 
 export const evaluate = (evaluations: readonly Evaluation[]) => ask<Series[]>("evaluate", evaluations);
 
-/** Runs the program once for all inputs. The answers have their order. */
-async function ask<T>(op: string, inputs: readonly unknown[]): Promise<Answer<T>[]> {
-  const child = spawn(await findGoProgram(promql), { stdio: ["pipe", "pipe", "inherit"] });
-  const ended = once(child, "close");
-  child.stdin.end(inputs.map((input) => `${JSON.stringify({ op, input })}\n`).join(""));
-  let output = "";
-  for await (const chunk of child.stdout.setEncoding("utf8")) output += chunk;
-  await ended;
-  const answers = output.trimEnd().split("\n");
-  if (answers.length !== inputs.length) throw new Error(`${answers.length} answers to ${inputs.length} requests`);
-  return answers.map((line) => JSON.parse(line) as Answer<T>);
-}
+/** The answers of Prometheus to all inputs, in their order. */
+const ask = <T>(op: string, inputs: readonly unknown[]): Promise<Answer<T>[]> =>
+  Promise.all(inputs.map((input) => service.ask<T>(op, input)));

@@ -1,6 +1,6 @@
 /** The cache of a Go program of the tests: its folder, and when the program is built again. */
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findGoProgram, goProgramPath, isBuilt } from "../../control-plane/go-program.ts";
@@ -29,6 +29,31 @@ describe("a Go program of the tests", function () {
       await writeFile(join(sources, name), `// ${name}`);
       assert.notEqual(await path(), known, name);
     }
+  });
+
+  it("is built again when a module changes that go.mod replaces with a folder", async () => {
+    const module = join(sources, "other", "module");
+    await mkdir(module, { recursive: true });
+    await writeFile(join(module, "code.go"), "package module\n");
+    const line = "inlay.dev/module => ./other/module";
+    for (const directive of [
+      `replace ${line}`,
+      `replace (\n\texample.com/a => example.com/b v1.0.0\n\t${line} // local\n)`,
+    ]) {
+      await writeFile(join(sources, "go.mod"), `module inlay.dev/thing\n\n${directive}\n`);
+      for (const name of ["go.mod", "code.go", "more.go"]) {
+        const known = await path();
+        await writeFile(join(module, name), `// ${directive} ${name}`);
+        assert.notEqual(await path(), known, `${directive} ${name}`);
+      }
+      const known = await path();
+      await writeFile(join(module, "README.md"), directive);
+      assert.equal(await path(), known);
+    }
+    await writeFile(join(sources, "go.mod"), `module inlay.dev/thing\n\n// replace ${line}\n`);
+    const known = await path();
+    await writeFile(join(module, "code.go"), "package module\n");
+    assert.equal(await path(), known);
   });
 
   it("reports the error of Go when the build fails, and leaves no files", async () => {
