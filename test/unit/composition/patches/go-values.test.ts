@@ -9,7 +9,7 @@ import { Options } from "../../../../src/composition/patches/options.ts";
 import type { Step } from "../../../../src/composition/patches/steps.ts";
 import { compileString } from "../../../../src/composition/patches/string-transforms.ts";
 import { useOracle } from "../../../oracle/oracle.ts";
-import { askGo, jsonValue, NEW_CASES, plainText, scalar, tag, text, value } from "./go-values.ts";
+import { askGo, jsonValue, key, NEW_CASES, plainText, scalar, tag, text, value } from "./go-values.ts";
 
 interface Case {
   op: string;
@@ -171,7 +171,7 @@ describe("a conversion", () => {
         fc.constant(null),
         fc.double({ noInteger: true, noNaN: true, noDefaultInfinity: true }),
         fc.array(tie("any")),
-        fc.dictionary(plainText, tie("any")),
+        fc.dictionary(key, tie("any")),
       ),
     })).any;
     const json = fc

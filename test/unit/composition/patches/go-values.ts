@@ -55,6 +55,13 @@ const character = fc.oneof(
 );
 export const plainText = fc.string({ unit: character, maxLength: 12 }).map(comparable);
 
+/**
+ * The key of an object, but never a single backslash: after an object with that key, Node's JSON.parse now and then returns
+ * it instead of a key that is another single escaped character, such as `"\u003c"`
+ * (https://github.com/nodejs/node/issues/63785).
+ */
+export const key = plainText.filter((each) => each !== "\\");
+
 /** Bytes that may not be UTF-8. */
 const rawText = fc.uint8Array({ maxLength: 8 }).map((bytes) => comparable(textOf(bytes)));
 export const text = fc.oneof({ weight: 3, arbitrary: plainText }, { weight: 1, arbitrary: rawText });
@@ -97,7 +104,7 @@ const { any } = fc.letrec<{ any: GoValue }>((tie) => ({
     { depthSize: "small" },
     scalar,
     fc.array(tie("any"), { maxLength: 3 }),
-    fc.dictionary(plainText, tie("any"), { maxKeys: 3, noNullPrototype: true }),
+    fc.dictionary(key, tie("any"), { maxKeys: 3, noNullPrototype: true }),
   ),
 }));
 export const value = any;
