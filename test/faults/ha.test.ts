@@ -24,7 +24,7 @@ import { createNamespace, type TestNamespace } from "../controller/test-namespac
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const REPLICAS = 3;
-const BINDINGS = fullOr(10_000, 300);
+const BINDINGS = fullOr(10_000, 100);
 const WORKLOADS = fullOr(200, 16);
 /** How long a new pod must be ready before other workloads restart, so that the rollout is under way for a while. */
 const READY_S = 1;

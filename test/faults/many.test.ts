@@ -11,7 +11,7 @@ import { ProxiedController } from "./proxied-controller.ts";
 
 /** The limit for a busy machine. A request that watches keep from being sent fails after 15 s. */
 const AT_ONCE_MS = 14_000;
-const MANY = scaled(1_000, 150);
+const MANY = scaled(1_000, 80);
 
 describe("a controller with a stream for each of 160 names", function () {
   this.timeout("2m");

@@ -13,7 +13,7 @@ import { scaled } from "../controller/scale.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { createNamespace, harborTarget, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 
-const BAD = scaled(5, 2) * WAYS;
+const BAD = scaled(5) * WAYS;
 /** The number of bindings that name a thousand objects each. */
 const NAMING = scaled(30, 3);
 const ROTATIONS = scaled(15, 3);

@@ -343,7 +343,7 @@ describe("an account that may not list what its binding selects", () => {
   });
 });
 
-const MANY = scaled(1_000, 150);
+const MANY = scaled(1_000, 80);
 
 describe(`${MANY} selected targets`, () => {
   const names = Array.from({ length: MANY }, (_, index) => `w-${index}`);
