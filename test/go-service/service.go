@@ -93,8 +93,8 @@ func encode(value answer) []byte {
 	return text
 }
 
-// Decode reads an operation's input; an unknown field is an error in the test. Use UseNumber's json.Number
-// or json.RawMessage in the struct for numbers that have to survive.
+// Decode reads the input of an operation. An unknown field is a mistake of the test. A number without a type becomes a json.Number,
+// which keeps all its digits.
 func Decode(input json.RawMessage, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(input))
 	decoder.DisallowUnknownFields()
