@@ -28,7 +28,7 @@ type Entry = Record<string, unknown>;
 /** Finds a cluster, user or context, and makes its paths absolute. */
 type Find = (list: "clusters" | "users" | "contexts", name: unknown) => Entry | undefined;
 
-/** More than any kubeconfig. */
+/** More than any kubeconfig, certificate or token. */
 const MAX_MIB = 16;
 const PATHS = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
 /** The keys of a user that need only files. */
@@ -80,6 +80,8 @@ export async function readKubeconfigs(files: readonly string[]): Promise<Cluster
 
 /** Throws an Error that says which file can't be read. */
 export async function readNamed(what: string, path: string): Promise<Buffer> {
+  const why = whyTooLarge(path, MAX_MIB);
+  if (why !== undefined) throw new Error(`can't read ${what} ${path}: ${why}`);
   try {
     return await readFile(path);
   } catch (error) {
@@ -97,19 +99,7 @@ function refuseUnsafe(whose: string, cluster: Entry, user: Entry): void {
   if (user["as"]) throw new Error(impersonating);
 }
 
-/** The read that follows reports all other errors. */
-function sizeProblem(file: string): string | undefined {
-  try {
-    return whyTooLarge(file, MAX_MIB);
-  } catch {
-    return undefined;
-  }
-}
-
 async function load(file: string): Promise<Entry> {
-  const why = sizeProblem(file);
-  if (why !== undefined)
-    throw new Error(`${file} is not a kubeconfig: ${why}; choose another file with --kubeconfig or KUBECONFIG`);
   const content = (await readNamed("the kubeconfig", file)).toString();
   let config: unknown;
   try {

@@ -209,6 +209,10 @@ describe("credentials", () => {
         kubeconfig({ tokenFile: "none" }),
         /^can't read the token \S+none: there is no such file; /,
       ],
+      "whose CA's file is a device": [
+        kubeconfig({ token }, { "certificate-authority": "/dev/zero" }),
+        /^can't read the certificate-authority \/dev\/zero: this is a device; write the path of a file$/,
+      ],
       "whose CA is invalid": [
         kubeconfig({ token }, { "certificate-authority-data": Buffer.from(token).toString("base64") }),
         /the CA of \S+ is not a certificate in PEM; /,
