@@ -14,13 +14,14 @@ import {
   type ObjectMeta,
   type Version,
 } from "../apimachinery/objects.ts";
-import { CONFIG_MAPS, NAMESPACES, SECRETS } from "../apimachinery/resources.ts";
+import { NAMESPACES } from "../apimachinery/resources.ts";
 import { type Workload, workloadOf } from "../workloads/workload.ts";
 import {
   consumersKey,
   type FieldText,
   havingKey,
   isCollection,
+  isOfSources,
   resourceKey,
   resourceOf,
   type Subscription,
@@ -61,7 +62,7 @@ export type Projection = (object: KubeObject) => CachedObject;
 
 /** Throws Problem("InvalidPath") for a malformed path in a workload. `view` says which annotations count as Reloader's. */
 export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): Projection {
-  const isSource = [SECRETS, CONFIG_MAPS].some((each) => resourceKey(each) === resourceKey(resourceOf(dependency)));
+  const isSource = isOfSources(dependency);
   /** The fields that show whether an object changed. */
   const versionOf = ({ metadata }: KubeObject): CachedObject => {
     const { uid, resourceVersion, generation, annotations, labels } = metadata;

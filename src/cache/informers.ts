@@ -13,6 +13,7 @@ import { CONTROLLER, homeOf } from "../kube/identity.ts";
 import type { WatchTransport } from "../kube/list-watch.ts";
 import { type AccessPlace, AccountRules } from "./account-rules.ts";
 import { nameIn } from "./cached-object.ts";
+import { ChangedObjects } from "./changed-objects.ts";
 import { namesBeside } from "./names-beside.ts";
 import { OneByOne } from "./one-by-one.ts";
 import { PacedCalls } from "./paced-calls.ts";
@@ -52,6 +53,7 @@ export class Informers {
   });
   readonly #calls = new PacedCalls();
   readonly #view: typeof STANDARD_VIEW;
+  readonly changed: ChangedObjects;
   #watchers = 0;
 
   /** Watches the whole cluster, unless `namespace` restricts it. */
@@ -64,8 +66,9 @@ export class Informers {
   ) {
     this.#view = view;
     const reviews = new AccountRules(client);
+    this.changed = new ChangedObjects(reviews);
     this.#scopes = new WatchScopes(client, reviews, isNamespaced);
-    this.#streams = new Streams(transport, restarted, {
+    this.#streams = new Streams(transport, restarted, this.changed, {
       refused: (stream, error) => this.#narrow(stream, error),
       // Many streams recover at about the same time. The first review serves all that recovered before it.
       recovered: (stream) => setTimeout(() => this.#askAgain(stream, JUST_NOW_MS), JUST_NOW_MS).unref(),
@@ -135,10 +138,9 @@ export class Informers {
     const { state, stream, subscriber } = this.#carrierOf(dependent, collection);
     const members: ListedObject[] = [];
     if (subscriber === undefined || stream?.reflector === undefined) return { ...state, members };
-    const { index, reflector } = stream;
-    for (const key of index.keysOf(subjectKey(collection), reflector)) {
+    for (const key of stream.index.keysOf(subjectKey(collection), stream.reflector)) {
       const name = nameIn(key);
-      const version = reflector.get(key);
+      const version = stream.reflector.get(key);
       if (effort !== undefined && effort.left < 0) break;
       if (version === undefined || !subscriber.isNamed(name, effort)) continue;
       members.push({ ...(collection.namespace !== undefined && { namespace: collection.namespace }), name, version });
@@ -193,8 +195,7 @@ export class Informers {
   }
 
   #isCurrent(subscriber: Subscriber): boolean {
-    const { dependent, dependency } = subscriber;
-    return this.#subscriptions.get(dependent)?.get(subscriptionKey(dependency)) === subscriber;
+    return this.#subscriptions.get(subscriber.dependent)?.get(subscriptionKey(subscriber.dependency)) === subscriber;
   }
 
   /** Decides how wide the stream for a subscriber may be. A review that takes the stream away is repeated once. */

@@ -19,6 +19,8 @@ export interface Shown {
   since: string | undefined;
   /** The watch has reported it as added: it was just created, or has become visible to a selector. */
   isAdded: boolean;
+  /** It is the whole object, also if the stream otherwise asks for metadata. */
+  isWhole: boolean;
 }
 
 export interface ReflectorEvents<T> {
@@ -201,7 +203,7 @@ export class Reflector<T extends { resourceVersion: string }> {
     for await (const page of this.#source.list(this.#end.signal)) {
       for (const item of page.items) {
         const key = objectKey(item.metadata.namespace, item.metadata.name);
-        seen.set(key, this.#keep(key, item, { since: this.#seen, isAdded: false }));
+        seen.set(key, this.#keep(key, item, { since: this.#seen, isAdded: false, isWhole: false }));
       }
       version = page.resourceVersion;
       this.#heard = performance.now();
@@ -239,7 +241,7 @@ export class Reflector<T extends { resourceVersion: string }> {
         if (event.type !== "BOOKMARK") {
           const { namespace, name } = event.object.metadata;
           const key = objectKey(namespace, name);
-          const shown = { since: version, isAdded: event.type === "ADDED" };
+          const shown = { since: version, isAdded: event.type === "ADDED", isWhole: event.isWhole ?? false };
           this.#put(key, event.type === "DELETED" ? undefined : this.#keep(key, event.object, shown));
         }
         this.#version = version;

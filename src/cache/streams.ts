@@ -1,14 +1,22 @@
 /**
  * Opens streams when slots are free, and closes them. Reports changes to their subscribers, and refused streams to the owner of this class.
  */
-import type { Resource } from "../apimachinery/objects.ts";
+import type { KubeObject, Resource } from "../apimachinery/objects.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
 import { SlowBucket } from "../workqueue/slow-bucket.ts";
 import { type CachedObject, classifyChange, type Projection, withHistory } from "./cached-object.ts";
+import type { ChangedObjects } from "./changed-objects.ts";
 import { CollectionIndex } from "./collection-index.ts";
-import { Reflector, type ReflectorEvents, type RestartReason, type StreamState, takesTurns } from "./reflector.ts";
+import {
+  objectKey,
+  Reflector,
+  type ReflectorEvents,
+  type RestartReason,
+  type StreamState,
+  takesTurns,
+} from "./reflector.ts";
 import { notifyAll, notifyOf, type Stream, stateOf, subscribersOf } from "./stream.ts";
 import { OPENING_LIMITS, STREAM_LIMITS, StreamSlots } from "./stream-slots.ts";
 
@@ -36,6 +44,7 @@ type Keep = ReflectorEvents<CachedObject>["keep"];
 export class Streams {
   readonly #transport: WatchTransport;
   readonly #restarted: RestartHandler;
+  readonly #changed: Pick<ChangedObjects, "offer">;
   readonly #events: StreamEvents;
   readonly #streams = new Map<string, Stream>();
   readonly #slots = new StreamSlots(STREAM_LIMITS);
@@ -43,9 +52,15 @@ export class Streams {
   readonly #opening = new StreamSlots(OPENING_LIMITS);
   readonly #retries = new SlowBucket(RETRIES_A_SECOND);
 
-  constructor(transport: WatchTransport, restarted: RestartHandler, events: StreamEvents) {
+  constructor(
+    transport: WatchTransport,
+    restarted: RestartHandler,
+    changed: Pick<ChangedObjects, "offer">,
+    events: StreamEvents,
+  ) {
     this.#transport = transport;
     this.#restarted = restarted;
+    this.#changed = changed;
     this.#events = events;
   }
 
@@ -79,9 +94,10 @@ export class Streams {
       // With a selector, an object may be added because its labels or fields changed.
       const showsCreations = (scope.labels ?? "") === "" && scope.fields === undefined;
       const source = new ListWatch(this.#transport, identity, scope);
-      stream.reflector = this.#reflectorOf(stream, source, (object, before, { since, isAdded }) =>
-        withHistory(keep(object), before, object.metadata, { since, isCreation: isAdded && showsCreations }),
-      );
+      stream.reflector = this.#reflectorOf(stream, source, (object, before, { since, isAdded, isWhole }) => {
+        if (isWhole && scope.form === "changes") this.#offer(stream, identity, object);
+        return withHistory(keep(object), before, object.metadata, { since, isCreation: isAdded && showsCreations });
+      });
       stream.reflector.start();
     };
     if (tenant === undefined) start();
@@ -92,6 +108,13 @@ export class Streams {
       });
     if (!stream.hasRoom) stream.held = NO_ROOM;
     return stream;
+  }
+
+  /** Offers the values of a changed object that somebody subscribes to by its name. */
+  #offer({ resource, subscribers }: Stream, identity: Identity, object: KubeObject): void {
+    const { namespace, name } = object.metadata;
+    if (!subscribers.has(objectKey(namespace, name))) return;
+    this.#changed.offer(identity, { resource, name, ...(namespace && { namespace }) }, object);
   }
 
   close(stream: Stream): void {

@@ -1,5 +1,6 @@
 /** What a binding depends on: one object, or all objects that match. Also the keys by which subscriptions share streams. */
 import { apiVersionOf, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import { CONFIG_MAPS, SECRETS } from "../apimachinery/resources.ts";
 import type { Identity, WatchIdentity } from "../kube/identity.ts";
 import type { Scope } from "../kube/list-watch.ts";
 import type { PodReference } from "../workloads/pod-references.ts";
@@ -95,6 +96,10 @@ export const needsWholeObject = (dependency: Subscription): boolean =>
   dependency.workload !== undefined ||
   (isCollection(dependency) &&
     (dependency.whole === true || dependency.fields?.every((path) => /^metadata\b/.test(path)) === false));
+
+/** Whether it is about Secrets or ConfigMaps. */
+export const isOfSources = (dependency: Subscription): boolean =>
+  [SECRETS, CONFIG_MAPS].some((each) => resourceKey(each) === resourceKey(resourceOf(dependency)));
 
 /** Caches the keys: a binding for a thousand namespaces needs each key several times in a reconcile. */
 const keys = new WeakMap<Subscription, string>();

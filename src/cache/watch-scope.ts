@@ -11,6 +11,7 @@ import type { Scope } from "../kube/list-watch.ts";
 import type { AccessPlace, AccountRules } from "./account-rules.ts";
 import {
   isCollection,
+  isOfSources,
   namespaceOf,
   needsWholeObject,
   resourceKey,
@@ -241,12 +242,16 @@ const OF_ONE_NAME: readonly WatchScope[] = ["sharedName", "clusterName", "name"]
 /** The scope that a stream requests from the API server. */
 export function listWatchScope(scope: WatchScope, dependency: Subscription): Scope {
   const namespace = namespaceOf(dependency);
+  const isNarrow = scope === "namespace" || scope === "name";
+  // Changed values are for subscriptions by name, and those by labels have streams of their own.
+  const isByLabels = isCollection(dependency) && dependency.labels !== "";
+  const hasValues = isNarrow && !isByLabels && dependency.identity !== CONTROLLER && isOfSources(dependency);
   return {
     resource: resourceOf(dependency),
-    form: needsWholeObject(dependency) ? "whole" : "metadata",
-    ...((scope === "namespace" || scope === "name") && namespace !== undefined && { namespace }),
+    form: needsWholeObject(dependency) ? "whole" : hasValues ? "changes" : "metadata",
+    ...(isNarrow && namespace !== undefined && { namespace }),
     ...(!isCollection(dependency) && OF_ONE_NAME.includes(scope) && { name: dependency.ref.name }),
-    ...(isCollection(dependency) && dependency.labels !== "" && { labels: dependency.labels }),
+    ...(isByLabels && { labels: dependency.labels }),
   };
 }
 

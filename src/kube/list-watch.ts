@@ -17,12 +17,12 @@ export interface Scope {
   labels?: string;
   /** A field selector; not together with a name. */
   fields?: string;
-  /** Whether to get whole objects or only their metadata. */
-  form: "whole" | "metadata";
+  /** What to get of objects: all of it, only their metadata, or all of it for changes and otherwise their metadata. */
+  form: "whole" | "metadata" | "changes";
 }
 
 export type WatchEvent =
-  | { type: "ADDED" | "MODIFIED" | "DELETED"; object: KubeObject }
+  | { type: "ADDED" | "MODIFIED" | "DELETED"; object: KubeObject; isWhole?: boolean }
   | { type: "BOOKMARK"; object: { metadata: { resourceVersion: string } } };
 
 export interface Page {
@@ -36,6 +36,9 @@ interface List {
 }
 
 const PAGE_SIZE = 500;
+/** After so many changes with so many characters in one watch, the next watch asks for metadata only. */
+const MAX_LARGE_CHANGES = 8;
+const LARGE_CHARACTERS = 64 * 1024;
 
 /** The part of the transport for lists and watches. */
 export type WatchTransport = Pick<Transport, "request" | "lines">;
@@ -44,6 +47,8 @@ export class ListWatch {
   readonly #transport: WatchTransport;
   readonly #identity: Identity;
   readonly #scope: Scope;
+  /** The last watch ended because it showed too many large changes. */
+  #wasLarge = false;
 
   constructor(transport: WatchTransport, identity: Identity, scope: Scope) {
     this.#transport = transport;
@@ -59,7 +64,7 @@ export class ListWatch {
         method: "GET" as const,
         path: this.#path({ limit: String(PAGE_SIZE), ...(next && { continue: next }) }),
         identity: this.#identity,
-        accept: this.#accept("PartialObjectMetadataList"),
+        accept: accept(this.#scope.form === "whole", "PartialObjectMetadataList"),
         deadlineMs: 30_000,
       };
       const page = await this.#transport.request<List>(request, signal);
@@ -82,15 +87,26 @@ export class ListWatch {
   ): AsyncGenerator<WatchEvent, void> {
     const window = { resourceVersion, timeoutSeconds: String(timeoutSeconds) };
     const path = this.#path({ watch: "true", allowWatchBookmarks: "true", ...window });
-    const accept = this.#accept("PartialObjectMetadata");
-    const request = { method: "GET" as const, path, identity: this.#identity, accept };
+    const { form } = this.#scope;
+    const isWhole = form === "whole" || (form === "changes" && !this.#wasLarge);
+    this.#wasLarge = false;
+    let large = 0;
+    const request = {
+      method: "GET" as const,
+      path,
+      identity: this.#identity,
+      accept: accept(isWhole, "PartialObjectMetadata"),
+    };
     for await (const line of this.#transport.lines(request, signal, onOpen)) {
       if (line === "") continue;
       const event = parse(line, path);
       if (event.type === "ERROR") {
         throw ApiError.fromAnswer(`WATCH ${bare(path)}`, event.object.code ?? 500, JSON.stringify(event.object));
       }
-      yield event;
+      yield event.type === "BOOKMARK" ? event : { ...event, isWhole };
+      if (form !== "changes" || !isWhole || line.length < LARGE_CHARACTERS) continue;
+      this.#wasLarge = ++large >= MAX_LARGE_CHANGES;
+      if (this.#wasLarge) return;
     }
   }
 
@@ -102,11 +118,10 @@ export class ListWatch {
     if (labels !== undefined) parameters.set("labelSelector", labels);
     return `${pathOf(resource, namespace)}?${parameters}`;
   }
-
-  #accept(kind: "PartialObjectMetadata" | "PartialObjectMetadataList"): string {
-    return this.#scope.form === "whole" ? "application/json" : `application/json;as=${kind};g=meta.k8s.io;v=v1`;
-  }
 }
+
+const accept = (isWhole: boolean, kind: "PartialObjectMetadata" | "PartialObjectMetadataList") =>
+  isWhole ? "application/json" : `application/json;as=${kind};g=meta.k8s.io;v=v1`;
 
 /** A name may contain characters that separate selectors. */
 const escaped = (name: string) => name.replace(/[\\,=]/g, (character) => `\\${character}`);

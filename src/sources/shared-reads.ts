@@ -4,6 +4,7 @@
  */
 import type { JsonValue, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
+import { type ChangedObjects, CONFIRMED_MS } from "../cache/changed-objects.ts";
 import { type Client, pathOf } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import { sizeOf } from "../transform/budget.ts";
@@ -18,6 +19,7 @@ const PER_VALUE = 16;
 
 interface Read {
   answer: Promise<SecretValue<KubeObject>>;
+  /** Of the request, or of the review that permits to use an object from the watch. */
   sentAt: number;
   /** 0 until the answer is cached. */
   size: number;
@@ -25,14 +27,16 @@ interface Read {
 
 export class SharedReads {
   readonly #client: Pick<Client, "get">;
+  readonly #changed: Pick<ChangedObjects, "take">;
   readonly #now: () => number;
   /** In the order in which they were sent. */
   readonly #reads = new Map<string, Read>();
   #size = 0;
 
   /** `now` is a monotonic clock in ms. */
-  constructor(client: Pick<Client, "get">, now = () => performance.now()) {
+  constructor(client: Pick<Client, "get">, changed: Pick<ChangedObjects, "take">, now = () => performance.now()) {
     this.#client = client;
+    this.#changed = changed;
     this.#now = now;
   }
 
@@ -51,8 +55,13 @@ export class SharedReads {
   }
 
   #send(key: string, identity: Identity, ref: ObjectRef, seen: string): Read {
-    const answer = this.#client.get(identity, ref, seen).then((object) => new SecretValue(object));
-    const read: Read = { answer, sentAt: this.#now(), size: 0 };
+    const sentAt = this.#now();
+    const answer = this.#changed.take(identity, ref, seen).then(async (taken) => {
+      // The permission for it may have been confirmed earlier.
+      if (taken !== undefined) read.sentAt = sentAt - CONFIRMED_MS;
+      return new SecretValue(taken ?? (await this.#client.get(identity, ref, seen)));
+    });
+    const read: Read = { answer, sentAt, size: 0 };
     this.#drop(key);
     this.#reads.set(key, read);
     const drop = () => this.#drop(key, read);

@@ -64,7 +64,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   installation: Installation;
   client: Client;
   bindings: BindingStore;
-  informers: Pick<Informers, "watcher">;
+  informers: Pick<Informers, "watcher" | "changed">;
   schemas: Pick<Schemas, "of" | "onChange">;
   metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts" | "objects">;
   actors: ActorProvider;
@@ -96,7 +96,7 @@ export class BindingController {
       if (cause === "change") this.#propagation.changed(key);
       this.queue.add(key, cause);
     });
-    const sourceReads = new SharedReads(client);
+    const sourceReads = new SharedReads(client, informers.changed);
     const polls = new Poller({
       changed: (key) => {
         this.#propagation.changed(key);

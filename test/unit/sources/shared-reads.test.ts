@@ -21,6 +21,8 @@ describe("reads of sources", () => {
   /** The answer of the API server, by default the object in the requested version. */
   let answer: (ref: ObjectRef, seen: string | undefined) => KubeObject | Promise<KubeObject>;
   let reads: SharedReads;
+  /** The version that the watch has shown, once. */
+  let shown: string | undefined;
   const objectOf = ({ name }: ObjectRef, resourceVersion = "9", text = ""): KubeObject => ({
     apiVersion: "v1",
     kind: "Secret",
@@ -31,11 +33,17 @@ describe("reads of sources", () => {
   beforeEach(() => {
     requests = [];
     answer = objectOf;
+    shown = undefined;
+    const take = async (_: string, ref: ObjectRef, version: string) => {
+      if (version !== shown) return undefined;
+      shown = undefined;
+      return objectOf(ref, version);
+    };
     const get = async (identity: string, ref: ObjectRef, seen?: string) => {
       requests.push(`${identity.split(":").at(-1)} ${ref.namespace}/${ref.name} ${seen}`);
       return answer(ref, seen);
     };
-    reads = new SharedReads(fakeClient({ get }), () => Date.now());
+    reads = new SharedReads(fakeClient({ get }), { take }, () => Date.now());
   });
   const named = (name: string): ObjectRef => ({ ...BUCKET, name });
 
@@ -57,6 +65,18 @@ describe("reads of sources", () => {
     ];
     for (const each of asked) await reads.get(...each);
     assert.equal(requests.length, asked.length);
+  });
+
+  it("need no request for an object that the watch has shown, which is shared for half a second", async () => {
+    shown = "7";
+    for (const ms of [0, 499]) {
+      await clock.pass(ms);
+      assert.deepEqual(await reads.get(INLAY, BUCKET, "7"), objectOf(BUCKET, "7"));
+    }
+    assert.deepEqual(requests, []);
+    await clock.pass(1);
+    await reads.get(INLAY, BUCKET, "7");
+    assert.deepEqual(requests, ["inlay registry/bucket 7"]);
   });
 
   it("are separate requests without a watched version", async () => {
