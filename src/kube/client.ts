@@ -28,6 +28,7 @@ const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(1
  */
 const NOT_SEEN = [400, 410, 504];
 
+const MERGE_PATCH = "application/merge-patch+json";
 const PAGE_SIZE = "500";
 
 interface List {
@@ -153,7 +154,14 @@ export class Client {
    * read.
    */
   mergePatch<T = KubeObject>(identity: Identity, ref: ObjectRef, patch: object, fieldManager: string): Promise<T> {
-    const how = { query: { fieldManager }, contentType: "application/merge-patch+json", body: stringifyJson(patch) };
+    const how = { query: { fieldManager }, contentType: MERGE_PATCH, body: stringifyJson(patch) };
+    return this.#write("patch", requestFor("PATCH", identity, ref, how));
+  }
+
+  /** The same, but refuses fields that the kind's schema lacks, which are dropped otherwise, and returns the metadata. */
+  mergeFields(identity: Identity, ref: ObjectRef, patch: JsonObject, fieldManager: string): Promise<KubeObject> {
+    const query = { fieldManager, fieldValidation: "Strict" };
+    const how = { query, contentType: MERGE_PATCH, accept: METADATA_ONLY, body: stringifyJson(patch) };
     return this.#write("patch", requestFor("PATCH", identity, ref, how));
   }
 

@@ -3,12 +3,15 @@
  * the object. So other code need not check.
  */
 import { parsePointer } from "../apimachinery/json-pointer.ts";
-import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
+import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { Client, type JsonPatchOperation, type WriteGate } from "./client.ts";
+import type { Identity } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 import type { WriteVersions } from "./write-versions.ts";
 
-type Arguments<Verb extends "apply" | "jsonPatch" | "createObject" | "delete"> = Parameters<Client[Verb]>;
+type Arguments<Verb extends "apply" | "mergeFields" | "jsonPatch" | "createObject" | "delete"> = Parameters<
+  Client[Verb]
+>;
 
 export class LosslessClient extends Client {
   readonly #versions: Pick<WriteVersions, "assertKeepsAll">;
@@ -24,11 +27,11 @@ export class LosslessClient extends Client {
 
   /** Also throws Problem, as do the other methods here. */
   override async apply(...[identity, ref, uid, leaves, options]: Arguments<"apply">): Promise<KubeObject> {
-    const resourceVersion = await this.#versions.assertKeepsAll(identity, ref, [leaves]);
-    const metadata = leaves["metadata"] as JsonObject | undefined;
-    // If the caller names another version, the object has changed, and the write is a conflict.
-    const only = resourceVersion === undefined ? leaves : { ...leaves, metadata: { resourceVersion, ...metadata } };
-    return super.apply(identity, ref, uid, only, options);
+    return super.apply(identity, ref, uid, await this.#checked(identity, ref, leaves), options);
+  }
+
+  override async mergeFields(...[identity, ref, patch, manager]: Arguments<"mergeFields">): Promise<KubeObject> {
+    return super.mergeFields(identity, ref, await this.#checked(identity, ref, patch), manager);
   }
 
   override async jsonPatch(...[identity, ref, operations, ...how]: Arguments<"jsonPatch">): Promise<KubeObject> {
@@ -49,6 +52,14 @@ export class LosslessClient extends Client {
   override async delete(...[identity, ref, { metadata }]: Arguments<"delete">): Promise<void> {
     const resourceVersion = await this.#versions.assertKeepsAll(identity, ref);
     return super.delete(identity, ref, { metadata: { ...(resourceVersion && { resourceVersion }), ...metadata } });
+  }
+
+  /** The fields, restricted to the version that was checked. */
+  async #checked(identity: Identity, ref: ObjectRef, fields: JsonObject): Promise<JsonObject> {
+    const resourceVersion = await this.#versions.assertKeepsAll(identity, ref, [fields]);
+    const metadata = fields["metadata"] as JsonObject | undefined;
+    // If the caller names another version, the object has changed, and the write is a conflict.
+    return resourceVersion === undefined ? fields : { ...fields, metadata: { resourceVersion, ...metadata } };
   }
 }
 

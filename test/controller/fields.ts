@@ -15,7 +15,12 @@ export const CLUSTER: Kind = {
     type: "object",
     properties: {
       instances: { type: "integer" },
-      podAnnotations: { type: "object", additionalProperties: { type: "string" } },
+      // Server-side apply can only replace such a map as a whole.
+      podAnnotations: {
+        type: "object",
+        "x-kubernetes-map-type": "atomic",
+        additionalProperties: { type: "string" },
+      },
       restartToken: { type: "string" },
       settings: open,
       pods: {

@@ -91,7 +91,7 @@ describe("with Reloader's annotations enabled", function () {
     await installRollouts();
     await installReloader();
     await allowJobs();
-    controller = await reloading({ namespaces: ["team-*"], jobs: true });
+    controller = await reloading({ namespaces: ["team-*"], jobs: true, recordOnWorkloads: true });
     await controller.start();
     refused = await newRefused();
   });
@@ -251,6 +251,8 @@ describe("with Reloader's annotations enabled", function () {
         const { spec } = await team.api.get(`${path}/app`);
         const { annotations } = (spec.jobTemplate?.spec ?? spec).template.metadata;
         assert.match(annotations?.["inlay.dev/rollout"] ?? "", /^1-/, kind);
+        const record = JSON.parse(annotations["reloader.stakater.com/last-reloaded-from"]);
+        assert.deepEqual([record.type, record.name], ["SECRET", "one"], kind);
       }, 60_000);
     await eventually(async () => {
       const { spec } = await team.api.get(`${rolloutsPath(team)}/by-time`);

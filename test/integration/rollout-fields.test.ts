@@ -69,14 +69,17 @@ describe("a workload that restarts by a field", function () {
   });
 
   it("can have an annotation of its pods, as the operator of Zalando has it", async () => {
-    const site = await newSite(CLUSTER, { instances: 1 }, 'spec.podAnnotations["inlay.dev/rollout"]');
+    const podAnnotations = { "example.com/kept": "yes" };
+    const site = await newSite(CLUSTER, { instances: 1, podAnnotations }, 'spec.podAnnotations["inlay.dev/rollout"]');
     const { shop, rotate, workload } = site;
     await say(site, { observedGeneration: 1 });
     await shop.rolledOut("main", 0);
     await rotate();
     const { pending } = (await shop.until("main", "RollingOut")).status.rollout;
     assert.equal(pending.workloads[0].state, "Rolling");
-    assert.match((await workload()).spec.podAnnotations["inlay.dev/rollout"], STAMP);
+    const { "inlay.dev/rollout": stamp, ...others } = (await workload()).spec.podAnnotations;
+    assert.match(stamp, STAMP);
+    assert.deepEqual(others, podAnnotations);
     await say(site, { observedGeneration: 2 });
     await shop.rolledOut("main", 1);
   });

@@ -358,7 +358,9 @@ describe("the restart annotation", function () {
     await Promise.all(["one", "two"].map((name) => shop.rolledOut(name, 1)));
     const stamps = await shop.annotations("core");
     const { managedFields } = (await team.api.get(shop.path("core"))).metadata;
-    const managers = managedFields.filter(({ operation }: AnyObject) => operation === "Apply");
+    const managers = managedFields.filter(({ fieldsV1 }: AnyObject) =>
+      JSON.stringify(fieldsV1).includes('"f:inlay.dev/rollout"'),
+    );
     assert.deepEqual(
       managers.map(({ manager }: AnyObject) => manager),
       ["inlay-rollout"],

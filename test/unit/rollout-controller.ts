@@ -74,7 +74,7 @@ export class RolloutFixture {
     const mergePatch = () => assert.fail("the key is there");
     const keys = new DigestKeys(fakeClient({ get: async () => KEYS, mergePatch }), "inlay-system");
     const deps = dependenciesOf<RolloutDependencies>({
-      client: { apply: this.#apply, get: () => this.read() },
+      client: { mergeFields: this.#merge, get: () => this.read() },
       installation: this.installation,
       bindings: { all: [] },
       events: { record: ignore, recordOn: ignore },
@@ -86,11 +86,14 @@ export class RolloutFixture {
     this.#rolling = new RolloutController(deps, keys, this.slots);
   }
 
-  readonly #apply = async (_: unknown, ref: ObjectRef, uid: string, leaves: JsonObject): Promise<KubeObject> => {
+  readonly #merge = async (_: unknown, ref: ObjectRef, patch: JsonObject): Promise<KubeObject> => {
     if (this.refused) throw this.refused();
-    const { spec } = leaves as { spec: { template: { metadata: { annotations: Record<string, string> } } } };
+    const { spec, metadata: guard } = patch as {
+      spec: { template: { metadata: { annotations: Record<string, string> } } };
+      metadata: { uid: string };
+    };
     this.stamped.push(...Object.values(spec.template.metadata.annotations));
-    const metadata = { name: ref.name, uid, resourceVersion: "2", generation: ++this.#generation };
+    const metadata = { name: ref.name, uid: guard.uid, resourceVersion: "2", generation: ++this.#generation };
     return { apiVersion: "apps/v1", kind: "Deployment", metadata };
   };
 

@@ -4,7 +4,7 @@
  * be another restart. Pure.
  */
 import type { SecretBinding } from "../../api/binding.ts";
-import { LAST_RELOADED_FROM } from "../../api/reloader.ts";
+import { claimsToBeGenerated, LAST_RELOADED_FROM } from "../../api/reloader.ts";
 import { digestParts, type RolloutStatus } from "../../api/rollout.ts";
 import { at, fieldsAt, listAt, valueAt } from "../../apimachinery/fields.ts";
 import type { KubeObject } from "../../apimachinery/objects.ts";
@@ -24,7 +24,7 @@ interface Restarted {
 
 /**
  * `now` is the workload before the restart. If it has that restart annotation already, an interrupted request had arrived, and
- * its record stays: another time would change the template again.
+ * its record stays: another time would change the template again. Undefined for a binding that no annotations generated.
  */
 export function reloadRecord({ binding, planned, text, pending }: Restarted, now: KubeObject): string | undefined {
   const { stampAt } = planned.dependent;
@@ -34,7 +34,7 @@ export function reloadRecord({ binding, planned, text, pending }: Restarted, now
   const noted = at(annotations, LAST_RELOADED_FROM);
   if (stamp?.kind === "key" && at(annotations, stamp.key) === text)
     return typeof noted === "string" ? noted : undefined;
-  const source = sourceOf(binding, planned.causes);
+  const source = claimsToBeGenerated(binding) ? sourceOf(binding, planned.causes) : undefined;
   if (source === undefined) return undefined;
   const container = containerOf(at(template, "spec"), source);
   return JSON.stringify({

@@ -3,7 +3,6 @@
  * written, and why; `stale` means that the workload has changed since the decision.
  */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
-import { claimsToBeGenerated } from "../../api/reloader.ts";
 import type { RolloutStatus } from "../../api/rollout.ts";
 import { apiVersionOf, describeObject, type KubeObject, type ObjectMeta } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -82,11 +81,9 @@ export class Restarter {
     return unwritten;
   }
 
-  /** For restarts by Reloader's annotations, if the configuration says so. */
+  /** If the configuration says so. */
   #recordFor(binding: SecretBinding, planned: PlannedRestart, text: string, { pending }: RolloutStatus) {
-    const { reloader } = this.#deps.installation;
-    if (!reloader?.recordOnWorkloads || !claimsToBeGenerated(binding) || planned.dependent.isRestartField)
-      return undefined;
+    if (!this.#deps.installation.reloader?.recordOnWorkloads || planned.dependent.isRestartField) return undefined;
     return (now: KubeObject) => reloadRecord({ binding, planned, text, pending }, now);
   }
 

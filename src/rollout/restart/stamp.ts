@@ -1,6 +1,7 @@
 /**
  * Writes a restart to a workload's pod template annotation, or to its restart field, as the binding's account, with one field
- * manager for all rollouts. The same stamp again changes nothing and restarts nothing.
+ * manager for all rollouts. A stamp is never released, so it needs no apply, and a merge patch costs the API server less. The
+ * same stamp again changes nothing and restarts nothing.
  */
 import { LAST_RELOADED_FROM } from "../../api/reloader.ts";
 import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
@@ -8,7 +9,7 @@ import type { FieldPath } from "../../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { refusal, WRITE_VERBS } from "../../kube/access-error.ts";
-import { isStatus } from "../../kube/api-error.ts";
+import { isNotFound, isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { getIfExists } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
@@ -23,10 +24,11 @@ const MAX_TRIES = 5;
 /**
  * Returns the workload afterwards: its metadata. A controller that was paused and wakes while another one leads may have an older
  * stamp than the present one. So the write requires the version that was decided on, or a later one with the same spec; otherwise
- * it returns `stale`, and the restart is decided again. Throws Problem. `recordOf` returns a text to write beside the stamp.
+ * it returns `stale`, and the restart is decided again. Throws Problem. `recordOf` returns the record to write beside the stamp. If
+ * it returns undefined, the former record is removed. Without `recordOf`, no record changes.
  */
 export async function stamp(
-  client: Pick<Client, "get" | "apply">,
+  client: Pick<Client, "get" | "mergeFields">,
   identity: Identity,
   dependent: Stamped,
   value: string,
@@ -36,23 +38,24 @@ export async function stamp(
   const use = { identity, ref, verbs: WRITE_VERBS };
   let { resourceVersion } = version;
   try {
-    let record: string | undefined;
+    let beside: JsonObject = {};
     if (recordOf !== undefined) {
       const now = await getIfExists({ client, ...use });
       if (now === undefined || !isAsDecided(now, dependent)) return "stale";
       resourceVersion = now.metadata.resourceVersion;
-      record = recordOf(now);
+      beside = { [LAST_RELOADED_FROM]: recordOf(now) ?? null };
     }
-    const leaves = nested(stampAt, value, record === undefined ? {} : { [LAST_RELOADED_FROM]: record });
+    const leaves = nested(stampAt, value, beside);
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       try {
-        return await client.apply(identity, ref, version.uid, guarded(leaves, resourceVersion), OURS);
+        const patch = guarded(leaves, { uid: version.uid, resourceVersion });
+        return await client.mergeFields(identity, ref, patch, ROLLOUT_MANAGER);
       } catch (error) {
-        // A workload that was recreated under the same name causes 422, as an invalid one does.
-        if (!isStatus(error, 409) && !isStatus(error, 422)) throw error;
+        if (isNotFound(error)) return "stale";
+        // Also of a workload that was recreated under the same name: the API server compares resourceVersions first.
+        if (!isStatus(error, 409)) throw error;
         const now = await getIfExists({ client, ...use });
         if (now === undefined || !isAsDecided(now, dependent)) return "stale";
-        if (isStatus(error, 422)) throw error;
         resourceVersion = now.metadata.resourceVersion;
       }
     }
@@ -63,11 +66,9 @@ export async function stamp(
   throw new Problem("Unavailable", message);
 }
 
-const OURS = { fieldManager: ROLLOUT_MANAGER, force: true };
-
-const guarded = (leaves: JsonObject, resourceVersion: string): JsonObject => ({
+const guarded = (leaves: JsonObject, guard: JsonObject): JsonObject => ({
   ...leaves,
-  metadata: { ...(leaves["metadata"] as JsonObject | undefined), resourceVersion },
+  metadata: { ...(leaves["metadata"] as JsonObject | undefined), ...guard },
 });
 
 /** By its generation, which a change of metadata does not increment. */

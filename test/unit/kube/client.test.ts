@@ -131,6 +131,12 @@ describe("the client", () => {
     await client.mergePatch("me", HARBOR, { metadata: { finalizers: [] } }, "inlay");
     const merge = last();
     assert.deepEqual([merge.path, merge.contentType], [path, "application/merge-patch+json"]);
+    assert.deepEqual([merge.query, merge.accept], [{ fieldManager: "inlay" }, undefined]);
+    await client.mergeFields("me", HARBOR, { spec: { a: 1 } }, "inlay");
+    const strict = last();
+    assert.deepEqual([strict.path, strict.contentType, strict.body], [path, merge.contentType, { spec: { a: 1 } }]);
+    assert.deepEqual(strict.query, { fieldManager: "inlay", fieldValidation: "Strict" });
+    assert.match(strict.accept ?? "", /as=PartialObjectMetadata/);
     await client.replaceStatus("", HARBOR, { status: { synced: "1/1" } }, "inlay");
     const status = last();
     assert.deepEqual(
@@ -202,6 +208,7 @@ describe("the client", () => {
       () => client.apply("me", HARBOR, "u", {}, { fieldManager: "m", force: false }),
       () => client.jsonPatch("me", HARBOR, [], "m"),
       () => client.mergePatch("me", HARBOR, {}, "m"),
+      () => client.mergeFields("me", HARBOR, {}, "m"),
       () => client.replaceStatus("", HARBOR, {}, "m"),
       () => client.replace("", HARBOR, {}),
       () => client.create("", HARBORS, "registry", {}),
@@ -209,7 +216,7 @@ describe("the client", () => {
     for (const write of all) await write();
     may = false;
     for (const write of all) await assert.rejects(write, { reason: "NotLeading" });
-    const verbs = ["apply", "patch", "patch", "update", "update", "create"];
+    const verbs = ["apply", "patch", "patch", "patch", "update", "update", "create"];
     const both = ["accepted", "not_leading"].flatMap((outcome) => verbs.map((verb) => `${verb} ${outcome}`));
     assert.deepEqual(outcomes, both);
     requests.splice(0);

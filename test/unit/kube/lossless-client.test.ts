@@ -24,20 +24,29 @@ const writes = (client: LosslessClient) => [
   () => client.jsonPatch("me", HARBOR, [{ op: "remove", path: "/a" }], "m"),
   () => client.delete("me", HARBOR, { metadata: { uid: "uid" } }),
   () => client.createObject("me", HARBOR, {}, "m"),
+  () => client.mergeFields("me", HARBOR, {}, "m"),
 ];
 
 describe("a write to an object", () => {
   it("is restricted to the version that was checked, or to the caller's", async () => {
     const { client, bodies } = clientWith(async () => "7");
     for (const write of writes(client)) await write();
-    const [applied, patch, deletion] = bodies.splice(0) as [{ metadata: object }, object[], { preconditions: object }];
+    const [applied, patch, deletion, , merged] = bodies.splice(0) as [
+      { metadata: object },
+      object[],
+      { preconditions: object },
+      object,
+      { metadata: object },
+    ];
     assert.deepEqual(applied.metadata, { resourceVersion: "7", name: "harbor", uid: "uid", namespace: "registry" });
     assert.deepEqual(patch[0], { op: "replace", path: "/metadata/resourceVersion", value: "7" });
     assert.deepEqual(deletion.preconditions, { uid: "uid", resourceVersion: "7" });
+    assert.deepEqual(merged.metadata, { resourceVersion: "7" });
     const leaves = { metadata: { resourceVersion: "6" } };
     await client.apply("me", HARBOR, "uid", leaves, { fieldManager: "m", force: false });
     await client.delete("me", HARBOR, { metadata: { uid: "uid", resourceVersion: "6" } });
-    assert.deepEqual(JSON.stringify(bodies).match(/"resourceVersion":"\d"/g), Array(2).fill('"resourceVersion":"6"'));
+    await client.mergeFields("me", HARBOR, leaves, "m");
+    assert.deepEqual(JSON.stringify(bodies).match(/"resourceVersion":"\d"/g), Array(3).fill('"resourceVersion":"6"'));
   });
 
   it("is sent unchanged if it loses nothing in any version", async () => {
@@ -72,10 +81,12 @@ describe("a write to an object", () => {
     ];
     await client.jsonPatch("me", HARBOR, operations, "m");
     await client.createObject("me", HARBOR, { spec: { b: "x" } }, "m");
+    await client.mergeFields("me", HARBOR, { spec: { c: "x" } }, "m");
     assert.deepEqual(written, [
       [{ spec: { a: "x" } }],
       [{ spec: { list: [{ a: "x" }] } }, { spec: { list: [{ "a/b": "y" }] } }],
       [{ spec: { b: "x" } }],
+      [{ spec: { c: "x" } }],
     ]);
   });
 

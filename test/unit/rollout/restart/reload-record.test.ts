@@ -1,7 +1,7 @@
 /** The record of a restart by Reloader's annotations. A second try writes the same record. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../../src/api/binding.ts";
-import { LAST_RELOADED_FROM } from "../../../../src/api/reloader.ts";
+import { GENERATED_FOR, LAST_RELOADED_FROM, RELOADER_ACCOUNT } from "../../../../src/api/reloader.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import type { JsonObject, KubeObject } from "../../../../src/apimachinery/objects.ts";
 import { reloadRecord } from "../../../../src/rollout/restart/reload-record.ts";
@@ -18,7 +18,10 @@ const sources = [
   { name: "secret-login", secret: { name: "login" } },
   { name: "configmap-app", configMap: { name: "app" } },
 ] as SecretBinding["spec"]["sources"];
-const binding = bindingOf({ metadata: { name: "reloader-deployment-core", namespace: "shop" }, spec: { sources } });
+const binding = bindingOf({
+  metadata: { name: "reloader-deployment-core", namespace: "shop", labels: { [GENERATED_FOR]: "reloader" } },
+  spec: { sources, serviceAccountName: RELOADER_ACCOUNT },
+});
 const CHANGED = "2026-11-21T10:00:00.750Z";
 
 const containers = [
@@ -36,10 +39,10 @@ function workload(annotations: Record<string, string> = {}, more: object = {}): 
   });
 }
 
-function recorded(causes: string[], now = workload()) {
+function recorded(causes: string[], now = workload(), by = binding) {
   const planned = { dependent, causes };
   const pending = { firstChangeTime: CHANGED, lastChangeTime: CHANGED, reason: "", message: "" };
-  return reloadRecord({ binding, planned, text: STAMP, pending }, now);
+  return reloadRecord({ binding: by, planned, text: STAMP, pending }, now);
 }
 
 describe("the record of a restart by Reloader's annotations", () => {
@@ -66,8 +69,10 @@ describe("the record of a restart by Reloader's annotations", () => {
     assert.deepEqual(JSON.parse(recorded(["secret-login/*"], only) ?? "").containerRefs, ["proxy"]);
   });
 
-  it("is omitted for a source that the binding no longer has", () => {
+  it("is omitted for a source that the binding no longer has, and for a binding that no annotations generated", () => {
     assert.equal(recorded(["secret-gone/*"]), undefined);
+    const own = bindingOf({ metadata: binding.metadata, spec: { sources } });
+    assert.equal(recorded(["secret-login/*"], workload({ [LAST_RELOADED_FROM]: "{}" }), own), undefined);
   });
 
   it("stays if the workload has that stamp already, with or without a record", () => {
@@ -77,36 +82,33 @@ describe("the record of a restart by Reloader's annotations", () => {
 });
 
 describe("a restart with a record", () => {
-  async function written(now: KubeObject | undefined) {
-    const applied: JsonObject[] = [];
+  async function restarted(now: KubeObject, record: string | undefined) {
+    const written: JsonObject[] = [];
     const client = fakeClient({
-      get: async () => now ?? assert.fail("nothing is there"),
-      apply: async (_: unknown, __: unknown, ___: unknown, leaves: JsonObject) => {
-        applied.push(leaves);
-        return now as KubeObject;
+      get: async () => now,
+      mergeFields: async (_: unknown, __: unknown, patch: JsonObject) => {
+        written.push(patch);
+        return now;
       },
     });
-    const answer = await stamp(
-      client,
-      "system:serviceaccount:inlay-system:inlay-reloader",
-      dependent,
-      STAMP,
-      () => "{}",
-    );
-    return { applied, answer };
+    const identity = "system:serviceaccount:inlay-system:inlay-reloader";
+    const answer = await stamp(client, identity, dependent, STAMP, () => record);
+    return { written, answer };
   }
 
-  it("is one write of the template, for the version that was read", async () => {
-    const { applied } = await written(workload());
-    const annotations = { [LAST_RELOADED_FROM]: "{}", [KEY]: STAMP };
-    assert.deepEqual(applied, [
-      { spec: { template: { metadata: { annotations } } }, metadata: { resourceVersion: "12" } },
-    ]);
+  it("is one write of the template, for the version that was read, which removes a former record", async () => {
+    for (const record of ["{}", undefined]) {
+      const { written } = await restarted(workload(), record);
+      const annotations = { [LAST_RELOADED_FROM]: record ?? null, [KEY]: STAMP };
+      assert.deepEqual(written, [
+        { spec: { template: { metadata: { annotations } } }, metadata: { uid: "1", resourceVersion: "12" } },
+      ]);
+    }
   });
 
   it("is not written to another template than was decided on", async () => {
     const { metadata, ...rest } = workload();
-    const { applied, answer } = await written({ ...rest, metadata: { ...metadata, generation: 4 } });
-    assert.deepEqual([applied, answer], [[], "stale"]);
+    const { written, answer } = await restarted({ ...rest, metadata: { ...metadata, generation: 4 } }, "{}");
+    assert.deepEqual([written, answer], [[], "stale"]);
   });
 });
