@@ -1,14 +1,19 @@
 /**
  * `npm run bench`: measures the built Inlay on its own control plane, next to the floor: the fastest possible client for the same work.
- * Arguments select parts, all by default. Prints a table.
+ * Arguments select parts, all by default. Prints a table, and draws plots if it has a folder for them.
  */
+import { parseArgs } from "node:util";
 import { measureAnnotations } from "./annotations.ts";
 import { measureCli } from "./cli.ts";
 import { Client, startCluster } from "./cluster.ts";
 import { measureCompositions } from "./compositions.ts";
 import { measureFailover } from "./failover.ts";
+import { measureFairness } from "./fairness.ts";
+import { measureGrowth } from "./growth.ts";
 import { measureHostile } from "./hostile.ts";
 import { measureProtection } from "./protect.ts";
+import { measureRequests } from "./requests.ts";
+import { Results } from "./results.ts";
 import { Rig } from "./rig.ts";
 import { measureRollouts, measureWorkloads } from "./rollouts.ts";
 import { measureRotations } from "./rotation.ts";
@@ -24,6 +29,8 @@ import { measureVaultSync } from "./vault-sync.ts";
 const PARTS = {
   rotations: measureRotations,
   rollouts: measureRollouts,
+  growth: measureGrowth,
+  fairness: measureFairness,
   annotations: measureAnnotations,
   memory: measureMemory,
   workloads: measureWorkloads,
@@ -31,6 +38,7 @@ const PARTS = {
   restart: measureRestart,
   failover: measureFailover,
   throughput: measureThroughput,
+  requests: measureRequests,
   hostile: measureHostile,
   streams: measureStreams,
   protect: measureProtection,
@@ -43,20 +51,27 @@ const PARTS = {
 };
 
 const scale = Number(process.env["INLAY_BENCH_SCALE"] ?? 1);
-const asked = process.argv.slice(2);
+const { positionals: asked, values } = parseArgs({
+  allowPositionals: true,
+  options: { plots: { type: "string" } },
+});
 const unknown = asked.filter((part) => !Object.hasOwn(PARTS, part));
 if (unknown.length > 0 || !(scale > 0)) {
-  console.error(`npm run bench -- [${Object.keys(PARTS).join("|")}]..., with INLAY_BENCH_SCALE above 0`);
+  console.error(
+    `npm run bench -- [${Object.keys(PARTS).join("|")}]... [--plots FOLDER], with INLAY_BENCH_SCALE above 0`,
+  );
   process.exit(2);
 }
 
 const cluster = await startCluster();
 const client = new Client(cluster);
 const { gitVersion } = await client.send("GET", "/version");
-const rig = new Rig(cluster, client, new Table(gitVersion, scale), scale);
+const rig = new Rig(cluster, client, new Table(gitVersion, scale), new Results(gitVersion, scale), scale);
 try {
   for (const [name, measure] of Object.entries(PARTS)) {
-    if (asked.length === 0 || asked.includes(name)) await measure(rig);
+    if (asked.length > 0 && !asked.includes(name)) continue;
+    await measure(rig);
+    if (values.plots !== undefined) await rig.results.save(values.plots);
   }
 } finally {
   await rig.controller.stop();

@@ -1,163 +1,106 @@
 /**
- * How fast a changed Secret arrives, one at a time and in a burst, next to the floor: a client that writes the Secret and then its
- * dependent object. Inlay and the floor take turns. A change ends when a watch shows that the dependent object has changed.
+ * How fast a change arrives in the dependents of the changed object, one at a time and in a burst, next to the floor: a client that writes
+ * the object and then its dependents. Inlay and the floor take turns. A change ends when a watch shows that the dependents have changed.
  */
-import type { AnyObject } from "./cluster.ts";
-import { atOnce } from "./cluster.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Compared, type Course, SIDES, startChanges } from "./course.ts";
 import { Process } from "./processes.ts";
 import type { Rig } from "./rig.ts";
 import { median, ms, quantile, spread } from "./table.ts";
-import { secretPath } from "./world.ts";
 
 const ROUNDS = 3;
-const WRITERS = 50;
+/** Changes of one side before the other's turn, because processor time is counted in hundredths of a second. */
+const TURN = 10;
+/** After each change, so that what it causes later, such as events, does not slow the next one. */
+const PAUSE_MS = 20;
 
-/** The dependents of Secrets or other objects: `prefix-0` of the Secret `s-0`, and so on, in two namespaces. */
-export interface Course {
-  /** The effect of a change, in the table. */
-  what: string;
-  floor: string;
-  ours: string;
-  prefix: string;
-  /** A suffix after the number, in the names of dependents. */
-  suffix?: string;
-  count: number;
-  path(namespace: string, name?: string): string;
-  /** Differs after each change. */
-  textOf(object: AnyObject): string | undefined;
-  /** The write of the floor. */
-  patch(value: string, i: number): object;
-  /** The changed object, unless it is a Secret. */
-  changed?(namespace: string, i: number, value: string): { path: string; patch: object };
-  /** Waits until only the controller still works on the last changes. */
-  settled?(): Promise<void>;
-  /** Pauses other programs that would work during a burst, and resumes them, because their load falls on one side by chance. */
-  hush?(on: boolean): Promise<void>;
-}
+/** Milliseconds of a core for a change, by program. */
+export type Used = Record<string, number>;
 
-/** Waits until dependents have changed. */
-class Arrivals {
-  readonly #texts = new Map<string, string | undefined>();
-  readonly #waiting = new Map<string, (at: number) => void>();
-  stop: () => void = () => {};
-
-  static async of({ client }: Rig, { path, textOf }: Course, namespace: string): Promise<Arrivals> {
-    const arrivals = new Arrivals();
-    arrivals.stop = await client.watch(path(namespace), (object, at) => {
-      const { name } = object.metadata;
-      const text = textOf(object);
-      if (arrivals.#texts.get(name) === text) return;
-      arrivals.#texts.set(name, text);
-      arrivals.#waiting.get(name)?.(at);
-    });
-    return arrivals;
-  }
-
-  /** The time of its next change. */
-  async next(name: string): Promise<number> {
-    const { promise, resolve } = Promise.withResolvers<number>();
-    this.#waiting.set(name, resolve);
-    const at = await promise;
-    this.#waiting.delete(name);
-    return at;
-  }
-}
-
-/** From sending the change of the Secret until the change of its dependent, one after the other. */
-export async function compareLatency(rig: Rig, course: Course): Promise<void> {
-  const { what, floor, ours, count } = course;
-  const took: Record<string, number[]> = { [floor]: [], [ours]: [] };
-  const arrivals: Record<string, Arrivals> = {};
-  for (const namespace of [floor, ours]) arrivals[namespace] = await Arrivals.of(rig, course, namespace);
-  for (let i = 0; i < rig.of(300); i++) {
-    for (const namespace of [floor, ours]) {
-      const arrival = arrivals[namespace]?.next(nameOf(course, i % count));
-      const from = performance.now();
-      await change(rig, course, namespace, i % count, `latency-${i}`);
-      took[namespace]?.push(((await arrival) ?? Number.NaN) - from);
-    }
-  }
-  for (const { stop } of Object.values(arrivals)) stop();
-  const [theirs, own] = [took[floor] ?? [], took[ours] ?? []];
-  for (const q of [0.5, 0.99])
-    rig.table.row(`latency of a ${what}, p${q * 100}`, ms(quantile(theirs, q)), ms(quantile(own, q)));
-  const odd = median(theirs.filter((_, i) => i % 2 === 1));
-  const even = median(theirs.filter((_, i) => i % 2 === 0));
-  rig.table.row(
-    "  ratio of the medians (floor: of its odd to its even ones)",
-    (odd / even).toFixed(2),
-    (median(own) / median(theirs)).toFixed(2),
-    "2 at most",
-  );
+export interface Latency {
+  /** Of each change, in milliseconds. */
+  times: number[];
+  used: Used;
 }
 
 export interface Round {
-  namespace: string;
   /** Changes per second. */
   rate: number;
-  /** Milliseconds of a core for a change, by program. */
-  used: Record<string, number>;
+  used: Used;
 }
 
-/** All Secrets change at once: how many dependents follow per second. Returns the rounds of Inlay. */
-export async function compareBurst(rig: Rig, course: Course): Promise<readonly Round[]> {
-  const { what, floor, ours, count } = course;
-  const rounds: Round[] = [];
+/** From sending a change until its dependents have changed, one change after the other. */
+export async function measureLatency(rig: Rig, course: Course, changes: number): Promise<Compared<Latency>> {
+  const sides = await startChanges(rig.client, course);
+  const latency: Compared<Latency> = { floor: { times: [], used: {} }, ours: { times: [], used: {} } };
+  for (let done = 0; done < changes; done += TURN) {
+    for (const side of SIDES) {
+      const { times, used } = latency[side];
+      const before = await processorSeconds(rig);
+      for (let n = done; n < Math.min(done + TURN, changes); n++) {
+        times.push(await sides[side].single(n % course.count));
+        await sleep(PAUSE_MS);
+      }
+      for (const [program, sum] of Object.entries(await usedSince(rig, before, changes)))
+        used[program] = (used[program] ?? 0) + sum;
+    }
+  }
+  for (const side of SIDES) sides[side].stop();
+  return latency;
+}
+
+/** All objects change at once: how many changes arrive per second. */
+export async function measureBurst(rig: Rig, course: Course): Promise<Compared<Round[]>> {
+  const sides = await startChanges(rig.client, course);
+  const rounds: Compared<Round[]> = { floor: [], ours: [] };
   for (let i = 0; i < ROUNDS; i++) {
-    for (const namespace of [floor, ours]) {
+    for (const side of SIDES) {
       // Otherwise the rest of the last round would count for the next one.
       await course.settled?.();
       await rig.controller.process.quiet();
       await course.hush?.(true);
       const before = await processorSeconds(rig);
-      const rate = count / (await burst(rig, course, namespace, `burst-${i}`));
+      const took = await sides[side].burst();
       await course.hush?.(false);
-      const after = await processorSeconds(rig);
-      const used = Object.entries(after).map(([name, sum]) => [name, (1_000 * (sum - (before[name] ?? 0))) / count]);
-      rounds.push({ namespace, rate, used: Object.fromEntries(used) });
+      const used = await usedSince(rig, before, course.count);
+      rounds[side].push({ rate: (1_000 * course.count) / took, used });
     }
   }
-  const of = (namespace: string) => rounds.filter((round) => round.namespace === namespace);
-  const [theirs, own] = [of(floor), of(ours)].map((each) => each.map(({ rate }) => rate)) as [number[], number[]];
-  rig.table.row(`burst of ${count} ${what}s, median of ${ROUNDS}`, spread(theirs, "/s"), spread(own, "/s"));
-  const share = (100 * median(own)) / median(theirs);
-  rig.table.row("  share of the floor's rate", "", `${share.toFixed(0)} %`, "60 % at least");
-  for (const name of Object.keys(programs(rig))) {
-    const used = (namespace: string) => ms(median(of(namespace).map((round) => round.used[name] ?? 0)));
-    rig.table.row(`  processor of ${name} for a ${what}`, used(floor), used(ours));
+  for (const side of SIDES) sides[side].stop();
+  return rounds;
+}
+
+/** `most` is the aim for the ratio of the medians. */
+export function reportLatency({ table }: Rig, what: string, { floor, ours }: Compared<Latency>, most = 1.3): void {
+  for (const q of [0.5, 0.99])
+    table.row(`latency of a ${what}, p${q * 100}`, ms(quantile(floor.times, q)), ms(quantile(ours.times, q)));
+  const odd = median(floor.times.filter((_, i) => i % 2 === 1));
+  const even = median(floor.times.filter((_, i) => i % 2 === 0));
+  table.row(
+    "  ratio of the medians (floor: of its odd to its even ones)",
+    (odd / even).toFixed(2),
+    (median(ours.times) / median(floor.times)).toFixed(2),
+    `${most} at most`,
+  );
+}
+
+export function reportBurst({ table }: Rig, { what, count }: Course, { floor, ours }: Compared<Round[]>): void {
+  const rates = (rounds: readonly Round[]) => rounds.map(({ rate }) => rate);
+  table.row(`burst of ${count} ${what}s, median of ${ROUNDS}`, spread(rates(floor), "/s"), spread(rates(ours), "/s"));
+  const share = (100 * median(rates(ours))) / median(rates(floor));
+  table.row("  share of the floor's rate", "", `${share.toFixed(0)} %`, "85 % at least");
+  for (const name of Object.keys(ours[0]?.used ?? {})) {
+    const used = (rounds: readonly Round[]) => ms(median(rounds.map((round) => round.used[name] ?? 0)));
+    table.row(`  processor of ${name} for a ${what}`, used(floor), used(ours));
   }
-  return of(ours);
 }
 
-/** Seconds until all dependents of a namespace have followed. */
-async function burst(rig: Rig, course: Course, namespace: string, value: string): Promise<number> {
-  const { count } = course;
-  const arrivals = await Arrivals.of(rig, course, namespace);
-  const from = performance.now();
-  const all = Promise.all(Array.from({ length: count }, (_, i) => arrivals.next(nameOf(course, i))));
-  await atOnce(count, WRITERS, (i) => change(rig, course, namespace, i, `${value}-${i}`));
-  await all;
-  const seconds = (performance.now() - from) / 1_000;
-  arrivals.stop();
-  return seconds;
-}
-
-/** Changes a Secret or its replacement, and in the floor's namespace also its dependent. */
-async function change({ client }: Rig, course: Course, namespace: string, i: number, value: string): Promise<void> {
-  const secret = { path: secretPath(namespace, `s-${i}`), patch: { stringData: { accessKeyID: value } } };
-  const { path, patch } = course.changed?.(namespace, i, value) ?? secret;
-  await client.merge(path, patch);
-  if (namespace === course.floor) await client.merge(course.path(namespace, nameOf(course, i)), course.patch(value, i));
-}
-
-const nameOf = ({ prefix, suffix = "" }: Course, i: number) => `${prefix}-${i}${suffix}`;
-
-/** The programs that share the processor: the servers, the controller, and this program. */
+/** The programs that share the processor: the servers, the controller if it runs, and this program. */
 function programs({ cluster, controller }: Rig): Record<string, Process> {
   return {
     "kube-apiserver": new Process(cluster.processes.get("kube-apiserver")?.pid),
     etcd: new Process(cluster.processes.get("etcd")?.pid),
-    "the controller": controller.process,
+    ...(controller.pid !== undefined && { "the controller": controller.process }),
     "the benchmark": new Process(process.pid),
   };
 }
@@ -166,4 +109,12 @@ export async function processorSeconds(rig: Rig): Promise<Record<string, number>
   const seconds: Record<string, number> = {};
   for (const [name, program] of Object.entries(programs(rig))) seconds[name] = await program.cpuSeconds();
   return seconds;
+}
+
+/** Milliseconds of a core for each of so many changes. */
+export async function usedSince(rig: Rig, before: Record<string, number>, count: number): Promise<Used> {
+  const after = await processorSeconds(rig);
+  return Object.fromEntries(
+    Object.entries(after).map(([name, sum]) => [name, (1_000 * (sum - (before[name] ?? 0))) / count]),
+  );
 }

@@ -5,6 +5,7 @@ import { Agent, request } from "undici";
 import { parse } from "yaml";
 import { type ControlPlane, startControlPlane } from "../test/control-plane/control-plane.ts";
 import "../src/kube/orphan-streams.ts";
+import { METADATA_ONLY } from "../src/kube/client.ts";
 import { install } from "../test/control-plane/install.ts";
 import { eventually } from "../test/controller/eventually.ts";
 
@@ -13,6 +14,7 @@ const root = join(import.meta.dirname, "..");
 export const AUDIT_LOG = "audit.log";
 /** The published CRD of HarborCluster is about this long. */
 const CRD_BYTES = 500_000;
+export const MERGE_PATCH = "application/merge-patch+json";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of the API server, read where they are used
 export type AnyObject = any;
@@ -22,6 +24,7 @@ export async function startCluster(): Promise<ControlPlane> {
     apiServerFlags: [
       `--audit-policy-file=${join(import.meta.dirname, "audit-policy.yaml")}`,
       `--audit-log-path=${AUDIT_LOG}`,
+      "--audit-log-maxsize=10000",
     ],
   });
   await install(cluster);
@@ -38,15 +41,21 @@ function weighted(crd: AnyObject): AnyObject {
   const schema = crd.spec.versions[0].schema.openAPIV3Schema;
   const spare = schema.properties.spec.properties;
   const words = "Selects what Harbor's component of this name is deployed with, as its operator documents it. ";
-  for (let i = 0; JSON.stringify(crd).length < CRD_BYTES; i++) {
+  for (let i = 0; JSON.stringify(crd).length < CRD_BYTES; i++)
     spare[`component${i}`] = {
       type: "object",
-      properties: Object.fromEntries(
-        Array.from({ length: 10 }, (_, n) => [`field${n}`, { type: "string", description: words.repeat(4) }]),
-      ),
+      properties: componentOf(() => ({ type: "string", description: words.repeat(4) })),
     };
-  }
   return crd;
+}
+
+const componentOf = <T>(fieldOf: () => T): Record<string, T> =>
+  Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`field${n}`, fieldOf()]));
+
+/** Values for a thousand fields of that schema, which make an object as large as this. */
+export function weightOf(bytes: number): Record<string, object> {
+  const value = "x".repeat(bytes / 1_000);
+  return Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`component${i}`, componentOf(() => value)]));
 }
 
 /** A client over HTTP/2 that is limited only by the API server: the floor, with which Inlay is compared. */
@@ -68,15 +77,16 @@ export class Client {
   }
 
   async send(
-    method: "GET" | "POST" | "PATCH" | "DELETE",
+    method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE",
     path: string,
     body?: object,
     contentType = "application/json",
+    accept = "application/json",
   ) {
     const answer = await request(this.#url + path, {
       method,
       dispatcher: this.#agent,
-      headers: { authorization: `Bearer ${this.#token}`, "content-type": contentType },
+      headers: { authorization: `Bearer ${this.#token}`, "content-type": contentType, accept },
       ...(body && { body: JSON.stringify(body) }),
     });
     const text = await answer.body.text();
@@ -84,12 +94,14 @@ export class Client {
     return JSON.parse(text) as AnyObject;
   }
 
+  /** The answers of this and of `apply` have the metadata only, because a fast client needs no more. */
   merge(path: string, patch: object) {
-    return this.send("PATCH", path, patch, "application/merge-patch+json");
+    return this.send("PATCH", path, patch, MERGE_PATCH, METADATA_ONLY);
   }
 
   apply(path: string, object: object) {
-    return this.send("PATCH", `${path}?fieldManager=bench&force=true`, object, "application/apply-patch+yaml");
+    const apply = "application/apply-patch+yaml";
+    return this.send("PATCH", `${path}?fieldManager=bench&force=true`, object, apply, METADATA_ONLY);
   }
 
   /** Calls back for each existing object and each change, until it is stopped. */

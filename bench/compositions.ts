@@ -4,8 +4,9 @@
  */
 import { join } from "node:path";
 import { harborCluster } from "../test/controller/harbor.ts";
-import { type Course, compareLatency, processorSeconds } from "./beside.ts";
+import { measureLatency, processorSeconds, reportLatency } from "./beside.ts";
 import { type AnyObject, atOnce } from "./cluster.ts";
+import type { Course } from "./course.ts";
 import type { Rig } from "./rig.ts";
 import { ms } from "./table.ts";
 import { accessKeyOf, bindingPath, dropBindings, harborPath, makeNamespace, secretPath } from "./world.ts";
@@ -48,7 +49,7 @@ export async function measureCompositions(rig: Rig): Promise<void> {
   await measureCost(rig, count);
   await measureReads(rig, count);
   await measureRestart(rig, count);
-  await measureLatency(rig, uids, Math.min(count, CHANGING));
+  await measureChanges(rig, uids, Math.min(count, CHANGING));
   await controller.stop();
   await client.merge(`${COMPOSITIONS}/harbor`, { metadata: { finalizers: null } });
   await client.send("DELETE", `${COMPOSITIONS}/harbor`);
@@ -239,23 +240,25 @@ async function measureRestart(rig: Rig, count: number): Promise<void> {
   table.ours("  resident then", `${resident} (most: ${most})`, "320 MB");
 }
 
-async function measureLatency(rig: Rig, uids: ReadonlyMap<string, string>, count: number): Promise<void> {
+async function measureChanges(rig: Rig, uids: ReadonlyMap<string, string>, count: number): Promise<void> {
   await makeDirectly(rig, uids, count);
   await rig.controller.process.quiet();
+  const namespaces = { floor: FLOOR, ours: OURS };
   const course: Course = {
     what: "claim's change",
-    floor: FLOOR,
-    ours: OURS,
-    prefix: "h",
-    suffix: "-s3",
     count,
-    path: bindingPath,
-    textOf: ({ spec }) => spec.targets[0].fields[1].template,
-    patch: (value, i) => ({ spec: { targets: specOf(`h-${i}`, endpointOf(value)).targets } }),
-    changed: (namespace, i, value) => ({
-      path: harborPath(namespace, `h-${i}`),
+    watched: (side) => bindingPath(namespaces[side]),
+    change: (side, i, value) => ({
+      path: harborPath(namespaces[side], `h-${i}`),
       patch: { metadata: { annotations: { [ENDPOINT]: endpointOf(value) } } },
     }),
+    dependents: (side, i, value) => [
+      {
+        path: bindingPath(namespaces[side], `h-${i}-s3`),
+        patch: { spec: { targets: specOf(`h-${i}`, endpointOf(value)).targets } },
+      },
+    ],
+    textOf: ({ spec }) => spec.targets[0].fields[1].template,
   };
-  await compareLatency(rig, course);
+  reportLatency(rig, course.what, await measureLatency(rig, course, rig.of(300)), 2);
 }

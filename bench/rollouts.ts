@@ -5,9 +5,11 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isRolling } from "../test/controller/workloads.ts";
-import { type Course, compareBurst, compareLatency } from "./beside.ts";
+import { measureBurst, measureLatency, reportBurst, reportLatency } from "./beside.ts";
 import { type AnyObject, atOnce } from "./cluster.ts";
+import { type Course, secretChange } from "./course.ts";
 import { BuiltController } from "./processes.ts";
+import { courseFigures } from "./results.ts";
 import type { Rig } from "./rig.ts";
 import {
   bindingPath,
@@ -38,15 +40,17 @@ export async function measureRollouts(rig: Rig): Promise<void> {
   await rig.controller.start();
   await rolledOut(rig, OURS, count);
   await rig.controller.process.quiet();
+  const namespaces = { floor: FLOOR, ours: OURS };
   const course: Course = {
     what: "restart",
-    floor: FLOOR,
-    ours: OURS,
-    prefix: "d",
     count,
-    path: deploymentPath,
+    watched: (side) => deploymentPath(namespaces[side]),
+    change: (side, i, value) => secretChange(namespaces[side], i, value),
+    dependents: (side, i, value) => {
+      const template = { metadata: { annotations: { [STAMP]: value } } };
+      return [{ path: deploymentPath(namespaces[side], `d-${i}`), patch: { spec: { template } } }];
+    },
     textOf: stampOf,
-    patch: (value) => ({ spec: { template: { metadata: { annotations: { [STAMP]: value } } } } }),
     // Its five requests for each restart are sent after the floor's round, but during ours.
     hush: async (on) => rig.cluster.processes.get("kube-controller-manager")?.kill(on ? "SIGSTOP" : "SIGCONT"),
     settled: async () => {
@@ -54,8 +58,11 @@ export async function measureRollouts(rig: Rig): Promise<void> {
     },
   };
   rig.table.note("Deployments without replicas; in bursts their controller is stopped:");
-  await compareLatency(rig, course);
-  await compareBurst(rig, course);
+  const latency = await measureLatency(rig, course, rig.of(300));
+  reportLatency(rig, course.what, latency);
+  const burst = await measureBurst(rig, course);
+  reportBurst(rig, course, burst);
+  rig.results.add("rollouts", courseFigures(latency, burst));
   await rig.controller.stop();
   await measureLimit(rig, count);
   await dropBindings(rig.client);

@@ -1,15 +1,9 @@
 /** How fast a changed Secret arrives in the HarborCluster of its binding. */
-import { type Course, compareBurst, compareLatency } from "./beside.ts";
+import { measureBurst, measureLatency, reportBurst, reportLatency } from "./beside.ts";
+import { harborCourse } from "./course.ts";
+import { courseFigures } from "./results.ts";
 import type { Rig } from "./rig.ts";
-import {
-  accessKeyOf,
-  dropBindings,
-  harborPath,
-  makeBindings,
-  makeHarbors,
-  makeNamespace,
-  makeSecrets,
-} from "./world.ts";
+import { dropBindings, makeBindings, makeHarbors, makeNamespace, makeSecrets } from "./world.ts";
 
 const OURS = "bench";
 const FLOOR = "floor";
@@ -25,21 +19,12 @@ export async function measureRotations(rig: Rig): Promise<void> {
   await rig.controller.start();
   await rig.synced(count);
   await rig.controller.process.quiet();
-  const course: Course = {
-    what: "change",
-    floor: FLOOR,
-    ours: OURS,
-    prefix: "h",
-    count,
-    path: harborPath,
-    textOf: accessKeyOf,
-    patch: (value) => {
-      const s3 = { accesskey: value, regionendpoint: `https://${value}.example.com` };
-      return { spec: { storage: { spec: { s3 } } } };
-    },
-  };
-  await compareLatency(rig, course);
-  await compareBurst(rig, course);
+  const course = harborCourse({ floor: FLOOR, ours: OURS }, count);
+  const latency = await measureLatency(rig, course, rig.of(300));
+  reportLatency(rig, course.what, latency);
+  const burst = await measureBurst(rig, course);
+  reportBurst(rig, course, burst);
+  rig.results.add("rotations", courseFigures(latency, burst));
   await rig.controller.stop();
   await dropBindings(rig.client);
 }

@@ -14,7 +14,12 @@ export class Table {
   }
 
   row(what: string, floor: string, ours: string, aim = ""): void {
-    console.log(`${what.padEnd(62)} ${floor.padStart(20)} ${ours.padStart(20)}  ${aim}`.trimEnd());
+    this.cells(what, floor.padStart(20), ours.padStart(20), ` ${aim}`);
+  }
+
+  /** A line with other columns. */
+  cells(what: string, ...cells: readonly string[]): void {
+    console.log([what.padEnd(62), ...cells.map((cell) => cell.padStart(10))].join(" ").trimEnd());
   }
 
   /** A note about the figures below. */

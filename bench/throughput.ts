@@ -1,14 +1,14 @@
 /**
  * How far one active replica goes: the first sync and bursts of changes with more and more bindings, next to a client that does the same
- * requests. Says which limit a burst meets: the one core of the controller, or the API server.
+ * writes. Says which limit a burst meets: the one core of the controller, or the API server.
  */
 import { availableParallelism } from "node:os";
-import { type Course, compareBurst, type Round } from "./beside.ts";
-import { atOnce } from "./cluster.ts";
-import { Process } from "./processes.ts";
+import { measureBurst, processorSeconds, type Round, reportBurst, type Used, usedSince } from "./beside.ts";
+import { type AnyObject, atOnce, MERGE_PATCH } from "./cluster.ts";
+import { harborCourse, harborPatch, SIDES } from "./course.ts";
 import type { Rig } from "./rig.ts";
+import { ms } from "./table.ts";
 import {
-  accessKeyOf,
   bindingPath,
   dropBindings,
   harborPath,
@@ -31,89 +31,112 @@ export async function measureThroughput(rig: Rig): Promise<void> {
 
 async function measureStep(rig: Rig, count: number): Promise<void> {
   const { client, controller, table } = rig;
-  const [floor, ours] = [`floor-of-${count}`, `bindings-${count}`];
-  const burst = Math.min(count, rig.of(BURST));
-  table.note(`${count} bindings of one namespace; bursts of ${burst} changes:`);
-  for (const [namespace, size] of [
-    [floor, burst],
-    [ours, count],
-  ] as const) {
-    await makeNamespace(client, namespace);
-    await makeSecrets(client, () => namespace, size);
-    await makeHarbors(client, () => namespace, size);
+  const namespaces = { floor: `floor-of-${count}`, ours: `bindings-${count}` };
+  table.note(`${count} bindings of one namespace; bursts of ${rig.of(BURST)} changes:`);
+  for (const side of SIDES) {
+    await makeNamespace(client, namespaces[side]);
+    await makeSecrets(client, () => namespaces[side], count);
+    await makeHarbors(client, () => namespaces[side], count);
   }
-  await makeBindings(client, () => floor, burst);
-  const theirs = await syncDirectly(rig, floor, burst);
-  await dropBindings(client);
-  await makeBindings(client, () => ours, count);
+  await makeBindings(client, () => namespaces.ours, count);
   const own = await sync(rig, count);
-  table.row("  first sync", `${theirs.toFixed(0)} /s`, `${(count / own.seconds).toFixed(0)} /s`);
-  table.ours("  first sync, from the start of the controller", `${own.seconds.toFixed(0)} s`);
-  table.ours("  busy meanwhile", busy(own.used, own.seconds));
-  await controller.process.quiet();
-  const rounds = await compareBurst(rig, courseOf(floor, ours, burst));
-  reportLimit(rig, rounds);
+  const course = harborCourse(namespaces, Math.min(count, rig.of(BURST)));
+  const rounds = await measureBurst(rig, course);
   const { resident, most } = await controller.process.memory();
-  table.ours("  resident", `${resident} (most: ${most})`);
   await controller.stop();
   await dropBindings(client);
+  await makeBindings(client, () => namespaces.floor, count);
+  const theirs = await syncDirectly(rig, namespaces.floor, count, own);
+  await dropBindings(client);
+  reportSync(rig, count, theirs, own);
+  reportBurst(rig, course, rounds);
+  reportLimit(rig, rounds.ours);
+  table.ours("  resident", `${resident} (most: ${most})`);
 }
 
-/** Does what the first sync of a binding needs: a finalizer, a first status, the target, and the result. Returns the rate. */
-async function syncDirectly({ client }: Rig, namespace: string, count: number): Promise<number> {
-  const from = performance.now();
-  await atOnce(count, WIDTH, async (i) => {
-    const path = bindingPath(namespace, `b-${i}`);
-    const { stringData: _, data } = await client.send("GET", secretPath(namespace, `s-${i}`));
-    const key = Buffer.from(data.accessKeyID, "base64").toString();
-    await client.merge(path, { metadata: { finalizers: ["bench.example.com/finalizer"] } });
-    await client.merge(`${path}/status`, { status: { synced: "0/1" } });
-    await client.apply(harborPath(namespace, `h-${i}`), {
-      apiVersion: "goharbor.io/v1beta1",
-      kind: "HarborCluster",
-      spec: { storage: { spec: { s3: { accesskey: key, regionendpoint: `https://${key}.example.com` } } } },
-    });
-    await client.merge(`${path}/status`, { status: { synced: "1/1" } });
-  });
-  return count / ((performance.now() - from) / 1_000);
+interface Work {
+  seconds: number;
+  /** Milliseconds of a core for a binding, by program. */
+  used: Used;
 }
 
-interface Used {
-  controller: number;
-  apiServer: number;
+interface Sync extends Work {
+  events: number;
+  /** The last two statuses of a binding. */
+  statuses: AnyObject[];
 }
 
 /** Starts the controller, and waits until all bindings are synced. */
-async function sync(rig: Rig, count: number): Promise<{ seconds: number; used: Used }> {
-  const apiServer = new Process(rig.cluster.processes.get("kube-apiserver")?.pid);
-  const before = await apiServer.cpuSeconds();
-  const from = performance.now();
-  await rig.controller.start();
-  await rig.synced(count);
-  const seconds = (performance.now() - from) / 1_000;
-  const controller = await rig.controller.process.cpuSeconds();
-  return { seconds, used: { controller, apiServer: (await apiServer.cpuSeconds()) - before } };
+async function sync(rig: Rig, count: number): Promise<Sync> {
+  const { audit, controller } = rig;
+  const statuses: AnyObject[] = [];
+  const mark = await audit.mark();
+  const work = await measured(rig, count, async () => {
+    await controller.start();
+    await rig.synced(count, ({ metadata, status }) => {
+      if (metadata.name === "b-0") statuses.push(status);
+    });
+  });
+  const writes = await audit.controllerWritesSince(mark);
+  const events = writes.filter(({ resource }) => resource === "events.k8s.io/events").length;
+  rig.table.ours("  writes for a binding", (writes.length / count).toFixed(2));
+  return { ...work, events, statuses: statuses.slice(-2) };
 }
 
-function courseOf(floor: string, ours: string, count: number): Course {
-  return {
-    what: "change",
-    floor,
-    ours,
-    prefix: "h",
-    count,
-    path: harborPath,
-    textOf: accessKeyOf,
-    patch: (value) => ({
-      spec: { storage: { spec: { s3: { accesskey: value, regionendpoint: `https://${value}.example.com` } } } },
-    }),
-  };
+/**
+ * Does the writes of a first sync as fast as possible: a finalizer, the two statuses and the events that Inlay has written, and the target.
+ * Reads only the Secret, from memory.
+ */
+async function syncDirectly(rig: Rig, namespace: string, count: number, { statuses, events }: Sync): Promise<Work> {
+  const { client } = rig;
+  return measured(rig, count, async () => {
+    const synced = rig.synced(count);
+    await atOnce(count, WIDTH, async (i) => {
+      const path = bindingPath(namespace, `b-${i}`);
+      const { data } = await client.send("GET", `${secretPath(namespace, `s-${i}`)}?resourceVersion=0`);
+      const key = Buffer.from(data.accessKeyID, "base64").toString();
+      const finalizer = { metadata: { finalizers: ["bench.example.com/finalizer"] } };
+      let binding = await client.send("PATCH", path, finalizer, MERGE_PATCH);
+      binding = await client.send("PUT", `${path}/status`, { ...binding, status: statuses[0] });
+      const head = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster" };
+      await client.apply(harborPath(namespace, `h-${i}`), { ...head, ...harborPatch(key) });
+      await client.send("PUT", `${path}/status`, { ...binding, status: statuses[1] });
+      const isReported = Math.floor(((i + 1) * events) / count) > Math.floor((i * events) / count);
+      if (isReported)
+        await client.send("POST", `/apis/events.k8s.io/v1/namespaces/${namespace}/events`, eventOf(binding));
+    });
+    await synced;
+  });
+}
+
+const eventOf = ({ apiVersion, kind, metadata: { name, namespace, uid, resourceVersion } }: AnyObject) => ({
+  metadata: { name, namespace },
+  eventTime: new Date().toISOString().replace(/Z$/, "000Z"),
+  reportingController: "bench.example.com/floor",
+  reportingInstance: "floor",
+  action: "Sync",
+  reason: "Synced",
+  regarding: { apiVersion, kind, namespace, name, uid, resourceVersion },
+  note: `HarborCluster ${namespace}/${name} has the values of 2 fields`,
+  type: "Normal",
+});
+
+async function measured(rig: Rig, count: number, work: () => Promise<void>): Promise<Work> {
+  const before = await processorSeconds(rig);
+  const from = performance.now();
+  await work();
+  return { seconds: (performance.now() - from) / 1_000, used: await usedSince(rig, before, count) };
+}
+
+function reportSync({ table }: Rig, count: number, floor: Work, ours: Sync): void {
+  const rate = ({ seconds }: Work) => `${(count / seconds).toFixed(0)} /s`;
+  table.row("  first sync", rate(floor), rate(ours));
+  table.row("  share of the floor's rate", "", percent(floor.seconds / ours.seconds), "60 % at least");
+  for (const name of Object.keys(ours.used))
+    table.row(`  processor of ${name} for a binding`, ms(floor.used[name] ?? 0), ms(ours.used[name] ?? 0));
 }
 
 const percent = (share: number) => `${(100 * share).toFixed(0)} %`;
-
-const busy = ({ controller, apiServer }: Used, seconds: number) =>
-  `controller ${percent(controller / seconds)}, API server ${percent(apiServer / seconds)} of a core`;
 
 /** JavaScript runs on one core, so the controller is the limit when that one is full. */
 function reportLimit({ table }: Rig, rounds: readonly Round[]): void {
@@ -124,7 +147,7 @@ function reportLimit({ table }: Rig, rounds: readonly Round[]): void {
   const all = Math.max(
     ...rounds.map(({ rate, used }) => (rate * Object.values(used).reduce((sum, each) => sum + each, 0)) / 1_000),
   );
-  table.ours("  busy in the burst", busy({ controller, apiServer }, 1));
+  table.ours("  busy in the burst", `controller ${percent(controller)}, API server ${percent(apiServer)} of a core`);
   const limit =
     controller >= FULL
       ? "Inlay: its core is full"

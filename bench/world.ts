@@ -40,24 +40,45 @@ export const deploymentPath = (namespace: string, name = "") =>
 export const bindingPath = (namespace = "", name = "") =>
   `/apis/inlay.dev/v1alpha1/${namespace && `namespaces/${namespace}/`}secretbindings${name && `/${name}`}`;
 
-/** `count` Secrets `s-0`…, with values of about a kibibyte. */
-export async function makeSecrets(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
-  const rest = "x".repeat(1000);
-  await atOnce(count, WIDTH, (i) =>
-    client.send("POST", secretPath(namespaceOf(i)), {
+type NamespaceOf = (i: number) => string;
+
+/** `count` Secrets `s-0`…, or from a later number on, with values of about a kibibyte. */
+export async function makeSecrets(
+  client: Client,
+  namespaceOf: NamespaceOf,
+  count: number,
+  { from = 0, bytes = 1_000 } = {},
+): Promise<void> {
+  const rest = "x".repeat(bytes);
+  await atOnce(count, WIDTH, (n) => {
+    const i = from + n;
+    return client.send("POST", secretPath(namespaceOf(i)), {
       metadata: { name: `s-${i}` },
       stringData: { accessKeyID: `key-${i}-0`, rest },
-    }),
-  );
+    });
+  });
 }
 
-/** `count` HarborClusters `h-0`…; `accesskey` is set from the start if no binding fills it. */
-export async function makeHarbors(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
-  await atOnce(count, WIDTH, (i) => client.send("POST", harborPath(namespaceOf(i)), harborCluster(`h-${i}`)));
+/** `count` HarborClusters `h-0`…, or from a later number on, of two kibibytes and additional fields. */
+export async function makeHarbors(
+  client: Client,
+  namespaceOf: NamespaceOf,
+  count: number,
+  { from = 0, fields = {} } = {},
+): Promise<void> {
+  await atOnce(count, WIDTH, (n) => {
+    const i = from + n;
+    const harbor = harborCluster(`h-${i}`) as AnyObject;
+    return client.send("POST", harborPath(namespaceOf(i)), { ...harbor, spec: { ...harbor.spec, ...fields } });
+  });
 }
 
-export async function makeBindings(client: Client, namespaceOf: (i: number) => string, count: number): Promise<void> {
-  await atOnce(count, WIDTH, (i) => client.send("POST", bindingPath(namespaceOf(i)), bindingOf(namespaceOf(i), i)));
+/** `count` bindings `b-0`…, or from a later number on. */
+export async function makeBindings(client: Client, namespaceOf: NamespaceOf, count: number, from = 0): Promise<void> {
+  await atOnce(count, WIDTH, (n) => {
+    const i = from + n;
+    return client.send("POST", bindingPath(namespaceOf(i)), bindingOf(namespaceOf(i), i));
+  });
 }
 
 /** The binding `b-i` from the Secret `s-i` to the HarborCluster `h-i`. */
