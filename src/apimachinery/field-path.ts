@@ -2,30 +2,16 @@
  * Parses and prints paths to fields, such as `spec.host`. Each path has one canonical text, so code can compare and
  * record texts.
  */
+import { remembered } from "./newest.ts";
+import { type ElementCondition, pathText, type Segment } from "./path-segment.ts";
 import { attemptSync, Problem } from "./problem.ts";
 
-/**
- * One step from an object or a list to a value in it. `key`: a field of an object. `index`: a position in a list, from
- * 0, as the list is now. `element`: the one element of a list that matches all conditions, which are sorted by key.
- */
-export type Segment =
-  | { readonly kind: "key"; readonly key: string }
-  | { readonly kind: "index"; readonly index: number }
-  | { readonly kind: "element"; readonly conditions: readonly ElementCondition[] };
-
-/** A field of an element and its value as text: `80` also matches the number 80. */
-export interface ElementCondition {
-  readonly key: string;
-  readonly value: string;
-}
+export type { ElementCondition, Segment };
 
 const BARE = /[A-Za-z0-9_-]+/y;
 const BARE_VALUE = /[^\s"'\\[\]=,]+/y;
 const QUOTED = /"(?:[^"\\]|\\.)*"/y;
 const INDEX = /(?:0|[1-9]\d{0,8})(?=\])/y;
-
-const isBare = (text: string): boolean => /^[A-Za-z0-9_-]+$/.test(text);
-const isBareValue = (text: string): boolean => /^[^\s"'\\[\]=,]+$/.test(text);
 
 /** Keys with a meaning in JavaScript, and none in Kubernetes. */
 const REFUSED = new Set(["__proto__", "constructor", "prototype"]);
@@ -33,9 +19,14 @@ const REFUSED = new Set(["__proto__", "constructor", "prototype"]);
 /** Whether a path may contain that key. */
 export const isNameable = (key: string): boolean => !REFUSED.has(key);
 
+/** Each change of a value needs the same paths several times. */
+const parsed = new Map<string, FieldPath>();
+
 /** A path from the root of an object, such as `spec.hosts[0].name` or `metadata.annotations["example.com/key"]`. */
 export class FieldPath {
   readonly segments: readonly Segment[];
+  #text: string | undefined;
+  #parents: Map<number, FieldPath> | undefined;
 
   /** Throws Problem("InvalidPath") for `__proto__`, `constructor` and `prototype`. */
   constructor(segments: readonly Segment[]) {
@@ -50,19 +41,13 @@ export class FieldPath {
 
   /** Parses a path. Throws Problem("InvalidPath") with the error and its column (from 1). */
   static parse(text: string): FieldPath {
-    return new FieldPath([...new Parser(text).segments()]);
+    return remembered(parsed, text, () => new FieldPath([...new Parser(text).segments()]));
   }
 
   /** The canonical text: keys are quoted only where necessary. `parse` of it equals this path. */
   toString(): string {
-    return this.segments
-      .map((segment, position) => {
-        if (segment.kind === "index") return `[${segment.index}]`;
-        if (segment.kind === "element") return `[${segment.conditions.map(conditionText).join(",")}]`;
-        const key = isBare(segment.key) ? segment.key : JSON.stringify(segment.key);
-        return key !== segment.key ? `[${key}]` : position === 0 ? key : `.${key}`;
-      })
-      .join("");
+    this.#text ??= pathText(this.segments);
+    return this.#text;
   }
 
   /** The value at the path, or undefined. Only own properties count. Throws Problem("ElementNotUnique"). */
@@ -82,7 +67,12 @@ export class FieldPath {
 
   /** The path of the first `length` segments. */
   upTo(length: number): FieldPath {
-    return new FieldPath(this.segments.slice(0, length));
+    if (length === this.segments.length) return this;
+    this.#parents ??= new Map();
+    const known = this.#parents.get(length);
+    const path = known ?? new FieldPath(this.segments.slice(0, length));
+    if (known === undefined) this.#parents.set(length, path);
+    return path;
   }
 
   /** Whether the path contains only keys, no elements of lists. */
@@ -151,11 +141,6 @@ export function inOrder(conditions: readonly ElementCondition[]): ElementConditi
 }
 
 const keysOf = (conditions: readonly ElementCondition[]) => conditions.map(({ key }) => key);
-
-function conditionText({ key, value }: ElementCondition): string {
-  const [left, right] = [isBare(key) ? key : JSON.stringify(key), isBareValue(value) ? value : JSON.stringify(value)];
-  return `${left}=${right}`;
-}
 
 function own(from: unknown, key: string): unknown {
   if (typeof from !== "object" || from === null || !Object.hasOwn(from, key)) return undefined;

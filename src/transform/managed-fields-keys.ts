@@ -7,14 +7,18 @@ import type { PlannedField } from "./plan-types.ts";
 
 type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
 
-/** Throws Problem("InvalidPath"). */
-export function assertNotInManagedFields({ path, value, fromSecret }: PlannedField, schemaAt: SchemaAt): void {
+/** `schemaWithin` finds the schema of a part of the value, and remembers no path to it. Throws Problem("InvalidPath"). */
+export function assertNotInManagedFields(
+  { path, value, fromSecret }: PlannedField,
+  schemaAt: SchemaAt,
+  schemaWithin: SchemaAt,
+): void {
   if (!fromSecret) return;
   const above = listAbove(path, schemaAt);
   if (above === "none") return;
-  const list = above ?? listWithin(path, value.reveal(), schemaAt);
+  const list = above ?? listWithin(path, value.reveal(), schemaWithin);
   if (list === undefined) return;
-  const what = listType(list, schemaAt) === "set" ? "an element" : "a key of an element";
+  const what = listType(list, schemaWithin) === "set" ? "an element" : "a key of an element";
   // The path to a list within the value may contain keys of the Secret.
   const where = path.startsWith(list) ? list : "a list in the value";
   const message = `${path}: the API server copies ${what} of ${where} into metadata.managedFields in plain text, which all readers of the object can see, so a binding can't write a value of a Secret there; take the value from a ConfigMap, or write another field`;

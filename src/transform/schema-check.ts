@@ -1,5 +1,6 @@
 /** Checks a plan against the target's schema as the API server would, but quotes no value. Pure. */
 import type { FieldPath, Segment } from "../apimachinery/field-path.ts";
+import { remembered } from "../apimachinery/newest.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, OpenApiType, ResolveRef } from "../apimachinery/openapi.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
@@ -27,8 +28,8 @@ export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: 
   const walk = new Walk(root, resolveRef);
   const schemaAt = schemaIn(root, resolveRef);
   for (const field of plan.fields) {
-    walk.check(field);
-    assertNotInManagedFields(field, schemaAt);
+    walk.check(field, schemaAt(field.path));
+    assertNotInManagedFields(field, schemaAt, (path) => lookUp(walk, path));
   }
 }
 
@@ -39,15 +40,29 @@ export function checkManifest(manifest: JsonObject, root: OpenApiSchema, resolve
   walk.checkWithin(walk.resolve(root), rest, "");
 }
 
+type Lookup = (path: FieldPath, key?: string) => OpenApiSchema | undefined;
+
+/** By the root of a schema. A kind with a new schema has a new root. */
+const lookups = new WeakMap<OpenApiSchema, Lookup>();
+
 /**
- * Returns a function that finds the schema at a path, or at a key below it; undefined for paths that the check refuses.
+ * Returns a function that finds the schema at a path, or at a key below it; undefined for paths that the check refuses. It remembers its
+ * answers, and is the same function each time.
  */
-export function schemaIn(root: OpenApiSchema, resolveRef: ResolveRef) {
+export function schemaIn(root: OpenApiSchema, resolveRef: ResolveRef): Lookup {
+  const before = lookups.get(root);
+  if (before !== undefined) return before;
   const walk = new Walk(root, resolveRef);
-  return (path: FieldPath, key?: string): OpenApiSchema | undefined => {
-    const schema = attemptSync(() => (key === undefined ? walk.at(path) : walk.below(walk.at(path), key)));
-    return schema instanceof Problem ? undefined : schema;
-  };
+  const known = new Map<string, OpenApiSchema | undefined>();
+  const lookup: Lookup = (path, key) =>
+    remembered(known, key === undefined ? String(path) : `${path}\n${key}`, () => lookUp(walk, path, key));
+  lookups.set(root, lookup);
+  return lookup;
+}
+
+function lookUp(walk: Walk, path: FieldPath, key?: string): OpenApiSchema | undefined {
+  const schema = attemptSync(() => (key === undefined ? walk.at(path) : walk.below(walk.at(path), key)));
+  return schema instanceof Problem ? undefined : schema;
 }
 
 /** Checks a path without its value. `sample` is a value of the type that it will have; undefined if the type is unknown. */
@@ -85,7 +100,8 @@ class Walk {
     for (const [position, segment] of segments.entries()) {
       const here = path.upTo(position + 1);
       const isMap = /^metadata\.(annotations|labels)$/.test(here.toString());
-      const place = { path, at: String(here), parent: here.parent?.toString() ?? this.#kind, position, above };
+      const parent = position > 0 ? String(path.upTo(position)) : this.#kind;
+      const place = { path, at: String(here), parent, position, above };
       [above, schema] = [schema, isMap ? STRING_MAP : this.#step(schema, segment, place)];
     }
     return schema;
@@ -95,9 +111,12 @@ class Walk {
     return this.#step(schema, { kind: "key", key }, { at: "", parent: "" });
   }
 
-  /** Throws if the field does not accept the value. Messages name types and rules, never a value or a key in it. */
-  check({ path, value: sealed, isBytes = false }: PlannedField): void {
-    const schema = this.at(path);
+  /**
+   * Throws if the field does not accept the value. `known` is the schema at a correct path. Messages name types and
+   * rules, never a value or a key in it.
+   */
+  check({ path, value: sealed, isBytes = false }: PlannedField, known: OpenApiSchema | undefined): void {
+    const schema = known ?? this.at(path);
     const value = sealed.reveal();
     assertBytes(schema, path, isBytes);
     assertType(schema, value, path);

@@ -3,6 +3,7 @@
  * Pure.
  */
 import type { FieldPath } from "../apimachinery/field-path.ts";
+import { remembered } from "../apimachinery/newest.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import type { SchemaAt } from "./convert.ts";
 
@@ -16,11 +17,20 @@ const FOR_CREDENTIALS =
 const PATH_LISTS = ["valuefrom", "valuesfrom"];
 const IS_CREDENTIAL = /^(user(name)?|login|pass(word|wd|phrase)?|token|(api|access|secret|secretaccess)key(id)?)$/;
 
+/** By the lookup in a schema. */
+const answers = new WeakMap<SchemaAt, Map<string, string | undefined>>();
+
 /**
  * A path such as `spec.auth.passwordSecretRef`. Undefined for a required field: a reference next to it is for another
  * field.
  */
 export function secretReferenceFor(path: FieldPath, schemaAt: SchemaAt): string | undefined {
+  const known = answers.get(schemaAt) ?? new Map<string, string | undefined>();
+  answers.set(schemaAt, known);
+  return remembered(known, String(path), () => find(path, schemaAt));
+}
+
+function find(path: FieldPath, schemaAt: SchemaAt): string | undefined {
   for (let depth = path.segments.length; depth > 0; depth--) {
     const segment = path.segments[depth - 1];
     const parent = path.upTo(depth - 1);

@@ -38,7 +38,11 @@ const schemaAt = schemaIn(root, () => undefined);
 const check =
   (path: string, value: JsonValue, fromSecret = true) =>
   () =>
-    assertNotInManagedFields({ path: FieldPath.parse(path), value: new SecretValue(value), fromSecret }, schemaAt);
+    assertNotInManagedFields(
+      { path: FieldPath.parse(path), value: new SecretValue(value), fromSecret },
+      schemaAt,
+      schemaAt,
+    );
 
 const spelled: [path: string, value: JsonValue][] = [
   ["spec.set", [SECRET]],
