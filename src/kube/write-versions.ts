@@ -122,10 +122,13 @@ export class WriteVersions {
     throw dropsFields(ref, lost, better, versions.isKnown);
   }
 
+  /** Requests what writes in the next moment depend on, so that they need not wait for it. If that fails, the write reports it. */
+  expectWrite(resource: Resource): void {
+    if (this.#mayReadCrds && mayDropFields(resource)) this.#byCrd(resource, WRITE_LIVES_MS).catch(() => {});
+  }
+
   async #versionsOf(resource: Resource, livesMs: number): Promise<Versions> {
-    const { group } = resource;
-    // The API server accepts no CustomResourceDefinition of a group without a dot: such groups are built in.
-    if (!group.includes(".") || group === OURS) return NOTHING_DROPS;
+    if (!mayDropFields(resource)) return NOTHING_DROPS;
     const byCrd = this.#mayReadCrds ? await this.#byCrd(resource, livesMs) : undefined;
     return byCrd ?? (await this.#byPublished(resource, livesMs));
   }
@@ -216,6 +219,9 @@ export class WriteVersions {
     }
   }
 }
+
+/** The API server accepts no CustomResourceDefinition of a group without a dot: such groups are built in. */
+const mayDropFields = ({ group }: Resource) => group.includes(".") && group !== OURS;
 
 /** The hash as the API server computes it. */
 const hashOf = (kind: string) => createHash("sha256").update(kind).digest().subarray(0, 8).toString("base64");

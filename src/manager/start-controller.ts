@@ -206,6 +206,7 @@ function servicesOf(
     serverTime: () => transport.serverTime(),
     discovery: new Discovery(transport, (resource) => versions.wholeOf(resource)),
     schemas,
+    versions,
     informers: new Informers(transport, client, restarted, scope !== undefined, new ReloaderView(reloader)),
     storeOf,
     listWatch: (scope: Scope) => new ListWatch(transport, CONTROLLER, scope),

@@ -118,6 +118,7 @@ export class FakeCluster {
         byKind: async (_: string, kind: string) => KINDS.find((each) => each.kind === kind),
         forget: ignore,
       },
+      versions: { expectWrite: () => {} },
       schemas: { of: async () => undefined },
       bindings: {
         all: [],

@@ -8,6 +8,7 @@ import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
 import type { Client } from "../../kube/client.ts";
 import type { Schemas } from "../../kube/schemas.ts";
+import type { WriteVersions } from "../../kube/write-versions.ts";
 import type { InstallationProblems } from "../../observability/installation-problems.ts";
 import { describeError } from "../../observability/log.ts";
 import type { Metrics, RolloutCounts } from "../../observability/metrics.ts";
@@ -63,6 +64,7 @@ export interface VaultConnectionProvider extends Pick<ResolveContext["vault"], "
 interface Services extends Omit<Dependencies, "propagation"> {
   installation: Installation;
   client: Client;
+  versions: Pick<WriteVersions, "expectWrite">;
   bindings: BindingStore;
   informers: Pick<Informers, "watcher" | "changed">;
   schemas: Pick<Schemas, "of" | "onChange">;

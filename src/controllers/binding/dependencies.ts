@@ -4,6 +4,7 @@ import type { Verdict } from "../../api/verdict.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Watcher } from "../../cache/watcher.ts";
+import type { WriteVersions } from "../../kube/write-versions.ts";
 import type { RolloutContext } from "../../rollout/discover/dependents.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { Poller } from "../../sources/poller.ts";
@@ -21,6 +22,7 @@ import type { TargetResult } from "./result-cache.ts";
 export interface BindingDependencies extends Dependencies {
   bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "wrote">;
   watcher: Watcher;
+  versions: Pick<WriteVersions, "expectWrite">;
   /** Polls servers outside of the cluster. */
   polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">;
   vault: ResolveContext["vault"];

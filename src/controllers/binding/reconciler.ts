@@ -164,6 +164,8 @@ export class Reconciler {
     const targets = targetsOf(binding, observed);
     const all = [...targets.before, ...targets.after];
     const known = this.results.resultsOf(key, observed, all);
+    for (const each of all)
+      if (!known.has(each) && !(each.ref instanceof Problem)) this.#deps.versions.expectWrite(each.ref.resource);
     const isForMore = (rollout !== undefined && this.#rollouts.needsValues(rollout)) || protectsSecrets(binding);
     const sources =
       known.size < all.length || isForMore

@@ -25,6 +25,7 @@ class Kind {
   strategy = "None";
   generation = 1;
   mayBeRead = true;
+  failure: ApiError | undefined;
   stored = "v1";
   /** The fields of the object; by default all fields of a version. */
   shown: string[] | undefined;
@@ -56,6 +57,7 @@ class Kind {
       return {
         resources: [{ name: "harborclusters", storageVersionHash: storageVersionHash.toString("base64", 0, 8) }],
       };
+    if (this.failure) throw this.failure;
     if (path !== CRD) return { metadata, spec: Object.fromEntries(shown.map((field) => [field, "x"])) };
     if (!this.mayBeRead) throw new ApiError("GET", 403, "Forbidden");
     const versions = Object.entries(this.versions).map(([name, fields]) => {
@@ -96,6 +98,19 @@ describe("the version of a write", () => {
     assert.deepEqual(kind.requests.splice(0), [`${CRD} metadata`, CRD]);
     assert.equal((await versions.wholeOf(HARBORS)).version, "v1");
     assert.deepEqual(kind.requests, []);
+  });
+
+  it("is checked in advance for a write that is expected, whose failure the write reports", async () => {
+    const kind = new Kind({ v1beta1: ["a"] });
+    const versions = kind.versionsOf;
+    versions.expectWrite(HARBORS);
+    assert.deepEqual(kind.requests, [CRD]);
+    await versions.assertKeepsAll("me", HARBOR);
+    assert.deepEqual(kind.requests.splice(0), [CRD]);
+    await clock.pass(100);
+    kind.failure = new ApiError("GET", 500, "InternalError");
+    versions.expectWrite(HARBORS);
+    await assert.rejects(versions.assertKeepsAll("me", HARBOR), { reason: "InternalError" });
   });
 
   it("is the binding's version if a webhook converts, whatever fields it lacks", async () => {
