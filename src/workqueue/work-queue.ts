@@ -53,6 +53,8 @@ export interface WorkQueueOptions {
   groupOf?: (key: string) => string;
 }
 
+const FEW_RUNS = 4;
+
 /** The rate limit of a group, as a pause. For up to a hundred keys it is no longer than their own backoff. */
 const RATE_LIMIT_MS = 50;
 
@@ -191,11 +193,15 @@ export class WorkQueue {
     return retries < Math.max(1, concurrency - Math.ceil(concurrency / 4));
   }
 
-  /** The keys of a group leave a quarter of the runs that they find free to groups that are added later. */
+  /**
+   * The keys of a group take a quarter of the runs that they find free, or up to four runs if they leave a quarter free. The rest is for
+   * groups that are added later: many requests of one group at once delay those of others at the API server.
+   */
   #mayStart(group: string): boolean {
     if (this.#options.groupOf === undefined) return true;
     const own = [...this.#running.values()].filter((run) => run.group === group).length;
-    return own < 3 * (this.#options.concurrency - this.#running.size);
+    const free = this.#options.concurrency - this.#running.size;
+    return own < (own < FEW_RUNS ? 3 * free : free / 3);
   }
 
   #startRun({ key, priority, since }: Waiting, started: Started): void {

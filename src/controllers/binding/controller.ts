@@ -91,7 +91,9 @@ export class BindingController {
     const { installation, client, schemas, bindings, informers, metrics, actors, compositions, vault, log, problems } =
       services;
     this.store = bindings;
-    this.queue = new WorkQueue({ concurrency, backoffMs: BACKOFF_MS, groupOf: namespaceIn });
+    // In an installation for one namespace, there are no others to leave runs to.
+    const groups = installation.scope === undefined ? { groupOf: namespaceIn } : {};
+    this.queue = new WorkQueue({ concurrency, backoffMs: BACKOFF_MS, ...groups });
     this.#propagation = new Propagation((seconds) => metrics.propagated(seconds));
     const requeue = (key: string) => this.queue.add(key);
     const watcher = informers.watcher((key, cause) => {
