@@ -6,7 +6,7 @@
 
 /** Without this flag of Node, SIGUSR1 opens a debugger, which can read all memory. */
 const NO_DEBUGGER = "--disable-sigusr1";
-const HEAP = ["--optimize-for-size", "--max-semi-space-size=2", "--heap-growing-percent=10"];
+const HEAP = ["--max-semi-space-size=2", "--heap-growing-percent=10"];
 /** Settings of glibc's malloc. */
 const MALLOC = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072" };
 
