@@ -110,7 +110,7 @@ export class Streams {
     return stream;
   }
 
-  /** Offers the values of a changed object that somebody subscribes to by its name. */
+  /** Offers the values of a changed object that has a subscriber by its name. */
   #offer({ resource, subscribers }: Stream, identity: Identity, object: KubeObject): void {
     const { namespace, name } = object.metadata;
     if (!subscribers.has(objectKey(namespace, name))) return;

@@ -1,9 +1,9 @@
 /** Which objects that a watch has shown are used instead of a request, and how long they are kept. */
 import assert from "node:assert/strict";
 import type { KubeObject, ObjectRef } from "../../../src/apimachinery/objects.ts";
+import { ChangedObjects } from "../../../src/cache/changed-objects.ts";
 import type { AccessRules } from "../../../src/kube/access-rules.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import { ChangedObjects } from "../../../src/cache/changed-objects.ts";
 import { fakeClock } from "../clock.ts";
 import { SECRETS } from "../resources.ts";
 
