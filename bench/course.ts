@@ -16,8 +16,9 @@ const nextValue = () => `value-${values++}`;
 
 export interface Write {
   path: string;
-  /** A JSON merge patch. */
+  /** A JSON merge patch, or a configuration for server-side apply. */
   patch: object;
+  apply?: boolean;
 }
 
 /** A number of objects that change, such as Secrets, and the dependents of each. */
@@ -109,7 +110,7 @@ export class Changes {
     const dependents = this.#course.dependents(this.#side, i, value).values();
     await Promise.all(
       Array.from({ length: WRITERS }, async () => {
-        for (const dependent of dependents) await this.#client.merge(dependent.path, dependent.patch);
+        for (const { path, patch, apply } of dependents) await this.#client[apply ? "apply" : "merge"](path, patch);
       }),
     );
   }

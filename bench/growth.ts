@@ -41,7 +41,7 @@ async function measureSizes(rig: Rig): Promise<GrowthRow[]> {
   const rows = [
     await measureRow(rig, `${FEW} bindings, Secrets of 1 KiB, targets of 2 KiB`, small, CHANGES),
     await measureRow(rig, `${FEW} bindings, Secrets of 900 KiB`, secrets, CHANGES_OF_LARGE),
-    await measureRow(rig, `${FEW} bindings, targets of 500 KiB`, large, CHANGES_OF_LARGE),
+    await measureRow(rig, `${FEW} bindings, targets of 500 KiB`, applied(large), CHANGES_OF_LARGE),
     await measureRow(rig, `one binding with ${targets} targets`, selecting, FEW),
   ];
   await stop(rig);
@@ -60,6 +60,17 @@ async function few(rig: Rig, name: string, { bytes = 1_000, fields = {} } = {}):
   await makeBindings(rig.client, () => name, FEW);
   return harborCourse(namespaces, FEW);
 }
+
+/** The same with a floor that applies, which is faster than a merge patch of a large object. */
+const applied = (course: Course): Course => ({
+  ...course,
+  dependents: (...change) =>
+    course.dependents(...change).map(({ path, patch }) => ({
+      path,
+      patch: { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", ...patch },
+      apply: true,
+    })),
+});
 
 /** One binding that selects so many targets. */
 async function oneBinding({ client }: Rig, name: string, targets: number): Promise<Course> {

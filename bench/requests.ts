@@ -92,8 +92,10 @@ async function sendersOf({ cluster }: Rig) {
   const tokenOf = async (namespace: string, name: string) =>
     (await cluster.kubectl("create", "token", name, `--namespace=${namespace}`, "--duration=24h")).stdout.trim();
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
-  const controller = bearer(await tokenOf("inlay-system", "inlay-controller"));
-  const account = { ...controller, "impersonate-user": `system:serviceaccount:${NAMESPACE}:inlay` };
+  const account = {
+    ...bearer(await tokenOf("inlay-system", "inlay-controller")),
+    "impersonate-user": `system:serviceaccount:${NAMESPACE}:inlay`,
+  };
   const admin = bearer(cluster.token("admin"));
   const ofAccount = (name: string, agent: Agent) => ({ name: `impersonated, ${name}`, agent, headers: account });
   return {
@@ -106,7 +108,6 @@ async function sendersOf({ cluster }: Rig) {
       agent: agentOf(2, true),
       headers: bearer(await tokenOf(NAMESPACE, "inlay")),
     },
-    controller: { name: "controller, HTTP/2 x2", agent: agentOf(2, true), headers: controller },
     admin: { name: "admin, HTTP/2 x4", agent: agentOf(4, true), headers: admin },
   };
 }
@@ -181,7 +182,7 @@ function leavesOf(patch: object, path = ""): object[] {
   });
 }
 
-async function statusWritesOf(rig: Rig, { controller }: Senders): Promise<Case[]> {
+async function statusWritesOf(rig: Rig, { admin }: Senders): Promise<Case[]> {
   const bindingOf = await objectsOf(rig, bindingPath(NAMESPACE));
   const path = (i: number) => `${bindingPath(NAMESPACE, `b-${i}`)}/status`;
   const status = (n: number) => ({ status: { synced: `${n}/${n}` } });
@@ -191,8 +192,8 @@ async function statusWritesOf(rig: Rig, { controller }: Senders): Promise<Case[]
     return { method: "PUT", path: path(i), body: { ...binding, ...status(n) }, answered };
   };
   return [
-    ["PUT of the status of a binding", replace, [controller]],
-    ["merge patch of the status of a binding", (i, n) => mergeOf({ path: path(i), patch: status(n) }), [controller]],
+    ["PUT of the status of a binding", replace, [admin]],
+    ["merge patch of the status of a binding", (i, n) => mergeOf({ path: path(i), patch: status(n) }), [admin]],
   ];
 }
 
