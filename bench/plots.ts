@@ -72,7 +72,7 @@ function fairnessPlot({ quiet, beside, ...run }: Run & FairnessFigures): string 
 
 const label = (value = 0): string => value.toFixed(value < 100 ? 1 : 0);
 
-const axis = (name: string) => ({ name, nameLocation: "middle" as const, nameGap: 34 });
+const axis = (name: string) => ({ name, nameLocation: "middle" as const, nameGap: 44 });
 
 type Series = Extract<NonNullable<EChartsOption["series"]>, unknown[]>[number];
 
@@ -97,7 +97,7 @@ function draw(title: string, { date, kubernetes, scale }: Run, option: EChartsOp
       left: "center",
     },
     legend: { top: 60 },
-    grid: { top: 100, bottom: 60, left: 70, right: 40 },
+    grid: { top: 100, bottom: 60, left: 80, right: 40 },
   });
   const svg = chart.renderToSVGString();
   chart.dispose();
