@@ -1,6 +1,6 @@
 /**
- * Keeps Secrets and ConfigMaps as the watch of an account has shown their last change, until a binding of that account reads them. So a
- * change of many needs no request for each. Objects are kept for a moment, up to a total size.
+ * Keeps Secrets and ConfigMaps as the watch of an account has shown their last change, until a binding of that account reads
+ * them. So many changes at once need no request each. Objects are kept for a moment, up to a total size.
  */
 import { idOf, type JsonValue, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -16,8 +16,8 @@ const MAX_KEPT = 4 * 1024 ** 2;
 const MAX_KEPT_EACH = 64 * 1024;
 /** The memory of a value besides its characters. */
 const PER_VALUE = 16;
-/** The most milliseconds since the API server listed the permission to read an object. */
-const PERMITTED_MS = 1_000;
+/** The most milliseconds since the API server was asked whether the account may read an object. */
+export const CONFIRMED_MS = 500;
 
 interface Kept {
   object: SecretValue<KubeObject>;
@@ -55,18 +55,21 @@ export class ChangedObjects {
     }
   }
 
-  /** Removes and returns the object of that version, if it is kept and the account may read it now. Otherwise undefined. */
+  /** Removes and returns the object of that version, if it is kept and the account may read it now. */
   async take(identity: Identity, ref: ObjectRef, version: string): Promise<KubeObject | undefined> {
     const key = keyOf(identity, ref);
     const kept = this.#kept.get(key);
     if (kept?.version !== version) return undefined;
     this.#drop(key);
     const place = { identity, namespace: ref.namespace ?? "" };
-    const rules = await this.#rules.of(place, PERMITTED_MS).catch(() => undefined);
-    // An authorizer that can't list its rules may also forbid.
-    if (rules === undefined || rules.incomplete) return undefined;
-    const names = allowedNames(rules, ["get"], ref.resource);
-    return names === "all" || names.has(ref.name) ? kept.object.reveal() : undefined;
+    try {
+      // An authorizer that can't list its rules may also forbid.
+      if ((await this.#rules.of(place)).incomplete) return undefined;
+      const names = allowedNames(await this.#rules.of(place, CONFIRMED_MS), ["get"], ref.resource);
+      return names === "all" || names.has(ref.name) ? kept.object.reveal() : undefined;
+    } catch {
+      return undefined;
+    }
   }
 
   #drop(key: string): void {
