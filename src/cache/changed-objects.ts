@@ -16,13 +16,16 @@ const MAX_KEPT = 4 * 1024 ** 2;
 const MAX_KEPT_EACH = 64 * 1024;
 /** The memory of a value besides its characters. */
 const PER_VALUE = 16;
-/** The most milliseconds since the API server was asked whether the account may read an object. */
+/** The most milliseconds since the API server was asked what the account may read. It must have been asked after the change. */
 export const CONFIRMED_MS = 500;
+/** If fewer other objects wait, a request for the object costs less than a review. */
+const MIN_WAITING = 8;
 
 interface Kept {
   object: SecretValue<KubeObject>;
   version: string;
   size: number;
+  since: number;
   timer: NodeJS.Timeout;
 }
 
@@ -47,7 +50,8 @@ export class ChangedObjects {
     const size = characters + elements * PER_VALUE;
     if (size > MAX_KEPT_EACH) return;
     const timer = setTimeout(() => this.#drop(key), KEPT_MS).unref();
-    this.#kept.set(key, { object: new SecretValue(kept), version: rest.resourceVersion, size, timer });
+    const { resourceVersion: version } = rest;
+    this.#kept.set(key, { object: new SecretValue(kept), version, size, since: Date.now(), timer });
     this.#size += size;
     for (const oldest of this.#kept.keys()) {
       if (this.#size <= MAX_KEPT) break;
@@ -55,17 +59,22 @@ export class ChangedObjects {
     }
   }
 
-  /** Removes and returns the object of that version, if it is kept and the account may read it now. */
+  /**
+   * Removes and returns the object of that version, if it is kept, others wait too, and the API server says after the change that the
+   * account may read it.
+   */
   async take(identity: Identity, ref: ObjectRef, version: string): Promise<KubeObject | undefined> {
     const key = keyOf(identity, ref);
     const kept = this.#kept.get(key);
     if (kept?.version !== version) return undefined;
     this.#drop(key);
+    if (this.#kept.size < MIN_WAITING) return undefined;
     const place = { identity, namespace: ref.namespace ?? "" };
     try {
       // An authorizer that can't list its rules may also forbid.
       if ((await this.#rules.of(place)).incomplete) return undefined;
-      const names = allowedNames(await this.#rules.of(place, CONFIRMED_MS), ["get"], ref.resource);
+      const confirmed = await this.#rules.of(place, Math.min(CONFIRMED_MS, Date.now() - kept.since));
+      const names = allowedNames(confirmed, ["get"], ref.resource);
       return names === "all" || names.has(ref.name) ? kept.object.reveal() : undefined;
     } catch {
       return undefined;
