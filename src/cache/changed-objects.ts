@@ -2,38 +2,31 @@
  * Keeps Secrets and ConfigMaps as the watch of an account has shown their last change, until a binding of that account reads
  * them. So many changes at once need no request each. Objects are kept for a moment, up to a total size.
  */
-import { idOf, type JsonValue, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { idOf, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { allowedNames } from "../kube/access-rules.ts";
 import type { Identity } from "../kube/identity.ts";
-import { sizeOf } from "../transform/budget.ts";
+import { LARGE_CHARACTERS } from "../kube/list-watch.ts";
 import type { AccountRules } from "./account-rules.ts";
+import { KeptObjects } from "./kept-objects.ts";
 
 /** How long an object waits for its bindings, which may wait for their turn. */
 const KEPT_MS = 10_000;
-/** The most characters of all objects, and of each. A larger object is read by a request. */
-const MAX_KEPT = 4 * 1024 ** 2;
-const MAX_KEPT_EACH = 64 * 1024;
-/** The memory of a value besides its characters. */
-const PER_VALUE = 16;
 /** The most milliseconds since the API server was asked what the account may read. It must have been asked after the change. */
 export const CONFIRMED_MS = 500;
 /** If fewer other objects wait, a request for the object costs less than a review. */
 const MIN_WAITING = 8;
 
-interface Kept {
+interface Changed {
   object: SecretValue<KubeObject>;
   version: string;
-  size: number;
   since: number;
-  timer: NodeJS.Timeout;
 }
 
 export class ChangedObjects {
   readonly #rules: Pick<AccountRules, "of">;
-  /** The last version of each object, by account. The oldest change is first. */
-  readonly #kept = new Map<string, Kept>();
-  #size = 0;
+  /** The last version of each object, by account. */
+  readonly #kept = new KeptObjects<Changed>(LARGE_CHARACTERS);
 
   constructor(rules: Pick<AccountRules, "of">) {
     this.#rules = rules;
@@ -41,22 +34,11 @@ export class ChangedObjects {
 
   /** Keeps an object as a watch of `identity` has shown it. */
   offer(identity: Identity, ref: ObjectRef, { metadata, ...object }: KubeObject): void {
-    const key = keyOf(identity, ref);
-    this.#drop(key);
     // Half of a small object is managedFields.
     const { managedFields: _, ...rest } = metadata;
     const kept: KubeObject = { ...object, metadata: rest };
-    const { characters, elements } = sizeOf(kept as unknown as JsonValue);
-    const size = characters + elements * PER_VALUE;
-    if (size > MAX_KEPT_EACH) return;
-    const timer = setTimeout(() => this.#drop(key), KEPT_MS).unref();
-    const { resourceVersion: version } = rest;
-    this.#kept.set(key, { object: new SecretValue(kept), version, size, since: Date.now(), timer });
-    this.#size += size;
-    for (const oldest of this.#kept.keys()) {
-      if (this.#size <= MAX_KEPT) break;
-      this.#drop(oldest);
-    }
+    const changed = { object: new SecretValue(kept), version: rest.resourceVersion, since: Date.now() };
+    this.#kept.set(keyOf(identity, ref), changed, kept, KEPT_MS);
   }
 
   /**
@@ -67,8 +49,8 @@ export class ChangedObjects {
     const key = keyOf(identity, ref);
     const kept = this.#kept.get(key);
     if (kept?.version !== version) return undefined;
-    this.#drop(key);
-    if (this.#kept.size < MIN_WAITING) return undefined;
+    this.#kept.delete(key);
+    if (this.#kept.count < MIN_WAITING) return undefined;
     const place = { identity, namespace: ref.namespace ?? "" };
     try {
       // An authorizer that can't list its rules may also forbid.
@@ -79,14 +61,6 @@ export class ChangedObjects {
     } catch {
       return undefined;
     }
-  }
-
-  #drop(key: string): void {
-    const kept = this.#kept.get(key);
-    if (kept === undefined) return;
-    clearTimeout(kept.timer);
-    this.#size -= kept.size;
-    this.#kept.delete(key);
   }
 }
 

@@ -38,7 +38,7 @@ interface List {
 const PAGE_SIZE = 500;
 /** After so many changes with so many characters in one watch, the next watch asks for metadata only. */
 const MAX_LARGE_CHANGES = 8;
-const LARGE_CHARACTERS = 64 * 1024;
+export const LARGE_CHARACTERS = 64 * 1024;
 
 /** The part of the transport for lists and watches. */
 export type WatchTransport = Pick<Transport, "request" | "lines">;
