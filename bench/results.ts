@@ -62,7 +62,8 @@ export class Results {
     const figures = { ...(await readResults(folder)), ...this.#figures };
     const text = JSON.stringify(figures, (_, value) => (typeof value === "number" ? Number(value.toFixed(2)) : value));
     await writeFile(join(folder, FILE), `${text}\n`);
-    for (const [name, svg] of plotsOf(figures)) await writeFile(join(folder, name), svg);
+    // The file has rounded figures.
+    for (const [name, svg] of plotsOf(JSON.parse(text))) await writeFile(join(folder, name), svg);
   }
 }
 
