@@ -1,6 +1,6 @@
 /** Changes that lead to changes of other objects: what changes, what follows, and how long that takes. */
 import { type AnyObject, atOnce, type Client } from "./cluster.ts";
-import { accessKeyOf, harborPath, secretPath } from "./world.ts";
+import { accessKeyOf, harborPath, makeBindings, makeHarbors, makeNamespace, makeSecrets, secretPath } from "./world.ts";
 
 /** The floor is a client that writes the changed object and then its dependents. */
 export type Side = "floor" | "ours";
@@ -49,6 +49,23 @@ export function harborCourse(namespaces: Compared<string>, count: number): Cours
     dependents: (side, i, value) => [{ path: harborPath(namespaces[side], `h-${i}`), patch: harborPatch(value) }],
     textOf: accessKeyOf,
   };
+}
+
+/** Creates the namespaces of such a course, with everything in them, and the bindings of Inlay's. */
+export async function makeHarborCourse(
+  client: Client,
+  namespaces: Compared<string>,
+  count: number,
+  { bytes = 1_000, fields = {} } = {},
+): Promise<Course> {
+  for (const side of SIDES) {
+    const namespaceOf = () => namespaces[side];
+    await makeNamespace(client, namespaces[side]);
+    await makeSecrets(client, namespaceOf, count, { bytes });
+    await makeHarbors(client, namespaceOf, count, { fields });
+  }
+  await makeBindings(client, () => namespaces.ours, count);
+  return harborCourse(namespaces, count);
 }
 
 export const secretChange = (namespace: string, i: number, value: string): Write => ({

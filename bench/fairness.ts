@@ -4,10 +4,10 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "./cluster.ts";
-import { type Changes, type Compared, harborCourse, SIDES, type Side, startChanges } from "./course.ts";
+import { type Changes, type Compared, makeHarborCourse, SIDES, type Side, startChanges } from "./course.ts";
 import type { Rig } from "./rig.ts";
 import { ms, quantile } from "./table.ts";
-import { dropBindings, makeBindings, makeHarbors, makeNamespace, makeSecrets } from "./world.ts";
+import { dropBindings } from "./world.ts";
 
 const TENANT = { floor: "fairness-floor", ours: "fairness" };
 const OTHER = { floor: "fairness-burst-floor", ours: "fairness-burst" };
@@ -17,15 +17,8 @@ const CHANGES = 300;
 
 export async function measureFairness(rig: Rig): Promise<void> {
   const { client, cluster, controller } = rig;
-  const [tenant, other] = [harborCourse(TENANT, rig.of(200)), harborCourse(OTHER, rig.of(1_000))];
-  for (const [namespaces, { count }] of [[TENANT, tenant] as const, [OTHER, other] as const]) {
-    for (const side of SIDES) {
-      await makeNamespace(client, namespaces[side]);
-      await makeSecrets(client, () => namespaces[side], count);
-      await makeHarbors(client, () => namespaces[side], count);
-    }
-    await makeBindings(client, () => namespaces.ours, count);
-  }
+  const tenant = await makeHarborCourse(client, TENANT, rig.of(200));
+  const other = await makeHarborCourse(client, OTHER, rig.of(1_000));
   await controller.start();
   await rig.synced(tenant.count + other.count);
   // The tenant has its own connections, as it would have.

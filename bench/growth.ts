@@ -1,7 +1,16 @@
 /** What one change costs with more bindings, larger Secrets and targets, more targets of a binding, and more accounts. */
 import { measureLatency } from "./beside.ts";
 import { atOnce, weightOf } from "./cluster.ts";
-import { type Compared, type Course, harborCourse, harborPatch, SIDES, type Side, secretChange } from "./course.ts";
+import {
+  type Compared,
+  type Course,
+  harborCourse,
+  harborPatch,
+  makeHarborCourse,
+  SIDES,
+  type Side,
+  secretChange,
+} from "./course.ts";
 import type { GrowthRow } from "./results.ts";
 import type { Rig } from "./rig.ts";
 import { median, ms } from "./table.ts";
@@ -49,17 +58,8 @@ async function measureSizes(rig: Rig): Promise<GrowthRow[]> {
 }
 
 /** A few bindings of Secrets with so many bytes, and of targets with additional fields. */
-async function few(rig: Rig, name: string, { bytes = 1_000, fields = {} } = {}): Promise<Course> {
-  const namespaces = namespacesOf(name);
-  for (const side of SIDES) {
-    const namespace = namespaces[side];
-    await makeNamespace(rig.client, namespace);
-    await makeSecrets(rig.client, () => namespace, FEW, { bytes });
-    await makeHarbors(rig.client, () => namespace, FEW, { fields });
-  }
-  await makeBindings(rig.client, () => name, FEW);
-  return harborCourse(namespaces, FEW);
-}
+const few = ({ client }: Rig, name: string, size: { bytes?: number; fields?: object } = {}): Promise<Course> =>
+  makeHarborCourse(client, namespacesOf(name), FEW, size);
 
 /** The same with a floor that applies, which is faster than a merge patch of a large object. */
 const applied = (course: Course): Course => ({

@@ -5,19 +5,10 @@
 import { availableParallelism } from "node:os";
 import { measureBurst, processorSeconds, type Round, reportBurst, type Used, usedSince } from "./beside.ts";
 import { type AnyObject, atOnce, MERGE_PATCH } from "./cluster.ts";
-import { harborCourse, harborPatch, SIDES } from "./course.ts";
+import { harborPatch, makeHarborCourse } from "./course.ts";
 import type { Rig } from "./rig.ts";
 import { ms } from "./table.ts";
-import {
-  bindingPath,
-  dropBindings,
-  harborPath,
-  makeBindings,
-  makeHarbors,
-  makeNamespace,
-  makeSecrets,
-  secretPath,
-} from "./world.ts";
+import { bindingPath, dropBindings, harborPath, makeBindings, secretPath } from "./world.ts";
 
 const STEPS = [1_000, 5_000, 10_000, 20_000];
 const BURST = 1_000;
@@ -33,14 +24,9 @@ async function measureStep(rig: Rig, count: number): Promise<void> {
   const { client, controller, table } = rig;
   const namespaces = { floor: `floor-of-${count}`, ours: `bindings-${count}` };
   table.note(`${count} bindings of one namespace; bursts of ${rig.of(BURST)} changes:`);
-  for (const side of SIDES) {
-    await makeNamespace(client, namespaces[side]);
-    await makeSecrets(client, () => namespaces[side], count);
-    await makeHarbors(client, () => namespaces[side], count);
-  }
-  await makeBindings(client, () => namespaces.ours, count);
+  const whole = await makeHarborCourse(client, namespaces, count);
   const own = await sync(rig, count);
-  const course = harborCourse(namespaces, Math.min(count, rig.of(BURST)));
+  const course = { ...whole, count: Math.min(count, rig.of(BURST)) };
   const rounds = await measureBurst(rig, course);
   const { resident, most } = await controller.process.memory();
   await controller.stop();
