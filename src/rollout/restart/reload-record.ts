@@ -24,7 +24,7 @@ interface Restarted {
 
 /**
  * `now` is the workload before the restart. If it has that restart annotation already, an interrupted request had arrived, and
- * its record stays: another time would change the template again. Undefined for a binding that no annotations generated.
+ * its record stays: another time would change the template again. Otherwise, a binding that no annotations generated has no record.
  */
 export function reloadRecord({ binding, planned, text, pending }: Restarted, now: KubeObject): string | undefined {
   const { stampAt } = planned.dependent;
