@@ -1,13 +1,10 @@
-/** The rules of docs/architecture.md: which layer may import which, which layers do no I/O, how a file opens, and its length. */
+/** The rules of docs/architecture.md: which layer may import which, which layers do no I/O, and how a file opens. */
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
-import { join, relative, sep } from "node:path";
-import { generated } from "../../apis/generate.ts";
+import { join, sep } from "node:path";
 import { allViolations, LAYERS, violations } from "../../lint/layers.ts";
 
 const src = join(import.meta.dirname, "..", "..", "src");
-const GENERATED = generated.map(({ module }) => relative("src", module));
-const MAX_LINES = 300;
 /** The layers that do no I/O, and what they may import of Node. */
 const PURE = ["composition", "transform", "workloads", "api", "apimachinery"];
 const WITHOUT_IO = /^import .* from "node:(crypto|util)";|^import \{ (?:isIPv6|BlockList, isIP) \} from "node:net";/;
@@ -73,13 +70,5 @@ describe("the source", () => {
         ),
       );
     assert.deepEqual(imports, []);
-  });
-
-  it(`has no file of more than ${MAX_LINES} lines`, () => {
-    const long = files.filter(({ path, text }) => !GENERATED.includes(path) && text.split("\n").length - 1 > MAX_LINES);
-    assert.deepEqual(
-      long.map(({ path }) => path),
-      [],
-    );
   });
 });
