@@ -8,6 +8,7 @@ import { SecretValue } from "../apimachinery/secret-value.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { conflict, contestedField } from "./conflict.ts";
+import { assertUnique } from "./duplicates.ts";
 import { otherHoldersOf } from "./leaves.ts";
 import { conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { mergedAt } from "./merge.ts";
@@ -30,7 +31,10 @@ export interface Located {
 
 export interface Decision {
   write: boolean;
-  /** `patch`: by one JSON Patch, because a path goes into a list or an object that an apply replaces as a whole. */
+  /**
+   * `patch`: by one JSON Patch, because a path goes into a list, an object, or elements with equal keys that an apply
+   * replaces as a whole.
+   */
   way: "apply" | "patch";
   fields: Located[];
   /**
@@ -71,7 +75,7 @@ export function waitingIn({ plan: { omitted, kept = [] } }: Desired): FieldPath[
 /**
  * Throws Problem: Conflict if another manager owns a new field of the binding and the binding does not force it, or
  * Immutable if that field can't be changed;
- * ElementNotFound, and what `locate` throws; InvalidBinding if two paths lead to one location.
+ * ElementNotFound, and what `locate` and `assertUnique` throw; InvalidBinding if two paths lead to one location.
  */
 export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
   const { shape, fieldManager: manager } = desired;
@@ -96,8 +100,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       ? otherHolders(live, manager, place.held)
       : otherHoldersOf(live, manager, place.held, value.reveal(), shape);
   const contested = differing.flatMap((field) =>
-    // The manager that created such a list or object owns all of it, so a part that a binding names is no conflict.
-    recorded.has(String(field.path)) || field.place.within
+    recorded.has(String(field.path)) || isPart(field, live)
       ? []
       : holdersOf(field).map((other) => contestedField(field.path, field.place.held, other, live, shape)),
   );
@@ -107,6 +110,9 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
       (other) =>
         `the API server treats ${held} as one value, and ${other} applies it: remove it from what ${other} applies, or it will conflict`,
     );
+  const repeated = way === "patch" ? [] : waiting.flatMap((each) => heldAt(each, live, manager));
+  for (const { path, place, value } of [...wanted, ...repeated])
+    if (!place.within) assertUnique(path, value.reveal(), place.missing ? undefined : path.get(live), shape);
   const isOwned = wanted.every(({ place }) => holds(live, manager, place.held)) && !isOfOtherVersion(live, manager);
   return {
     write: differing.length > 0 || (way === "apply" && (!isOwned || appliesBeyond(live, manager, keeps))),
@@ -115,17 +121,20 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     force: desired.onConflict === "Force" || acquired.length < wanted.length,
     acquires: acquired.map(({ path }) => String(path)),
     parents: missingParents(acquired, live),
-    repeated: waiting.flatMap(({ path, place }) => {
-      if (way === "patch") return [];
-      const value = heldPart(live, manager, place.held);
-      return value === undefined ? [] : [{ path, place, value: new SecretValue(value) }];
-    }),
+    repeated,
     keeps,
     takenBy: [...new Set(differing.flatMap(holdersOf))],
     differing: differing.map(({ path }) => String(path)),
     warnings: [...new Set(acquired.flatMap(alsoApplied))],
   };
 }
+
+/**
+ * Whether the field is a part of a list or an object that is one value: the manager that created it owns all of it, so a
+ * part that a binding names is no conflict. Of elements with equal keys, only a field that has no value yet is.
+ */
+const isPart = ({ path, place: { within, duplicate } }: Located, live: KubeObject): boolean =>
+  within && (duplicate === undefined || path.get(live) === undefined);
 
 /** The location of a field, or of its new element, and the value to write. */
 export function locateField({ path, value, append = false }: PlannedField, shape: TargetShape, live: unknown): Located {
@@ -143,6 +152,11 @@ export function locateField({ path, value, append = false }: PlannedField, shape
     throw new Problem("InvalidValue", `${path}: the value must be an object that matches the conditions of the path`);
   });
   return { path, place, value: element };
+}
+
+function heldAt({ path, place }: Omit<Located, "value">, live: KubeObject, manager: string): Located[] {
+  const value = heldPart(live, manager, place.held);
+  return value === undefined ? [] : [{ path, place, value: new SecretValue(value) }];
 }
 
 /** `list[0]` and `list[name=web]` may be the same element. */

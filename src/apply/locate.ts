@@ -11,17 +11,23 @@ import {
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
+import { keysText } from "./duplicates.ts";
 
 export interface FieldLocation {
   /**
-   * The path as in managedFields, with elements of map lists by their keys. Ends at a list or an object that has one
-   * owner as a whole.
+   * The path as in managedFields, with elements of map lists by their keys. Ends at a list, an object, or elements with
+   * equal keys that have one owner as a whole.
    */
   readonly held: FieldPath;
   /** The keys of each map list element on the path, in order. */
   readonly keys: readonly JsonObject[];
-  /** Whether the path continues in that list or object. Server-side apply can't write such a path. */
+  /** Whether the path continues in there. Server-side apply can't write such a path. */
   readonly within: boolean;
+  /**
+   * The position in the path of the first element of a map list whose keys another element has too: these elements have
+   * one owner as a whole. Undefined if there is none.
+   */
+  readonly duplicate: number | undefined;
   /** The path with indexes only, as far as the elements exist. */
   readonly at: FieldPath;
   /** Why an element of the path does not exist; undefined if all exist. */
@@ -34,6 +40,7 @@ export interface FieldLocation {
 export function locate(path: FieldPath, shape: TargetShape, live: unknown): FieldLocation {
   let node: unknown = live;
   let within = false;
+  let duplicate: number | undefined;
   let missing: Problem | undefined;
   let unidentified: Problem | undefined;
   const [at, held, keys]: [Segment[], Segment[], JsonObject[]] = [[], [], []];
@@ -65,8 +72,22 @@ export function locate(path: FieldPath, shape: TargetShape, live: unknown): Fiel
     keys.push(own);
     const conditions = Object.entries(own).map(([key, value]) => ({ key, value: String(value) }));
     held.push({ kind: "element", conditions: inOrder(conditions) });
+    if (node === undefined || isUnique(node, list, type.keys, here, shape)) continue;
+    within = true;
+    duplicate = position;
   }
-  return { held: new FieldPath(held), keys, within, at: new FieldPath(at), missing, unidentified };
+  return { held: new FieldPath(held), keys, within, duplicate, at: new FieldPath(at), missing, unidentified };
+}
+
+function isUnique(
+  element: unknown,
+  list: readonly unknown[],
+  keys: readonly string[],
+  path: FieldPath,
+  shape: TargetShape,
+): boolean {
+  const text = keysText(element, keys, path, shape);
+  return list.every((each) => each === element || keysText(each, keys, path, shape) !== text);
 }
 
 /**

@@ -43,7 +43,10 @@ export interface Released {
   blocked: string[];
   /** Elements that stay because the path names their index: they existed before, and later ones would shift. */
   positional: string[];
-  /** Values that stay because others changed their list: another element may be at the index now. */
+  /**
+   * Values that stay because another element may be at the index now: others changed the list, or an element has the
+   * same keys.
+   */
   shifted: string[];
 }
 
@@ -224,7 +227,9 @@ function outcomesOf(
     return isForgotten ? [["removed", place.at]] : [];
   }
   if (mode === "Retain") return [["retained", place.at]];
-  if (!isHeld && isNumbered(path)) return [["shifted", place.at]];
+  // Among elements with equal keys, managedFields don't show which one the binding wrote.
+  const isIndistinct = place.duplicate !== undefined && path.segments[place.duplicate]?.kind === "index";
+  if (isIndistinct || (!isHeld && isNumbered(path))) return [["shifted", place.at]];
   const parts = place.within ? [{ at: place.at, isShared: false }] : ownParts(live, fieldManager, place);
   return parts.map(({ at, isShared }) => [isShared ? "retained" : "removed", at]);
 }

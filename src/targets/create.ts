@@ -3,7 +3,7 @@
  * creates it again after a deletion. Adopts or ignores an object that the binding did not create, as the target says.
  */
 import { manifestOf, modeOf, onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
-import type { FieldPath } from "../apimachinery/field-path.ts";
+import { FieldPath } from "../apimachinery/field-path.ts";
 import {
   apiVersionOf,
   describeObject,
@@ -15,6 +15,7 @@ import { attemptSync, Problem, UnintendedTarget } from "../apimachinery/problem.
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { type Adoption, adoptObject } from "../apply/adopt.ts";
 import { correctObject, createObject, isApplied } from "../apply/create.ts";
+import { assertUnique } from "../apply/duplicates.ts";
 import { decideWholeByLastApplied, lastAppliedObject, wholeDigestOf } from "../apply/last-applied.ts";
 import { type Creator, composeWhole, decideWhole, isCreatedBy, type Whole } from "../apply/manifest.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
@@ -105,11 +106,16 @@ function decideWithoutRead(context: SyncContext, wanted: Wanted, record: TargetS
   if (last === undefined) return undefined;
   const whole = compose(context, wanted, plan.fields);
   const decision = decideWholeByLastApplied(whole, ref, record, last);
+  if (decision?.write) assertApplicable(wanted, whole);
   return decision && { record, isNew: false, wanted, live: lastAppliedObject(ref, last), whole, decision };
 }
 
 const compose = ({ binding }: SyncContext, { target, ref, shape }: Wanted, fields: readonly PlannedField[]): Whole =>
   composeWhole(manifestOf(target), fields, creatorFor(binding, ref, onReleaseOf(binding, target)), shape);
+
+/** Throws Problem if an apply of the object would merge elements of lists into one, or is not possible. */
+const assertApplicable = ({ shape }: Wanted, { object }: Whole, live?: KubeObject) =>
+  assertUnique(new FieldPath([]), object, live, shape);
 
 /** The decision for the current object. */
 export async function decideObject(
@@ -147,6 +153,8 @@ async function decideOn(
       whole: compose(context, wanted, plan.fields),
       decision: { write: true, takenBy: ["another client"] },
     };
+    // Only later corrections are applies.
+    if (modeOf(context.binding, target) !== "Once") assertApplicable(wanted, prepared.whole);
     // An earlier creation may have succeeded without an answer.
     if (!isNew && record.uid === undefined) return { ...prepared, record: { ...record, onRelease }, isNew };
     // Until its uid is recorded, the label alone identifies the object. So the status announces it only when the
@@ -166,6 +174,7 @@ async function decideOn(
   const isOnce = isCreatedOnce(context.binding, target, intent);
   const whole = compose(context, wanted, isOnce ? plan.fields : fieldsFor(wanted, live, same));
   const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, same, wanted.shape);
+  if (decision.write) assertApplicable(wanted, whole, live);
   return { record: intent, isNew, wanted, live, whole, decision };
 }
 
@@ -181,6 +190,7 @@ async function decideOnOther(
     const mode = adoptMode(target, ref, live);
     if (missing) throw missing;
     const whole = compose(context, wanted, plan.fields);
+    assertApplicable(wanted, whole, live);
     return { whole, adoption: await decideAdoption(context, mode, accessOf(context, wanted), live, whole) };
   };
   const decided = await attempt(decide());

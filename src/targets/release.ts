@@ -245,7 +245,8 @@ function recordReleaseEvents(
   };
   const existing =
     ": the element existed before, its old value is unknown, and later elements would shift; set or remove it yourself";
-  const changed = ": others have changed the list, so another element may be there now; check it yourself";
+  const changed =
+    ": others have changed the list, or another element has the same keys, so it may be another element now; check it yourself";
   record("Normal", "Removed", removed, "removed", "");
   record("Normal", "Retained", retained, "kept", "; this binding no longer owns them");
   record("Warning", "ReleaseBlocked", blocked, "kept", ": the object is not valid without them");
