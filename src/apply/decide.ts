@@ -1,5 +1,6 @@
 /** Decides whether and how to write to a target, from the plan, the target and the record of owned fields. Pure. */
 import type { TargetStatus } from "../api/binding.ts";
+import { isOfBinding } from "../api/field-manager.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonValue, KubeObject } from "../apimachinery/objects.ts";
@@ -44,7 +45,10 @@ export interface Decision {
   force: boolean;
   /** Paths that the binding writes for the first time. */
   acquires: string[];
-  /** Objects, lists and elements that the write creates around those paths. */
+  /**
+   * Objects, lists and elements around the paths that the write creates, or that Inlay created earlier, and that the
+   * record does not have.
+   */
   parents: string[];
   /**
    * Owned fields that stay without being written now. An apply repeats their values, because it removes what it omits.
@@ -80,6 +84,7 @@ export function waitingIn({ plan: { omitted, kept = [] } }: Desired): FieldPath[
 export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
   const { shape, fieldManager: manager } = desired;
   const recorded = new Set(recordedPaths(record, live));
+  const recordedParents = record?.uid === live.metadata.uid ? (record.parents ?? []) : [];
   const wanted = desired.plan.fields.map((field) => inNotationOf(live, locateField(field, shape, live), shape));
   assertApart(wanted);
   const waiting = waitingIn(desired)
@@ -120,7 +125,7 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     fields: wanted.map(put),
     force: desired.onConflict === "Force" || acquired.length < wanted.length,
     acquires: acquired.map(({ path }) => String(path)),
-    parents: missingParents(acquired, live),
+    parents: parentsOf(wanted, acquired, live, manager, shape).filter((path) => !recordedParents.includes(path)),
     repeated,
     keeps,
     takenBy: [...new Set(differing.flatMap(holdersOf))],
@@ -184,12 +189,35 @@ export function hasValue(
   return typeof wanted === "object" && !place?.within && sameJson(heldPart(live, manager, place?.held ?? path), wanted);
 }
 
-function missingParents(fields: readonly Located[], live: KubeObject): string[] {
-  const missing = new Set<string>();
-  for (const { path } of fields) {
-    for (let parent = path.parent; parent !== undefined && parent.get(live) === undefined; parent = parent.parent) {
-      missing.add(String(parent));
-    }
-  }
-  return [...missing];
+/** The parents that the write creates, also when it corrects a field, and those that Inlay created for others. */
+function parentsOf(
+  fields: readonly Located[],
+  acquired: readonly Located[],
+  live: KubeObject,
+  manager: string,
+  shape: TargetShape,
+): string[] {
+  const isMissing = (parent: FieldPath) => parent.get(live) === undefined;
+  const missing = fields.flatMap(({ path }) => parentsWhile(path, isMissing));
+  const isOurs = (parent: FieldPath) => isMissing(parent) || isOfInlay(parent, live, manager, shape);
+  return [...new Set([...missing, ...acquired.flatMap(({ path }) => parentsWhile(path, isOurs))].map(String))];
+}
+
+/** The parents of the path from the deepest on, as long as they meet the condition. */
+function parentsWhile(path: FieldPath, holds: (parent: FieldPath) => boolean): FieldPath[] {
+  const found: FieldPath[] = [];
+  for (let parent = path.parent; parent !== undefined && holds(parent); parent = parent.parent) found.push(parent);
+  return found;
+}
+
+/**
+ * Whether only bindings own anything in an existing parent. Then a binding created it, whose value there was retained,
+ * or is still there: a client that updates an object owns the parents that it creates. Unknown without any owner, and
+ * for a list or an object that is one value, which the last writer owns.
+ */
+function isOfInlay(parent: FieldPath, live: KubeObject, manager: string, shape: TargetShape): boolean {
+  const { within, held } = locate(parent, shape, live);
+  const isOne = Array.isArray(parent.get(live)) ? shape.listAt(parent).kind !== "map" : shape.isAtomic(parent);
+  if (within || isOne || String(parent) === "metadata" || !live.metadata.managedFields?.length) return false;
+  return otherHolders(live, manager, held).every(isOfBinding);
 }

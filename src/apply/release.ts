@@ -83,6 +83,8 @@ interface ReleasePlan {
   released: Released;
   /** The paths that the binding keeps, as in managedFields. */
   kept: FieldPath[];
+  /** Whether it removes a value or a parent. */
+  removes: boolean;
 }
 
 /** Reads and patches; `stale` if the object changed in between. `again`: there is more to release. */
@@ -95,10 +97,10 @@ async function tryRelease(
   const live = await client.get(identity, ref);
   if (live.metadata.uid !== request.uid) return { released: nothing(), again: false };
   const patch = async (how: Release, dryRun = false) => {
-    const { operations, released, kept } = planRelease(live, how);
+    const { operations, released, kept, removes } = planRelease(live, how);
     if (operations.length === 0) return { released, again: false };
     // The manager that removes a value owns the default that replaces it, and gives it up next.
-    const manager = released.removed.length > 0 ? request.fieldManager : CONTROLLER_MANAGER;
+    const manager = removes ? request.fieldManager : CONTROLLER_MANAGER;
     const after = await client.jsonPatch(identity, ref, operations, manager, dryRun);
     return { released, again: dropOwnership(after, request.fieldManager, kept).length > 0 };
   };
@@ -140,14 +142,19 @@ async function isAccepted(dryRun: Promise<unknown>): Promise<boolean> {
 /** A JSON Patch for the version that was read, and the outcome for each path. Pure. */
 export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   const owned = withoutUnknown(live);
+  const gone: FieldPath[] = [];
   const parts = request.paths.flatMap((text): Part[] => {
     const path = FieldPath.parse(text);
     const place = locateNow(path, request.shape, live);
     if (place === "ambiguous") return request.mode === "Remove" ? [{ path, at: path, fate: "shifted" }] : [];
-    if (place === undefined || path.get(live) === undefined) return [];
+    if (place === undefined) return [];
+    if (path.get(live) === undefined) {
+      if (request.mode === "Remove") gone.push(path);
+      return [];
+    }
     return outcomesOf(owned, request, path, place).map(([fate, at]) => ({ path, at, fate }));
   });
-  const removal = removeWhatMay(owned, parts, request);
+  const removal = removeWhatMay(owned, parts, gone, request);
   const released = nothing();
   for (const { path, fate } of parts) {
     const paths = released[fate];
@@ -166,6 +173,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
     operations: operations.length === 0 ? [] : [onlyTo(live), ...operations],
     released,
     kept,
+    removes: removal.length > 0,
   };
 }
 
@@ -187,12 +195,17 @@ interface Part {
  * A required field without a default stays and is blocked, unless its parent is removed too. That is known only when
  * everything is planned.
  */
-function removeWhatMay(live: KubeObject, parts: readonly Part[], request: Release): JsonPatchOperation[] {
+function removeWhatMay(
+  live: KubeObject,
+  parts: readonly Part[],
+  gone: readonly FieldPath[],
+  request: Release,
+): JsonPatchOperation[] {
   const { blocked = [], shape } = request;
   const isRequired = (at: FieldPath) => shape.isRequired(at) && shape.defaultAt(at) === undefined;
   for (;;) {
     const removed = parts.filter(({ fate }) => fate === "removed");
-    const { operations, dropped } = remove(live, removed, request);
+    const { operations, dropped } = remove(live, removed, gone, request);
     const isBlocked = ({ path, at }: Part) =>
       blocked.includes(String(path)) || (isRequired(at) && !dropped.some((parent) => path.startsWith(parent)));
     const stuck = removed.filter(isBlocked);
@@ -250,10 +263,14 @@ function dropOwnership(live: KubeObject, manager: string, kept: readonly FieldPa
   return operations.reverse();
 }
 
-/** Removes the values, then parents that were created with them and are empty now, the deepest first. */
+/**
+ * Removes the values, then parents that were created with them and are empty now, the deepest first. `gone` are the
+ * paths whose values another client has removed.
+ */
 function remove(
   live: KubeObject,
   removed: readonly Part[],
+  gone: readonly FieldPath[],
   { parents, fieldManager, shape }: Release,
 ): { operations: JsonPatchOperation[]; dropped: FieldPath[] } {
   const after = structuredClone(live);
@@ -264,16 +281,20 @@ function remove(
     operations.push({ op: "remove", path: at.toJsonPointer() });
   };
   for (const { at } of removed.toSorted((a, b) => byPlace(b.at, a.at))) drop(at);
+  const isRemovedBelow = (parent: FieldPath) => removed.some(({ path }) => path.startsWith(parent));
   const deepestFirst = parents
     .map((text) => FieldPath.parse(text))
-    .filter((parent) => removed.some(({ path }) => path.startsWith(parent)))
+    .filter((parent) => isRemovedBelow(parent) || gone.some((path) => path.startsWith(parent)))
     .sort((a, b) => b.segments.length - a.segments.length);
   for (const path of deepestFirst) {
     const [before, place] = [locateNow(path, shape, live), locateNow(path, shape, after)];
     if (typeof before !== "object" || typeof place !== "object" || place.missing) continue;
     // Other owners of an object want the object itself. In a list or an object that is one value, parts have no owners.
     const isWithin = before.within && !before.held.equals(path);
-    if (!isWithin && otherHolders(live, fieldManager, before.held).length > 0) continue;
+    const isOthers = isWithin
+      ? !isRemovedBelow(path) && !holds(live, fieldManager, before.held)
+      : otherHolders(live, fieldManager, before.held).length > 0;
+    if (isOthers) continue;
     if (!isEmpty(path.get(after), path, place, shape)) continue;
     drop(place.at);
     dropped.push(path);

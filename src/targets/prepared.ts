@@ -9,10 +9,12 @@ const PER_VALUE = 16;
 /** A target that is prepared for a write, or that needs none. */
 type Step = PreparedTarget | { record: object };
 
-/** Whether the write acquires ownership: the status must announce that before. */
+/** Whether the write acquires ownership, or creates parents: the status must announce that before. */
 export function acquires(step: Step): boolean {
   if ("whole" in step) return step.isNew;
-  return "decision" in step && step.decision.write && step.decision.acquires.length > 0;
+  if (!("decision" in step)) return false;
+  const { write, acquires, parents } = step.decision;
+  return write && acquires.length + parents.length > 0;
 }
 
 /** The sources behind a SecretGrant whose values the write copies. */

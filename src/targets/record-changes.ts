@@ -1,11 +1,13 @@
 /** Changes the record of a target in the status, before and after a write. Pure. */
-import type { TargetStatus } from "../api/binding.ts";
+import { heldPaths, type TargetStatus } from "../api/binding.ts";
+import { FieldPath } from "../apimachinery/field-path.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { type Decision, type Desired, waitingIn } from "../apply/decide.ts";
 import type { Whole } from "../apply/manifest.ts";
 
 /**
- * The record before the write, with the paths that it acquires, and those that an interrupted write may have acquired.
+ * The record before the write, with the paths that it acquires, those that an interrupted write may have acquired, and the
+ * parents that it creates.
  */
 export function intentRecord(
   record: TargetStatus,
@@ -14,7 +16,9 @@ export function intentRecord(
   decision: Decision,
 ): TargetStatus {
   const same = record.uid === live.metadata.uid ? record : withoutOwnership(record);
-  if (!decision.write || decision.acquires.length === 0) return same;
+  if (!decision.write) return same;
+  const parents = listed("parents", [...(same.parents ?? []), ...decision.parents]);
+  if (decision.acquires.length === 0) return { ...same, ...parents };
   const { message: _, ...begun } = same;
   const isAnnounced = decision.acquires.every((path) => same.pendingPaths?.includes(path));
   return {
@@ -23,7 +27,7 @@ export function intentRecord(
     ...(isAnnounced ? same : { ...begun, reason: "Pending" }),
     uid: live.metadata.uid,
     ...listed("pendingPaths", [...decision.acquires, ...unconfirmed(same, desired)]),
-    ...listed("parents", [...(same.parents ?? []), ...decision.parents]),
+    ...parents,
   };
 }
 
@@ -64,6 +68,20 @@ export function withoutPaths(record: TargetStatus, gone: ReadonlySet<string>): T
     ...(leftPaths.length > 0 && { paths: leftPaths }),
     ...(leftAcquiring.length > 0 && { pendingPaths: leftAcquiring }),
   };
+}
+
+/** The record after some of its paths were released. Removed parents are forgotten: another client may create them. */
+export function releasedRecord(
+  record: TargetStatus,
+  gone: ReadonlySet<string>,
+  mode: "Retain" | "Remove",
+): TargetStatus {
+  const left = withoutPaths(record, gone);
+  if (mode === "Retain") return left;
+  const paths = heldPaths(left).map((path) => FieldPath.parse(path));
+  const isAbove = (parent: string) => paths.some((path) => path.startsWith(FieldPath.parse(parent)));
+  const { parents = [], ...rest } = left;
+  return { ...rest, ...listed("parents", parents.filter(isAbove)) };
 }
 
 /** The record of a target that waits for no other binding. Its old reason was for that binding, so it is reset. */

@@ -32,7 +32,7 @@ import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { actorOf } from "./actor.ts";
 import type { Dependencies, ReleaseContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
-import { withoutOwnership, withoutPaths } from "./record-changes.ts";
+import { releasedRecord, withoutOwnership, withoutPaths } from "./record-changes.ts";
 import { resolveRecorded } from "./references.ts";
 
 /** How long a deleted binding waits for targets that can't be released, counted across changes of the leader. */
@@ -178,7 +178,7 @@ export async function releasePaths(
   };
   const problem = context.account ?? (await attempt(work()));
   if (problem === undefined || (problem.reason === "Forbidden" && (await isDeletedWithNamespace(context, record)))) {
-    const left = record.created ? withoutOwnership(record) : withoutPaths(record, new Set(paths));
+    const left = record.created ? withoutOwnership(record) : releasedRecord(record, new Set(paths), mode);
     return { record: left, released: true };
   }
   // The CRD was deleted after discovery: the retry sees that nothing is left to release.

@@ -131,6 +131,53 @@ describe("a deleted binding with onRelease: Remove", () => {
     assert.deepEqual(await nestIn(team), {});
   });
 
+  it("removes them although an earlier binding created them and retained its value", async () => {
+    const team = await createNamespaceWithNest({});
+    const [target] = nestSpec("spec.a.b.c").targets;
+    await team.rebind("nest", { targets: [{ ...target, onRelease: "Retain" }] });
+    await team.until("nest", "Synced");
+    await team.unbind("nest");
+    await eventually(async () =>
+      assert.equal(
+        fieldsOf(await team.api.get(objectPath(nest, team.namespace, "nest")), team.manager("nest")),
+        undefined,
+      ),
+    );
+    await team.bind("later", nestSpec("spec.a.b.c"));
+    await team.until("later", "Synced");
+    await team.unbind("later");
+    assert.deepEqual(await nestIn(team), {});
+  });
+
+  it("removes them with the last value of several bindings", async () => {
+    const team = await createNamespaceWithNest({});
+    await team.bind("second", nestSpec("spec.a.b.d"));
+    await team.until("second", "Synced");
+    await team.unbind("nest");
+    assert.deepEqual(Object.keys((await nestIn(team)).a.b), ["d"]);
+    await team.unbind("second");
+    assert.deepEqual(await nestIn(team), {});
+  });
+
+  it("removes objects of others that it created again after they were removed", async () => {
+    const team = await createNamespaceWithNest({ a: { b: {} } });
+    await team.api.merge(objectPath(nest, team.namespace, "nest"), { spec: { a: null } });
+    await eventually(async () => assert.ok((await nestIn(team)).a?.b?.c));
+    await team.unbind("nest");
+    assert.deepEqual(await nestIn(team), {});
+  });
+
+  it("removes them although another client has removed the value, while no controller ran", async () => {
+    const team = await createNamespaceWithNest({});
+    await team.controller.stop();
+    await team.api.merge(objectPath(nest, team.namespace, "nest"), { spec: { a: { b: { c: null } } } });
+    assert.deepEqual(await nestIn(team), { a: { b: {} } });
+    await team.api.delete(team.bindingPath("nest"));
+    await team.controller.start();
+    await team.untilGone(team.bindingPath("nest"), RESTARTED_WITHIN_MS);
+    assert.deepEqual(await nestIn(team), {});
+  });
+
   it("keeps an empty object that existed before", async () => {
     const team = await createNamespaceWithNest({ a: {} });
     await team.unbind("nest");

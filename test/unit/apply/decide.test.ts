@@ -7,7 +7,7 @@ import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { type Decision, decide, recordedPaths } from "../../../src/apply/decide.ts";
 import type { ListType } from "../../../src/transform/target-shape.ts";
 import { recordOf } from "../objects.ts";
-import { entry, liveObject, OURS, shape } from "./managed.ts";
+import { byKeys, entry, liveObject, OURS, shape } from "./managed.ts";
 
 const SECRET = "hunter2-s3cr3t";
 
@@ -16,8 +16,9 @@ interface Case {
   want: Record<string, JsonValue>;
   live: JsonObject;
   entries?: ManagedFieldsEntry[];
-  /** The paths that the status records as owned. */
+  /** The paths that the status records as owned, and the parents that it records. */
   ours?: string[];
+  parents?: string[];
   uid?: string;
   onConflict?: "Fail" | "Force";
   /** Fields whose value is missing, and which keep their current one. */
@@ -37,6 +38,7 @@ function decided({
   live,
   entries = [],
   ours,
+  parents = [],
   uid = "uid-1",
   onConflict = "Fail",
   waiting = [],
@@ -49,7 +51,7 @@ function decided({
     fromSecret: true,
     append,
   }));
-  const record = ours && recordOf({ uid, paths: ours });
+  const record = ours && recordOf({ uid, paths: ours, parents });
   return decide(
     { plan: { fields, omitted: omitted(waiting) }, shape: shape(lists), fieldManager: OURS, onConflict },
     liveObject(live, entries),
@@ -255,6 +257,25 @@ describe("a first write", () => {
       live: { spec: { there: {} } },
     });
     assert.deepEqual(parents.toSorted(), ["metadata.annotations", "spec.a", "spec.a.b"]);
+  });
+
+  it("records existing parents in which only bindings own anything, and none of one value or without any owner", () => {
+    const live = { spec: { a: { b: { c: "retained" } }, list: [{ id: "x" }], map: [{ id: "x" }] } };
+    const want = { "spec.a.b.c": "x", "spec.a.b.d": "y", "spec.list[id=x].e": "x", "spec.map[id=x].e": "x" };
+    const parentsWith = (...entries: ManagedFieldsEntry[]) =>
+      decided({ want, live, entries, lists: { "spec.map": byKeys("id") } }).parents.toSorted();
+    const elsewhere = entry("kubectl", ["spec.map", "spec.other"]);
+    assert.deepEqual(parentsWith(elsewhere), ["spec.a", "spec.a.b", "spec.map[id=x]"]);
+    assert.deepEqual(parentsWith(elsewhere, entry("inlay/team/two", ["spec.a.b.e"])).length, 3);
+    assert.deepEqual(parentsWith(elsewhere, entry("kubectl", ["spec.a.f"])), ["spec.a.b", "spec.map[id=x]"]);
+    assert.deepEqual(parentsWith(entry("kubectl", ["spec.a.b", "spec.map[id=x]"])), []);
+    assert.deepEqual(parentsWith(), []);
+  });
+
+  it("records parents that a correction creates, once", () => {
+    const some = { want: { "spec.a.b": "x" }, live: { spec: {} }, ours: ["spec.a.b"] };
+    assert.deepEqual(decided(some).parents, ["spec.a"]);
+    assert.deepEqual(decided({ ...some, parents: ["spec.a"] }).parents, []);
   });
 });
 

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import jsonPatch from "fast-json-patch";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import { isObject } from "../../../src/apimachinery/json.ts";
-import type { JsonObject, JsonValue, KubeObject } from "../../../src/apimachinery/objects.ts";
+import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
 import { isEntryOf } from "../../../src/apply/ownership.ts";
 import { planRelease, type Release, release } from "../../../src/apply/release.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
@@ -59,6 +59,22 @@ describe("a release that removes", () => {
     assert.deepEqual(patch(liveObject({ spec: { a: "x", c: "x" } }, first), asked(["spec.a"])).object["spec"], {
       c: "x",
     });
+  });
+
+  it("removes parents that were created with it and that another client left empty", () => {
+    const emptied = (entries: ManagedFieldsEntry[], spec: JsonObject = { s3: { auth: {} } }) =>
+      patch(
+        liveObject({ spec }, entries),
+        asked(["spec.s3.auth.key", "spec.list[id=x].key"], {
+          parents: ["spec.s3", "spec.s3.auth", "spec.list[id=x]"],
+        }),
+      );
+    assert.deepEqual(emptied([]).object["spec"], {});
+    assert.deepEqual(emptied([]).released, nothing);
+    assert.deepEqual(emptied([entry("other", ["spec.s3.auth"])]).object["spec"], { s3: { auth: {} } });
+    const list = { list: [{ id: "x" }, { id: "y" }] };
+    assert.deepEqual(emptied([entry(OURS, ["spec.list"])], list).object["spec"], { list: [{ id: "y" }] });
+    assert.deepEqual(emptied([entry("other", ["spec.list"])], list).object["spec"], list);
   });
 
   it("keeps a parent that existed before, has other content, or is owned itself by another manager", () => {
@@ -160,6 +176,7 @@ describe("a release that removes", () => {
       kept: [FieldPath.parse("spec.b")],
       operations: [],
       released: { removed: [], retained: [], blocked: [], positional: [], shifted: [] },
+      removes: false,
     });
   });
 });
@@ -220,6 +237,7 @@ describe("a release of elements of lists", () => {
       kept: [FieldPath.parse("spec.list")],
       operations: [],
       released: { removed: [], retained: ["spec.list[id=a].x"], blocked: [], positional: [], shifted: [] },
+      removes: false,
     });
     assert.deepEqual(planRelease(live, { ...retained, kept: [] }).operations, [
       guard,

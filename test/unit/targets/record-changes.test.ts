@@ -1,7 +1,7 @@
 /** The record of a target before its write. */
 import assert from "node:assert/strict";
 import type { Decision, Desired } from "../../../src/apply/decide.ts";
-import { intentRecord } from "../../../src/targets/record-changes.ts";
+import { intentRecord, releasedRecord } from "../../../src/targets/record-changes.ts";
 import { liveObject } from "../apply/managed.ts";
 import { recordOf } from "../objects.ts";
 
@@ -26,5 +26,15 @@ describe("the record of a target that is about to be written", () => {
   it("does not change for a retry of the same write, so that retries write no status", () => {
     const before = failed("Rejected", ["spec.a"]);
     assert.deepEqual(intentRecord(before, liveObject({}), desired, writing("spec.a")), before);
+  });
+});
+
+describe("the record of a target whose paths were released", () => {
+  const before = recordOf({ paths: ["spec.a.b.c", "spec.d.e"], parents: ["spec.a", "spec.a.b", "spec.d"] });
+  const released = (mode: "Retain" | "Remove") => releasedRecord(before, new Set(["spec.a.b.c"]), mode);
+
+  it("remembers the parents of retained values, and forgets removed ones, which others may create again", () => {
+    assert.deepEqual(released("Retain"), { ...before, paths: ["spec.d.e"] });
+    assert.deepEqual(released("Remove"), { ...before, paths: ["spec.d.e"], parents: ["spec.d"] });
   });
 });
