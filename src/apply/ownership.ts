@@ -135,7 +135,9 @@ function restrict(fields: JsonObject, paths: readonly (readonly Segment[])[]): J
     if (kept !== undefined)
       left[name] = segment?.kind === "element" ? { ...kept, ...identityOf(child, segment) } : kept;
   }
-  return Object.keys(left).length === 0 ? undefined : left;
+  if (Object.keys(left).length === 0) return undefined;
+  // Without a schema, who applies a field owns the objects around it too.
+  return fields["."] === undefined ? left : { ".": fields["."], ...left };
 }
 
 /** Who owns a field in an element of a map list must also own the element and its keys. */

@@ -1,7 +1,10 @@
 /** Written values stay. Inlay reverts changes of others, and sends no request if nothing must change. */
 import assert from "node:assert/strict";
+import { through } from "../controller/barrier.ts";
 import { eventually } from "../controller/eventually.ts";
+import { objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
+import { createNamespaceWithNest, nest, nestSpec } from "../controller/released.ts";
 import { auditLog } from "../controller/shared.ts";
 import { accessKeySpec, createNamespace, fieldsOf, s3Fields } from "../controller/test-namespace.ts";
 
@@ -86,6 +89,15 @@ describe("a field that a binding wrote", () => {
     const requests = await team.requestsDuring(() => team.editS3({ rootdirectory: "/harbor", bucket: "other" }));
     assert.deepEqual(requests.filter(isWrite), []);
     assert.equal((await team.s3()).bucket, "other");
+  });
+
+  it("is not written again when other fields of its target change, if the schema does not describe it", async () => {
+    const team = await createNamespaceWithNest({});
+    await team.rebind("nest", nestSpec("spec.free.a.b"));
+    await team.until("nest", "Synced");
+    const edit = () => team.api.merge(objectPath(nest, team.namespace, "nest"), { spec: { a: { other: "x" } } });
+    const requests = await team.requestsDuring(edit, through(nest, "spec.a.other"));
+    assert.deepEqual(requests.filter(isWrite), []);
   });
 
   it("is not read when only the status of its target changes", async () => {

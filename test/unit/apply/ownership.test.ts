@@ -96,6 +96,11 @@ describe("an entry that is reduced to some paths", () => {
     assert.deepEqual(fields, before);
   });
 
+  it("keeps the ownership of objects around them, and only with them", () => {
+    const fields = fieldsOf(["spec.a.b", "spec.a.c", "spec.a"]);
+    assert.deepEqual(restrictedTo(fields, [at("spec.a.b")]), fieldsOf(["spec.a.b", "spec.a"]));
+  });
+
   it("keeps a leaf above a path as a whole", () => {
     const fields = fieldsOf(["spec.a", "spec.list"]);
     assert.deepEqual(restrictedTo(fields, [at("spec.list.part")]), fieldsOf(["spec.list"]));
