@@ -63,7 +63,11 @@ function assertUniqueElements(
 
 function placesBy(elements: readonly JsonValue[], textIn: (element: JsonValue) => string): Map<string, number[]> {
   const places = new Map<string, number[]>();
-  for (const [index, element] of elements.entries())
-    places.set(textIn(element), [...(places.get(textIn(element)) ?? []), index]);
+  for (const [index, element] of elements.entries()) {
+    const text = textIn(element);
+    const known = places.get(text);
+    if (known === undefined) places.set(text, [index]);
+    else known.push(index);
+  }
   return places;
 }

@@ -16,9 +16,8 @@ export function intentRecord(
   decision: Decision,
 ): TargetStatus {
   const same = record.uid === live.metadata.uid ? record : withoutOwnership(record);
-  if (!decision.write) return same;
   const parents = listed("parents", [...(same.parents ?? []), ...decision.parents]);
-  if (decision.acquires.length === 0) return { ...same, ...parents };
+  if (!decision.write || decision.acquires.length === 0) return { ...same, ...parents };
   const { message: _, ...begun } = same;
   const isAnnounced = decision.acquires.every((path) => same.pendingPaths?.includes(path));
   return {

@@ -247,11 +247,11 @@ function fieldWrite({ deps, identity }: SyncContext, { ref, live, desired, decis
   };
 }
 
-/** Decides again for the current target. The record that the status already has must stay true. */
+/** Decides again for the current target. The record that the status already has must stay true before a write. */
 async function decideAgain(context: SyncContext, { record, ref, desired }: Ready): Promise<PreparedTarget> {
   const again = await attempt(decideOn(context, ref, desired, record));
   if (again instanceof Problem) return { record, problem: again };
-  return sameJson(again.record, record) ? again : { record, problem: changesTooFast("target") };
+  return !again.decision.write || sameJson(again.record, record) ? again : { record, problem: changesTooFast("target") };
 }
 
 /**

@@ -29,6 +29,19 @@ describe("the record of a target that is about to be written", () => {
   });
 });
 
+describe("the record of a target whose parents are known to be Inlay's", () => {
+  it("has them, also if no field is acquired or written", () => {
+    const before = recordOf({ uid: "uid-1", parents: ["spec.a"] });
+    for (const write of [true, false]) {
+      const decision = { write, acquires: [], parents: ["spec.b"] } as unknown as Decision;
+      assert.deepEqual(intentRecord(before, liveObject({}), desired, decision), {
+        ...before,
+        parents: ["spec.a", "spec.b"],
+      });
+    }
+  });
+});
+
 describe("the record of a target whose paths were released", () => {
   const before = recordOf({ paths: ["spec.a.b.c", "spec.d.e"], parents: ["spec.a", "spec.a.b", "spec.d"] });
   const released = (mode: "Retain" | "Remove") => releasedRecord(before, new Set(["spec.a.b.c"]), mode);
