@@ -26,6 +26,8 @@ const tray: Kind = {
       note: text,
       nested: { type: "object", properties: { deep } },
       free: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+      // A path into it makes the write a JSON Patch.
+      sel: { type: "object", "x-kubernetes-map-type": "atomic", properties: { kind: text, a: text, b: text } },
       map: {
         type: "array",
         "x-kubernetes-list-type": "map",
@@ -38,8 +40,8 @@ const tray: Kind = {
 
 /** The paths of each binding. Both write into the same parents. */
 const PATHS = {
-  one: ["spec.nested.deep.a", "spec.free.x.y.a", "spec.map[id=x].a"],
-  two: ["spec.nested.deep.b", "spec.free.x.b", "spec.map[id=x].inner.b", "spec.map[id=y].a"],
+  one: ["spec.nested.deep.a", "spec.free.x.y.a", "spec.map[id=x].a", "spec.sel.a"],
+  two: ["spec.nested.deep.b", "spec.free.x.b", "spec.map[id=x].inner.b", "spec.map[id=y].a", "spec.sel.b"],
 };
 type Name = keyof typeof PATHS;
 const OBJECTS = ["left", "right"] as const;
@@ -48,7 +50,7 @@ const binding = fc.record({
   name: fc.constantFrom<Name>("one", "two"),
   /** None: the binding is deleted. */
   objects: fc.subarray([...OBJECTS]),
-  paths: fc.nat(0b1111),
+  paths: fc.nat(0b11111),
   onRelease: fc.constantFrom("Retain" as const, "Remove" as const),
 });
 const edit = fc.record({
@@ -147,7 +149,8 @@ describe(`parents of random bindings (seed ${SEED})`, () => {
     const run = ++count;
     const named = (name: string) => `${name}-${run}`;
     const pathOf = (object: string) => objectPath(tray, team.namespace, named(object));
-    for (const each of OBJECTS) await createObject(team.api, tray, named(each), start, team.namespace);
+    for (const each of OBJECTS)
+      await createObject(team.api, tray, named(each), { ...start, sel: { kind: "theirs" } }, team.namespace);
     const touched = new Map(OBJECTS.map((each) => [each, new Set<string>()]));
     for (const { binding: wanted, edit: edited, busy } of steps) {
       const act = async () => {
@@ -175,8 +178,15 @@ describe(`parents of random bindings (seed ${SEED})`, () => {
         return now;
       });
       const withoutOurs = structuredClone(written[n].spec);
-      const { nested, free, map = [] } = withoutOurs;
-      for (const part of [nested?.deep, free?.x, free?.x?.y, ...map, ...map.map(({ inner }: AnyObject) => inner)]) {
+      const { nested, free, sel, map = [] } = withoutOurs;
+      for (const part of [
+        sel,
+        nested?.deep,
+        free?.x,
+        free?.x?.y,
+        ...map,
+        ...map.map(({ inner }: AnyObject) => inner),
+      ]) {
         delete part?.a;
         delete part?.b;
       }
