@@ -87,6 +87,11 @@ export class Problem extends Error {
     this.retryPolicy = retryPolicy;
   }
 
+  /** The message for a part of a status, without commands that the conditions have for all problems of the binding. */
+  get brief(): string {
+    return this.message;
+  }
+
   /** The same problem with text around its message. */
   within(before: string, after = "", retryPolicy = this.retryPolicy): Problem {
     return new Problem(this.reason, `${before}${this.message}${after}`, retryPolicy);
@@ -125,5 +130,9 @@ export class MissingValue extends Problem {
   constructor(reason: MissingReason, message: string, policy: MissingPolicy) {
     super(reason, message);
     this.policy = policy;
+  }
+
+  override within(before: string, after = ""): MissingValue {
+    return new MissingValue(this.reason, `${before}${this.message}${after}`, this.policy);
   }
 }

@@ -199,6 +199,10 @@ export class AccessDenied extends Problem {
     this.#commands = commands;
   }
 
+  override get brief(): string {
+    return `${this.refused}; the conditions of the binding say how to allow it`;
+  }
+
   override within(before: string, after = "", retryPolicy = this.retryPolicy): AccessDenied {
     return new AccessDenied(this.access, `${before}${this.refused}`, `${this.#commands}${after}`, retryPolicy);
   }
@@ -222,7 +226,6 @@ export function forbidden(access: RequiredAccess, verb: string): Problem {
   const says = isElsewhere
     ? `namespace ${plainWord(namespace)} does not exist, or ${refused} in it (kubectl get namespace ${shellWord(namespace)} shows which)`
     : `${refused}${where}`;
-  // The account may have all other permissions already.
-  const commands = grantCommands(identity, [{ ref, verbs: verb === "create" ? [verb] : verbs }]);
+  const commands = grantCommands(identity, [{ ref, verbs }]);
   return new AccessDenied(access, says, commands.join("; "));
 }

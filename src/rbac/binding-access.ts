@@ -61,9 +61,7 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
     references,
     objects,
     lookups,
-    hidden: new Set(lookups.map((each) => each.namespace)),
     vault,
-    isWatched: () => false,
     problems: [],
   });
   const closed = found?.closed.map((each) => each.problem) ?? [];

@@ -167,7 +167,7 @@ export class Decider {
     const now = Date.now();
     const held = new Map([
       ...targets.namespaces,
-      ...dependents.unknown.map(({ namespace, problem }) => [namespace, problem.message] as const),
+      ...dependents.unknown.map(({ namespace, problem }) => [namespace, problem.brief] as const),
     ]);
     return decideRollout({
       now,

@@ -56,7 +56,7 @@ export function refusalNotifications(
   const planned = new Map(stamps.map(({ dependent, stamp }) => [dependent, stamp]));
   return [...unwritten].flatMap(([dependent, problem]) => {
     if (!(problem instanceof Problem) || problem.reason === "Unavailable") return [];
-    const { reason, message } = problem;
+    const { reason, brief: message } = problem;
     const { uid } = dependent.version;
     const stamp = planned.get(dependent);
     if (isReported(uid, stamp, message)) return [];

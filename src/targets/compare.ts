@@ -2,7 +2,7 @@
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { attempt, READ_VERBS } from "../kube/access-error.ts";
+import { attempt, WRITE_VERBS } from "../kube/access-error.ts";
 import { getIfExists } from "../kube/get.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
@@ -31,7 +31,7 @@ async function differs(
   sources: ReadonlyMap<string, LiveSource | Problem>,
 ): Promise<boolean> {
   if (ref instanceof Problem) throw ref;
-  const live = await getIfExists({ client: context.deps.client, identity: context.identity, ref, verbs: READ_VERBS });
+  const live = await getIfExists({ client: context.deps.client, identity: context.identity, ref, verbs: WRITE_VERBS });
   if (live === undefined) return false;
   const { plan } = await examine(context, target, ref, record, sources, context.account);
   return plan.fields.some(({ path, value }) => {

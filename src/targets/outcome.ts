@@ -24,7 +24,7 @@ export interface TargetOutcome {
 export interface LackingAccess {
   /** They grant all of them, unless `isCut`. */
   commands: readonly string[];
-  /** There are more commands than a status has room for. */
+  /** There may be more: a status has no room for them, or not every permission was reviewed. */
   isCut: boolean;
   /** In words, such as `patch on configmaps/app`. */
   words: readonly string[];

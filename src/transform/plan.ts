@@ -4,7 +4,7 @@ import { assertWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
 import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
-import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
+import { attemptSync, MissingValue, Problem, retryPolicies } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Budget } from "./budget.ts";
 import { convert, inferAs, notNull, type SchemaAt } from "./convert.ts";
@@ -241,8 +241,6 @@ function inferred(
 /** Prepends the path of the field to a Problem. */
 function about<T>(path: FieldPath, act: () => T): T {
   const result = attemptSync(act);
-  if (!(result instanceof Problem)) return result;
-  const message = `${path}: ${result.message}`;
-  if (result instanceof MissingValue) throw new MissingValue(result.reason, message, result.policy);
-  throw new Problem(result.reason, message);
+  if (result instanceof Problem) throw result.within(`${path}: `, "", retryPolicies[result.reason]);
+  return result;
 }

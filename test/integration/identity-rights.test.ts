@@ -3,25 +3,47 @@
  * does not do it.
  */
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject, RequestFailed } from "../controller/api.ts";
+import { inlay, inlayJson } from "../controller/cli.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
+import { objectsOf } from "../controller/manifests.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
 import { accessKey, messageOf, newRegistry, SECONDS, spec } from "../controller/registry.ts";
+import { stopSharedController } from "../controller/shared.ts";
 import {
   createNamespace,
   harborTarget,
+  RESTARTED_WITHIN_MS,
   type Rule,
   type TestNamespace,
   usualRules,
 } from "../controller/test-namespace.ts";
-import { Workloads } from "../controller/workloads.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
+
+const admin = () => controlPlane().kubeconfigFile;
 
 const rule = (resource: "secrets" | "harborclusters", ...verbs: string[]): Rule => ({
   apiGroups: [resource === "secrets" ? "" : "goharbor.io"],
   resources: [resource],
   verbs,
 });
+
+/** Each verb on each resource and name, sorted. */
+const permissionsOf = (roles: AnyObject[]): string[] =>
+  roles
+    .flatMap(({ rules }) => rules as Required<Rule>[])
+    .flatMap(({ apiGroups, resources, verbs, resourceNames = ["*"] }) =>
+      [apiGroups, resources, resourceNames, verbs].reduce<string[]>(
+        (all, parts) => all.flatMap((before) => parts.map((part) => `${before}/${part}`)),
+        [""],
+      ),
+    )
+    .sort();
 
 describe("permissions: a binding", () => {
   describe("whose account may not", () => {
@@ -188,6 +210,52 @@ describe("permissions: a binding", () => {
       await team.grant(usualRules, { role: "again" });
       await team.until("harbor-s3", "Synced", SECONDS);
       assert.notEqual((await team.s3()).accesskey, value);
+    }
+  });
+
+  it("that has lost its Role is advised everywhere what inlay rbac prints, and works with it after a restart of Inlay", async () => {
+    const { team } = await newRegistry({ rules: rolloutRules });
+    const shop = new Workloads(team);
+    await shop.deploy({ core: { env: { bucket: ["accessKeyID"] } } });
+    await team.bind("harbor-s3", spec({ rollout: { consumersOf: ["bucket"] } }));
+    await shop.rolledOut("harbor-s3", 0);
+    await team.revoke();
+    await team.secret("bucket", { accessKeyID: secretText("unseen") });
+    await team.until("harbor-s3", "Forbidden");
+    const binding = await shop.until("harbor-s3", "Forbidden", SECONDS);
+
+    const command = binding["status"].missingPermissions.replaceAll("\n", "; ");
+    const [ready, rolledOut] = binding["status"].conditions;
+    assert.deepEqual(
+      [ready, rolledOut].map(({ message }) => commandsIn(message)),
+      [command, command],
+    );
+    const events = await team.events("harbor-s3");
+    assert.ok(events.some(({ reason, note }) => reason === "Forbidden" && note.endsWith(command)));
+    const { json } = await inlayJson(admin(), "explain", "harbor-s3", "-n", team.namespace);
+    assert.equal(json.advice.command, command);
+
+    await paste(command);
+    await shop.rolledOut("harbor-s3", 1);
+    await stopSharedController();
+    await team.controller.start();
+    // It reads the Secret and the target, and restarts the workload, by new watches.
+    await team.secret("bucket", { accessKeyID: secretText("rotated") });
+    await shop.rolledOut("harbor-s3", 2, RESTARTED_WITHIN_MS);
+    await team.until("harbor-s3", "Synced");
+
+    const folder = await mkdtemp(join(tmpdir(), "inlay-rights-"));
+    try {
+      const file = join(folder, "binding.json");
+      await writeFile(file, JSON.stringify(await team.binding("harbor-s3")));
+      const { stdout, stderr } = await inlay(admin(), "rbac", "-f", file, "--cluster");
+      assert.equal(stderr, "");
+      const { items } = await team.api.get(team.path("rbac.authorization.k8s.io/v1", "roles"));
+      const granted = items.filter(({ metadata }: AnyObject) => metadata.name.startsWith("inlay-"));
+      const printed = objectsOf(stdout).filter(({ kind }) => kind === "Role");
+      assert.deepEqual(permissionsOf(granted), permissionsOf(printed));
+    } finally {
+      await rm(folder, { recursive: true });
     }
   });
 

@@ -17,6 +17,13 @@ const MAX_NAMESPACES = 10;
 /** The most reviews of single permissions, where the rules of the account don't show them. */
 const MAX_REVIEWS = 50;
 
+interface Missing {
+  /** Verb by verb. */
+  permissions: Permission[];
+  /** There may be more: not everything was reviewed. */
+  isCut: boolean;
+}
+
 export class MissingPermissions {
   readonly #client: Pick<Client, "may" | "rules">;
   readonly #reviews: AccountRules;
@@ -26,8 +33,8 @@ export class MissingPermissions {
     this.#reviews = new AccountRules(client);
   }
 
-  /** Those of the `needed` permissions that the account lacks, verb by verb. None if that can't be known. */
-  async of(identity: Identity, needed: readonly Permission[]): Promise<Permission[]> {
+  /** Those of the `needed` permissions that the account lacks. None if that can't be known. */
+  async of(identity: Identity, needed: readonly Permission[]): Promise<Missing> {
     const home = homeOf(identity) ?? "";
     const namespaces = [...new Set([home, ...needed.map(({ ref }) => ref.namespace ?? home)])];
     try {
@@ -48,16 +55,19 @@ export class MissingPermissions {
       });
       // The rules don't show whether a permission is for all namespaces, and other authorizers may allow more.
       const isUnsure = (each: Single) => isInCluster(each) || rules.get(each.ref.namespace ?? "")?.incomplete;
-      const reviewed = new Set(unlisted.filter(isUnsure).slice(0, MAX_REVIEWS));
+      const unsure = unlisted.filter(isUnsure);
+      const reviewed = new Set(unsure.slice(0, MAX_REVIEWS));
       await mapConcurrent([...reviewed], async (each) => {
         const { ref, verb } = each;
         if (await this.#client.may(identity, verb, ref.resource, ref.namespace, nameFor(each))) reviewed.delete(each);
       });
-      return unlisted
-        .filter((each) => !isUnsure(each) || reviewed.has(each))
-        .map(({ ref, verb }) => ({ ref, verbs: [verb] }));
+      const missing = unlisted.filter((each) => !isUnsure(each) || reviewed.has(each));
+      return {
+        permissions: missing.map(({ ref, verb }) => ({ ref, verbs: [verb] })),
+        isCut: namespaces.length > MAX_NAMESPACES || unsure.length > MAX_REVIEWS,
+      };
     } catch (error) {
-      if (error instanceof ApiError) return [];
+      if (error instanceof ApiError) return { permissions: [], isCut: false };
       throw error;
     }
   }

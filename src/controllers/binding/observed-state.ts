@@ -144,7 +144,6 @@ export function observe(
     /** Why Inlay can't impersonate the binding's account. */
     account: problemOf(account) ?? (looks.get(account)?.version ? undefined : accountNotFound(identity)),
     problemOf,
-    isWatched: (ref: ObjectRef) => looks.get(ref)?.phase === "synced",
     /** The sources that SecretGrants permit the binding to read. */
     grants: grantedSources,
     /** The version of an object that its watch shows. */

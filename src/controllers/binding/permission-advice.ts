@@ -76,18 +76,17 @@ export class PermissionAdvice {
       references,
       objects: observed.objects,
       lookups: rollout?.references.lookups ?? [],
-      hidden: new Set(rollout?.dependents.unknown.map(({ namespace }) => namespace)),
       vault: this.#services.vault,
-      isWatched: observed.isWatched,
       problems,
     });
     const missing = await this.#missing.of(identity, needed);
-    if (missing.length === 0) return undefined;
+    if (missing.permissions.length === 0) return undefined;
     const missingNamespaces = await this.#missingNamespaces(identity, problems);
-    const here = missing.filter(({ ref }) => !missingNamespaces.includes(ref.namespace ?? ""));
+    const here = missing.permissions.filter(({ ref }) => !missingNamespaces.includes(ref.namespace ?? ""));
     const all = grantCommands(identity, here);
     const commands = fitting(all);
-    return { commands, isCut: commands.length < all.length, words: inWords(identity, here), missingNamespaces };
+    const isCut = missing.isCut || commands.length < all.length;
+    return { commands, isCut, words: inWords(identity, here), missingNamespaces };
   }
 
   /** Asks as the account, and only if it may read the namespace: others must not learn whether a namespace exists. */
@@ -104,7 +103,7 @@ export class PermissionAdvice {
   async #isMissing(identity: Identity, name: string): Promise<boolean> {
     // The API server decides on a Namespace by the permissions in it.
     const read = { ref: { resource: NAMESPACES, namespace: name, name }, verbs: ["get"] };
-    if ((await this.#missing.of(identity, [read])).length > 0) return false;
+    if ((await this.#missing.of(identity, [read])).permissions.length > 0) return false;
     try {
       await this.#reviewer.get(identity, { resource: NAMESPACES, name });
       return false;

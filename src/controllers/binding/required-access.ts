@@ -1,4 +1,7 @@
-/** Lists all permissions that the account of a binding needs, whichever of its requests is sent first. Pure. */
+/**
+ * Lists all permissions that the account of a binding needs, whichever of its requests is sent first. An open watch changes nothing: it
+ * outlives the permission, and the controller opens it again at its next start. Pure.
+ */
 import { onReleaseOf, type SecretBinding, type Target } from "../../api/binding.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -21,10 +24,7 @@ export interface Needs {
   };
   objects: readonly { target: Target; ref: ObjectRef | Problem }[];
   lookups: readonly WorkloadLookup[];
-  /** The namespaces whose workloads can't be watched. */
-  hidden: ReadonlySet<string>;
   vault: ResolveContext["vault"];
-  isWatched(ref: ObjectRef): boolean;
   /** All problems of this reconcile: they may be about objects that the spec no longer names. */
   problems: readonly (Problem | undefined)[];
 }
@@ -45,11 +45,7 @@ export function requiredAccess(needs: Needs): RequiredPermission[] {
   ];
 }
 
-/** An object that is watched needs no permission for that: the platform may have opted in its kind. */
-const beyondWatch = (verbs: readonly string[], isWatched: boolean) =>
-  isWatched ? verbs.filter((verb) => !STREAM_VERBS.includes(verb)) : verbs;
-
-function sourceAccess({ references: { parsedSources, sources }, vault, account, isWatched }: Needs) {
+function sourceAccess({ references: { parsedSources, sources }, vault, account }: Needs) {
   const logsIn = parsedSources.some(({ vault: at }) => {
     const state = at?.needsLogin && vault.get(at.connection.namespace ?? "", at.connection.name);
     return state && state.phase === "ready" && state.usesAccountTokens;
@@ -59,7 +55,7 @@ function sourceAccess({ references: { parsedSources, sources }, vault, account, 
     const why = `source ${name}`;
     if (source.listed) return [{ ref: placeOf(source.listed), verbs: STREAM_VERBS, why }];
     const ref = source.watched;
-    return ref === undefined ? [] : [{ ref, verbs: beyondWatch(READ_VERBS, isWatched(ref)), why }];
+    return ref === undefined ? [] : [{ ref, verbs: READ_VERBS, why }];
   });
   return logsIn ? [...read, loginAccess(account)] : read;
 }
@@ -72,24 +68,23 @@ export const loginAccess = (account: ObjectRef): RequiredPermission => ({
 });
 
 /** A target that selects objects by labels or patterns needs all objects of the kind there. */
-function targetAccess({ binding, objects, isWatched }: Needs): RequiredPermission[] {
+function targetAccess({ binding, objects }: Needs): RequiredPermission[] {
   return objects.flatMap(({ target, ref }): RequiredPermission[] => {
     if (ref instanceof Problem) return [];
     const why = `target ${target.kind}`;
-    if (target.name === undefined)
-      return [{ ref: placeOf(ref), verbs: beyondWatch(WRITE_VERBS, isWatched(ref)), why: `${why} by selector` }];
+    if (target.name === undefined) return [{ ref: placeOf(ref), verbs: WRITE_VERBS, why: `${why} by selector` }];
     const verbs = verbsFor(target.create !== undefined, onReleaseOf(binding, target));
-    return [{ ref, verbs: beyondWatch(verbs, isWatched(ref)), why: `${why} ${target.name}` }];
+    return [{ ref, verbs, why: `${why} ${target.name}` }];
   });
 }
 
-function workloadAccess({ resource, namespace, find }: WorkloadLookup, { binding, hidden }: Needs) {
+function workloadAccess({ resource, namespace, find }: WorkloadLookup, { binding }: Needs) {
   const there = (resource: ObjectRef["resource"], why: string, ...verbs: string[]): RequiredPermission => {
     return { ref: { resource, namespace }, verbs, why: `rollout.${why}` };
   };
   const { runCronJobs, replacePods, requireDisruptionBudget } = binding.spec.rollout ?? {};
   const isNamed = find.by === "name" && !isJob(resource);
-  const verbs = beyondWatch(isJob(resource) ? JOB_VERBS : WRITE_VERBS, !hidden.has(namespace));
+  const verbs = isJob(resource) ? JOB_VERBS : WRITE_VERBS;
   const ref = { resource, namespace, ...(isNamed && { name: find.name }) };
   return [
     { ref, verbs, why: `restart of ${resource.kind}${isNamed ? ` ${find.name}` : "s"}` },

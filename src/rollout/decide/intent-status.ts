@@ -77,7 +77,7 @@ export function withoutUnwritten(
     const reason = reasons.get(each.uid);
     if (reason === undefined) return each;
     const { restartTime: _, ...rest } = each;
-    return { ...rest, state: "Waiting", ...(reason !== "stale" && { message: reason.message }) };
+    return { ...rest, state: "Waiting", ...(reason !== "stale" && { message: reason.brief }) };
   });
   const requeueAfterMs = [...unwritten.values()].includes("stale")
     ? Math.min(decided.requeueAfterMs ?? SOON_MS, SOON_MS)

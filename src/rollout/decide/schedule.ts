@@ -66,7 +66,7 @@ export function schedule(
 function waitingFor([first, ...others]: readonly NamespaceProblem[]): RolloutBlock | undefined {
   if (first === undefined) return undefined;
   const more = others.length === 0 ? "" : ` and ${others.length} more`;
-  const message = `the workloads of namespace ${first.namespace}${more} are not known: ${first.problem.message}`;
+  const message = `the workloads of namespace ${first.namespace}${more} are not known: ${first.problem.brief}`;
   return { reason: first.problem.reason, message };
 }
 

@@ -30,10 +30,10 @@ export function unsyncedTargets(
   const namespaces = new Map<string, string>();
   for (const { target, namespace = "", problem } of tried) {
     if (problem === undefined) continue;
-    const message = `the target in its namespace does not hold the new values yet: ${problem.message}`;
+    const message = `the target in its namespace does not hold the new values yet: ${problem.brief}`;
     if (!isApart(target, namespace || undefined, binding)) first ??= problem;
     else if (!namespaces.has(namespace)) namespaces.set(namespace, message);
   }
-  const message = first && `not every target holds the new values yet: ${first.message}`;
+  const message = first && `not every target holds the new values yet: ${first.brief}`;
   return { everywhere: message === undefined ? undefined : { reason: "TargetsNotSynced", message }, namespaces };
 }

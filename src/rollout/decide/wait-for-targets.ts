@@ -3,7 +3,7 @@ import type { RolloutSpec } from "../../api/rollout.ts";
 import { at, conditionIn } from "../../apimachinery/fields.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
-import { attempt, READ_VERBS } from "../../kube/access-error.ts";
+import { attempt, WRITE_VERBS } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
@@ -35,7 +35,7 @@ export async function targetsNotObserved(
   const look = async ({ ref, isApart }: AwaitedTarget) => {
     const { namespace } = ref;
     if (everywhere !== undefined || (isApart && namespaces.has(namespace ?? ""))) return;
-    const access: ObjectAccess<"get"> = { client, identity, ref, verbs: READ_VERBS };
+    const access: ObjectAccess<"get"> = { client, identity, ref, verbs: WRITE_VERBS };
     const found = await attempt(getIfExists(access));
     const why = found instanceof Problem ? found.message : notObserved(ref, found, waitFor);
     if (why === undefined) return;

@@ -1,7 +1,7 @@
 /** Evicts one old pod of a workload with updateStrategy OnDelete, as the binding's account, if all other pods are ready. */
 import type { KubeObject } from "../../apimachinery/objects.ts";
 import { EVICTIONS, PODS } from "../../apimachinery/resources.ts";
-import { refusal } from "../../kube/access-error.ts";
+import { refusal, WRITE_VERBS } from "../../kube/access-error.ts";
 import { isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { getIfExists, listAll } from "../../kube/get.ts";
@@ -35,7 +35,7 @@ export async function evictNextPod(
   const pods = (await listAll(client, identity, PODS, namespace, { labels: replacing.selector })).filter(isOwn);
   let next = nextPod(replacing, pods, now);
   if (next.do === "evict") {
-    const object = await getIfExists({ client, identity, ref, verbs: ["get"] });
+    const object = await getIfExists({ client, identity, ref, verbs: WRITE_VERBS });
     const latest = object?.metadata.uid === version.uid ? replacingOf(object) : undefined;
     next = latest === undefined ? { do: "nothing" } : nextPod(latest, pods, now);
   }

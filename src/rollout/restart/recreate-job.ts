@@ -95,10 +95,7 @@ async function replaceByCopy(
   );
   if (tried instanceof Problem) {
     await release(copy, copyUid);
-    throw new Problem(
-      tried.reason,
-      `${describe(ref)} is unchanged, because it could not be recreated: ${tried.message}`,
-    );
+    throw tried.within(`${describe(ref)} is unchanged, because it could not be recreated: `);
   }
   const recorded = await attempt(record.write(copyUid));
   if (recorded instanceof Problem) {

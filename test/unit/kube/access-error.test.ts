@@ -283,12 +283,12 @@ describe("an account that Inlay may not impersonate", () => {
     const create = refusal(forbidden, made, "create").message;
     assert.match(
       create,
-      /allow it with: kubectl create role (\S+) -n web --verb=create --resource=harborclusters\.goharbor\.io; kubectl create rolebinding \1 -n web --role=\1 --serviceaccount=registry:inlay$/,
+      /; kubectl create role (\S+) -n web --verb=create --resource=harborclusters\.goharbor\.io; kubectl create rolebinding \1 -n web --role=\1 --serviceaccount=registry:inlay$/,
     );
     const makes = create.slice(create.indexOf("kubectl create"));
     const { message } = refusal(forbidden, made, "watch");
     assert.match(message, /--verb=get,list,watch,patch,delete .*--resource-name=harbor;/);
-    assert.ok(message.endsWith(`; ${makes}`));
+    assert.ok(message.endsWith(` with: ${makes}`));
     assert.ok(message.length < 1024);
     assert.doesNotMatch(refusal(forbidden, { ...harbor, verbs: verbsFor(true, "Retain") }, "watch").message, /delete/);
   });

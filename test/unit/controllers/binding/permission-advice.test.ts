@@ -57,7 +57,7 @@ describe("advice about missing permissions", () => {
       binding: bindingOf({ metadata: { namespace, generation } }),
       actor: actorIn(namespace),
       references: { parsedSources: [], sources: new Map() },
-      observed: { objects: objects.map((ref) => ({ target, ref })), isWatched: () => false },
+      observed: { objects: objects.map((ref) => ({ target, ref })) },
       rollout: undefined,
     };
     return seen as unknown as Seen;

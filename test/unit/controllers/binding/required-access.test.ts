@@ -18,9 +18,7 @@ function needed(more: Partial<Needs>): string[] {
     references: { parsedSources: [], sources: new Map() },
     objects: [],
     lookups: [],
-    hidden: new Set(),
     vault: { get: () => undefined },
-    isWatched: () => false,
     problems: [],
   };
   return requiredAccess({ ...nothing, ...more }).map(({ ref: { resource, namespace, name = "*" }, verbs }) =>
@@ -56,14 +54,13 @@ describe("the permissions that a binding needs", () => {
     assert.deepEqual(needed({ ...parsed({ health: {} }), vault: vaultWith(true) }), []);
   });
 
-  it("are on all objects of a kind if the target selects by labels, and without watching what is watched", () => {
+  it("are on all objects of a kind if the target selects by labels, and all of an object that it creates", () => {
     const ref = { resource: CONFIG_MAPS, namespace: "web", name: "a" };
     assert.deepEqual(needed({ objects: [{ target, ref }] }), ["web/configmaps/*: get list watch patch"]);
     const { selector: _, ...rest } = target;
     const named = { ...rest, name: "a", create: { manifest: {} } };
-    const isWatched = () => true;
-    assert.deepEqual(needed({ objects: [{ target: named, ref }], isWatched }), [
-      "web/configmaps/a: get patch create delete",
+    assert.deepEqual(needed({ objects: [{ target: named, ref }] }), [
+      "web/configmaps/a: get list watch patch create delete",
     ]);
   });
 
@@ -77,8 +74,7 @@ describe("the permissions that a binding needs", () => {
       find: { by: "name", name: "migrate" },
     } as const;
     const lookups = [lookup] as unknown as Needs["lookups"];
-    assert.deepEqual(needed({ lookups }), ["shop/jobs/*: get create delete"]);
-    assert.deepEqual(needed({ lookups, hidden: new Set(["shop"]) }), ["shop/jobs/*: get list watch create delete"]);
+    assert.deepEqual(needed({ lookups }), ["shop/jobs/*: get list watch create delete"]);
   });
 
   it("include what was denied, such as for an object that the spec no longer names", () => {

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import type { Target } from "../../../../src/api/binding.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
+import { SECRETS } from "../../../../src/apimachinery/resources.ts";
+import { AccessDenied } from "../../../../src/kube/access-error.ts";
 import { unsyncedTargets } from "../../../../src/rollout/decide/unsynced-targets.ts";
 import { bindingOf, targetOf } from "../../objects.ts";
 
@@ -16,6 +18,18 @@ describe("a target without the new values", () => {
     for (const each of [one("other"), one("registry", SELECTED), { target: SELECTED, problem }])
       assert.equal(unsyncedTargets(BINDING, undefined, [each]).everywhere?.reason, "TargetsNotSynced");
     assert.match(unsyncedTargets(BINDING, problem, []).everywhere?.message ?? "", /it may not patch it/);
+  });
+
+  it("leaves the commands for a missing permission to the conditions, which have all of them", () => {
+    const access = { identity: "system:serviceaccount:registry:inlay", ref: { resource: SECRETS }, verbs: ["get"] };
+    const denied = new AccessDenied(access, "it may not get it", "kubectl create role");
+    const tried = [
+      { target: NAMED, problem: denied },
+      { target: SELECTED, namespace: "other", problem: denied },
+    ];
+    const { everywhere, namespaces } = unsyncedTargets(BINDING, undefined, tried);
+    for (const message of [everywhere?.message, namespaces.get("other")])
+      assert.match(message ?? "", /it may not get it; the conditions of the binding say how to allow it$/);
   });
 
   it("holds back the workloads of its namespace if it is one of many", () => {
