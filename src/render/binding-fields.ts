@@ -59,6 +59,8 @@ export interface BindingFields {
   readonly targets: readonly SealedTarget[];
   readonly notes: readonly string[];
   readonly mistakes: readonly Mistake[];
+  /** Of what is written otherwise than its author may mean. */
+  readonly warnings: readonly Mistake[];
 }
 
 /** What the targets of a binding share. */
@@ -72,6 +74,7 @@ interface Context {
   readonly inputs: Inputs;
   /** Records a mistake at a place of the spec, or at a part of it, and returns it as a reason. */
   readonly problemAt: (place: string, problem: Problem, part?: string) => SealedTarget["problem"] & object;
+  readonly warnAt: (place: string, problem: Problem) => void;
 }
 
 export async function fieldsOf(
@@ -95,6 +98,7 @@ export async function fieldsOf(
   const { sources, notes, problems } = await sourcesOf(binding, references, { cluster, vault, inputs }, producedBy);
   const selection = selectTargets(watcher, `${namespace}/${name}`, identity, references);
   const mistakes = problems.map(({ place, problem }) => mistakeAt(problem.reason, `${place}: ${problem.message}`));
+  const warnings: Mistake[] = [];
   // The message of a field already begins with its place.
   const isKnown = ({ reason, message }: Problem) =>
     problems.some(({ problem }) => problem.reason === reason && message.endsWith(problem.message));
@@ -113,6 +117,9 @@ export async function fieldsOf(
         mistakes.push(mistakeAt(problem.reason, `${place}: ${problem.message}`, `${place}${part}: `));
       return reasonOf(problem);
     },
+    warnAt(place, problem) {
+      warnings.push(mistakeAt(problem.reason, `${place}: ${problem.message}`, `${place}${partOf(problem)}: `));
+    },
   };
   const closed = installation.closedNamespace(namespace);
   if (closed !== undefined) mistakes.push(mistakeAt(closed.reason, `metadata.namespace: ${closed.message}`));
@@ -120,7 +127,14 @@ export async function fieldsOf(
     ...selection.objects.map(({ target, ref }) => renderTarget(context, target, ref)),
     ...selection.unresolved.map(({ target, problem }) => renderTarget(context, target, problem)),
   ];
-  return { references, selection, targets, notes: [...notes, ...selection.notes], mistakes: unique(mistakes) };
+  return {
+    references,
+    selection,
+    targets,
+    notes: [...notes, ...selection.notes],
+    mistakes: unique(mistakes),
+    warnings,
+  };
 }
 
 const unique = (mistakes: readonly Mistake[]): Mistake[] => [
@@ -165,20 +179,23 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
     inFiles: live !== undefined,
     written: problem === undefined,
     ...(problem && { problem }),
-    notes: whole instanceof Problem ? [] : notesOn(context, target, ref, schema),
+    notes: [
+      ...results.flatMap(({ warnings }) => warnings.map(({ message }) => message)),
+      ...(whole instanceof Problem ? [] : notesOn(context, target, ref, schema)),
+    ],
     fields: results.map(({ field }) => field),
   };
 }
 
 /** A field without a computed value. */
 function checkedField(
-  { sources, problemAt, textOf }: Context,
+  { sources, problemAt, warnAt, textOf }: Context,
   field: Field,
   schema: KindSchema | undefined,
   place: string,
 ): SealedField {
   const wrong = attemptSync(() => {
-    checkFields([field], sources.keys());
+    for (const { warnings } of checkFields([field], sources.keys())) for (const each of warnings) warnAt(place, each);
     if (schema !== undefined) checkFieldType(field, schema.root, schema.resolve);
   });
   return {
@@ -227,11 +244,11 @@ interface Place {
 
 /** Renders one field. `blocks`: because of it, nothing of the target is written. */
 function renderField(
-  { sources, problemAt, textOf }: Context,
+  { sources, problemAt, warnAt, textOf }: Context,
   field: Field,
   target: Target,
   { live, schema, place }: Place,
-): { field: SealedField; blocks: boolean } {
+): { field: SealedField; blocks: boolean; warnings: readonly Problem[] } {
   const path = attemptSync(() => FieldPath.parse(field.path));
   const there = live === undefined || path instanceof Problem ? undefined : valueAt(live, path);
   const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
@@ -244,16 +261,20 @@ function renderField(
     if (into !== undefined) withValues(into as JsonObject, planned.fields, shapeOf(schema));
     return planned;
   });
+  const known = attemptSync(() => checkFields([field], sources.keys()));
+  const ofText = known instanceof Problem ? [] : known.flatMap((each) => each.warnings);
+  const warnings = plan instanceof Problem ? ofText : (plan.warnings ?? []);
+  for (const each of warnings) warnAt(place, each);
   if (plan instanceof Problem) {
     const problem = problemAt(place, plan, partOf(plan));
-    return { field: { ...base, problem }, blocks: true };
+    return { field: { ...base, problem }, blocks: true, warnings };
   }
   const [missing] = plan.omitted;
   if (missing !== undefined) {
     const { optional } = missing.why.policy;
-    return { field: { ...base, problem: problemAt(place, missing.why) }, blocks: !optional };
+    return { field: { ...base, problem: problemAt(place, missing.why) }, blocks: !optional, warnings };
   }
   const value = plan.fields[0]?.value as SecretValue<JsonValue>;
   const changes = live === undefined ? {} : { changes: !sameJson(there, value.reveal()) };
-  return { field: { ...base, value, ...changes }, blocks: false };
+  return { field: { ...base, value, ...changes }, blocks: false, warnings };
 }

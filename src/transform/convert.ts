@@ -5,7 +5,7 @@ import { integerOf, isInt64, parseJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { type Language, parseText } from "./document.ts";
+import { type Language, type OnDifference, parseText } from "./document.ts";
 import { textOf } from "./read.ts";
 import { fits, typesOf } from "./schema-check.ts";
 
@@ -20,7 +20,12 @@ const isInt64Text = (text: string) => INTEGER.test(text) && isInt64(BigInt(text)
  * Converts bytes of a key, or any JSON value. Without `as`, bytes become text, and other values stay. Throws
  * Problem("InvalidValue") and Problem("NotUtf8"), which name the value by `subject` and quote nothing of it.
  */
-export function convert(value: Uint8Array | JsonValue, as: As | undefined, subject: string): JsonValue {
+export function convert(
+  value: Uint8Array | JsonValue,
+  as: As | undefined,
+  subject: string,
+  differs?: OnDifference,
+): JsonValue {
   if (as === "bytes") return toBase64(value, subject);
   const given = value instanceof Uint8Array ? textOf(value, subject) : value;
   switch (as) {
@@ -36,7 +41,7 @@ export function convert(value: Uint8Array | JsonValue, as: As | undefined, subje
       if (given === "true" || given === "false") return given === "true";
       return expect(typeof given === "boolean", given, as, subject);
     default:
-      return notNull(typeof given === "string" ? parseText(given, as, subject) : given, as, subject);
+      return notNull(typeof given === "string" ? parseText(given, as, subject, differs) : given, as, subject);
   }
 }
 

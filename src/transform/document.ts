@@ -2,7 +2,7 @@
  * Parses JSON and YAML with exact 64-bit integers. The text may come from a Secret and contain anything: a Problem
  * quotes nothing of it, and the result is limited in size and depth.
  */
-import { type Document, isMap, isScalar, parseDocument, visit } from "yaml";
+import { type Document, isMap, isScalar, parseDocument, type Scalar, visit } from "yaml";
 import { integerOf, isInt64, MAX_VALUE_LEVELS, parseJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
@@ -22,10 +22,22 @@ const MAX_YAML_PARTS = 25_000;
 const YAML_PART = /[\n,[\]{}&*!|>]|[-?:](?=\s)/g;
 const MAX_ALIASES = 100;
 
+/** Words and numbers without quotes that YAML 1.1 reads as something else than YAML 1.2. */
+const IS_OTHER_IN_1_1 =
+  /^(?:[YyNn]|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF|[-+]?0b[01_]+|[-+]?0[\d_]+|0o[0-7]+|[-+]?0x[\dA-Fa-f]*_[\dA-Fa-f_]*|[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?|[-+]?\d+_[\d_]*(?:\.[\d_]*)?)$/;
+
 const names = { json: "JSON", yaml: "YAML", either: "JSON or YAML" };
 
+/** Gets the line of the first word or number of a YAML document that YAML 1.1 reads as something else. */
+export type OnDifference = (line: number) => void;
+
 /** Throws Problem("InvalidValue"), which names the text by `subject`. */
-export function parseText(text: string, language: Language | "either", subject: string): JsonValue {
+export function parseText(
+  text: string,
+  language: Language | "either",
+  subject: string,
+  differs: OnDifference = () => {},
+): JsonValue {
   const parsed = language === "yaml" ? undefined : attempt(() => parseJson(text));
   if (parsed !== undefined) return bounded(parsed.value, subject);
   if (language !== "json") {
@@ -35,8 +47,20 @@ export function parseText(text: string, language: Language | "either", subject: 
     if (yamlParts(text) > MAX_YAML_PARTS) {
       throw new Problem("InvalidValue", `${subject} is YAML of more than ${MAX_YAML_PARTS} lines and parts; use JSON`);
     }
-    const yaml = attempt(() => fromYaml(text));
-    if (yaml !== undefined) return bounded(yaml.value, subject);
+    const document = attempt(() => fromYaml(text))?.value;
+    if (document !== undefined) {
+      const { hasMergeKey, line } = look(document, text);
+      if (hasMergeKey) {
+        const instead = language === "yaml" ? ", or set as: string to write the text as it is" : "";
+        const message = `${subject} has the merge key <<, which YAML 1.2 does not have; write out what it merges, put it in quotes if it is a key${instead}`;
+        throw new Problem("InvalidValue", message);
+      }
+      const yaml = attempt(() => document.toJS({ maxAliasCount: MAX_ALIASES }));
+      if (yaml !== undefined) {
+        if (line !== undefined) differs(line);
+        return bounded(yaml.value, subject);
+      }
+    }
   }
   throw new Problem("InvalidValue", `${subject} is not valid ${names[language]}`);
 }
@@ -53,7 +77,7 @@ function yamlParts(text: string): number {
 }
 
 /** The error is dropped, because it quotes the text. */
-function attempt(parse: () => unknown): { value: unknown } | undefined {
+function attempt<T>(parse: () => T): { value: T } | undefined {
   try {
     return { value: parse() };
   } catch {
@@ -61,8 +85,8 @@ function attempt(parse: () => unknown): { value: unknown } | undefined {
   }
 }
 
-/** Parses one document in the core schema of YAML 1.2: no other tags, no merge keys; keys are unique texts. */
-function fromYaml(text: string): unknown {
+/** Parses one document in the core schema of YAML 1.2: no other tags; keys are unique texts. */
+function fromYaml(text: string): Document {
   const document = parseDocument(text, {
     version: "1.2",
     schema: "core",
@@ -78,7 +102,7 @@ function fromYaml(text: string): unknown {
   const [wrong] = [...document.errors, ...document.warnings];
   if (wrong !== undefined) throw wrong;
   assertUniqueKeys(document);
-  return document.toJS({ maxAliasCount: MAX_ALIASES });
+  return document;
 }
 
 function assertUniqueKeys(document: Document): void {
@@ -88,6 +112,22 @@ function assertUniqueKeys(document: Document): void {
       if (!isMap(map) || keys.size < map.items.length) throw new Error("duplicate key");
     },
   });
+}
+
+/** Finds merge keys, and the line of the first text that YAML 1.1 reads as something else. */
+function look(document: Document, text: string): { hasMergeKey: boolean; line: number | undefined } {
+  const isPlain = ({ type, tag }: Scalar) => type === "PLAIN" && tag === undefined;
+  let hasMergeKey = false;
+  let line: number | undefined;
+  visit(document, {
+    Scalar(position, scalar) {
+      if (!isPlain(scalar)) return;
+      hasMergeKey ||= position === "key" && scalar.source === "<<";
+      if (line === undefined && IS_OTHER_IN_1_1.test(scalar.source ?? ""))
+        line = text.slice(0, scalar.range?.[0]).split("\n").length;
+    },
+  });
+  return { hasMergeKey, line };
 }
 
 /** Copies a parsed value, with limits on everything: a YAML alias may expand to a large value. */
@@ -121,7 +161,11 @@ function bounded(parsed: unknown, subject: string): JsonValue {
   return copy(parsed, 0);
 }
 
-type Documents = Partial<Record<Language | "either", SecretValue<JsonValue> | Problem>>;
+interface Read {
+  value: SecretValue<JsonValue>;
+  line?: number;
+}
+type Documents = Partial<Record<Language | "either", Read | Problem>>;
 const parsedKeys = new WeakMap<SecretValue<Uint8Array>, Documents>();
 
 /** The JSON or YAML of a key, parsed once for all targets. Throws what `readText`, `parseText` and the budget throw. */
@@ -130,14 +174,22 @@ export function readDocument(
   key: string,
   budget: Budget,
   language: Language | "either" = "either",
+  differs: OnDifference = () => {},
 ): SecretValue<JsonValue> {
   const bytes = readBytes(source, key);
   const text = readText(source, key);
   budget.workOnce(bytes, () => costOf(text.reveal()));
   const known = parsedKeys.get(bytes) ?? {};
   parsedKeys.set(bytes, known);
-  known[language] ??= attemptSync(() => text.map((each) => parseText(each, language, keyOf(source, key))));
+  known[language] ??= attemptSync(() => {
+    const read: Omit<Read, "value"> = {};
+    const note = (line: number) => {
+      read.line = line;
+    };
+    return { value: text.map((each) => parseText(each, language, keyOf(source, key), note)), ...read };
+  });
   const document = known[language];
   if (document instanceof Problem) throw document;
-  return document;
+  if (document.line !== undefined) differs(document.line);
+  return document.value;
 }

@@ -6,8 +6,11 @@ import { similarName } from "../apimachinery/suggest-names.ts";
 import { below } from "./path-advice.ts";
 import { spell } from "./template-value.ts";
 
-/** `{{ body }}`, also with three braces. These patterns match each character in one way only, so that a long text takes one pass. */
-const EXPRESSION = /\{\{\{?([^{}]*)\}\}\}?/g;
+/**
+ * `{{ body }}`, also with three braces, but no text that begins with `\{{`. These patterns match each character in one way only, so that a
+ * long text takes one pass.
+ */
+const EXPRESSION = /(?<!(?<!\\)\\)\{\{\{?([^{}]*)\}\}\}?/g;
 /** A path that begins with a dot, as in Go: `.bucket.key`, `$.bucket.key`, `$key`. */
 const GO_PATH = /(?:^|[\s(])(?:\$?\.|\$)([\w-]+(?:\.[\w-]+)*)/;
 /** `${name}` and `$(name)`, which other programs replace. A call such as `$(date -u)` is none. */
@@ -74,7 +77,7 @@ export function foreignExpression(text: string, sources: readonly string[], mist
     const [, key] = QUOTED_KEY.exec(inner.trim()) ?? [];
     const isKey = mistake?.message.includes(`{{${body}}} has no key`) && !sources.includes(body);
     const advice = isGo
-      ? `is in the syntax of Go, but templates have that of Handlebars; write ${translated(plain, path, sources)}`
+      ? `is in the syntax of Go, but templates have that of Handlebars; write ${translated(plain, path, sources)}, or \\{{ if you mean the text itself`
       : source !== undefined && key !== undefined
         ? `has no dot before the bracket; write {{${spell([source, key])}}}`
         : isKey
@@ -122,9 +125,9 @@ function handlebarsOf(name: string, sources: readonly string[], call = (path: st
   return `{{${call(`source.${spell([name])}`)}}}, where source is one of ${sources.join(", ")}`;
 }
 
-function placeOf(text: string, index: number): string {
+export function placeOf(text: string, index: number): string {
   const before = text.slice(0, index).split("\n");
   return `${before.length}:${(before.at(-1) as string).length + 1}`;
 }
 
-const quote = (text: string) => (text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text);
+export const quote = (text: string) => (text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text);

@@ -1,7 +1,7 @@
 /** Defines the plan of a target: its fields with their values. Types only. */
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
-import type { MissingValue } from "../apimachinery/problem.ts";
+import type { MissingValue, Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 
 export interface PlannedField {
@@ -36,6 +36,8 @@ export interface Plan {
   readonly granted?: readonly string[];
   /** With mode: Once, the fields that were written before. Their current values don't matter. */
   readonly kept?: readonly FieldPath[];
+  /** What is written is perhaps not what the author means. They prevent no write. */
+  readonly warnings?: readonly Problem[];
   /** Unset if the binding acknowledges them. */
   readonly readable?: ReadableCopies;
 }

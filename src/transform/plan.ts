@@ -6,9 +6,10 @@ import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
 import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem, retryPolicies } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
+import { backslashWarnings } from "./backslashes.ts";
 import { Budget } from "./budget.ts";
 import { convert, inferAs, notNull, type SchemaAt } from "./convert.ts";
-import { costOf, readDocument } from "./document.ts";
+import { costOf, type OnDifference, readDocument } from "./document.ts";
 import { assertNoPlaceholder, foreignExpression } from "./foreign-templates.ts";
 import { type KeyFilter, keyFilter, newFilterEffort } from "./key-filter.ts";
 import type { LiveSource } from "./live-source.ts";
@@ -18,13 +19,15 @@ import { compileTemplate } from "./template.ts";
 import { type Reference, type Sources, unknownSource } from "./template-value.ts";
 
 type From = NonNullable<Field["from"]>;
-type Made = Pick<PlannedField, "value" | "isBytes">;
+type Made = Pick<PlannedField, "value" | "isBytes"> & { warning?: Problem };
 
 /** Computes one field's value from the sources that it names and the schema of its path. */
 export interface Recipe {
   readonly path: FieldPath;
   readonly append: boolean;
   readonly references: readonly Reference[];
+  /** About the field, whatever its value is. */
+  readonly warnings: readonly Problem[];
   make(sources: Sources, schemaAt: SchemaAt, budget: Budget): Made;
 }
 
@@ -43,11 +46,14 @@ export function planTarget(
   const omitted: OmittedField[] = [];
   const granted = new Set<string>();
   const budget = new Budget();
-  for (const { path, append, references, make } of checkFields(fields, sources.keys())) {
+  const warnings: Problem[] = [];
+  for (const { path, append, references, warnings: known, make } of checkFields(fields, sources.keys())) {
+    warnings.push(...known);
     try {
       const live = about(path, () => readable(references, sources));
       const fromSecret = [...live.values()].some((source) => source.kind === "data" && source.isSecret);
-      const field = about(path, () => make(live, schemaAt, budget));
+      const { warning, ...field } = about(path, () => make(live, schemaAt, budget));
+      if (warning !== undefined) warnings.push(warning.within(`${path}: `));
       about(path, () => budget.value(field.value.reveal()));
       planned.push({ path, append, fromSecret, ...field });
       for (const source of live.values())
@@ -57,7 +63,12 @@ export function planTarget(
       omitted.push({ path, why: error });
     }
   }
-  return { fields: planned, omitted, ...(granted.size > 0 && { granted: [...granted] }) };
+  return {
+    fields: planned,
+    omitted,
+    ...(warnings.length > 0 && { warnings }),
+    ...(granted.size > 0 && { granted: [...granted] }),
+  };
 }
 
 /** The missing value that prevents the write of the whole target, if any: one that is not optional. */
@@ -67,10 +78,14 @@ export function missingOf({ omitted }: Plan): MissingValue | undefined {
 }
 
 /** Notes on a target that is written without problems, and its readable copies. */
-export function noteOf({ fields, omitted, kept, readable }: Plan): { note?: string; readable?: ReadableCopies } {
+export function noteOf({ fields, omitted, warnings = [], kept, readable }: Plan): {
+  note?: string;
+  readable?: ReadableCopies;
+} {
   const isWritten = fields.length + (kept?.length ?? 0) > 0;
   const notes = [
     ...(omitted.length > 0 ? [`omitted: ${omitted.map(({ why }) => why.message).join("; ")}`] : []),
+    ...warnings.map(({ message }) => message),
     ...(kept && isWritten ? ["written once, and not changed again (mode: Once)"] : []),
   ];
   return { ...(notes.length > 0 && { note: notes.join("; ") }), ...(readable && { readable }) };
@@ -124,7 +139,8 @@ function recipeOf(field: Field, path: FieldPath, names: readonly string[]): Reci
   for (const reference of recipe.references) {
     if (!names.includes(reference.source)) throw new Problem("InvalidBinding", unknownSource(reference, names));
   }
-  return { path, append: field.onMissingElement === "Append", ...recipe };
+  const warnings = recipe.warnings.map((each) => each.within(`${path}: `));
+  return { path, append: field.onMissingElement === "Append", ...recipe, warnings };
 }
 
 function readable(references: Recipe["references"], sources: ReadonlyMap<string, LiveSource | Problem>): Sources {
@@ -153,6 +169,7 @@ function fromTemplate(
   }
   return {
     references: template.references,
+    warnings: backslashWarnings(text, names),
     make: (sources, schemaAt, budget) =>
       inferred(template.render(sources, budget), as, schemaAt(path), "the result of the template", budget),
   };
@@ -184,11 +201,13 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
       return converted(found, as, `${there} in ${subject}`, budget);
     }
     if (as === "json" || as === "yaml") {
-      return { value: readDocument(source, key, budget, as).map((document) => notNull(document, as, subject)) };
+      return withDifference(subject, (differs) => ({
+        value: readDocument(source, key, budget, as, differs).map((document) => notNull(document, as, subject)),
+      }));
     }
     return inferred(readBytes(source, key), as, schemaAt(path), subject, budget);
   };
-  return { references: [{ source: from.source, path: [] }], make };
+  return { references: [{ source: from.source, path: [] }], warnings: [], make };
 }
 
 /**
@@ -207,21 +226,36 @@ function allOf(
   const passes = keyFilter(filter, "from", budget.filters);
   const chosen = [...source.data].filter(([key]) => passes(key));
   if (chosen.length === 0) throw missingIn(source, "no key that passes include and exclude");
+  let warning: Problem | undefined;
   const entries = chosen.map(([key, bytes]) => {
-    const { value } = inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget);
-    return [key, value.reveal()] as const;
+    const made = inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget);
+    warning ??= made.warning;
+    return [key, made.value.reveal()] as const;
   });
-  return { value: new SecretValue(Object.fromEntries(entries)) };
+  return { value: new SecretValue(Object.fromEntries(entries)), ...(warning && { warning }) };
 }
 
 /** A value with a type of its own keeps it, unless the field sets `as`. */
 function converted(value: SecretValue<Uint8Array | JsonValue>, as: Field["as"], subject: string, budget: Budget): Made {
-  const make = (each: Uint8Array | JsonValue) => {
-    const text = as === "json" || as === "yaml" ? documentIn(each, subject) : undefined;
-    if (text !== undefined) budget.work(costOf(text));
-    return convert(text ?? each, as, subject);
-  };
-  return { value: value.map(make), isBytes: as === "bytes" };
+  return withDifference(subject, (differs) => {
+    const make = (each: Uint8Array | JsonValue) => {
+      const text = as === "json" || as === "yaml" ? documentIn(each, subject) : undefined;
+      if (text !== undefined) budget.work(costOf(text));
+      return convert(text ?? each, as, subject, differs);
+    };
+    return { value: value.map(make), isBytes: as === "bytes" };
+  });
+}
+
+/** Adds a warning if the value is made of YAML that YAML 1.1 reads otherwise. It quotes nothing. */
+function withDifference(subject: string, make: (differs: OnDifference) => Made): Made {
+  let line: number | undefined;
+  const made = make((first) => {
+    line ??= first;
+  });
+  if (line === undefined) return made;
+  const message = `${subject} is YAML with a word or number in line ${line} that YAML 1.1 reads as something else, such as no, on, 0755 or 1:30; Inlay reads YAML 1.2. Put it in quotes if it is text, or set as: string if the field takes the text itself`;
+  return { ...made, warning: new Problem("InvalidValue", message) };
 }
 
 const documentIn = (value: Uint8Array | JsonValue, subject: string): string | undefined =>

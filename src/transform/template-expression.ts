@@ -38,7 +38,7 @@ export const MAX_DEPTH = 32;
 export const ALLOWED =
   "a template may contain {{source.key}}, {{#if source.key}}, {{#unless source.key}}, {{else}}, comments, and the helpers " +
   `${[...helpers.keys()].join(", ")}, as in {{base64 source.key}} or {{replace (trim source.key) "a" "b"}}; ` +
-  "write a key with other characters in brackets, as in {{source.[tls.crt]}}";
+  "write a key with other characters in brackets, as in {{source.[tls.crt]}}, and the text {{ as \\{{";
 /** Words with a meaning in Handlebars that can't be names of sources. */
 const WORDS = "if unless each with lookup log else this helperMissing blockHelperMissing true false null undefined as";
 const RESERVED = new Set([...WORDS.split(" "), ...helpers.keys()]);

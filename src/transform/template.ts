@@ -124,7 +124,7 @@ function put<T extends JsonValue>(part: Evaluate<T>): Evaluate<T> {
   };
 }
 
-const OPEN = "not well-formed, because a {{ has no }}; close it, as in {{source.key}}";
+const OPEN = "not well-formed, because a {{ has no }}; close it, as in {{source.key}}, or write \\{{ for the text {{";
 
 function parse(text: string): hbs.AST.Program {
   if (nestingOf(text) > MAX_NESTING) {

@@ -41,7 +41,10 @@ export async function validate(
     analysisIn,
   );
   const analysis = await analysisIn(facts === undefined ? {} : { cluster: facts.surroundings });
-  const warnings = missingThings(analysis, facts?.emptyInCluster ?? (() => true));
+  const warnings = [
+    ...analysis.bindings.flatMap((each) => each.warnings),
+    ...missingThings(analysis, facts?.emptyInCluster ?? (() => true)),
+  ];
   const errors = [...definitions.mistakes, ...analysis.mistakes, ...loops(analysis.bindings)];
   const severityOf = ({ reason }: Mistake): Finding["severity"] => (OF_CLAIMS.has(reason) ? "warning" : "error");
   const found = inOrder(

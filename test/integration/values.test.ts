@@ -103,6 +103,44 @@ describe("a value", () => {
     }
   });
 
+  it("that its author may mean otherwise is written, and the status says what it is and how to write the other", async () => {
+    const team = await createNamespaceWithSpecimen();
+    const yaml = "a: 1\nb: no\n";
+    await team.secret("values", { user: secretText("user"), yaml });
+    await bind(team, {
+      "texts.a": { template: "CORP\\{{values.user}}" },
+      any: { ...from("yaml"), as: "yaml" },
+      "texts.yaml": { ...from("yaml"), as: "string" },
+    });
+    const { status } = await team.until("values", "Synced");
+    assert.match(status.targets[0].message, /spec\.texts\.a: template 1:5: .*, write \\\\\{\{values\.user\}\}/);
+    assert.match(
+      status.targets[0].message,
+      /spec\.any: key yaml of Secret \S+ is YAML with .* in line 2 .*set as: string/,
+    );
+    assert.deepEqual(await specOf(team), { texts: { a: "CORP{{values.user}}", yaml }, any: { a: 1, b: "no" } });
+
+    await team.secret("values", { yaml: "<<: {a: 1}" });
+    await team.until("values", "InvalidValue");
+    await team.secret("values", { yaml: "a: 'no'" });
+    await team.rebind("values", {
+      targets: [
+        {
+          apiVersion: apiVersionOf(specimen),
+          kind: "Specimen",
+          name: "one",
+          fields: [
+            { path: "spec.texts.a", template: "CORP\\\\{{values.user}}" },
+            { path: "spec.any", ...from("yaml"), as: "yaml" },
+          ],
+        },
+      ],
+    });
+    const after = await team.until("values", "Synced");
+    assert.equal(after["status"].targets[0].message, undefined);
+    assert.match((await specOf(team)).texts.a, /^CORP\\[^\\]/);
+  });
+
   it("of the maximum size that the API server accepts arrives", async () => {
     const team = await createNamespaceWithSpecimen();
     const text = randomBytes(512 * 1024).toString("hex");

@@ -99,6 +99,27 @@ describe("a rendering", () => {
     assert.equal(binding.spec.serviceAccountName, "inlay");
   });
 
+  it("notes a backslash and YAML that may mean something else, and writes the value nevertheless", async () => {
+    const binding = `apiVersion: inlay.dev/v1alpha1
+kind: SecretBinding
+metadata: {name: note, namespace: team-a}
+spec:
+  sources: [{secret: {name: db}}]
+  targets:
+    - apiVersion: v1
+      kind: ConfigMap
+      name: notes
+      create: {manifest: {}}
+      fields: [{path: data.a, template: 'CORP\\{{db.port}}'}, {path: data.b, from: {source: db, key: port}, as: yaml}]
+---
+`;
+    const { bindings } = await renderTexts({ o: binding + secret("team-a", "{port: '22:22'}") });
+    const [target = assert.fail()] = bindings[0]?.targets ?? [];
+    assert.ok(target.written);
+    for (const says of [/^data\.a: .*write \\\\\{\{db\.port\}\}$/, /^data\.b: .*YAML 1\.1/])
+      assert.equal(target.notes.filter((note) => says.test(note)).length, 1);
+  });
+
   it("notes a patch whose field the claim lacks, unless the field is optional", async () => {
     const shown = async (composition: string) =>
       (await renderTexts({ c: composition, o: shop("shop", "team-a") })).bindings[0]?.notes.filter((each) =>

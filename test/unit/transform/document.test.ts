@@ -16,7 +16,7 @@ describe("a document", () => {
     ["a: 0x10\nb: 1e3\nc: 0.5", { a: 16, b: 1000, c: 0.5 }],
     ["1: a\ntrue: b", { "1": "a", true: "b" }],
     ["a: &x [1]\nb: *x", { a: [1], b: [1] }],
-    ["<<: {a: 1}", { "<<": { a: 1 } }],
+    ['"<<": {a: 1}', { "<<": { a: 1 } }],
     ["a: |\n  one\n  two\n", { a: "one\ntwo\n" }],
     ["a: !!str 5", { a: "5" }],
   ];
@@ -32,6 +32,8 @@ describe("a document", () => {
     "? [a]\n: b",
     "a\n---\nb",
     "a: *nowhere",
+    "<<: {a: 1}",
+    "a: &d {x: 1}\nb: {<<: *d, y: 2}",
     "a: .inf",
     "a: .nan",
     "a: 9223372036854775808",
@@ -40,6 +42,42 @@ describe("a document", () => {
   ]) {
     it(`refuses the YAML ${JSON.stringify(text)}`, () => refused(text));
   }
+
+  it("refuses a merge key by name, and may have one in quotes or as a value", () => {
+    assert.throws(() => yaml("<<: {a: 1}"), /^Problem: the text has the merge key <<, .*as: string/);
+    assert.throws(() => parseText("<<: {a: 1}", "either", "the text"), /has the merge key <</);
+    assert.deepEqual(yaml("a: <<"), { a: "<<" });
+    assert.deepEqual(parseText('{"<<": {"a": 1}}', "either", "the text"), { "<<": { a: 1 } });
+  });
+
+  const differing = [
+    "no",
+    "Yes",
+    "ON",
+    "off",
+    "y",
+    "0755",
+    "-0_7",
+    "0o17",
+    "0b11",
+    "1_000",
+    "22:22",
+    "1:30.5",
+    "on: a",
+  ];
+  for (const text of differing)
+    it(`says that YAML 1.1 reads ${text} differently, and where`, () => {
+      const lines: number[] = [];
+      parseText(`# a comment\n- a\n- ${text}\n- no\n`, "yaml", "the text", (line) => lines.push(line));
+      assert.deepEqual(lines, [3]);
+    });
+
+  it("says so of no text that both read alike", () => {
+    const same = ["'no'", '"0755"', "!!str on", "none", "true", "~", "755", "0", "0x1f", "1.5", "a:b", "1.2.3.4"];
+    const note = () => assert.fail("it differs");
+    for (const text of same) parseText(`a: ${text}`, "yaml", "the text", note);
+    parseText("a: |\n  no\n", "yaml", "the text", note);
+  });
 
   it("may have keys with a meaning in JavaScript, without an effect", () => {
     for (const text of ['{"__proto__": {"x": 1}, "constructor": 2}', "__proto__: {x: 1}\nconstructor: 2"]) {
@@ -56,6 +94,7 @@ describe("a document", () => {
     refused(laughs.join("\n"));
     refused("[".repeat(50_000));
     refused("- ".repeat(50_000));
+    for (const text of ["0x_", "1_", "0", "1:1"]) assert.ok(yaml(`a: ${text.repeat(20_000)}g`));
     refused("a: ".repeat(50_000));
     refused(`[${"[],".repeat(150_000)}1]`, "json");
     refused(`[${"1,".repeat(200_000)}`, "either");

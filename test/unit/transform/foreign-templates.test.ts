@@ -65,7 +65,7 @@ describe("a template in another syntax", () => {
       [`{{a[${spaces}x}}`, /template/],
       [`{{bucket[${spaces}key${spaces}]}}`, /write \{\{bucket\.key\}\}$/],
       [`{{bucket[${spaces}"tls.crt"${spaces}]}}`, /write \{\{bucket\.\[tls\.crt\]\}\}$/],
-      [`{{-${spaces}.bucket.key${spaces}-}}`, /write \{\{bucket\.key\}\}$/],
+      [`{{-${spaces}.bucket.key${spaces}-}}`, /write \{\{bucket\.key\}\}, or/],
       [`{{${"a.".repeat(8_000)}`, /template/],
       [`{{a[${'"'.repeat(16_000)}}}`, /template/],
       [`\${${spaces}bucket.key${spaces}}`, /write \{\{bucket\.key\}\}/],

@@ -145,6 +145,12 @@ spec:
     assert.deepEqual([isFailed(validation, false), isFailed(validation, true)], [false, true]);
   });
 
+  it("warns of a backslash before an expression, at its template, and without the Secret", async () => {
+    const text = shop("spec.storage").replace("from: {source: bucket, key: a}", "template: 'CORP\\{{bucket.user}}'");
+    assert.deepEqual(await found(text, { "crd.yaml": CRD }), ["13:21 warning InvalidTemplate"]);
+    assert.deepEqual(await found(text.replace("CORP\\{{", "CORP\\\\{{"), { "crd.yaml": CRD }), []);
+  });
+
   it("ignores objects of other kinds, also broken ones, and files of folders without objects", async () => {
     const others = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {a: '!'}\n---\n- a\n---\nvalues: 1\n";
     assert.deepEqual(await found(others), []);
