@@ -46,5 +46,15 @@ export interface OpenApiSchema {
   "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
 }
 
+/**
+ * The schema of the elements of a list. If the list itself is open, its elements are too, also in lists of lists: the API server prunes only
+ * inside the fields that they declare.
+ */
+export function itemsOf({ items, ...list }: OpenApiSchema): OpenApiSchema | undefined {
+  return list[OPEN] && items ? { ...items, [OPEN]: true } : items;
+}
+
+const OPEN = "x-kubernetes-preserve-unknown-fields";
+
 /** Finds the schema that a `$ref` such as `#/components/schemas/X` names. */
 export type ResolveRef = (ref: string) => OpenApiSchema | undefined;

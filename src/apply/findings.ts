@@ -2,14 +2,38 @@
  * Says which paths of a binding an API server's refusal is about, and which rule they break. All texts come from the
  * binding and from the published schema; the server's own texts are only compared with them. Pure.
  */
-import type { FieldPath } from "../apimachinery/field-path.ts";
+import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import type { ApiError, Cause } from "../kube/api-error.ts";
 
-/** A path of the binding, and where it leads in the object: with indexes, as far as the elements exist. */
+/** A path of the binding, and where it leads in the object that the write makes: with indexes instead of conditions. */
 export interface Place {
   path: FieldPath;
   at: FieldPath;
+  /** How many segments of it exist already. */
+  existing: number;
+}
+
+/** `at` is the path with indexes as far as its elements exist in the object. New elements are appended in their order. */
+export function placesIn(object: unknown, located: readonly { path: FieldPath; at: FieldPath }[]): Place[] {
+  const added = new Map<string, string[]>();
+  return located.map(({ path, at }) => {
+    const segments: Segment[] = [...at.segments];
+    for (let depth = segments.length; depth < path.segments.length; depth++) {
+      const segment = path.segments[depth] as Segment;
+      const list = String(new FieldPath(segments));
+      const others = added.get(list) ?? [];
+      const element = String(path.upTo(depth + 1));
+      if (segment.kind !== "key" && !others.includes(element)) added.set(list, [...others, element]);
+      const before = new FieldPath(segments).get(object);
+      const { length } = Array.isArray(before) ? before : [];
+      const at = others.includes(element) ? others.indexOf(element) : others.length;
+      segments.push(segment.kind === "key" ? segment : { kind: "index", index: length + at });
+    }
+    const whole = new FieldPath(segments);
+    const existing = segments.findIndex((_, depth) => whole.upTo(depth + 1).get(object) === undefined);
+    return { path, at: whole, existing: existing < 0 ? segments.length : existing };
+  });
 }
 
 export type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
@@ -51,7 +75,10 @@ function findingOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): 
     const name = relation.depth === 0 ? "the object" : String(where);
     return { clause: `${name} ${ruleOf(cause, schemaAt(where))}`, isExact: false };
   }
-  const is = cause.reason === "FieldValueRequired" ? "is missing" : "is not valid";
+  const isMissing = cause.reason === "FieldValueRequired";
+  const beside = isMissing ? besideOf(cause.field, places, schemaAt) : undefined;
+  if (beside !== undefined) return beside;
+  const is = isMissing ? "is missing" : "is not valid";
   return { clause: `another field, which the binding does not write, ${is}`, isExact: false };
 }
 
@@ -69,11 +96,26 @@ function relationOf(field: string, at: FieldPath): { rest: string } | { depth: n
   return { rest };
 }
 
+/** A required field of an object to which the binding writes other fields, if the schema has it. */
+function besideOf(field: string, places: readonly Place[], schemaAt: SchemaAt): Finding | undefined {
+  const around = places.flatMap(({ path, at, existing }) => {
+    const depth = at.segments.findLastIndex((_, n) => "rest" in (relationOf(field, at.upTo(n)) ?? {}));
+    return depth < 0 ? [] : [{ depth, path, at, existing }];
+  });
+  const [nearest] = around.toSorted((a, b) => b.depth - a.depth);
+  if (nearest === undefined) return undefined;
+  const { depth, path, at, existing } = nearest;
+  const { rest } = relationOf(field, at.upTo(depth)) as { rest: string };
+  const parent = { path: path.upTo(depth), at: at.upTo(depth), existing };
+  const { where, isWhole } = within(parent, depth === 0 ? `.${rest}` : rest, schemaAt);
+  if (!isWhole) return undefined;
+  return { clause: `${where} is required, and the binding does not write it`, isExact: depth > existing };
+}
+
 const CHILD = /^(?:\.([A-Za-z_][\w-]*)|\[(\d{1,9})\])/;
 
 /** The field that `rest` names below a path, as far as the schema knows it: any other name may be a value. */
-function within({ path, at }: Place, rest: string, schemaAt: SchemaAt): { where: FieldPath; isWhole: boolean } {
-  if (at.segments.length < path.segments.length) return { where: path, isWhole: false };
+function within({ path }: Place, rest: string, schemaAt: SchemaAt): { where: FieldPath; isWhole: boolean } {
   let [where, left] = [path, rest];
   for (;;) {
     const [text = "", key, index] = CHILD.exec(left) ?? [];

@@ -135,7 +135,7 @@ const words = (value: unknown) =>
 function assertFits(node: unknown, segment: Segment, here: FieldPath, path: FieldPath): void {
   if (node === undefined || node === null) return;
   if (segment.kind === "key" && Array.isArray(node)) {
-    const message = `${path}: ${here} is a list in the target; name the element, as in ${here}[name=...]`;
+    const message = `${path}: ${here} is a list in the target; name the element, as in ${here}[${segment.key === "name" ? 0 : "name=..."}]`;
     throw new Problem("TypeMismatch", message);
   }
   if (segment.kind === "key" ? typeof node === "object" : Array.isArray(node)) return;

@@ -8,7 +8,7 @@ import { stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { type Decision, type Desired, decide, type Located } from "../apply/decide.ts";
-import { findingsOf, type Place, type SchemaAt } from "../apply/findings.ts";
+import { findingsOf, type Place, placesIn, type SchemaAt } from "../apply/findings.ts";
 import { locate } from "../apply/locate.ts";
 import { pathsIn, type Whole } from "../apply/manifest.ts";
 import { isSameRefusal, tryAlone } from "../apply/trial.ts";
@@ -39,7 +39,7 @@ export async function explainFields(context: SyncContext, write: FieldsWrite, pr
   const { error } = problem;
   const schemaAt = await schemaFor(context, write.ref);
   const { fields } = write.decision;
-  const { clauses, areExact } = findingsOf(error, fields.map(placeOf), schemaAt);
+  const { clauses, areExact } = findingsOf(error, placesOf(write.live, fields), schemaAt);
   if (areExact) return problem.because(clauses);
   const [only, ...more] = fields;
   if (only !== undefined && more.length === 0)
@@ -63,7 +63,11 @@ function digestOf({ status, denial, causes }: ApiError): string {
     .digest("hex");
 }
 
-const placeOf = ({ path, place }: Located): Place => ({ path, at: place.at });
+const placesOf = (live: KubeObject, fields: readonly Located[]): Place[] =>
+  placesIn(
+    live,
+    fields.map(({ path, place }) => ({ path, at: place.at })),
+  );
 
 /** Tries the fields that the write would change, in the current object. Undefined if a try has no answer about its field. */
 async function tryEach(
@@ -84,7 +88,7 @@ async function tryEach(
     const verdict = await tryAlone(client, identity, ref, desired, decision, live, field);
     if (verdict === "unknown") return undefined;
     if (verdict === "accepted") continue;
-    if (isSameRefusal(verdict, error)) alone.push(clauseFor(verdict, field, schemaAt));
+    if (isSameRefusal(verdict, error)) alone.push(clauseFor(verdict, live, field, schemaAt));
     else isCertain = false;
   }
   if (alone.length > 0) return { findings: alone, isWhole: true };
@@ -95,8 +99,8 @@ async function tryEach(
   return { findings: [tried.length === all.length ? together : some], isWhole: false };
 }
 
-function clauseFor(error: ApiError, field: Located, schemaAt: SchemaAt): string {
-  const { clauses, areExact } = findingsOf(error, [placeOf(field)], schemaAt);
+function clauseFor(error: ApiError, live: KubeObject, field: Located, schemaAt: SchemaAt): string {
+  const { clauses, areExact } = findingsOf(error, placesOf(live, [field]), schemaAt);
   if (clauses.length === 0) return `${field.path} is refused`;
   return areExact ? clauses.join(", ") : `${field.path} is refused, because ${clauses.join(", ")}`;
 }
@@ -112,10 +116,11 @@ export async function explainObject(
 ): Promise<Problem> {
   if (!(problem instanceof Rejection)) return problem;
   const paths = [...whole.fields.map(({ path }) => path), ...pathsIn(manifest)];
-  const places = paths.flatMap((path): Place[] => {
+  const located = paths.flatMap((path) => {
     const place = attemptSync(() => locate(path, shape, whole.object));
     return place instanceof Problem ? [] : [{ path, at: place.at }];
   });
+  const places = placesIn(whole.object, located);
   return problem.because(findingsOf(problem.error, places, await schemaFor(context, ref)).clauses);
 }
 

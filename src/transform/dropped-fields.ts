@@ -4,7 +4,7 @@
  */
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
-import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
+import { itemsOf, type OpenApiSchema, type ResolveRef } from "../apimachinery/openapi.ts";
 
 export interface VersionSchema {
   root: OpenApiSchema;
@@ -184,4 +184,4 @@ function restOf(schema: OpenApiSchema): OpenApiSchema | undefined {
 }
 
 const itemOf = (schema: OpenApiSchema): OpenApiSchema =>
-  schema.items ?? (keepsUnknown(schema) ? KEEPS_ALL : KEEPS_NO_KEY);
+  itemsOf(schema) ?? (keepsUnknown(schema) ? KEEPS_ALL : KEEPS_NO_KEY);

@@ -63,7 +63,9 @@ export function elementHint(
   const after = rest.length === 0 ? "" : String(new FieldPath([keySegment("x"), ...rest])).slice(1);
   const hasName = items?.properties === undefined || Object.hasOwn(items.properties, "name");
   const conditions = (keys ?? (hasName ? ["name"] : [])).map((each) => `${each}=...`);
-  const element = isIndex ? key : conditions.length === 0 ? "0" : conditions.join(",");
+  // A path can't change the field by which it finds its element.
+  const isCondition = rest.length === 1 && (keys ?? ["name"]).includes(key);
+  const element = isIndex ? key : conditions.length === 0 || isCondition ? "0" : conditions.join(",");
   return `; name the element, as in ${parent}[${element}]${after}`;
 }
 

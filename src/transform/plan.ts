@@ -11,12 +11,12 @@ import { Budget } from "./budget.ts";
 import { convert, inferAs, notNull, type SchemaAt } from "./convert.ts";
 import { costOf, type OnDifference, readDocument } from "./document.ts";
 import { assertNoPlaceholder, foreignExpression } from "./foreign-templates.ts";
-import { type KeyFilter, keyFilter, newFilterEffort } from "./key-filter.ts";
+import { keyFilter, newFilterEffort } from "./key-filter.ts";
 import type { LiveSource } from "./live-source.ts";
 import type { OmittedField, Plan, PlannedField, ReadableCopies } from "./plan-types.ts";
 import { type DataSource, keyOf, missingIn, present, readBytes, readField, textOf } from "./read.ts";
 import { compileTemplate } from "./template.ts";
-import { type Reference, type Sources, unknownSource } from "./template-value.ts";
+import { type Reference, type Sources, spell, unknownSource } from "./template-value.ts";
 
 type From = NonNullable<Field["from"]>;
 type Made = Pick<PlannedField, "value" | "isBytes"> & { warning?: Problem };
@@ -129,7 +129,8 @@ function assertFoundAfter(path: FieldPath): void {
   const [element, leaf] = path.segments.slice(-2);
   if (element?.kind !== "element" || leaf?.kind !== "key") return;
   if (!element.conditions.some(({ key }) => key === leaf.key)) return;
-  const message = `${path}: the path finds its element by ${leaf.key}, so it can't change ${leaf.key}; name the element by another field or by its index`;
+  const index = path.upTo(path.segments.length - 2).with({ kind: "index", index: 0 }, leaf);
+  const message = `${path}: the path finds its element by ${leaf.key}, so it can't change ${leaf.key}; name the element by another field or by its index, as in ${index}`;
   throw new Problem("InvalidPath", message);
 }
 
@@ -216,23 +217,31 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
  */
 function allOf(
   source: DataSource,
-  filter: KeyFilter,
+  from: From,
   path: FieldPath,
   as: Field["as"],
   schemaAt: SchemaAt,
   budget: Budget,
 ): Made {
   if (source.data.size === 0) throw missingIn(source, "no data");
-  const passes = keyFilter(filter, "from", budget.filters);
+  const passes = keyFilter(from, "from", budget.filters);
   const chosen = [...source.data].filter(([key]) => passes(key));
   if (chosen.length === 0) throw missingIn(source, "no key that passes include and exclude");
   let warning: Problem | undefined;
   const entries = chosen.map(([key, bytes]) => {
-    const made = inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget);
+    const made = attemptSync(() => inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget));
+    if (made instanceof Problem) throw made.reason === "NotUtf8" ? notText(source, from, key) : made;
     warning ??= made.warning;
     return [key, made.value.reveal()] as const;
   });
   return { value: new SecretValue(Object.fromEntries(entries)), ...(warning && { warning }) };
+}
+
+/** For a key that can't be copied with the others. */
+function notText(source: DataSource, { source: name }: From, key: string): Problem {
+  const expression = JSON.stringify(`^${key.replaceAll(/[^\w-]/g, "[$&]")}$`);
+  const message = `${keyOf(source, key)} is not UTF-8 text, so it can't be copied with the other keys; leave it out with exclude: [${expression}], and write it by a field of its own: with as: bytes to a field of bytes, such as binaryData of a ConfigMap, or as text with {{base64 ${spell([name, key])}}}`;
+  return new Problem("NotUtf8", message);
 }
 
 /** A value with a type of its own keeps it, unless the field sets `as`. */

@@ -2,7 +2,7 @@
 import type { FieldPath, Segment } from "../apimachinery/field-path.ts";
 import { remembered } from "../apimachinery/newest.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
-import type { OpenApiSchema, OpenApiType, ResolveRef } from "../apimachinery/openapi.ts";
+import { itemsOf, type OpenApiSchema, type OpenApiType, type ResolveRef } from "../apimachinery/openapi.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { assertNotInManagedFields } from "./managed-fields-keys.ts";
 import { below, dottedKeyHint, elementHint, type Place, unknownField } from "./path-advice.ts";
@@ -213,9 +213,14 @@ class Walk {
   }
 
   /** The schema of a field that the schema names, or of the elements of a list. */
-  readonly #known: Known = ({ items, properties = {} }, segment) => {
+  readonly #known: Known = (schema, segment) => {
+    const { properties = {} } = schema;
     const found =
-      segment.kind !== "key" ? items : Object.hasOwn(properties, segment.key) ? properties[segment.key] : undefined;
+      segment.kind !== "key"
+        ? itemsOf(schema)
+        : Object.hasOwn(properties, segment.key)
+          ? properties[segment.key]
+          : undefined;
     return found && this.resolve(found);
   };
 }
@@ -279,7 +284,8 @@ function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | s
   const isText = typeof value === "string";
   const hint =
     isText && wanted === "object"
-      ? "; continue the path to a field in it, or, if the text is a JSON or YAML object, set as: json or as: yaml"
+      ? (onlyByIndex(schema, path) ??
+        "; continue the path to a field in it, or, if the text is a JSON or YAML object, set as: json or as: yaml")
       : isText || (isScalar && takesText)
         ? `; set as: ${conversions[wanted as OpenApiType]}`
         : value !== null && takesText
@@ -287,6 +293,17 @@ function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | s
           : "";
   const message = `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${isField ? hint : ""}`;
   throw new Problem("TypeMismatch", message);
+}
+
+/** For an element whose path names all of its fields, so that no longer path can write one of them. */
+function onlyByIndex({ properties = {} }: OpenApiSchema, path: FieldPath | string): string | undefined {
+  if (typeof path === "string") return undefined;
+  const leaf = path.segments.at(-1);
+  const conditions = leaf?.kind === "element" ? leaf.conditions.map(({ key }) => key) : [];
+  const [first] = conditions;
+  if (first === undefined || !Object.keys(properties).every((key) => conditions.includes(key))) return undefined;
+  const element = path.upTo(path.segments.length - 1).with({ kind: "index", index: 0 }, { kind: "key", key: first });
+  return `; name the element by its index, as in ${element}`;
 }
 
 /** The `as` that converts a text to a type. */

@@ -56,6 +56,7 @@ const shelf: Kind = {
       atomic: { type: "array", items: entry },
       strict: { type: "array", items: { ...entry, required: ["name", "token"] } },
       texts: { type: "array", items: { type: "string" } },
+      names: { type: "array", items: { type: "object", properties: { name: { type: "string" } } } },
       set: { type: "array", "x-kubernetes-list-type": "set", items: { type: "string" } },
       map: {
         type: "array",
@@ -390,6 +391,38 @@ describe("an element that does not exist", () => {
     assert.deepEqual(await specOf(team), { atomic: [{ name: "web" }], map: [{ name: "x", port: 1 }] });
     assert.deepEqual(await heldBy(team, team.manager("lists")), {});
     assert.deepEqual(await heldBy(team, "inlay-controller"), {});
+  });
+
+  it("that lacks a required field is refused with that field, and appended once the path or a field has it", async () => {
+    const { team, a } = await createNamespaceWith({ strict: [{ name: "web", token: "x" }] });
+    const field = { onMissingElement: "Append" };
+    await team.bind("lists", bindingOf(fieldsFrom({ "spec.strict[name=db].kind": "a" }, field)));
+    const { status } = await team.until("lists", "Rejected");
+    assert.match(
+      status.conditions[0].message,
+      /: spec\.strict\[name=db\]\.token is required, and the binding does not write it: /,
+    );
+    await team.rebind("lists", bindingOf(fieldsFrom({ "spec.strict[name=db,token=t].kind": "a" }, field)));
+    await team.until("lists", "Synced");
+    assert.deepEqual((await specOf(team)).strict[1], { name: "db", token: "t", kind: a });
+  });
+
+  it("is named by its index if only the field is left that would find it, as the message says", async () => {
+    const { team, a } = await createNamespaceWith({ names: [{ name: "old" }] });
+    for (const [path, reason] of [
+      ["spec.names.name", "TypeMismatch"],
+      ["spec.names[name=old]", "TypeMismatch"],
+      ["spec.names[name=old].name", "InvalidPath"],
+    ] as const) {
+      await team.bind("lists", bindingOf(fieldsFrom({ [path]: "a" })));
+      const { status } = await team.until("lists", reason);
+      const [, instead = ""] =
+        /by its index, as in (\S+)$|as in (\S+)$/.exec(status.conditions[0].message)?.filter(Boolean) ?? [];
+      assert.equal(instead, "spec.names[0].name", status.conditions[0].message);
+      await team.unbind("lists");
+    }
+    await bind(team, { "spec.names[0].name": "a" }, { target: { onConflict: "Force" } });
+    assert.deepEqual((await specOf(team)).names, [{ name: a }]);
   });
 
   it("is appended to a map list by an apply if no other list is written", async () => {

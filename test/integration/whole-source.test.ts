@@ -101,10 +101,17 @@ describe("all data of a source", () => {
     assert.deepEqual((await team.api.get(`${maps}/to`)).binaryData, { a: text("é"), b: binary });
     await team.bind("texts", { sources, targets: [onApp(env)] });
     const { status } = await team.until("texts", "NotUtf8");
-    assert.match(status.conditions[0].message, /spec\.env: key b of ConfigMap \S+ .*UTF-8/);
-    await team.api.merge(`${maps}/from`, { binaryData: null });
+    const { message } = status.conditions[0];
+    assert.match(message, /spec\.env: key b of ConfigMap \S+ is not UTF-8 text/);
+    const [, exclude = "", expression = ""] = /exclude: (\[.*?\]), .* with (\{\{.*\}\})$/.exec(message) ?? [];
+    const fields = [
+      { path: "spec.env", from: { source: "from", exclude: JSON.parse(exclude) } },
+      { path: "spec.free.b", template: expression },
+    ];
+    await team.rebind("texts", { targets: [onApp(...fields)] });
     await team.until("texts", "Synced");
-    assert.deepEqual((await specOf(team)).env, { THEIRS: "theirs", a: "é" });
+    const { env: texts, free } = await specOf(team);
+    assert.deepEqual([texts, free.b], [{ THEIRS: "theirs", a: "é" }, binary]);
   });
 
   it("is updated while keys are added, changed and removed, and the keys of others stay", async () => {

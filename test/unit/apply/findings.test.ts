@@ -2,12 +2,16 @@
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
-import { findingsOf } from "../../../src/apply/findings.ts";
+import { findingsOf, placesIn } from "../../../src/apply/findings.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { schemaIn } from "../../../src/transform/schema-check.ts";
 
 const MARKER = "hunter2-s3cr3t";
 const text: OpenApiSchema = { type: "string" };
+const element: OpenApiSchema = {
+  type: "object",
+  properties: { name: text, token: text, kind: text, tls: { type: "object", properties: { ca: text, key: text } } },
+};
 const schema: OpenApiSchema = {
   type: "object",
   properties: {
@@ -24,7 +28,7 @@ const schema: OpenApiSchema = {
         level: { ...text, enum: ["low", "high"], maxLength: 4 },
         mail: { ...text, format: "email" },
         port: { type: "integer", minimum: 1, maximum: 65535 },
-        list: { type: "array", maxItems: 3, items: { type: "object", properties: { name: text, token: text } } },
+        list: { type: "array", maxItems: 3, items: element },
         labels: { type: "object", additionalProperties: text },
         db: { type: "object", properties: { host: text }, required: ["host"] },
       },
@@ -35,14 +39,14 @@ const schemaAt = schemaIn(schema, () => undefined);
 
 type Cause = [field: string, reason: string, message?: string];
 
-function find(causes: Cause[], paths: (string | [path: string, at: string])[]) {
+function find(causes: Cause[], paths: (string | [path: string, at: string])[], object: object = {}) {
   const details = { causes: causes.map(([field, reason, message = ""]) => ({ field, reason, message })) };
   const error = ApiError.fromAnswer("PATCH /x", 422, JSON.stringify({ message: MARKER, reason: "Invalid", details }));
-  const places = paths.map((each) => {
+  const located = paths.map((each) => {
     const [path, at] = typeof each === "string" ? [each, each] : each;
     return { path: FieldPath.parse(path), at: FieldPath.parse(at) };
   });
-  const { clauses, areExact } = findingsOf(error, places, schemaAt);
+  const { clauses, areExact } = findingsOf(error, placesIn(object, located), schemaAt);
   assert.doesNotMatch(clauses.join(), new RegExp(MARKER));
   return [areExact, ...clauses];
 }
@@ -116,12 +120,33 @@ describe("the findings in a refusal", () => {
     ]);
   });
 
-  it("name a new list element, whose index is not known, by the binding's path", () => {
-    const added: [string, string] = ["spec.list[name=web].token", "spec.list"];
-    assert.deepEqual(find([["spec.list[3].token", "FieldValueInvalid"]], [added]), [
-      true,
-      "spec.list[name=web].token is not valid",
-    ]);
+  const added = (path: string): [string, string] => [path, "spec.list"];
+  const three = { spec: { list: [{}, {}, {}] } };
+
+  it("name a new list element by the binding's path", () => {
+    const paths = [added("spec.list[name=web].token"), added("spec.list[name=db].token")];
+    for (const [index, name] of [
+      [3, "web"],
+      [4, "db"],
+    ])
+      assert.deepEqual(find([[`spec.list[${index}].token`, "FieldValueInvalid"]], paths, three), [
+        true,
+        `spec.list[name=${name}].token is not valid`,
+      ]);
+  });
+
+  it("name the field that a new element or object lacks, and not the one that is written", () => {
+    const paths = [added("spec.list[name=web].token"), added("spec.list[name=db].tls.ca")];
+    const lacks = (field: string) => find([[field, "FieldValueRequired"]], paths, three);
+    const says = "is required, and the binding does not write it";
+    assert.deepEqual(lacks("spec.list[3].kind"), [true, `spec.list[name=web].kind ${says}`]);
+    assert.deepEqual(lacks("spec.list[4].kind"), [true, `spec.list[name=db].kind ${says}`]);
+    assert.deepEqual(lacks("spec.list[4].tls.key"), [true, `spec.list[name=db].tls.key ${says}`]);
+    // Of an object that exists.
+    assert.deepEqual(lacks("spec.level"), [false, `spec.level ${says}`]);
+    assert.deepEqual(lacks("spec.list[2].kind"), [false, `spec.list[2].kind ${says}`]);
+    const other = "another field, which the binding does not write, is missing";
+    for (const field of ["spec.list[4].other", `spec.labels.${MARKER}`]) assert.deepEqual(lacks(field), [false, other]);
   });
 
   it("name no key of a map and no field that the binding does not write", () => {

@@ -28,6 +28,15 @@ const dropped = (spec: JsonValue, own: OpenApiSchema, other: OpenApiSchema) => [
 ];
 
 describe("a version of a kind", () => {
+  it("keeps all fields of the elements of a list that is open, except inside of the fields that they declare", () => {
+    const open = { ...list(object({ in: object({ a: text }) })), "x-kubernetes-preserve-unknown-fields": true };
+    const spec = [{ b: 1, c: { d: 1 }, in: { a: "x" } }];
+    assert.deepEqual(dropped(spec, open, { "x-kubernetes-preserve-unknown-fields": true }), []);
+    assert.deepEqual(dropped([{ in: { b: 1 } }], open, keeps), ["spec[0].in.b"]);
+    assert.ok(!lacks(open, list(object({ b: text }))));
+    assert.ok(lacks(open, list(object({ in: object({ b: text }) }))));
+  });
+
   it("lacks fields, fields of elements, keys and unknown fields of another version", () => {
     const less = object({ a: text });
     const more = object({ a: text, b: text });
