@@ -10,9 +10,15 @@ import { isEntryOf, otherAppliers } from "./ownership.ts";
 export interface Contested {
   readonly path: string;
   readonly manager: string;
-  /** `default`: the API server filled the field in when the manager wrote the object. `immutable`: taking over does not help. */
-  readonly cause: "set" | "default" | "immutable";
+  /**
+   * `default`: the API server filled the field in when the manager wrote the object. `restored`: the manager wrote the object from a backup,
+   * once. `immutable`: taking over does not help.
+   */
+  readonly cause: "set" | "default" | "restored" | "immutable";
 }
+
+/** Programs that restore objects from backups, as field managers. */
+const RESTORERS = new Set(["velero-server"]);
 
 /** `held` is the path as in managedFields. */
 export function contestedField(
@@ -26,7 +32,9 @@ export function contestedField(
     ? "immutable"
     : holdsDefault(path, held, manager, live, shape)
       ? "default"
-      : "set";
+      : RESTORERS.has(manager)
+        ? "restored"
+        : "set";
   return { path: String(path), manager, cause };
 }
 
@@ -39,6 +47,7 @@ export function conflict(contested: readonly Contested[]): Problem {
     return new Problem("Immutable", message);
   }
   const defaults = of("default");
+  const restored = of("restored");
   const others = of("set");
   const fixes = [
     ...(others.length > 0
@@ -49,9 +58,15 @@ export function conflict(contested: readonly Contested[]): Problem {
           `${others.length > 0 ? "For a default, set" : "Set"} onConflict: Force on the target to take it over: a manager that does not set the field itself does not change it back`,
         ]
       : []),
+    ...(restored.length > 0
+      ? [
+          `${others.length > 0 ? "After a restore, set" : "Set"} onConflict: Force on the target to take it over: the backup is not restored again by itself. When the binding is ready, you may remove onConflict`,
+        ]
+      : []),
   ];
   const who = [
     ...(others.length > 0 ? [said(others)] : []),
+    ...(restored.length > 0 ? [said(restored, "since it restored the object from a backup")] : []),
     ...(defaults.length > 0
       ? [
           said(

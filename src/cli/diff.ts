@@ -3,14 +3,13 @@ import { Command, Option } from "commander";
 import { namespaceName } from "./argument-types.ts";
 import { KUBECONFIG_FLAG, withTools } from "./cluster.ts";
 import { reportMistakes, withFiles } from "./input-files.ts";
+import { type InstallationFlags, withInstallation } from "./installation-flags.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
-interface DiffFlags {
+interface DiffFlags extends InstallationFlags {
   filename: string[];
   kubeconfig?: string;
   namespace?: string;
-  controllerNamespace: string;
-  config?: string;
   output: OutputFormat | "jsonpatch";
   showValues?: boolean;
 }
@@ -20,15 +19,13 @@ const DIFFERS = 1;
 const FAILED = 2;
 
 export function diffCommand(): Command {
-  return withFiles(new Command("diff"))
+  return withInstallation(withFiles(new Command("diff")))
     .option(...KUBECONFIG_FLAG)
     .option(
       "-n, --namespace <namespace>",
       "namespace of objects that don't set one (default: the kubeconfig's)",
       namespaceName,
     )
-    .option("--config <file>", "configuration file of the controller, with its rules about targets")
-    .option("--controller-namespace <namespace>", "namespace in which Inlay runs", namespaceName, "inlay-system")
     .addOption(outputOption("jsonpatch"))
     .addOption(new Option("--show-values", "show the values in json, yaml and jsonpatch"))
     .addHelpText(

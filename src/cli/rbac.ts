@@ -1,24 +1,23 @@
 /** `inlay rbac`: prints the least permissions for the bindings in files, as manifests. */
 import { Command, Option } from "commander";
-import { DEFAULT_NAMESPACE } from "../api/installation.ts";
 import { namespaceName, objectName } from "./argument-types.ts";
 import { withTools } from "./cluster.ts";
 import { listed, reportMistakes, withFiles } from "./input-files.ts";
+import { type InstallationFlags, withInstallation } from "./installation-flags.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
-interface RbacFlags {
+interface RbacFlags extends InstallationFlags {
   filename: string[];
   crds?: string[];
   cluster?: boolean;
   kubeconfig?: string;
   namespace?: string;
-  controllerNamespace: string;
   name: string;
   output: OutputFormat;
 }
 
 export function rbacCommand(): Command {
-  return withFiles(new Command("rbac"), ", with bindings, compositions, claims and VaultConnections")
+  return withInstallation(withFiles(new Command("rbac"), ", with bindings, compositions, claims and VaultConnections"))
     .option(
       "--crds <file>",
       "file or folder with the CRDs of sources, targets, claims and workloads; repeatable",
@@ -36,23 +35,25 @@ export function rbacCommand(): Command {
       namespaceName,
     )
     .option("--name <name>", "name of the Roles; use another one for each set of files", objectName, "inlay-bindings")
-    .option("--controller-namespace <namespace>", "namespace in which Inlay runs", namespaceName, DEFAULT_NAMESPACE)
     .addOption(outputOption().default("yaml"))
     .addHelpText("after", "\nExample:\n  inlay rbac -f bindings/ --cluster | kubectl apply -f -")
     .action(run);
 }
 
 async function run(flags: RbacFlags): Promise<void> {
-  const { filename, crds = [], kubeconfig, controllerNamespace, name, output } = flags;
-  const [{ readFiles }, { requiredAccounts }, { rbacYaml, rbacTable, rbacList }] = await Promise.all([
-    import("../render/files.ts"),
-    import("../rbac/rbac.ts"),
-    import("../rbac/rbac-text.ts"),
-  ]);
+  const { filename, crds = [], kubeconfig, name, output } = flags;
+  const [{ loadInstallation }, { readFiles }, { requiredAccounts }, { rbacYaml, rbacTable, rbacList }] =
+    await Promise.all([
+      import("./config-file.ts"),
+      import("../render/files.ts"),
+      import("../rbac/rbac.ts"),
+      import("../rbac/rbac-text.ts"),
+    ]);
+  const installation = loadInstallation(flags.config, flags.controllerNamespace);
   const [given, ofCrds] = [readFiles(filename), readFiles(crds)];
   const unread = [...given.mistakes, ...ofCrds.mistakes];
   if (unread.length > 0) return reportMistakes(unread);
-  const options = { ownNamespace: controllerNamespace, crds: ofCrds.files };
+  const options = { installation, crds: ofCrds.files };
   const required = flags.cluster
     ? await withTools({ kubeconfig, namespace: flags.namespace }, async (tools, namespace) => {
         const { clusterObjects } = await import("../rbac/cluster-objects.ts");

@@ -2,9 +2,10 @@
 import { Command } from "commander";
 import { namespaceName } from "./argument-types.ts";
 import { reportMistakes, withFiles } from "./input-files.ts";
+import { type InstallationFlags, withInstallation } from "./installation-flags.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
-interface RenderFlags {
+interface RenderFlags extends InstallationFlags {
   filename: string[];
   namespace: string;
   output: OutputFormat;
@@ -13,7 +14,9 @@ interface RenderFlags {
 }
 
 export function renderCommand(): Command {
-  return withFiles(new Command("render"), ", with compositions, claims, bindings and Secrets", "folder")
+  return withInstallation(
+    withFiles(new Command("render"), ", with compositions, claims, bindings and Secrets", "folder"),
+  )
     .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
     .addOption(outputOption())
     .option("--show-values", "show the values, and not only their fields")
@@ -22,17 +25,19 @@ export function renderCommand(): Command {
     .action(run);
 }
 
-async function run({ filename, namespace, output, showValues = false, vaultValues }: RenderFlags): Promise<void> {
-  const [{ readFiles }, { render }, { opened }, { renderingText }] = await Promise.all([
+async function run({ filename, namespace, output, showValues = false, vaultValues, ...flags }: RenderFlags) {
+  const [{ loadInstallation }, { readFiles }, { render }, { opened }, { renderingText }] = await Promise.all([
+    import("./config-file.ts"),
     import("../render/files.ts"),
     import("../render/render.ts"),
     import("../render/rendering.ts"),
     import("../render/rendering-text.ts"),
   ]);
+  const installation = loadInstallation(flags.config, flags.controllerNamespace);
   const { files, mistakes } = readFiles(filename, true);
   if (files.length === 0 && mistakes.length > 0) return reportMistakes(mistakes);
   const vault = readFiles(vaultValues === undefined ? [] : [vaultValues]);
-  const rendering = opened(await render(files, namespace, vault.files), showValues);
+  const rendering = opened(await render(files, namespace, vault.files, { installation }), showValues);
   const all = { ...rendering, mistakes: [...mistakes, ...vault.mistakes, ...rendering.mistakes] };
   await print(all, output, renderingText);
   reportMistakes(all.mistakes);

@@ -4,9 +4,10 @@ import type { Validation } from "../validate/findings.ts";
 import type { validate } from "../validate/validate.ts";
 import { namespaceName } from "./argument-types.ts";
 import { listed, withFiles } from "./input-files.ts";
+import { type InstallationFlags, withInstallation } from "./installation-flags.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
-interface ValidateFlags {
+interface ValidateFlags extends InstallationFlags {
   filename: string[];
   crds?: string[];
   namespace?: string;
@@ -19,7 +20,7 @@ interface ValidateFlags {
 type LookUp = NonNullable<Parameters<typeof validate>[1]>;
 
 export function validateCommand(): Command {
-  return withFiles(new Command("validate"))
+  return withInstallation(withFiles(new Command("validate")))
     .option("--crds <file>", "file or folder with the CRDs of targets, to check fields; repeatable", listed)
     .option("--cluster", "also check against your cluster: kinds, selected objects, connections and grants")
     .option("--kubeconfig <file>", "with --cluster: path to a kubeconfig file (default: as kubectl)")
@@ -35,15 +36,17 @@ export function validateCommand(): Command {
 }
 
 async function run(flags: ValidateFlags): Promise<void> {
-  const [{ readFiles }, { validate }, { finding, isFailed, validationText }] = await Promise.all([
+  const [{ loadInstallation }, { readFiles }, { validate }, { finding, isFailed, validationText }] = await Promise.all([
+    import("./config-file.ts"),
     import("../render/files.ts"),
     import("../validate/validate.ts"),
     import("../validate/findings.ts"),
   ]);
   const { filename, crds: schemas = [], output, strict = false, cluster = false } = flags;
+  const installation = loadInstallation(flags.config, flags.controllerNamespace);
   const [read, crds] = [readFiles(filename), readFiles(schemas)];
   const check = (namespace: string, lookUp?: LookUp) =>
-    validate({ files: read.files, crds: crds.files, namespace }, lookUp);
+    validate({ files: read.files, crds: crds.files, namespace, installation }, lookUp);
   const checked = cluster ? await against(flags, check) : await check(flags.namespace ?? "default");
   const unread = [...read.mistakes, ...crds.mistakes].map((each) => finding("error", each));
   const validation = { ...checked, errors: [...unread, ...checked.errors] };

@@ -1,5 +1,5 @@
 /** Compares the versions of a kind: which ones drop fields of others, and what an object would lose. Pure. */
-import { apiVersionOf, describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { apiVersionOf, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { droppedPaths, lacksFields, type VersionSchema } from "../transform/dropped-fields.ts";
@@ -71,12 +71,12 @@ export function lostIn(own: Version, views: ReadonlyMap<Version, KubeObject>, st
 
 /** The problem of a write that would drop fields of the object. */
 export function dropsFields(
-  { resource, namespace, name = "" }: Omit<ObjectRef, "name"> & { name?: string },
+  { resource }: Pick<ObjectRef, "resource">,
   lost: readonly string[],
   better: Version | undefined,
   isKnown: boolean,
 ): Problem {
-  const what = `${describeObject(resource.kind, namespace, name)} has ${named(lost)}`;
+  const what = `the object has ${named(lost)}`;
   const why = `which any write in ${apiVersionOf(resource)} removes, because the versions of the kind have no conversion`;
   const names = better && `name apiVersion: ${apiVersionOf({ ...resource, version: better.name })} in the binding`;
   const then = names ?? "no served and stored version has all these fields";

@@ -1,6 +1,6 @@
 /** Computes the least permissions for the bindings in files, and for the bindings that compositions create for claims. */
 import type { BindingComposition } from "../api/composition.ts";
-import { Installation } from "../api/installation.ts";
+import type { Installation } from "../api/installation.ts";
 import type { VaultConnection } from "../api/vault-connection.ts";
 import { isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -25,8 +25,7 @@ import type { AccountAccess } from "./roles.ts";
 export interface RbacOptions {
   /** The default namespace of objects. */
   readonly namespace: string;
-  /** The namespace in which Inlay runs. */
-  readonly ownNamespace: string;
+  readonly installation: Installation;
   readonly crds: readonly TextFile[];
   /** Reads kinds and objects from a cluster. */
   readonly cluster?: {
@@ -43,13 +42,12 @@ export interface RequiredAccounts {
 
 /** Throws Error if the files contain nothing that needs permissions. */
 export async function requiredAccounts(files: readonly TextFile[], options: RbacOptions): Promise<RequiredAccounts> {
-  const { namespace, ownNamespace, cluster: live } = options;
+  const { namespace, installation, cluster: live } = options;
   const { documents, mistakes: unreadable } = readDocuments(files);
   const crds = readDocuments(options.crds);
   const more = (await live?.objectsFor(documents, namespace)) ?? [];
   const known = [...documents, ...crds.documents.filter(({ object }) => isCrd(object)), ...more];
   const inputs = inputsOf(known, namespace, readVaultValues([]).values, { ownOnly: true });
-  const installation = new Installation({ ownNamespace });
   const kinds = live?.kinds ?? fileKinds(inputs.kinds);
   const cluster = fileCluster(inputs);
   const own = inputs.objects.filter(isBinding);
@@ -58,7 +56,7 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
   const ofClaims = new Set(composed.claimMistakes);
   const wrong = composed.mistakes.filter((each) => !ofClaims.has(each));
   const mistakes = [...unreadable, ...crds.mistakes, ...inputs.mistakes, ...wrong];
-  const accounts = new AccountList(ownNamespace);
+  const accounts = new AccountList(installation.ownNamespace);
   for (const each of bindings) {
     const { binding, mistakeAt: at } = each;
     const { permissions, problems } = await bindingAccess(binding, {

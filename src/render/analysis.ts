@@ -35,8 +35,8 @@ export async function analyse(
 ): Promise<Analysis> {
   const vault = readVaultValues(vaultFiles);
   const inputs = inputsOf(read.documents, namespace, vault.values, surroundings);
-  // This namespace is closed to bindings.
-  const installation = new Installation({ ownNamespace: DEFAULT_NAMESPACE });
+  // The namespace of Inlay is closed to bindings.
+  const { installation = new Installation({ ownNamespace: DEFAULT_NAMESPACE }) } = surroundings;
   const cluster = fileCluster(inputs);
   const own = inputs.objects.filter(isBinding);
   const composed = composeBindings(inputs, installation);

@@ -26,7 +26,8 @@ import { checkFieldType } from "../transform/field-check.ts";
 import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, planTarget } from "../transform/plan.ts";
-import { readableCopies } from "../transform/readable-copies.ts";
+import type { ReadableCopies } from "../transform/plan-types.ts";
+import { notAcknowledged, readableCopies } from "../transform/readable-copies.ts";
 import { sourcesDiffer } from "../transform/require-same.ts";
 import { checkAgainstSchema, checkManifest, schemaIn } from "../transform/schema-check.ts";
 import { shapeOf } from "../transform/target-shape.ts";
@@ -72,6 +73,7 @@ interface Context {
   readonly mismatch: Problem | undefined;
   readonly cluster: FileCluster;
   readonly inputs: Inputs;
+  readonly installation: Installation;
   /** Records a mistake at a place of the spec, or at a part of it, and returns it as a reason. */
   readonly problemAt: (place: string, problem: Problem, part?: string) => SealedTarget["problem"] & object;
   readonly warnAt: (place: string, problem: Problem) => void;
@@ -112,6 +114,7 @@ export async function fieldsOf(
     mismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
     cluster,
     inputs,
+    installation,
     problemAt(place, problem, part = "") {
       if (!WAITS.has(problem.reason) && !isKnown(problem))
         mistakes.push(mistakeAt(problem.reason, `${place}: ${problem.message}`, `${place}${part}: `));
@@ -166,7 +169,11 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   const results = target.fields.map((field, at) =>
     renderField(context, field, target, { live, schema, place: `${place}.fields[${at}]` }),
   );
-  const whole = attemptSync(() => checkWhole(context, target, schema));
+  const copies = copiesOf(context, target, ref, schema);
+  const whole = attemptSync(() => {
+    checkWhole(context, target, schema);
+    if (copies !== undefined && context.installation.requires("ReadableCopies")) throw notAcknowledged(binding, copies);
+  });
   const waiting = results.find(({ blocks }) => blocks)?.field.problem;
   const differ = waiting === undefined && mismatch !== undefined ? problemAt(place, mismatch) : waiting;
   const problem = whole instanceof Problem ? problemAt(place, whole) : differ;
@@ -181,7 +188,7 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
     ...(problem && { problem }),
     notes: [
       ...results.flatMap(({ warnings }) => warnings.map(({ message }) => message)),
-      ...(whole instanceof Problem ? [] : notesOn(context, target, ref, schema)),
+      ...(whole instanceof Problem || copies === undefined ? [] : [copies.note]),
     ],
     fields: results.map(({ field }) => field),
   };
@@ -215,16 +222,15 @@ function checkWhole({ sources }: Context, target: Target, schema: KindSchema | u
   if (schema !== undefined) checkManifest(manifestOf(target), schema.root, schema.resolve);
 }
 
-function notesOn(
+function copiesOf(
   { binding, sources, secrets }: Context,
   target: Target,
   ref: ObjectRef,
   schema: KindSchema | undefined,
-): string[] {
+): ReadableCopies | undefined {
   const recipes = attemptSync(() => checkFields(target.fields, sources.keys()));
-  if (recipes instanceof Problem) return [];
-  const copies = readableCopies(binding, secrets, recipes, ref, schema && schemaIn(schema.root, schema.resolve));
-  return copies === undefined ? [] : [copies.note];
+  if (recipes instanceof Problem) return undefined;
+  return readableCopies(binding, secrets, recipes, ref, schema && schemaIn(schema.root, schema.resolve));
 }
 
 /** Problems of the path of a field. */

@@ -1,4 +1,5 @@
 /** Checks single objects of files, as the API server would. Pure. */
+import type { Installation } from "../api/installation.ts";
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import {
@@ -37,6 +38,8 @@ export interface Surroundings {
   readonly crds?: readonly JsonObject[];
   /** Mistakes in objects of other kinds than Inlay's own are ignored. Such an object may be a part of one, such as a patch. */
   readonly ownOnly?: boolean;
+  /** The rules by which bindings are checked. By default, those without a configuration file. */
+  readonly installation?: Installation;
   readonly cluster?: {
     /** The kinds that the cluster serves. Other kinds are described by the files. */
     readonly kinds: ServedKinds;

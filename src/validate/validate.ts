@@ -1,4 +1,5 @@
 /** Validates the objects of Inlay in files: their schema and rules, the fields of targets, loops, and names that nothing has. */
+import type { Installation } from "../api/installation.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { type Analysis, analyse, inOrder, type ReadObjects } from "../render/analysis.ts";
 import { type Mistake, NO_OBJECT, readDocuments, type TextFile } from "../render/documents.ts";
@@ -15,6 +16,8 @@ export interface FilesToValidate {
   readonly crds: readonly TextFile[];
   /** Of objects that name none. */
   readonly namespace: string;
+  /** By default, one without a configuration file. */
+  readonly installation?: Installation;
 }
 
 /** Problems of a claim, which is no object of Inlay: the composition works as it should. */
@@ -22,7 +25,7 @@ const OF_CLAIMS = new Set(["NotSupported"]);
 
 /** `lookUp` asks the cluster about the objects. */
 export async function validate(
-  { files, crds, namespace }: FilesToValidate,
+  { files, crds, namespace, installation }: FilesToValidate,
   lookUp?: (
     objects: readonly JsonObject[],
     analysisIn: (known: Surroundings) => Promise<Analysis>,
@@ -32,6 +35,7 @@ export async function validate(
   const definitions = readDocuments(crds);
   const known: Surroundings = {
     ownOnly: true,
+    ...(installation && { installation }),
     crds: definitions.documents.map(({ object }) => object).filter(isCrd),
   };
   const own = read.documents.filter(({ object }) => isOurs(object));

@@ -145,6 +145,23 @@ describe("a field that another manager owns", () => {
     assert.equal((await team.s3()).accesskey, accessKey);
   });
 
+  it("since a restore from a backup is reported so, and stays the binding's after onConflict: Force is removed again", async () => {
+    const team = await createNamespace();
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.harbor();
+    await team.editS3({ accesskey: "backup" }, "velero-server");
+    await team.bind("harbor-s3", accessKeySpec());
+    const { status } = await team.until("harbor-s3", "Conflict");
+    assert.match(status.conditions[0].message, /"velero-server" since it restored .* onConflict: Force/);
+    for (const onConflict of ["Force", "Fail"]) {
+      await team.rebind("harbor-s3", accessKeySpec({ onConflict }));
+      await team.until("harbor-s3", "Synced", SECONDS);
+    }
+    const rotated = secretText("rotated");
+    await team.secret("bucket", { accessKeyID: rotated });
+    await eventually(async () => assert.equal((await team.s3()).accesskey, rotated));
+  });
+
   it("only because of a default is reported so, and is taken over with onConflict: Force", async () => {
     const team = await createNamespace({ rules: [...usualRules, mayWrite(defaulted)] });
     await installKind(team.api, defaulted);

@@ -208,6 +208,7 @@ describe("a kind whose versions have the conversion None", () => {
     const { message } = status.conditions.find(({ type }: { type: string }) => type === "Ready");
     for (const word of ["spec.kafka.replicas, spec.kafka.storage", `${items.group}/v1beta2`])
       assert.ok(message.includes(word), message);
+    assert.equal(message.split(`${team.namespace}/main`).length, 2, message);
     await items.until("main", {});
     await team.api.merge(items.path("v1beta2", "main"), { spec: { kafka: { replicas: null, storage: null } } });
     await team.until("main", "Synced");

@@ -6,7 +6,7 @@
 import { LAST_RELOADED_FROM } from "../../api/reloader.ts";
 import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
 import type { FieldPath } from "../../apimachinery/field-path.ts";
-import type { JsonObject, JsonValue, KubeObject } from "../../apimachinery/objects.ts";
+import { describeObject, type JsonObject, type JsonValue, type KubeObject } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { refusal, WRITE_VERBS } from "../../kube/access-error.ts";
 import { isNotFound, isStatus } from "../../kube/api-error.ts";
@@ -60,7 +60,10 @@ export async function stamp(
       }
     }
   } catch (error) {
-    throw refusal(error, use, "patch");
+    const problem = refusal(error, use, "patch");
+    // Its message names no object: a target has its name before it.
+    const isNameless = problem.reason === "VersionDropsFields";
+    throw isNameless ? problem.within(`${describeObject(ref.resource.kind, ref.namespace, ref.name)}: `) : problem;
   }
   const message = `${ref.resource.kind} ${ref.name} changes faster than it can be restarted; Inlay retries`;
   throw new Problem("Unavailable", message);

@@ -35,6 +35,16 @@ describe("a conflict", () => {
     );
   });
 
+  it("with a backup tool says that it restored the object, and how to take the field over", () => {
+    const object = liveObject({ spec: { host: "a" } }, [
+      entry("velero-server", ["spec.host"], { operation: "Update" }),
+    ]);
+    const held = FieldPath.parse("spec.host");
+    const { message } = conflict([contestedField(held, held, "velero-server", object, shape())]);
+    assert.match(message, /^spec\.host belongs to "velero-server" since it restored the object from a backup; .*Force/);
+    assert.doesNotMatch(message, /Remove the field/);
+  });
+
   it("about a default does not ask to remove a field that the manager does not set", () => {
     for (const defaults of [{ "spec.host": "localhost" }, { spec: { host: "localhost" } }]) {
       const { reason, message } = reported({ defaults });

@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { Installation } from "../../../src/api/installation.ts";
 import { requiredAccounts } from "../../../src/rbac/rbac.ts";
 import { rbacList, rbacTable, rbacYaml } from "../../../src/rbac/rbac-text.ts";
 import type { TextFile } from "../../../src/render/documents.ts";
 import { covers, describeGrant, grantsIn, type Manifest, objectsIn, objectsOf, rightsOf, root } from "./shipped.ts";
 
-const DEFAULTS = { namespace: "shop", ownNamespace: "inlay-system" };
+const DEFAULTS = { namespace: "shop", installation: new Installation({ ownNamespace: "inlay-system" }) };
 const ACCOUNT_ROLES = "deploy/manifests/31-account-role.yaml";
 /** The compositions whose sample has claims and every object that the bindings need. */
 const COMPOSITIONS =

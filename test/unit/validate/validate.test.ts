@@ -1,6 +1,8 @@
 /** `inlay validate` finds the mistakes that the controller or the API server would report, at the place of the value. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { readFiles } from "../../../src/render/files.ts";
@@ -9,6 +11,7 @@ import { validate } from "../../../src/validate/validate.ts";
 import { found, validateTexts } from "./texts.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
+const main = join(root, "src", "main.ts");
 
 const CRD = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -157,9 +160,43 @@ spec:
     assert.deepEqual(await found("kind: SecretBinding\nmetadata: {name: a}\n"), ["1:1 error Invalid"]);
   });
 
+  it("uses the rules of a configuration, as render and rbac do", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "inlay-validate-"));
+    try {
+      const [file, crd, config, lax] = ["binding", "crd", "config", "lax"].map((name) =>
+        join(folder, `${name}.yaml`),
+      ) as [string, string, string, string];
+      const kind = "apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n";
+      await writeFile(file, shop("spec.storage"));
+      await writeFile(crd, CRD);
+      await writeFile(lax, kind);
+      for (const [rule, reason] of [
+        ["targets: {deny: [{kinds: [Shop], message: ask us}]}", "ForbiddenKind"],
+        ["requireAcknowledgement: [ReadableCopies]", "NotAcknowledged"],
+      ]) {
+        await writeFile(config, `${kind}${rule}\n`);
+        for (const command of ["validate", "render", "rbac"]) {
+          // Acknowledgements need no permission.
+          if (command === "rbac" && reason === "NotAcknowledged") continue;
+          const files = command === "render" ? ["-f", crd] : ["--crds", crd];
+          const run = (name: string) =>
+            promisify(execFile)(process.execPath, [main, command, "-f", file, ...files, "--config", name]).then(
+              ({ stdout }) => ({ code: 0, says: stdout }),
+              ({ code, stdout, stderr }) => ({ code: Number(code), says: `${stdout}${stderr}` }),
+            );
+          const [denied, allowed] = await Promise.all([run(config), run(lax)]);
+          assert.deepEqual([denied.code, allowed.code], [1, 0], `${command}: ${denied.says}${allowed.says}`);
+          assert.match(denied.says, reason === "ForbiddenKind" ? /targets\.deny\[0\]\); ask us/ : /requires this ack/);
+        }
+      }
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
   it("prints places that editors know, and exits with 1 for errors", async () => {
     const run = (...args: string[]) =>
-      promisify(execFile)(process.execPath, [join(root, "src", "main.ts"), "validate", ...args]).then(
+      promisify(execFile)(process.execPath, [main, "validate", ...args]).then(
         ({ stdout }) => ({ stdout, code: 0 }),
         ({ stdout, code }) => ({ stdout: String(stdout), code: Number(code) }),
       );
