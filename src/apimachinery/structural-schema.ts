@@ -31,15 +31,19 @@ export function missingFields(schema: OpenApiSchema, value: JsonValue, path = ""
   );
 }
 
-/** An object with too few fields, or with not exactly one of several. */
+/** An object with too few fields, or with not exactly one of several, or a list that is too long. */
 export interface WrongChoice {
   readonly path: string;
   readonly rule: string;
 }
 
-/** The objects that violate `minProperties`, or a `oneOf` of required fields. Ignores other forms of `oneOf`. */
+/**
+ * The objects that violate `minProperties`, or a `oneOf` of required fields, and the lists that violate `maxItems` and are
+ * merged by keys. Ignores other forms of `oneOf`.
+ */
 export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoice[] {
-  return [...objectsIn(schema, value, "")].flatMap(({ schema: { oneOf = [], minProperties = 0 }, object, path }) => {
+  return [...objectsIn(schema, value, "")].flatMap(({ schema: { properties = {}, ...own }, object, path }) => {
+    const { oneOf = [], minProperties = 0 } = own;
     const choices = oneOf.flatMap(({ required = [] }) => required);
     const given = choices.filter((key) => Object.hasOwn(object, key));
     const isWrong = oneOf.length > 0 && choices.length === oneOf.length && given.length !== 1;
@@ -47,6 +51,12 @@ export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoi
     return [
       ...(isWrong ? [{ path, rule: `set exactly one of ${choices.join(", ")}` }] : []),
       ...(few ? [{ path, rule: `set at least ${minProperties} of its fields` }] : []),
+      ...Object.entries(object).flatMap(([key, list]) => {
+        const { maxItems = Infinity, ...below } = Object.hasOwn(properties, key) ? (properties[key] ?? {}) : {};
+        const isMerged = (below["x-kubernetes-list-type"] ?? "atomic") !== "atomic";
+        if (!isMerged || !Array.isArray(list) || list.length <= maxItems) return [];
+        return [{ path: path === "" ? key : `${path}.${key}`, rule: `must have at most ${maxItems} elements` }];
+      }),
     ];
   });
 }

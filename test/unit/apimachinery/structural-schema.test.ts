@@ -27,4 +27,13 @@ describe("a structural schema", () => {
     const paths = wrongChoices(schema, { sources }).map(({ path }) => path);
     assert.deepEqual(paths, ["sources[1]", "sources[2]", "sources[2].secret"]);
   });
+
+  it("names each list with too many elements that is merged by keys", () => {
+    const list: OpenApiSchema = { type: "array", maxItems: 1, "x-kubernetes-list-type": "map", items: source };
+    const found = wrongChoices(
+      { type: "object", properties: { list } },
+      { list: [sources[0] ?? {}, sources[0] ?? {}] },
+    );
+    assert.deepEqual(found, [{ path: "list", rule: "must have at most 1 elements" }]);
+  });
 });
