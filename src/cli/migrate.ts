@@ -1,5 +1,7 @@
-/** `inlay migrate`: converts the objects of another tool in files to objects of Inlay. Needs no cluster. */
+/** `inlay migrate`: converts the objects of other tools in files to objects of Inlay. Reads a cluster only with `--cluster`. */
 import { Argument, Command } from "commander";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import type { ObjectName } from "../migrate/known-objects.ts";
 import { namespaceName } from "./argument-types.ts";
 import { reportMistakes, withFiles } from "./input-files.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
@@ -7,41 +9,79 @@ import { type OutputFormat, outputOption, print } from "./output.ts";
 interface MigrateFlags {
   filename: string[];
   namespace: string;
+  cluster?: boolean;
+  kubeconfig?: string;
   output: OutputFormat;
 }
 
-export const TOOL_NAMES = ["kyverno", "vso", "patch-operator", "external-secrets", "replicator", "reflector"];
+export const TOOL_NAMES = [
+  "kyverno",
+  "vso",
+  "patch-operator",
+  "external-secrets",
+  "replicator",
+  "reflector",
+  "reloader",
+];
 
 export function migrateCommand(): Command {
   return withFiles(
-    new Command("migrate").addArgument(new Argument("<tool>", "the tool that you use now").choices(TOOL_NAMES)),
+    new Command("migrate").addArgument(
+      new Argument("[tool]", "the tool that you use now (default: all whose objects are in the files)").choices(
+        TOOL_NAMES,
+      ),
+    ),
     ", with the objects of the tool",
   )
+    .option("--cluster", "read the types and labels of copied objects that are not in the files from your cluster")
+    .option("--kubeconfig <file>", "with --cluster: path to a kubeconfig file (default: as kubectl)")
     .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
     .addOption(outputOption().default("yaml"))
     .addHelpText("after", "\nExample:\n  inlay migrate vso -f vault-static-secrets/ > bindings.yaml")
     .action(run);
 }
 
-async function run(name: string, { filename, namespace, output }: MigrateFlags): Promise<void> {
+async function run(name: string | undefined, flags: MigrateFlags): Promise<void> {
   const [{ readFiles }, { migrate }, { TOOLS }, { migrationText, migrationYaml }] = await Promise.all([
     import("../render/files.ts"),
     import("../migrate/migration.ts"),
     import("../migrate/tools.ts"),
     import("../migrate/text.ts"),
   ]);
-  const load = TOOLS[name];
-  if (load === undefined) throw new Error(`unknown tool ${name}`);
-  const tool = await load();
+  const { filename, namespace, output, cluster = false } = flags;
+  const names = name === undefined ? TOOL_NAMES : [name];
+  const tools = await Promise.all(names.flatMap((each) => TOOLS[each]?.() ?? []));
   const { files, mistakes } = readFiles(filename);
-  const { converted, lost, others } = migrate(tool, files, namespace);
-  const all = [...mistakes, ...lost];
-  const result = { converted, lost: all };
-  await print(result, output === "yaml" ? "table" : output, output === "yaml" ? migrationYaml : migrationText);
+  let migration = migrate(tools, files, namespace);
+  if (cluster && migration.missing.length > 0)
+    migration = migrate(tools, files, namespace, await read(flags, migration.missing));
+  const { converted, remarks, others } = migration;
+  const [lost, unplaced] = [migration.lost, migration.unplaced].map((each) => [...mistakes, ...each]) as [
+    typeof mistakes,
+    typeof mistakes,
+  ];
+  const result = { converted, lost, remarks };
+  const texts = { converted, unplaced, remarks };
+  if (output === "yaml") await print(texts, "table", migrationYaml);
+  else await print(output === "table" ? texts : result, output, (_, width) => migrationText(texts, width));
+  const [tool] = name === undefined ? [] : tools;
+  const whose = tool?.title ?? "a tool that Inlay knows";
   if (others > 0)
     process.stderr.write(
-      `${others} other ${others === 1 ? "object is" : "objects are"} not of ${tool.title}, and ignored\n`,
+      `${others} other ${others === 1 ? "object is" : "objects are"} not of ${whose}, and ignored\n`,
     );
-  if (converted.length === 0 && all.length === 0) throw new Error(`the files have no ${tool.objects}; correct -f`);
-  reportMistakes(all);
+  if (migration.own === 0 && lost.length === 0)
+    throw new Error(`the files have no ${tool?.objects ?? `objects of ${TOOL_NAMES.join(", ")}`}; correct -f`);
+  reportMistakes(lost);
+}
+
+/** The objects in the cluster, without the values of Secrets. */
+async function read({ kubeconfig }: MigrateFlags, objects: readonly ObjectName[]): Promise<JsonObject[]> {
+  const [{ withTools }, { readSources }] = await Promise.all([
+    import("./cluster.ts"),
+    import("../migrate/live-sources.ts"),
+  ]);
+  const { found, unread } = await withTools({ kubeconfig }, ({ reader }) => readSources(reader, objects));
+  for (const message of unread) process.stderr.write(`warning: ${message}\n`);
+  return found;
 }

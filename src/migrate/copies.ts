@@ -1,35 +1,192 @@
-/** Converts annotations that copy Secrets and ConfigMaps, for the tools that have such annotations. Pure. */
+/** Converts annotations that copy Secrets and ConfigMaps, for the tools that have such annotations, and what all copies have. Pure. */
 import { fieldsAt } from "../apimachinery/fields.ts";
+import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Grants } from "./grants.ts";
+import type { KnownObjects, ObjectName } from "./known-objects.ts";
 import type { Input, Output } from "./migration.ts";
 import { compact, exceptNames, sourceField } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 export type Kind = "Secret" | "ConfigMap";
 
-export const isSecretOrConfigMap = ({ apiVersion, kind }: JsonObject): boolean =>
-  apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
+/** A Secret or ConfigMap with annotations of a tool: an object in the files, or the Secret of a Certificate of cert-manager. */
+export interface Annotated extends ObjectName {
+  readonly kind: Kind;
+  readonly input: Input;
+  /** Type, labels and keys as far as they are known. */
+  readonly content: JsonObject;
+  /** By its name after the prefix of the tool. */
+  annotation(name: string): Tracked;
+}
 
-/** The annotations of a tool, by their names after its prefix. */
+const isCertificate = ({ apiVersion, kind }: JsonObject): boolean =>
+  String(apiVersion).startsWith("cert-manager.io/") && kind === "Certificate";
+
+/** The annotations of a tool, by their names after its prefix. Those of a Certificate include the ones that it gives its Secret. */
 export function annotationsOf(prefix: string, object: JsonObject): JsonObject {
-  const annotations = Object.entries(fieldsAt(object, "metadata", "annotations"));
+  const ofSecret = isCertificate(object) ? fieldsAt(object, "spec", "secretTemplate", "annotations") : {};
+  const annotations = Object.entries({ ...fieldsAt(object, "metadata", "annotations"), ...ofSecret });
   return Object.fromEntries(
     annotations.flatMap(([key, value]) => (key.startsWith(prefix) ? [[key.slice(prefix.length), value]] : [])),
   );
 }
 
-/** Finds an annotation of a tool by its name after the prefix. */
-export const annotationWith =
-  (prefix: string) =>
-  ({ root }: Input, name: string): Tracked =>
-    root.field("metadata", "annotations", `${prefix}${name}`);
+/**
+ * The Secrets and ConfigMaps among the inputs. Handles everything but the annotations of the tool. A Certificate whose Secret is among the
+ * inputs adds nothing. `others` reports the inputs of other kinds.
+ */
+export function annotatedOf(prefix: string, inputs: readonly Input[], others: (input: Input) => void): Annotated[] {
+  const isData = ({ apiVersion, kind }: Input) => apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
+  const objects = inputs.filter(isData).map((input) => annotatedObject(prefix, input));
+  const secrets = new Set(
+    objects.flatMap(({ kind, namespace, name }) => (kind === "Secret" ? `${namespace}/${name}` : [])),
+  );
+  const ofCertificates = inputs.flatMap((input) => {
+    if (isData(input)) return [];
+    if (!isCertificate({ apiVersion: input.apiVersion, kind: input.kind })) {
+      others(input);
+      return [];
+    }
+    const secret = secretOf(prefix, input);
+    if (!secrets.has(`${secret.namespace}/${secret.name}`)) return [secret];
+    input.root.ignore();
+    return [];
+  });
+  return [...objects, ...ofCertificates];
+}
 
-/** Handles everything but the annotations. No value is read: the copies get theirs from the cluster. */
-export function ignoreContents({ root, kind }: Input): void {
-  for (const field of ["data", "binaryData", "stringData", "immutable"]) root.field(field).ignore();
-  if (kind === "ConfigMap") return;
-  root.field("type").ignore();
+/** No value is read: the copies get theirs from the cluster. */
+function annotatedObject(prefix: string, input: Input): Annotated {
+  const { root, kind, namespace, name } = input;
+  for (const field of ["data", "binaryData", "stringData", "immutable", ...(kind === "Secret" ? ["type"] : [])])
+    root.field(field).ignore();
+  root.field("metadata", "labels").ignore();
+  ignoreOthers(root.field("metadata", "annotations"), prefix);
+  const content = root.peek() as JsonObject;
+  const annotation = (each: string) => root.field("metadata", "annotations", `${prefix}${each}`);
+  return { kind: kind as Kind, namespace, name, input, content, annotation };
+}
+
+/** Older versions of Reflector read annotations of the Certificate itself, with `secret-` before their names. */
+function secretOf(prefix: string, input: Input): Annotated {
+  const [metadata, spec] = [input.root.field("metadata"), input.root.field("spec")];
+  const template = spec.field("secretTemplate");
+  for (const [key, field] of spec.entries()) if (key !== "secretTemplate") field.ignore();
+  for (const field of [metadata.field("labels"), template.field("labels")]) field.ignore();
+  for (const each of [metadata, template]) ignoreOthers(each.field("annotations"), prefix);
+  const name = spec.field("secretName").text() ?? "";
+  const labels = template.field("labels").peek() ?? {};
+  return {
+    kind: "Secret",
+    namespace: input.namespace,
+    name,
+    input,
+    content: { type: "kubernetes.io/tls", metadata: { labels } },
+    annotation: (each) => {
+      const own = template.field("annotations", `${prefix}${each}`);
+      return own.exists ? own : metadata.field("annotations", `${prefix}secret-${each}`);
+    },
+  };
+}
+
+/** Other annotations belong to other programs. */
+function ignoreOthers(annotations: Tracked, prefix: string): void {
+  for (const [key, value] of annotations.entries()) if (!key.startsWith(prefix)) value.ignore();
+}
+
+/** What the copies of a tool have besides the data and the type. */
+export interface CopyRule {
+  readonly labels?: boolean;
+  readonly annotations?: boolean;
+  readonly immutable?: boolean;
+}
+
+/** What programs note on a source for themselves. */
+const OWN_NOTES = /^(?:kubectl\.kubernetes\.io|generate\.kyverno\.io)\//;
+
+/** The source of a copy, if it is known. Otherwise reports on `place` what the copies then lack. */
+export function sourceOfCopy(
+  source: ObjectName,
+  { labels = false, annotations = false }: CopyRule,
+  known: KnownObjects,
+  place: Tracked,
+): JsonObject | undefined {
+  const found = known.find(source);
+  const { kind, namespace, name } = source;
+  const lacking = [
+    kind === "Secret" ? "type" : "binaryData",
+    ...(labels ? ["labels"] : []),
+    ...(annotations ? ["annotations"] : []),
+  ];
+  const where = kind === "Secret" || labels ? "create.manifest" : "a second field with the path binaryData";
+  if (found === undefined)
+    place.lose(
+      `${kind} ${namespace}/${name} is not in these files, so its ${listText(lacking)} ${lacking.length > 1 ? "are" : "is"} unknown; add it to the files, set --cluster, or write ${lacking.length > 1 ? "them" : "it"} to ${where}`,
+    );
+  return found;
+}
+
+const listText = (words: readonly string[]): string =>
+  words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+
+/** The manifest of a copy, as far as the tool copies it. */
+export function copyManifest(
+  kind: string,
+  source: JsonObject | undefined,
+  { labels, annotations, immutable }: CopyRule,
+): JsonObject {
+  const metadata = fieldsAt(source, "metadata");
+  const copied = (field: string) => {
+    const entries = Object.entries(fieldsAt(metadata, field)).filter(([key]) => !OWN_NOTES.test(key));
+    return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+  };
+  const inherited = compact({
+    labels: labels === true ? copied("labels") : undefined,
+    annotations: annotations === true ? copied("annotations") : undefined,
+  });
+  const type = source?.["type"];
+  return compact({
+    type: kind === "Secret" && typeof type === "string" ? type : undefined,
+    immutable: immutable === true && source?.["immutable"] === true ? true : undefined,
+    metadata: Object.keys(inherited).length > 0 ? inherited : undefined,
+  });
+}
+
+/** The fields that copy all data of the source with this name. The keys of `binaryData` are bytes, which `data` can't have. */
+export function copyFields(name: string, source: JsonObject | undefined, place: Tracked): JsonObject[] {
+  const [texts, bytes] = ["data", "binaryData"].map((field) => {
+    const data = source?.[field];
+    return isObject(data) ? Object.keys(data) : [];
+  }) as [string[], string[]];
+  const all = (path: string, choice: JsonObject = {}) => ({ path, from: { source: name, ...choice } });
+  if (source?.["kind"] !== "ConfigMap" || bytes.length === 0) return [all("data")];
+  if (texts.length === 0) return [all("binaryData")];
+  const expressions = exactly(bytes);
+  if (expressions !== undefined)
+    return [all("data", { exclude: expressions }), all("binaryData", { include: expressions })];
+  place.lose(
+    "the names of the keys in binaryData are too long for the expressions of a field; write include and exclude",
+  );
+  return [all("data")];
+}
+
+const [MAX_EXPRESSIONS, MAX_EXPRESSION] = [16, 256];
+
+/** Regular expressions that match only these keys. Undefined if a field can't have so many. */
+function exactly(keys: readonly string[]): string[] | undefined {
+  const expressions: string[] = [];
+  let open: string[] = [];
+  const text = (names: readonly string[]) => (names.length === 1 ? `^${names[0]}$` : `^(${names.join("|")})$`);
+  for (const key of keys.map((each) => each.replaceAll(".", "[.]"))) {
+    if (open.length > 0 && text([...open, key]).length > MAX_EXPRESSION) {
+      expressions.push(text(open));
+      open = [];
+    }
+    open.push(key);
+    if (expressions.length >= MAX_EXPRESSIONS || text(open).length > MAX_EXPRESSION) return undefined;
+  }
+  return [...expressions, text(open)];
 }
 
 const NAME = /^\^?((?:[a-z0-9-]|\.[*+]?)+)\$?$/;
@@ -85,68 +242,74 @@ function requirementOf(text: string): JsonObject {
 
 export interface CopyOptions {
   readonly name?: string;
-  readonly labels?: JsonObject | undefined;
+  readonly rule?: CopyRule;
   readonly isOnce?: boolean;
-  readonly notes?: readonly string[];
 }
 
-/** A binding in the namespace of an object that copies it into other namespaces. */
+/** A binding in the namespace of an object that copies it into other namespaces. No two selectors match the same namespace. */
 export function pushCopies(
-  input: Input,
-  selector: JsonObject,
+  { kind, namespace, name, input, content }: Annotated,
+  selectors: readonly JsonObject[],
   output: Output,
-  { name, labels, isOnce = false, notes = [] }: CopyOptions,
+  { name: own = name, rule = {}, isOnce = false }: CopyOptions = {},
 ): void {
-  const type = input.kind === "Secret" ? input.root.field("type").text() : undefined;
-  const manifest = compact({ type, metadata: labels === undefined ? undefined : { labels } });
-  const target = compact({
-    apiVersion: "v1",
-    kind: input.kind,
-    name: input.name,
-    namespaceSelector: exceptNames(selector, [input.namespace]),
-    mode: isOnce ? "Once" : undefined,
-    create: { adopt: "Equal", manifest },
-    fields: [{ path: "data", from: { source: "source" } }],
-  });
+  const manifest = copyManifest(kind, content, rule);
+  const fields = copyFields("source", content, input.root);
+  const targets = selectors.map(({ exceptNames: except = [], ...selector }) =>
+    compact({
+      apiVersion: "v1",
+      kind,
+      name,
+      namespaceSelector: exceptNames(selector, [...(except as string[]), namespace]),
+      mode: isOnce ? "Once" : undefined,
+      create: { adopt: "Equal", manifest },
+      fields,
+    }),
+  );
   const spec = {
     acknowledge: ["ReadableCopies"],
-    sources: [{ name: "source", [sourceField(input.kind)]: { name: input.name } }],
-    targets: [target],
+    sources: [{ name: "source", [sourceField(kind)]: { name } }],
+    targets,
   };
-  output.add("SecretBinding", { name: name ?? input.name, namespace: input.namespace }, spec, [input], notes);
+  output.add("SecretBinding", { name: own, namespace }, spec, [input]);
 }
 
-/** A binding in the namespace of a copy that names its source. */
-export function pullCopy(input: Input, from: Tracked, grants: Grants, output: Output, isOnce = false): void {
+/** A binding in the namespace of a copy that names its source. The copy exists, so it has its type and labels. */
+export function pullCopy(
+  { kind, namespace: own, name: copy, input }: Annotated,
+  from: Tracked,
+  known: KnownObjects,
+  grants: Grants,
+  output: Output,
+  isOnce = false,
+): void {
   const [namespace = "", name = "", ...more] = (from.text() ?? "").trim().split("/");
   if (namespace === "" || name === "" || more.length > 0) {
     from.lose("must be namespace/name; correct it");
     return;
   }
-  const kind = input.kind as Kind;
+  const granted = { kind, namespace, name } as const;
+  // A Secret has no binaryData.
+  const source = kind === "Secret" ? undefined : sourceOfCopy(granted, {}, known, from);
   const spec = {
     acknowledge: ["ReadableCopies"],
     sources: [
       {
         name: "source",
-        [sourceField(kind)]: compact({
-          name,
-          namespace: namespace === input.namespace ? undefined : namespace,
-        }),
+        [sourceField(kind)]: compact({ name, namespace: namespace === own ? undefined : namespace }),
       },
     ],
     targets: [
       compact({
         apiVersion: "v1",
         kind,
-        name: input.name,
+        name: copy,
         mode: isOnce ? "Once" : undefined,
         onConflict: "Force",
-        fields: [{ path: "data", from: { source: "source" } }],
+        fields: copyFields("source", source, from),
       }),
     ],
   };
-  output.add("SecretBinding", { name: input.name, namespace: input.namespace }, spec, [input]);
-  const granted = { kind, namespace, name } as const;
-  if (!grants.has(granted)) grants.add(granted, { namespace: input.namespace }, input);
+  output.add("SecretBinding", { name: copy, namespace: own }, spec, [input]);
+  if (!grants.has(granted)) grants.add(granted, { namespace: own }, input);
 }

@@ -1,17 +1,23 @@
 /** Converts PushSecrets of the External Secrets Operator that write Secrets of the cluster. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
+import { copyManifest, sourceOfCopy } from "./copies.ts";
 import { findStore, type Store } from "./external-stores.ts";
+import type { KnownObjects } from "./known-objects.ts";
 import { type Input, metadataOf, type Output } from "./migration.ts";
 import { compact, keyPath } from "./parts.ts";
 
 const SOURCE = "source";
 
-export function pushSecret(input: Input, stores: readonly Store[], output: Output): void {
+/** A new Secret gets the type, labels and annotations of the pushed one. */
+const RULE = { labels: true, annotations: true };
+
+export function pushSecret(input: Input, stores: readonly Store[], known: KnownObjects, output: Output): void {
   const spec = input.root.field("spec");
   // Inlay writes each change at once.
   spec.field("refreshInterval").ignore();
   const refs = spec.field("secretStoreRefs").list();
   const found = refs.map((ref) => ({ ref, store: findStore(ref, input, stores) }));
+  const used = found.flatMap(({ store }) => (store?.provider === "kubernetes" ? [store.input] : []));
   const namespaces = found.flatMap(({ ref, store }) => {
     if (store?.provider === "kubernetes") return [store.namespace];
     if (store !== undefined)
@@ -29,16 +35,30 @@ export function pushSecret(input: Input, stores: readonly Store[], output: Outpu
     const [object = "", property] = [remote.field("remoteKey").text(), remote.field("property").text()];
     const strategy = each.field("conversionStrategy");
     if ((strategy.text() ?? "None") !== "None") strategy.lose("Inlay does not rename keys; write a field for each key");
+    if (key === undefined && property !== undefined) {
+      remote
+        .field("property")
+        .lose("without secretKey, the value is all data as JSON, which a field can't be; write a template");
+      continue;
+    }
     const to = property ?? key;
     const field =
       key === undefined || to === undefined
         ? { path: "data", from: { source: SOURCE } }
         : { path: keyPath("data", to), from: { source: SOURCE, key } };
-    pushed.set(object, [...(pushed.get(object) ?? []), field]);
+    const fields = pushed.get(object);
+    if (fields === undefined) pushed.set(object, [field]);
+    else fields.push(field);
   }
   if (name === undefined)
     spec.field("selector").lose("Inlay copies a Secret that has a name; write a binding for each Secret");
   if (name === undefined || namespaces.length === 0 || pushed.size === 0) return;
+  const source = { kind: "Secret", namespace: input.namespace, name };
+  const manifest = copyManifest(
+    "Secret",
+    sourceOfCopy(source, RULE, known, spec.field("selector", "secret", "name")),
+    RULE,
+  );
   const targets = namespaces.flatMap((namespace) =>
     [...pushed].map(([object, fields]) =>
       compact({
@@ -48,11 +68,14 @@ export function pushSecret(input: Input, stores: readonly Store[], output: Outpu
         namespace: namespace === input.namespace ? undefined : namespace,
         mode: updates === "IfNotExists" ? "Once" : undefined,
         onRelease: deletes ? undefined : "Retain",
-        create: updates === "IfNotExists" ? { manifest: {} } : { adopt: "Any", manifest: {} },
+        create: updates === "IfNotExists" ? { manifest } : { adopt: "Any", manifest },
         fields,
       }),
     ),
   );
   const binding = { acknowledge: ["ReadableCopies"], sources: [{ name: SOURCE, secret: { name } }], targets };
-  output.add("SecretBinding", { name: input.name, namespace: input.namespace, ...metadataOf(input) }, binding, [input]);
+  output.add("SecretBinding", { name: input.name, namespace: input.namespace, ...metadataOf(input) }, binding, [
+    input,
+    ...used,
+  ]);
 }

@@ -16,13 +16,13 @@ export const EXTERNAL_SECRETS: Tool = {
   title: "External Secrets",
   objects: "ExternalSecrets and SecretStores",
   owns: ({ apiVersion }) => /^(?:[a-z]+\.)?external-secrets\.io\//.test(String(apiVersion)),
-  convert(inputs, output) {
+  convert(inputs, output, known) {
     const grants = new Grants();
     const stores = inputs.filter(({ kind }) => /^(?:Cluster)?SecretStore$/.test(kind)).map(storeOf);
     for (const input of inputs) {
       if (input.kind === "ExternalSecret") externalSecret(input, input.root.field("spec"), stores, grants, output);
       else if (input.kind === "ClusterExternalSecret") clusterExternalSecret(input, stores, grants, output);
-      else if (input.kind === "PushSecret") pushSecret(input, stores, output);
+      else if (input.kind === "PushSecret") pushSecret(input, stores, known, output);
       else if (!/^(?:Cluster)?SecretStore$/.test(input.kind))
         input.root.refuse(`Inlay has nothing for a ${input.kind}; keep External Secrets for it`);
     }
@@ -54,13 +54,20 @@ function externalSecret(
   const isOnce = policy.text() === "CreatedOnce" || /^0+[a-z]*$/.test(interval.text() ?? "");
   if (policy.text() === "OnChange")
     policy.lose("Inlay writes each change of the values; set mode: Once to write them once");
-  const sources = new Sources(input, namespace, grants, refresh);
+  const sources = new Sources(namespace, refresh);
   const metadata = metadataOf(input);
+  const used = new Set<Input>();
   const target: Target = targetOf(spec, placement?.name ?? input.name, metadata, {
-    storeOf: (ref) => (ref.exists ? findStore(ref, input, stores) : byDefault),
+    storeOf: (ref) => {
+      const store = ref.exists ? findStore(ref, input, stores) : byDefault;
+      // It becomes no VaultConnection, but a part of the binding.
+      if (store?.provider === "kubernetes") used.add(store.input);
+      return store;
+    },
     sources,
   });
   if (sources.list.length === 0 || target.fields.length === 0) return;
+  sources.grantTo(input, grants);
   const { object, ...settings } = target;
   const one = compact({
     ...object,
@@ -82,7 +89,7 @@ function externalSecret(
     "SecretBinding",
     { name: input.name, namespace, ...metadata },
     binding,
-    [input],
+    [input, ...used],
     [...(settings.create ? [DELETE] : []), ...settings.notes],
   );
 }

@@ -2,7 +2,7 @@
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Store } from "./external-stores.ts";
 import { call, type Expression, reference } from "./go-expression.ts";
-import type { Grants } from "./grants.ts";
+import type { Granted, Grants } from "./grants.ts";
 import type { Input } from "./migration.ts";
 import { compact, sourceName } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
@@ -10,16 +10,13 @@ import type { Tracked } from "./tracked.ts";
 export class Sources {
   readonly list: JsonObject[] = [];
   readonly #names = new Map<string, string>();
-  readonly #input: Input;
   readonly #namespace: string;
-  readonly #grants: Grants;
+  readonly #granted: Granted[] = [];
   readonly #refresh: string | undefined;
 
   /** `namespace` is that of the binding. */
-  constructor(input: Input, namespace: string, grants: Grants, refresh: string | undefined) {
-    this.#input = input;
+  constructor(namespace: string, refresh: string | undefined) {
     this.#namespace = namespace;
-    this.#grants = grants;
     this.#refresh = refresh;
   }
 
@@ -41,6 +38,11 @@ export class Sources {
     return name;
   }
 
+  /** Adds the grants that the binding needs. */
+  grantTo(input: Input, grants: Grants): void {
+    for (const each of this.#granted) grants.add(each, { namespace: this.#namespace }, input);
+  }
+
   #make(key: string, version: Tracked, store: Store): JsonObject | undefined {
     if (store.provider === "other") {
       version.ignore();
@@ -49,12 +51,7 @@ export class Sources {
     if (store.provider === "kubernetes") {
       version.refuse("a Secret has no versions; remove it");
       const isOther = store.namespace !== this.#namespace;
-      if (isOther)
-        this.#grants.add(
-          { kind: "Secret", namespace: store.namespace, name: key },
-          { namespace: this.#namespace },
-          this.#input,
-        );
+      if (isOther) this.#granted.push({ kind: "Secret", namespace: store.namespace, name: key });
       return { secret: compact({ name: key, namespace: isOther ? store.namespace : undefined }) };
     }
     const text = version.text();
@@ -63,12 +60,8 @@ export class Sources {
     store.paths.add(`${mount}/${path}`);
     store.mounts.add(`${mount}/*`);
     const isOther = store.namespace !== this.#namespace;
-    if (isOther && store.from.length === 0)
-      this.#grants.add(
-        { kind: "VaultConnection", namespace: store.namespace, name: store.input.name },
-        { namespace: this.#namespace },
-        this.#input,
-      );
+    if (isOther && store.from === undefined)
+      this.#granted.push({ kind: "VaultConnection", namespace: store.namespace, name: store.input.name });
     const number = text !== undefined && /^[1-9]\d*$/.test(text) && store.kv === 2 ? Number(text) : undefined;
     return {
       vault: compact({

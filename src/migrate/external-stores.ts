@@ -22,8 +22,8 @@ interface VaultStore {
   readonly kv: 1 | 2;
   readonly spec: JsonObject;
   readonly audiences: readonly string[];
-  /** Who may use a ClusterSecretStore. Empty for the namespaces that do. */
-  readonly from: readonly JsonObject[];
+  /** Who may use a ClusterSecretStore, as far as it can be converted. Undefined for the namespaces that do. */
+  readonly from: readonly JsonObject[] | undefined;
 }
 
 const KEEP = "keep External Secrets for this store. A binding can read the Secrets that it writes";
@@ -80,14 +80,14 @@ function vault(provider: Tracked, input: Input): VaultStore {
     serviceAccountName: login.account,
     auth: login.auth,
   });
-  const conditions = input.root.field("spec", "conditions").list().flatMap(conditionOf);
+  const conditions = input.root.field("spec", "conditions").list();
   return {
     namespace: login.namespace,
     mount: mount === undefined ? undefined : withoutSlashes(mount),
     kv,
     spec,
     audiences: login.audiences,
-    from: conditions,
+    from: conditions.length === 0 ? undefined : conditions.flatMap(conditionOf),
   };
 }
 
@@ -201,7 +201,7 @@ export function writeConnections(stores: readonly Store[], grants: Grants, outpu
     }
     if (spec["auth"] === undefined) continue;
     const paths = store.paths.size > MAX_PATHS ? [...store.mounts] : [...store.paths];
-    for (const each of from) grants.add({ kind: "VaultConnection", namespace, name: input.name }, each, input);
+    for (const each of from ?? []) grants.add({ kind: "VaultConnection", namespace, name: input.name }, each, input);
     const notes = [
       `Add ${String(spec["address"])} to vault.addresses in the configuration of Inlay.`,
       ...(isKubernetes(spec) && store.audiences.length === 0

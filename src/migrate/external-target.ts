@@ -1,5 +1,6 @@
 /** The target of the binding for an ExternalSecret: the object, and a field for each value or template. Pure. */
 import { FieldPath } from "../apimachinery/field-path.ts";
+import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { propertyOf, type Sources } from "./external-sources.ts";
@@ -35,13 +36,16 @@ export function targetOf(spec: Tracked, defaultName: string, metadata: JsonObjec
   const templates = fieldsOfTemplate(template, resolve);
   const isMerged = template.field("mergePolicy").text() === "Merge";
   const isData = apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
-  const usesValues = templates.length === 0 || isMerged;
+  const templated = keysOfTemplate(template);
+  const usesValues = templated === undefined || isMerged;
+  // The value itself does not take the place of a template that is not converted.
+  const untouched = usesValues ? [...values].filter(([key]) => templated?.has(key) !== true) : [];
   const fields = [
-    ...(usesValues ? [...values].map(([key, value]) => ({ path: keyPath("data", key), ...fieldValue([value]) })) : []),
+    ...untouched.map(([key, value]) => ({ path: keyPath("data", key), ...fieldValue([value]) })),
     ...templates,
   ];
-  const copiesAll = usesValues && all !== undefined && fields.length === 0;
-  if (usesValues && all !== undefined && fields.length > 0)
+  const copiesAll = usesValues && all !== undefined && fields.length === 0 && templated === undefined;
+  if (usesValues && all !== undefined && !copiesAll)
     all.place.lose("a target has either all data or single keys; add a field for each key that your programs read");
   for (const { place } of others)
     if (usesValues) place.lose("a target has all data of one source; add a field for each key that your programs read");
@@ -128,6 +132,17 @@ function resolverOf(values: ReadonlyMap<string, Expression>, all: string | undef
     if (found === undefined) throw new NotTranslated("a value that is no key of data or dataFrom");
     return found;
   };
+}
+
+/** The keys of data that a template writes, whether or not it can be converted. Undefined without templates. */
+function keysOfTemplate(template: Tracked): Set<string> | undefined {
+  const [data, from] = [template.field("data").peek(), template.field("templateFrom").peek()];
+  const literals = (Array.isArray(from) ? from : []).map((each) => (isObject(each) ? String(each["literal"]) : ""));
+  const keys = [
+    ...Object.keys(isObject(data) ? data : {}),
+    ...literals.flatMap((text) => [...text.matchAll(/^[ \t]*["']?([-.\w]+)["']?[ \t]*:/gm)].map(([, key = ""]) => key)),
+  ];
+  return keys.length > 0 || literals.length > 0 ? new Set(keys) : undefined;
 }
 
 const PLACES: Readonly<Record<string, string>> = {

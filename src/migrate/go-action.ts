@@ -138,6 +138,13 @@ function applied(name: string, args: readonly Value[], resolve: Resolve): Value 
   }
   const expressions = args.map((each) => expressionOf(each, resolve));
   const [one, two, three] = expressions;
+  if (name === "lookup" && resolve.lookup !== undefined && args.length === 4) {
+    const [apiVersion = "", kind = "", namespace = "", object = ""] = expressions.map((each) => {
+      if (each.kind !== "literal") throw new NotTranslated("lookup of a computed name");
+      return String(each.value);
+    });
+    return { kind: "path", keys: [resolve.lookup({ apiVersion, kind, namespace, name: object })] };
+  }
   if (args.length === 1 && one !== undefined) {
     if (name === "toString") return one;
     if (Object.hasOwn(SAME, name)) return call(SAME[name] as string, one);

@@ -15,8 +15,19 @@ export type Expression =
   | { readonly kind: "literal"; readonly value: string | number }
   | { readonly kind: "call"; readonly helper: string; readonly args: readonly Expression[] };
 
+export interface ObjectLookup {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /** Finds what a path in a template, such as `.password`, refers to. Throws NotTranslated. */
-export type Resolve = (path: readonly Key[]) => Expression;
+export interface Resolve {
+  (path: readonly Key[]): Expression;
+  /** Returns the first step of paths into the object that the function `lookup` finds. Absent if there is no such function. */
+  readonly lookup?: (object: ObjectLookup) => Key;
+}
 
 /** Why a template has no equal in Handlebars. */
 export class NotTranslated extends Error {}

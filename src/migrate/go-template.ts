@@ -5,7 +5,7 @@ import { Problem } from "../apimachinery/problem.ts";
 import { compileTemplate } from "../transform/template.ts";
 import { spell } from "../transform/template-value.ts";
 import { actionsIn, parseAction } from "./go-action.ts";
-import { type Expression, NotTranslated, type Reference, type Resolve } from "./go-expression.ts";
+import { call, type Expression, NotTranslated, type Reference, type Resolve } from "./go-expression.ts";
 
 /** A part of a template: text, or an expression. */
 export type Part = string | Expression;
@@ -19,6 +19,7 @@ export function translate(text: string, resolve: Resolve): Part[] {
     let piece = text.slice(rest, end);
     if (trims) piece = piece.trimStart();
     if (trimsEnd) piece = piece.trimEnd();
+    if (piece.includes("{{")) throw new NotTranslated("the braces of an expression are not closed");
     if (piece !== "") parts.push(piece);
   };
   for (const { index, length, body, trimsBefore, trimsAfter } of actionsIn(text)) {
@@ -29,8 +30,6 @@ export function translate(text: string, resolve: Resolve): Part[] {
     parts.push(expression.kind === "literal" ? String(expression.value) : expression);
   }
   literal(text.length, false);
-  if (parts.some((part) => typeof part === "string" && part.includes("{{")))
-    throw new NotTranslated("the braces of an expression are not closed");
   return parts;
 }
 
@@ -53,7 +52,7 @@ const PLACEHOLDER = /\$(?=[{(])/;
 /** The template in Handlebars. Throws NotTranslated. */
 export function templateOf(parts: readonly Part[]): string {
   let template = "";
-  for (const part of parts) {
+  for (const part of withoutBraces(parts)) {
     if (typeof part !== "string") {
       if (template.endsWith("\\")) throw new NotTranslated("a backslash before an expression");
       template += `{{${argument(part, false)}}}`;
@@ -68,6 +67,26 @@ export function templateOf(parts: readonly Part[]): string {
     throw error;
   }
   return template;
+}
+
+/** Braces that begin an expression of Handlebars, which a text of Go can have, become an expression with their text. */
+function withoutBraces(parts: readonly Part[]): Part[] {
+  const joined: Part[] = [];
+  for (const part of parts) {
+    const last = joined.at(-1);
+    if (typeof part === "string" && typeof last === "string") joined[joined.length - 1] = last + part;
+    else joined.push(part);
+  }
+  return joined.flatMap((part, at): Part[] => {
+    if (typeof part !== "string") return [part];
+    const isLast = at === joined.length - 1;
+    const pieces = part.split(isLast ? /(\{{2,})/ : /(\{{2,}|\{$)/).filter((piece) => piece !== "");
+    return pieces.map((piece, index) =>
+      /^\{{2,}$/.test(piece) || (piece === "{" && !isLast && index === pieces.length - 1)
+        ? call("concat", { kind: "literal", value: piece })
+        : piece,
+    );
+  });
 }
 
 function argument(expression: Expression, isNested = true): string {

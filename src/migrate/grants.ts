@@ -9,8 +9,8 @@ export interface Granted {
 }
 
 interface Grant extends Granted {
-  readonly from: JsonObject[];
-  readonly inputs: Set<Input>;
+  /** By their JSON, with the objects that need them. */
+  readonly from: Map<string, { readonly entry: JsonObject; readonly inputs: Set<Input> }>;
 }
 
 const MAX_FROM = 64;
@@ -22,10 +22,12 @@ export class Grants {
   add(granted: Granted, from: JsonObject, input: Input): void {
     if (from["namespace"] === granted.namespace) return;
     const key = `${granted.kind} ${granted.namespace}/${granted.name}`;
-    const grant = this.#grants.get(key) ?? { ...granted, from: [], inputs: new Set() };
+    const grant = this.#grants.get(key) ?? { ...granted, from: new Map() };
     this.#grants.set(key, grant);
-    grant.inputs.add(input);
-    if (!grant.from.some((each) => JSON.stringify(each) === JSON.stringify(from))) grant.from.push(from);
+    const text = JSON.stringify(from);
+    const known = grant.from.get(text) ?? { entry: from, inputs: new Set() };
+    grant.from.set(text, known);
+    known.inputs.add(input);
   }
 
   /** Whether one of the grants names the object. */
@@ -34,10 +36,14 @@ export class Grants {
   }
 
   write(output: Output): void {
-    for (const { kind, namespace, name, from, inputs } of this.#grants.values())
-      for (let at = 0; at < from.length; at += MAX_FROM)
-        output.add("SecretGrant", { name, namespace }, { from: from.slice(at, at + MAX_FROM), to: [{ kind, name }] }, [
-          ...inputs,
-        ]);
+    for (const { kind, namespace, name, from } of this.#grants.values()) {
+      const all = [...from.values()];
+      for (let at = 0; at < all.length; at += MAX_FROM) {
+        const some = all.slice(at, at + MAX_FROM);
+        const inputs = new Set(some.flatMap((each) => [...each.inputs]));
+        const spec = { from: some.map(({ entry }) => entry), to: [{ kind, name }] };
+        output.add("SecretGrant", { name, namespace }, spec, [...inputs]);
+      }
+    }
   }
 }

@@ -1,5 +1,7 @@
 /** Converts Kyverno's policies about Secrets and ConfigMaps, which clone, protect them or restart workloads, to bindings. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
+import { copyFields, copyManifest, sourceOfCopy } from "./copies.ts";
+import type { KnownObjects } from "./known-objects.ts";
 import { Drafts } from "./kyverno-draft.ts";
 import {
   isExact,
@@ -11,8 +13,7 @@ import {
   operationsIn,
 } from "./kyverno-match.ts";
 import { addRestart } from "./kyverno-restart.ts";
-import type { Input, Output, Tool } from "./migration.ts";
-import { metadataOf } from "./migration.ts";
+import { type Input, metadataOf, type Output, partOf, type Tool } from "./migration.ts";
 import { compact, labelSelectorOf, objectName } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
@@ -26,16 +27,16 @@ export const KYVERNO: Tool = {
   title: "Kyverno",
   objects: "Kyverno policies",
   owns: ({ apiVersion }) => /^(?:[a-z]+\.)?kyverno\.io\//.test(String(apiVersion)),
-  convert(inputs, output) {
+  convert(inputs, output, known) {
     const drafts = new Drafts();
-    const rules = inputs.flatMap((input) => rulesOf(input).map((rule) => ({ input, rule })));
+    const rules = inputs.flatMap((input) => rulesOf(input).map((rule) => ({ input: partOf(input, rule), rule })));
     // Restarts need to know the copies.
     const inOrder = ["generate", "validate", "mutate"].flatMap((type) =>
       rules.filter(({ rule }) => rule.field(type).exists).map((each) => ({ ...each, type })),
     );
     for (const { input, rule, type } of inOrder) {
       rule.field("skipBackgroundRequests").ignore();
-      if (type === "generate") clone(input, rule, drafts, output);
+      if (type === "generate") clone(input, rule, known, drafts, output);
       else if (type === "validate") protect(input, rule, drafts);
       else addRestart(input, rule, drafts);
     }
@@ -62,7 +63,10 @@ function rulesOf(input: Input): Tracked[] {
 
 const OF_NAMESPACE = /^\{\{\s*request\.object\.metadata\.name\s*\}\}$/;
 
-function clone(input: Input, rule: Tracked, drafts: Drafts, output: Output): void {
+/** Kyverno clones the whole object. */
+const WHOLE = { labels: true, annotations: true, immutable: true };
+
+function clone(input: Input, rule: Tracked, known: KnownObjects, drafts: Drafts, output: Output): void {
   const generate = rule.field("generate");
   const isList = generate.field("cloneList").exists;
   const kind = generate.field("kind");
@@ -93,14 +97,14 @@ function clone(input: Input, rule: Tracked, drafts: Drafts, output: Output): voi
   if (!OF_NAMESPACE.test(namespace.text() ?? ""))
     namespace.lose("Inlay copies into each matching namespace; write the namespace of the target by hand");
   const settings = compact({ mode: isKept ? undefined : "Once", onRelease: isKept && !orphans ? undefined : "Retain" });
-  const targetsOf = (kind: string, name: string, except: readonly string[]): JsonObject[] =>
+  const targetsOf = (kind: string, name: string, except: readonly string[], manifest: JsonObject): JsonObject[] =>
     namespaceSelectorsOf(rule, except).map((selector) => ({
       apiVersion: "v1",
       kind,
       ...(name !== "" && { name }),
       namespaceSelector: Object.keys(selector).length > 0 ? selector : { names: ["*"] },
       ...settings,
-      create: { adopt: "Equal", manifest: {} },
+      create: { adopt: "Equal", manifest },
     }));
   if (isList) {
     cloneList(
@@ -122,15 +126,17 @@ function clone(input: Input, rule: Tracked, drafts: Drafts, output: Output): voi
   }
   const draft = drafts.of(kind.text() ?? "Secret", from, of, input);
   for (const note of notes) draft.notes.add(note);
-  for (const target of targetsOf(draft.kind, name, name === of ? [from] : []))
-    draft.targets.push({ ...target, fields: [{ path: "data", from: { source: of } }] });
+  const copied = sourceOfCopy({ kind: draft.kind, namespace: from, name: of }, WHOLE, known, source);
+  const fields = copyFields(of, copied, source);
+  for (const target of targetsOf(draft.kind, name, name === of ? [from] : [], copyManifest(draft.kind, copied, WHOLE)))
+    draft.targets.push({ ...target, fields });
 }
 
 /** A composition creates a binding for each object of the list. */
 function cloneList(
   list: Tracked,
   name: string,
-  targetsOf: (kind: string, name: string, except: readonly string[]) => JsonObject[],
+  targetsOf: (kind: string, name: string, except: readonly string[], manifest: JsonObject) => JsonObject[],
   input: Input,
   output: Output,
   notes: readonly string[],
@@ -144,7 +150,12 @@ function cloneList(
       each.lose("Inlay clones Secrets and ConfigMaps; keep Kyverno for this kind");
       continue;
     }
-    const targets = targetsOf(kind, "", [namespace]);
+    // Inlay reads only the metadata of what a composition is for.
+    if (kind === "Secret")
+      each.lose(
+        "a composition can't read the type of a Secret; write it to create.manifest, or to the annotation inlay.dev/secret-type of each Secret that is not Opaque",
+      );
+    const targets = targetsOf(kind, "", [namespace], {});
     const spec = {
       for: compact({
         apiVersion: "v1",
@@ -165,13 +176,28 @@ function cloneList(
           },
           patches: [
             { fromFieldPath: "metadata.name", toFieldPath: `spec.sources[0].${field}.name` },
-            ...targets.map((_, at) => ({ fromFieldPath: "metadata.name", toFieldPath: `spec.targets[${at}].name` })),
+            ...targets.flatMap((_, at) => patchesOf(kind, `spec.targets[${at}]`)),
           ],
         },
       ],
     };
     output.add("BindingComposition", { name: `${name}-${kind.toLowerCase()}`.slice(0, 63) }, spec, [input], notes);
   }
+}
+
+/** What the target of a composition gets from the object that is cloned. */
+function patchesOf(kind: string, target: string): JsonObject[] {
+  const labels = { fromFieldPath: "metadata.labels", toFieldPath: `${target}.create.manifest.metadata.labels` };
+  const type = {
+    fromFieldPath: "metadata.annotations[inlay.dev/secret-type]",
+    toFieldPath: `${target}.create.manifest.type`,
+    policy: { onMissing: "Remove" },
+  };
+  return [
+    { fromFieldPath: "metadata.name", toFieldPath: `${target}.name` },
+    { ...labels, policy: { onMissing: "Remove" } },
+    ...(kind === "Secret" ? [type] : []),
+  ];
 }
 
 function protect(input: Input, rule: Tracked, drafts: Drafts): void {

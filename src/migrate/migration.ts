@@ -1,18 +1,28 @@
 /** The input and output of the converters of other tools' objects. Pure. */
+import { fieldsAt } from "../apimachinery/fields.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
 import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "../render/documents.ts";
-import { OWN_VERSION } from "../render/own-kinds.ts";
+import { checkOwn, OWN_VERSION } from "../render/own-kinds.ts";
+import { KnownObjects, type ObjectName } from "./known-objects.ts";
 import { Tracked } from "./tracked.ts";
 
-/** An object of the other tool. */
+/** An object of another tool. */
 export interface Input {
   readonly root: Tracked;
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
   readonly namespace: string;
+  /** The part that is converted by itself. Undefined for all of the object. */
+  readonly part?: Tracked;
 }
+
+/** The input as far as one part of it is concerned, such as a rule of a policy: what is lost in other parts does not matter. */
+export const partOf = (input: Input, part: Tracked): Input => {
+  part.separate();
+  return { ...input, part };
+};
 
 /** An object of Inlay. */
 export interface Converted {
@@ -20,6 +30,8 @@ export interface Converted {
   readonly from: readonly string[];
   /** What to do before you apply it, and what differs. */
   readonly notes: readonly string[];
+  /** What the other tool did and this object does not. If there is any, a binding is suspended. At most 20. */
+  readonly notConverted: readonly Mistake[];
   readonly object: JsonObject;
 }
 
@@ -27,8 +39,16 @@ export interface Migration {
   readonly converted: readonly Converted[];
   /** What is not converted, and mistakes in the files. */
   readonly lost: readonly Mistake[];
-  /** The number of objects in the files that do not belong to the tool. */
+  /** Those of `lost` that concern no converted object. */
+  readonly unplaced: readonly Mistake[];
+  /** What is known about objects that need no conversion. */
+  readonly remarks: readonly string[];
+  /** The number of objects in the files that do not belong to the tools, and are no sources of their copies. */
   readonly others: number;
+  /** The number of objects that belong to the tools. */
+  readonly own: number;
+  /** The sources of copies whose type, labels or keys are not known. */
+  readonly missing: readonly ObjectName[];
 }
 
 export interface Tool {
@@ -37,25 +57,17 @@ export interface Tool {
   /** What its objects are called. */
   readonly objects: string;
   owns(object: JsonObject): boolean;
-  /** Must handle each field of each input, or report it. `all` has the objects of all kinds in the files. */
-  convert(inputs: readonly Input[], output: Output, all: readonly JsonObject[]): void;
+  /** Must handle each field of each input, or report it. */
+  convert(inputs: readonly Input[], output: Output, known: KnownObjects): void;
 }
 
+type Draft = Omit<Converted, "from" | "notConverted"> & { readonly inputs: readonly Input[] };
+
 export class Output {
-  readonly #converted: (Converted & { readonly inputs: readonly Input[] })[] = [];
-
-  get converted(): readonly Converted[] {
-    return this.#converted.map(({ from, notes, object }) => ({ from, notes, object }));
-  }
-
-  /** Suspends all bindings that replace the input. */
-  suspend(input: Input): void {
-    for (const [at, converted] of this.#converted.entries()) {
-      const suspended = converted.inputs.includes(input) ? suspendedObject(converted.object) : undefined;
-      if (suspended !== undefined && !converted.notes.includes(SUSPENDED))
-        this.#converted[at] = { ...converted, notes: [...converted.notes, SUSPENDED], object: suspended };
-    }
-  }
+  readonly remarks: string[] = [];
+  readonly #drafts: Draft[] = [];
+  /** The last number after each name. */
+  readonly #numbers = new Map<string, number>();
 
   /** If an object of that kind and name exists already, the name gets a number. */
   add(
@@ -65,19 +77,99 @@ export class Output {
     from: readonly Input[],
     notes: readonly string[] = [],
   ): void {
-    const isTaken = (name: string) =>
-      this.#converted.some(({ object }) => {
-        const { name: other, namespace } = object["metadata"] as JsonObject;
-        return object["kind"] === kind && other === name && namespace === metadata["namespace"];
-      });
+    const keyOf = (name: string) => `${kind} ${String(metadata["namespace"])}/${name}`;
     let name = metadata.name;
-    for (let n = 2; isTaken(name); n++) name = `${metadata.name}-${n}`;
-    this.#converted.push({
+    let number = this.#numbers.get(keyOf(name)) ?? 1;
+    if (this.#numbers.has(keyOf(name)))
+      do {
+        number++;
+        name = `${metadata.name}-${number}`;
+      } while (this.#numbers.has(keyOf(name)));
+    this.#numbers.set(keyOf(metadata.name), number);
+    this.#numbers.set(keyOf(name), this.#numbers.get(keyOf(name)) ?? 1);
+    this.#drafts.push({
       inputs: from,
-      from: from.map(describe),
       notes: notes.map(plain),
       object: { apiVersion: OWN_VERSION, kind, metadata: { ...metadata, name }, spec },
     });
+  }
+
+  /** Something about objects that need no conversion. */
+  remark(text: string): void {
+    this.remarks.push(plain(text));
+  }
+
+  /** The objects, with what is lost in their inputs. Other objects than bindings have what concerns no binding. */
+  converted(losses: Losses): Converted[] {
+    const drafts = this.#drafts.map((draft) => {
+      const suspended = suspendedObject(draft.object);
+      return { ...draft, suspended, lost: losses.of(draft.inputs) };
+    });
+    const ofBindings = new Set(drafts.flatMap(({ suspended, lost }) => (suspended ? lost : [])));
+    return drafts.map(({ inputs, notes, object, suspended, lost }) => {
+      const from = [...new Set(inputs.map(describe))];
+      const notConverted = (suspended ? lost : lost.filter((each) => !ofBindings.has(each))).flat().slice(0, MAX_MARKS);
+      if (notConverted.length === 0) return { from, notes, notConverted, object };
+      return {
+        from,
+        notes: suspended ? [...notes, SUSPENDED] : notes,
+        notConverted,
+        object: suspended ?? object,
+      };
+    });
+  }
+
+  /** Reports why the API server would refuse an object, such as for too many fields. */
+  check(): void {
+    for (const { object, inputs } of this.#drafts)
+      for (const message of checkOwn(object, String(fieldsAt(object, "metadata")["name"])).wrong)
+        partIn(inputs[0])?.lose(`the API server would refuse ${String(object["kind"])}: ${message}`);
+  }
+}
+
+const partIn = (input: Input | undefined): Tracked | undefined => input?.part ?? input?.root;
+
+/** The most lines above one object. All are in `lost`. */
+const MAX_MARKS = 20;
+const SUSPENDED =
+  "Suspended, because the binding would write less, or to more objects, than before. For each NOT CONVERTED line, add what is missing, or check that you don't need it, and remove the line. Then remove suspend.";
+
+/** What is lost, in a list for each part of an input that it concerns. */
+class Losses {
+  readonly all: readonly Mistake[];
+  /** By the key of the part. Without one, it concerns all of the input. */
+  readonly #byRoot = new Map<Tracked, Map<string | undefined, Mistake[]>>();
+  readonly #placed = new Set<readonly Mistake[]>();
+
+  constructor(inputs: readonly Input[]) {
+    this.all = inputs.flatMap(({ root }) => {
+      const lost = root.allLost();
+      const byPart = new Map<string | undefined, Mistake[]>();
+      for (const { part, mistake } of lost) {
+        const others = byPart.get(part);
+        if (others === undefined) byPart.set(part, [mistake]);
+        else others.push(mistake);
+      }
+      this.#byRoot.set(root, byPart);
+      return lost.map(({ mistake }) => mistake);
+    });
+  }
+
+  /** The lists that concern an object that the inputs become. */
+  of(inputs: readonly Input[]): (readonly Mistake[])[] {
+    const lists = inputs.flatMap(({ root, part }) => {
+      const byPart = this.#byRoot.get(root) ?? new Map<string | undefined, Mistake[]>();
+      return part === undefined ? [...byPart.values()] : [byPart.get(undefined) ?? [], byPart.get(part.key) ?? []];
+    });
+    for (const list of lists) this.#placed.add(list);
+    return [...new Set(lists)];
+  }
+
+  /** What concerns no object that `of` was called for. */
+  get unplaced(): Mistake[] {
+    return [...this.#byRoot.values()].flatMap((byPart) =>
+      [...byPart.values()].flatMap((list) => (this.#placed.has(list) ? [] : list)),
+    );
   }
 }
 
@@ -93,40 +185,59 @@ function suspendedObject(object: JsonObject): JsonObject | undefined {
   return { ...object, spec: { ...spec, bindings } };
 }
 
-const describe = ({ root, kind, namespace, name }: Input) =>
+/** Where the object is, its kind and name. */
+export const describe = ({ root, kind, namespace, name }: Input) =>
   plain(`${root.place}: ${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`);
 
-/** Converts the objects of the files. `namespace` is that of objects that name none. */
-export function migrate(tool: Tool, files: readonly TextFile[], namespace: string): Migration {
+/** Converts the objects of the files. `namespace` is that of objects that name none. `live` are sources that were read from a cluster. */
+export function migrate(
+  tools: Tool | readonly Tool[],
+  files: readonly TextFile[],
+  namespace: string,
+  live?: readonly JsonObject[],
+): Migration {
   const { documents, mistakes } = readDocuments(files);
-  const migration = migrateDocuments(tool, documents, namespace);
-  return { ...migration, lost: [...mistakes, ...migration.lost] };
-}
-
-export function migrateDocuments(tool: Tool, documents: readonly ObjectDocument[], namespace: string): Migration {
-  const own = documents.filter(({ object }) => tool.owns(object));
-  const inputs = own.map((document) => inputOf(document, namespace));
-  const output = new Output();
-  tool.convert(
-    inputs,
-    output,
-    documents.map(({ object }) => object),
-  );
-  const lost = inputs.map((input) => ({ input, lost: input.root.allLost() }));
-  const restricted = lost.filter((each) => each.lost.some(({ message }) => RESTRICTS.test(message)));
-  for (const { input } of restricted) output.suspend(input);
+  const migration = migrateDocuments(tools, documents, namespace, live);
   return {
-    converted: output.converted,
-    lost: lost.flatMap((each) => each.lost),
-    others: documents.length - own.length,
+    ...migration,
+    lost: [...mistakes, ...migration.lost],
+    unplaced: [...mistakes, ...migration.unplaced],
   };
 }
 
-/** The path of a condition. Without it, an object would affect more than it did with the other tool. */
-const RESTRICTS =
-  /^(?:[^: ]*\.)?(?:match|exclude|\w*[pP]reconditions|context|conditions|\w*[sS]electors?|allowedNamespaces)\b[^ ]*: /;
-const SUSPENDED =
-  "Suspended, because a condition is not converted. Add the condition, or check that you don't need it, and remove suspend.";
+export function migrateDocuments(
+  tools: Tool | readonly Tool[],
+  documents: readonly ObjectDocument[],
+  namespace: string,
+  live?: readonly JsonObject[],
+): Migration {
+  const known = new KnownObjects(
+    documents.map(({ object }) => object),
+    namespace,
+    live,
+  );
+  const output = new Output();
+  const inputs = [tools].flat().flatMap((tool) => {
+    const own = documents.filter(({ object }) => tool.owns(object)).map((document) => inputOf(document, namespace));
+    if (own.length > 0) tool.convert(own, output, known);
+    return own;
+  });
+  output.check();
+  const losses = new Losses(inputs);
+  const converted = output.converted(losses);
+  const others = documents.filter(
+    ({ object }) => !known.isUsed(object) && ![tools].flat().some((tool) => tool.owns(object)),
+  );
+  return {
+    converted,
+    lost: losses.all,
+    unplaced: losses.unplaced,
+    remarks: output.remarks,
+    others: others.length,
+    own: inputs.length,
+    missing: known.missing,
+  };
+}
 
 /** Fields that the API server sets. */
 const SERVER_FIELDS = [

@@ -1,22 +1,34 @@
-/** Converts Patches of the patch-operator to bindings. Pure. */
+/** Converts Patches and annotations of the patch-operator to bindings. Pure. */
+import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { type JsonObject, parseApiVersion } from "../apimachinery/objects.ts";
 import { isCrd, type Kinds, kindsOf } from "../render/kinds.ts";
-import { call, NotTranslated, type Resolve, reference } from "./go-expression.ts";
-import { Grants } from "./grants.ts";
-import { type Input, metadataOf, type Output, type Tool } from "./migration.ts";
-import { compact, labelSelectorOf, sourceField, sourceName } from "./parts.ts";
+import { call, NotTranslated, type ObjectLookup, type Resolve, reference } from "./go-expression.ts";
+import { type Granted, Grants } from "./grants.ts";
+import type { KnownObjects } from "./known-objects.ts";
+import { type Input, metadataOf, type Output, partOf, type Tool } from "./migration.ts";
+import { compact, labelSelectorOf, objectName, sourceField, sourceName } from "./parts.ts";
 import { fieldsOfJsonPatch, fieldsOfPatch } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
+/** On the object that is patched when it is created, with the patch, and below it with `-type`. */
+const ANNOTATION = "redhat-cop.redhat.io/patch";
+const isPatchKind = (apiVersion: unknown): boolean => String(apiVersion).startsWith("redhatcop.redhat.io/");
+
 export const PATCH_OPERATOR: Tool = {
   title: "patch-operator",
-  objects: "Patches (redhatcop.redhat.io)",
-  owns: ({ apiVersion }) => String(apiVersion).startsWith("redhatcop.redhat.io/"),
-  convert(inputs, output, all) {
+  objects: `Patches (redhatcop.redhat.io) and objects with the annotation ${ANNOTATION}`,
+  owns: (object) =>
+    isPatchKind(object["apiVersion"]) ||
+    Object.keys(fieldsAt(object, "metadata", "annotations")).some((key) => key.startsWith("redhat-cop.redhat.io/")),
+  convert(inputs, output, known) {
     const grants = new Grants();
-    const scopes: Scopes = { kinds: kindsOf(all), crds: all.filter(isCrd) };
+    const scopes: Scopes = { kinds: kindsOf(known.all), crds: known.all.filter(isCrd) };
     for (const input of inputs) {
+      if (!isPatchKind(input.apiVersion)) {
+        convertAnnotation(input, scopes, known, grants, output);
+        continue;
+      }
       if (input.kind !== "Patch") {
         input.root.refuse(`Inlay does not know the kind ${input.kind}; check whether you need it`);
         continue;
@@ -25,10 +37,10 @@ export const PATCH_OPERATOR: Tool = {
       const account = spec.field("serviceAccountRef", "name").text() ?? "default";
       const patches = spec.field("patches").entries();
       const single = spec.field("patch");
-      if (single.exists) convertPatch(input, single, input.name, account, scopes, grants, output);
+      if (single.exists) convertPatch(partOf(input, single), single, input.name, account, scopes, grants, output);
       for (const [name, patch] of patches)
         convertPatch(
-          input,
+          partOf(input, patch),
           patch,
           patches.length === 1 && name === input.name ? name : `${input.name}-${name}`,
           account,
@@ -66,10 +78,11 @@ function convertPatch(
   output: Output,
 ): void {
   const sources: JsonObject[] = [];
+  const granted: Granted[] = [];
   const resolvers = patch
     .field("sourceObjectRefs")
     .list()
-    .map((ref) => sourceOf(ref, input, scopes, grants, sources));
+    .map((ref) => sourceOf(ref, input.namespace, scopes, granted, sources));
   const resolve: Resolve = ([at, ...path]) => {
     if (at === 0) throw new NotTranslated("a field of the target itself");
     const found = typeof at === "number" ? resolvers[at - 1] : undefined;
@@ -86,6 +99,7 @@ function convertPatch(
   const notes = account === "inlay" ? [] : [`Allow Inlay to impersonate ${account}: docs/tasks/allow-a-namespace.md.`];
   const spec = { serviceAccountName: account, sources, targets: [{ ...target, fields }] };
   output.add("SecretBinding", { name, namespace: input.namespace, ...metadataOf(input) }, spec, [input], notes);
+  for (const each of granted) grants.add(each, { namespace: input.namespace }, input);
 }
 
 function fieldsFor(type: Tracked, template: Tracked, resolve: Resolve): JsonObject[] {
@@ -128,58 +142,142 @@ function targetOf(ref: Tracked, input: Input, scopes: Scopes): JsonObject {
 /** Adds the source, and returns what a path below it refers to. The source of a template that does not use it is harmless. */
 function sourceOf(
   ref: Tracked,
-  input: Input,
+  own: string,
   scopes: Scopes,
-  grants: Grants,
+  granted: Granted[],
   sources: JsonObject[],
 ): Resolve | undefined {
-  const [apiVersion = "", kind = "", name = "", namespace] = ["apiVersion", "kind", "name", "namespace"].map((field) =>
-    ref.field(field).text(),
+  const [apiVersion = "", kind = "", name = "", namespace = ""] = ["apiVersion", "kind", "name", "namespace"].map(
+    (field) => ref.field(field).text(),
   );
   const fieldPath = ref.field("fieldPath");
   const below = /^\$?((?:\.[A-Za-z_][\w-]*)*)$/.exec(fieldPath.text() ?? "")?.[1];
   if (below === undefined) fieldPath.lose("a JSONPath with other parts than names; write from by hand");
-  const scope = isNamespaced(scopes, apiVersion, kind);
-  const isOther = namespace !== undefined && namespace !== input.namespace && scope !== false;
-  const isData = apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
   if (`${name}${namespace}`.includes("{{")) {
     ref.lose("the source depends on the target; write a BindingComposition, which creates a binding for each target");
-    return undefined;
-  }
-  if (isOther && !isData) {
-    ref.lose(
-      "a binding reads objects of its own namespace, and only Secrets and ConfigMaps of others; write a binding in that namespace",
-    );
     return undefined;
   }
   const source = sourceName(
     name,
     sources.map((each) => String(each["name"])),
   );
-  if (isData) {
-    sources.push({
-      name: source,
-      [sourceField(kind)]: compact({ name, namespace: isOther ? namespace : undefined }),
-    });
-    if (isOther) grants.add({ kind, namespace: namespace as string, name }, { namespace: input.namespace }, input);
-  } else {
-    const resource = scopes.kinds.resourceOf(apiVersion, kind).plural;
-    sources.push({
-      name: source,
-      object: compact({ apiVersion, resource, name, scope: scope === false ? "Cluster" : undefined }),
-    });
+  const made = sourceIn({ apiVersion, kind, namespace, name }, source, own, scopes, granted);
+  if (made === undefined) {
+    ref.lose(OTHER_NAMESPACE);
+    return undefined;
   }
+  sources.push(made);
   const prefix = (below ?? "").split(".").filter((key) => key !== "");
-  return (path) => {
-    const keys = [...prefix, ...path.map(String)];
-    if (!isData) {
-      if (keys.length === 0) throw new NotTranslated("a whole object");
-      return reference(source, keys, true);
-    }
-    const [data, key, ...more] = keys;
-    if (data !== "data" || key === undefined || more.length > 0)
-      throw new NotTranslated(`a field of a ${kind} that is no key of its data`);
-    // In the API, the values of a Secret are encoded.
-    return kind === "Secret" ? call("base64", reference(source, [key])) : reference(source, [key]);
+  return (path) => fieldOf(kind, apiVersion, source, [...prefix, ...path.map(String)]);
+}
+
+const OTHER_NAMESPACE =
+  "a binding reads objects of its own namespace, and only Secrets and ConfigMaps of others; write a binding in that namespace";
+
+const isData = (apiVersion: string, kind: string): kind is "Secret" | "ConfigMap" =>
+  apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
+
+/** The source of a binding in `own`. Undefined for an object that such a binding can't read. Adds what it needs a grant for. */
+function sourceIn(
+  { apiVersion, kind, namespace, name }: ObjectLookup,
+  source: string,
+  own: string,
+  scopes: Scopes,
+  granted: Granted[],
+): JsonObject | undefined {
+  const scope = isNamespaced(scopes, apiVersion, kind);
+  const isOther = namespace !== "" && namespace !== own && scope !== false;
+  if (isData(apiVersion, kind)) {
+    if (isOther) granted.push({ kind, namespace, name });
+    return { name: source, [sourceField(kind)]: compact({ name, namespace: isOther ? namespace : undefined }) };
+  }
+  if (isOther) return undefined;
+  const isCluster = scope === false || (scope === undefined && namespace === "");
+  const resource = scopes.kinds.resourceOf(apiVersion, kind).plural;
+  return {
+    name: source,
+    object: compact({ apiVersion, resource, name, scope: isCluster ? "Cluster" : undefined }),
   };
+}
+
+function fieldOf(kind: string, apiVersion: string, source: string, keys: readonly string[]) {
+  if (!isData(apiVersion, kind)) {
+    if (keys.length === 0) throw new NotTranslated("a whole object");
+    return reference(source, keys, true);
+  }
+  const [data, key, ...more] = keys;
+  if (data !== "data" || key === undefined || more.length > 0)
+    throw new NotTranslated(`a field of a ${kind} that is no key of its data`);
+  // In the API, the values of a Secret are encoded.
+  return kind === "Secret" ? call("base64", reference(source, [key])) : reference(source, [key]);
+}
+
+const ONCE =
+  "The patch-operator wrote these values when the object was created, and so does this binding. Remove mode to write changes of the values, too.";
+const REMOVE =
+  "Remove the annotation, and the fields that the binding writes, from your manifest. Otherwise the reason is Conflict.";
+
+/** A patch in an annotation of the object that it changes. Its sources are the objects that it looks up. */
+function convertAnnotation(input: Input, scopes: Scopes, known: KnownObjects, grants: Grants, output: Output): void {
+  const { root, apiVersion, kind } = input;
+  const metadata = root.field("metadata");
+  for (const [key, field] of root.entries()) if (key !== "metadata") field.ignore();
+  for (const [key, field] of metadata.entries()) if (key !== "annotations") field.ignore();
+  const annotations = metadata.field("annotations");
+  for (const [key, field] of annotations.entries()) if (!key.startsWith("redhat-cop.redhat.io/")) field.ignore();
+  const template = annotations.field(ANNOTATION);
+  const type = annotations.field(`${ANNOTATION}-type`);
+  const [name, named] = [metadata.field("name").text(), metadata.field("namespace").text()];
+  const looked: { source: string; object: ObjectLookup }[] = [];
+  const at = new Map<string, number>();
+  const resolve: Resolve = Object.assign(
+    ([first, ...path]: readonly (string | number)[]) => {
+      const found = typeof first === "number" ? looked[first] : undefined;
+      if (found !== undefined)
+        return fieldOf(found.object.kind, found.object.apiVersion, found.source, path.map(String));
+      const steps = [first, ...path].join(".");
+      const own = steps === "metadata.name" ? name : steps === "metadata.namespace" ? named : undefined;
+      if (own === undefined) throw new NotTranslated("a field of the object itself");
+      return { kind: "literal", value: own } as const;
+    },
+    {
+      lookup: (object: ObjectLookup) => {
+        if (object.name === "") throw new NotTranslated("lookup of all objects of a kind");
+        const key = JSON.stringify(object);
+        const known = at.get(key);
+        if (known !== undefined) return known;
+        const source = sourceName(
+          object.name,
+          looked.map((each) => each.source),
+        );
+        at.set(key, looked.length);
+        return looked.push({ source, object }) - 1;
+      },
+    },
+  );
+  const fields = fieldsFor(type, template, resolve);
+  const scope = named !== undefined || (input.namespace !== "" && isNamespaced(scopes, apiVersion, kind));
+  if (scope === undefined)
+    root
+      .field("kind")
+      .lose(
+        `whether ${kind} has namespaces is unknown; add its CRD to the files. The target is converted as cluster-scoped`,
+      );
+  const ofSecrets = looked.map(({ object }) => object.namespace).find((each) => each !== "");
+  const namespace = scope === true ? (named ?? known.namespace) : (ofSecrets ?? known.namespace);
+  const granted: Granted[] = [];
+  const sources = looked.flatMap(({ source, object }) => {
+    const made = sourceIn(object, source, namespace, scopes, granted);
+    if (made === undefined) template.lose(OTHER_NAMESPACE);
+    return made ?? [];
+  });
+  if (sources.length === 0)
+    template.lose(
+      "a binding needs a source, and this patch looks up no object; write its values into the object itself",
+    );
+  if (name === undefined) metadata.lose("the object has no name; write the binding by hand");
+  if (sources.length === 0 || fields.length === 0 || name === undefined) return;
+  const spec = { sources, targets: [{ apiVersion, kind, name, mode: "Once", fields }] };
+  output.add("SecretBinding", { name: objectName(`${kind}-${name}`), namespace }, spec, [input], [ONCE, REMOVE]);
+  for (const each of granted) grants.add(each, { namespace }, input);
 }

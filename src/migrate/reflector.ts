@@ -1,24 +1,12 @@
 /** Converts the annotations of emberstack's Reflector to bindings and grants. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
-import {
-  annotationsOf,
-  annotationWith,
-  ignoreContents,
-  isSecretOrConfigMap,
-  type Kind,
-  labelsOf,
-  patternsOf,
-  pullCopy,
-  pushCopies,
-} from "./copies.ts";
+import { type Annotated, annotatedOf, annotationsOf, labelsOf, patternsOf, pullCopy, pushCopies } from "./copies.ts";
 import { Grants } from "./grants.ts";
-import type { Input, Tool } from "./migration.ts";
+import type { Tool } from "./migration.ts";
 
 const PREFIX = "reflector.v1.k8s.emberstack.com/";
 /** What Reflector notes on copies. */
 const NOTES = ["reflected-version", "reflected-at", "auto-reflects"];
-
-const annotation = annotationWith(PREFIX);
 
 export const REFLECTOR: Tool = {
   title: "Reflector",
@@ -28,25 +16,23 @@ export const REFLECTOR: Tool = {
     // Reflector creates the copies with auto-reflects by itself.
     return !isTrue(annotations["auto-reflects"]) && Object.keys(annotations).some((name) => !NOTES.includes(name));
   },
-  convert(inputs, output) {
+  convert(inputs, output, known) {
     const grants = new Grants();
-    const known = inputs.filter(({ root, apiVersion, kind }) => {
-      const isKnown = isSecretOrConfigMap({ apiVersion, kind });
-      if (!isKnown) root.refuse("convert the Secret that this object creates, with its annotations, instead");
-      return isKnown;
-    });
-    const selections = new Map(known.map((input) => [input, selectionsOf(input)]));
-    for (const [input, { allowed }] of selections)
-      if (allowed !== undefined)
+    const annotated = annotatedOf(PREFIX, inputs, ({ root }) =>
+      root.refuse("convert the Secret that this object creates, with its annotations, instead"),
+    );
+    const selections = annotated.map((source) => ({ source, ...selectionsOf(source) }));
+    for (const { source, allowed = [] } of selections)
+      for (const { exceptNames: _, ...namespaceSelector } of allowed)
         grants.add(
-          { kind: input.kind as Kind, namespace: input.namespace, name: input.name },
-          { namespaceSelector: allowed },
-          input,
+          { kind: source.kind, namespace: source.namespace, name: source.name },
+          { namespaceSelector },
+          source.input,
         );
-    for (const [input, { pushed }] of selections) {
-      if (pushed !== undefined) pushCopies(input, pushed, output, {});
-      const reflects = annotation(input, "reflects");
-      if (reflects.exists) pullCopy(input, reflects, grants, output);
+    for (const { source, pushed } of selections) {
+      if (pushed !== undefined) pushCopies(source, pushed, output);
+      const reflects = source.annotation("reflects");
+      if (reflects.exists) pullCopy(source, reflects, known, grants, output);
     }
     grants.write(output);
   },
@@ -56,48 +42,59 @@ const isTrue = (value: unknown) => /^true$/i.test(String(value));
 
 const ALL: JsonObject = { names: ["*"] };
 
-/** The namespaces that may copy an object that they name, and those into which it is copied. */
-function selectionsOf(input: Input): { allowed?: JsonObject | undefined; pushed?: JsonObject | undefined } {
-  ignoreContents(input);
-  for (const name of NOTES) annotation(input, name).ignore();
-  input.root.field("metadata", "labels").ignore();
-  for (const [key, value] of input.root.field("metadata", "annotations").entries())
-    if (!key.startsWith(PREFIX)) value.ignore();
-  const isAllowed = isTrue(annotation(input, "reflection-allowed").text());
-  const isPushed = isTrue(annotation(input, "reflection-auto-enabled").text());
-  const allowed = namespacesOf(input, "reflection-allowed-namespaces");
-  const pushed = namespacesOf(input, "reflection-auto-namespaces");
+interface Selections {
+  /** The namespaces that may copy an object that they name. */
+  readonly allowed?: readonly JsonObject[] | undefined;
+  /** Those into which it is copied. */
+  readonly pushed?: readonly JsonObject[] | undefined;
+}
+
+function selectionsOf(source: Annotated): Selections {
+  const { annotation } = source;
+  for (const name of NOTES) annotation(name).ignore();
+  const isAllowed = isTrue(annotation("reflection-allowed").text());
+  const isPushed = isTrue(annotation("reflection-auto-enabled").text());
+  const allowed = namespacesOf(source, "reflection-allowed-namespaces");
+  const pushed = namespacesOf(source, "reflection-auto-namespaces");
   if (!isAllowed) return {};
-  if (!isPushed) return { allowed: allowed === "unknown" ? undefined : (allowed ?? ALL) };
+  if (!isPushed) return { allowed: allowed === "unknown" ? undefined : allowed };
   const both = allowed === "unknown" || pushed === "unknown" ? undefined : bothOf(allowed, pushed);
   if (both === "unknown")
-    annotation(input, "reflection-auto-namespaces").lose(
+    annotation("reflection-auto-namespaces").lose(
       "a namespace must match both lists, which one selector can't express; write the names that match both",
     );
   return { pushed: both === "unknown" ? undefined : both };
 }
 
-/** The selector of a list and of label selectors; undefined for all namespaces. */
-function namespacesOf(input: Input, name: string): JsonObject | undefined | "unknown" {
-  const [list, labels] = [annotation(input, name), annotation(input, `${name}-selector`)];
-  const hasList = (list.text() ?? "").trim() !== "";
+/** The selectors of a list and of labels: a namespace matches one of them. */
+function namespacesOf({ annotation }: Annotated, name: string): readonly JsonObject[] | "unknown" {
+  const [list, labels] = [annotation(name), annotation(`${name}-selector`)];
+  const [hasList, hasLabels] = [list, labels].map((each) => (each.text() ?? "").trim() !== "");
   const names = hasList ? patternsOf(list) : undefined;
-  const selector = labels.exists ? labelsOf(labels) : undefined;
-  if ((hasList && names === undefined) || (labels.exists && selector === undefined)) return "unknown";
+  const selector = hasLabels ? labelsOf(labels) : undefined;
+  if ((hasList && names === undefined) || (hasLabels && selector === undefined)) return "unknown";
   if (names !== undefined && names.length > 16) list.lose("more than 16 entries; move the others to a second target");
-  const all = { ...(names !== undefined && { names: names.slice(0, 16) }), ...selector };
-  return Object.keys(all).length === 0 || (selector === undefined && names?.includes("*")) ? undefined : all;
+  const first = names?.slice(0, 16);
+  if (first?.includes("*") || (first === undefined && selector === undefined)) return [ALL];
+  return [
+    ...(first === undefined ? [] : [{ names: first }]),
+    ...(selector === undefined ? [] : [{ ...selector, ...(first !== undefined && { exceptNames: first }) }]),
+  ];
 }
 
-/** Selects the namespaces that match both. Undefined in the arguments selects all. */
-function bothOf(a: JsonObject | undefined, b: JsonObject | undefined): JsonObject | "unknown" {
-  if (a === undefined || b === undefined || JSON.stringify(a) === JSON.stringify(b)) return b ?? a ?? ALL;
-  const [first, second] = [a["names"], b["names"]] as [string[] | undefined, string[] | undefined];
-  const expressions = [a, b].flatMap((each) => (each["matchExpressions"] as JsonObject[] | undefined) ?? []);
-  const rest = expressions.length > 0 ? { matchExpressions: expressions } : {};
-  if (first === undefined || second === undefined)
-    return { ...((first ?? second) ? { names: (first ?? second) as string[] } : {}), ...rest };
-  if ([...first, ...second].some((name) => /[*?]/.test(name))) return "unknown";
-  const names = first.filter((name) => second.includes(name));
-  return names.length > 0 ? { names, ...rest } : "unknown";
+/** Selects the namespaces that match both. */
+function bothOf(a: readonly JsonObject[], b: readonly JsonObject[]): readonly JsonObject[] | "unknown" {
+  if (a.includes(ALL) || JSON.stringify(a) === JSON.stringify(b)) return b;
+  if (b.includes(ALL)) return a;
+  const [[first, ...moreOfFirst], [second, ...moreOfSecond]] = [a, b];
+  if (first === undefined || second === undefined || moreOfFirst.length + moreOfSecond.length > 0) return "unknown";
+  const [names, others] = [first["names"], second["names"]] as [string[] | undefined, string[] | undefined];
+  if (names === undefined || others === undefined) {
+    const expressions = [first, second].flatMap((each) => (each["matchExpressions"] as JsonObject[] | undefined) ?? []);
+    const chosen = names ?? others;
+    return [{ ...(chosen !== undefined && { names: chosen }), matchExpressions: expressions }];
+  }
+  if ([...names, ...others].some((name) => /[*?]/.test(name))) return "unknown";
+  const both = names.filter((name) => others.includes(name));
+  return both.length > 0 ? [{ names: both }] : "unknown";
 }

@@ -7,5 +7,6 @@ export const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   "patch-operator": async () => (await import("./patch-operator.ts")).PATCH_OPERATOR,
   replicator: async () => (await import("./replicator.ts")).REPLICATOR,
   reflector: async () => (await import("./reflector.ts")).REFLECTOR,
+  reloader: async () => (await import("./reloader.ts")).RELOADER,
   vso: async () => (await import("./vso.ts")).VSO,
 };

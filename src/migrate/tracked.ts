@@ -7,11 +7,19 @@ import type { Mistake, ObjectDocument } from "../render/documents.ts";
 
 type Steps = readonly (string | number)[];
 
-/** The handled fields of one object, and what could not be converted. */
+/** Something of an object that is not converted. */
+export interface Loss {
+  readonly mistake: Mistake;
+  /** The innermost part of the object that it is in, by its `key`. Undefined if it concerns all of the object. */
+  readonly part: string | undefined;
+}
+
+/** The handled fields of one object, its parts, and what could not be converted. */
 interface Ledger {
   readonly document: ObjectDocument;
   readonly handled: Set<string>;
-  readonly lost: Mistake[];
+  readonly parts: Set<string>;
+  readonly lost: Loss[];
 }
 
 const UNKNOWN = "Inlay does not know this field, so it is not converted; check whether you need it";
@@ -29,13 +37,23 @@ export class Tracked {
   }
 
   static of(document: ObjectDocument): Tracked {
-    return new Tracked(document.object, [], { document, handled: new Set(), lost: [] });
+    return new Tracked(document.object, [], { document, handled: new Set(), parts: new Set(), lost: [] });
   }
 
   /** The file and line, such as `policies.yaml:3`. */
   get place(): string {
     const { document } = this.#ledger;
     return `${plain(document.file)}:${document.positionOf(this.#steps).line}`;
+  }
+
+  /** Names this field in its object. */
+  get key(): string {
+    return JSON.stringify(this.#steps);
+  }
+
+  /** Makes this field a part that is converted by itself: what is lost in it concerns only the objects that come from it. */
+  separate(): void {
+    this.#ledger.parts.add(this.key);
   }
 
   get exists(): boolean {
@@ -108,7 +126,7 @@ export class Tracked {
 
   /** Records that this field, with everything below it, needs nothing in Inlay. */
   ignore(): void {
-    this.#ledger.handled.add(JSON.stringify(this.#steps));
+    this.#ledger.handled.add(this.key);
   }
 
   /** Reports that this field is not converted, with what to do instead. Does nothing if the field is missing or empty. */
@@ -119,19 +137,22 @@ export class Tracked {
 
   /** Reports something that is not converted; `below` counts lines from the line of this field. */
   lose(message: string, below = 0): void {
-    const { document, lost } = this.#ledger;
+    const { document, parts, lost } = this.#ledger;
+    const part = this.#steps
+      .map((_, at) => JSON.stringify(this.#steps.slice(0, this.#steps.length - at)))
+      .find((key) => parts.has(key));
     const path = pathText(this.#steps);
     const text = plain(path === "" ? message : `${path}: ${message}`);
     const { line, column } = document.positionOf(this.#steps);
     const position = below === 0 ? { line, column } : { line: line + below, column: 1 };
-    lost.push({ file: document.file, ...position, reason: "NotSupported", message: text });
+    lost.push({ part, mistake: { file: document.file, ...position, reason: "NotSupported", message: text } });
   }
 
   /** Everything in the object that is not converted, in the order of the lines: call it after the conversion. */
-  allLost(): Mistake[] {
+  allLost(): Loss[] {
     for (const steps of unhandled(this.#ledger, this.#ledger.document.object, []) ?? [[]])
       new Tracked(null, steps, this.#ledger).lose(UNKNOWN);
-    return this.#ledger.lost.toSorted((a, b) => a.line - b.line);
+    return this.#ledger.lost.toSorted((a, b) => a.mistake.line - b.mistake.line);
   }
 
   #done<T>(value: T): T {

@@ -134,7 +134,6 @@ function convertSecret(input: Input, auths: readonly Auth[], grants: Grants, out
     inVault.lose(
       "Inlay reads from the namespace in Vault of the VaultConnection; write a VaultConnection for this namespace",
     );
-  const connection = connectionOf(ref.text(), auth, input, grants);
   const target = targetOf(spec.field("destination"));
   // Inlay always detects changes.
   spec.field("hmacSecretData").ignore();
@@ -148,6 +147,8 @@ function convertSecret(input: Input, auths: readonly Auth[], grants: Grants, out
   const every = refreshOf(spec.field("refreshAfter"));
   const refresh = isInstant ? "5s" : every;
   const account = auth?.account;
+  if ((target["fields"] as JsonObject[]).length === 0) return;
+  const connection = connectionOf(ref.text(), auth, input, grants);
   const binding = compact({
     serviceAccountName: account,
     sources: [{ name: SOURCE, vault: { connection, ...(refresh !== undefined && { refresh }), data } }],
@@ -169,18 +170,14 @@ function convertSecret(input: Input, auths: readonly Auth[], grants: Grants, out
   );
 }
 
-function connectionOf(
-  ref: string | undefined,
-  auth: Auth | undefined,
-  { namespace, ...input }: Input,
-  grants: Grants,
-): JsonObject {
+function connectionOf(ref: string | undefined, auth: Auth | undefined, input: Input, grants: Grants): JsonObject {
+  const { namespace } = input;
   const [first = "", second] = (ref ?? "default").split("/");
   const other = auth?.input.namespace ?? (second === undefined ? namespace : first);
   const name = second ?? first;
   if (other === namespace) return { name };
   if (auth !== undefined && auth.allowed.length === 0)
-    grants.add({ kind: "VaultConnection", namespace: other, name }, { namespace }, { namespace, ...input });
+    grants.add({ kind: "VaultConnection", namespace: other, name }, { namespace }, input);
   return { name, namespace: other };
 }
 
@@ -207,8 +204,12 @@ function targetOf(destination: Tracked): JsonObject {
 function fieldsOf(transformation: Tracked): JsonObject[] {
   const include = transformation.field("includes").texts();
   const exclude = transformation.field("excludes").texts();
-  // Inlay writes no key _raw, and syncs at once.
-  transformation.field("excludeRaw").ignore();
+  const excludesRaw = transformation.field("excludeRaw");
+  if (excludesRaw.flag() !== true)
+    excludesRaw.lose(
+      "Inlay does not write the key _raw, which has the whole response of Vault as JSON. If a program reads it, keep the Vault Secrets Operator for this object. Otherwise set excludeRaw: true, and convert again",
+    );
+  // Inlay syncs at once.
   transformation.field("resync").ignore();
   transformation
     .field("transformationRefs")

@@ -63,7 +63,10 @@ describe("inlay migrate", function () {
       assertEqualsFile(yaml.stderr, join(folder, tool, "expected.txt"));
       assert.equal(yaml.code, 1);
       const { converted, lost } = parse(json.stdout);
-      const objects = parseAllDocuments(yaml.stdout).map((each) => each.toJS());
+      // Without an object, there are only comments.
+      const objects = parseAllDocuments(yaml.stdout)
+        .map((each) => each.toJS())
+        .filter((each) => each !== null);
       assert.deepEqual(
         converted.map(({ object }: AnyObject) => object),
         objects,
@@ -74,6 +77,19 @@ describe("inlay migrate", function () {
       );
       for (const object of objects) await accept(team, object);
     });
+
+  it("finds the objects of all tools in a folder, and fails without any", async () => {
+    const [all, none] = await Promise.all([
+      migrate("-f", folder, "-o", "json"),
+      migrate("-f", join(folder, "..", "..", "..", "samples", "shared-secret")),
+    ]);
+    const { converted, remarks } = parse(all.stdout);
+    const of = (tool: string) => converted.filter(({ from }: AnyObject) => from[0].startsWith(join(folder, tool)));
+    const found = TOOL_NAMES.filter((tool) => of(tool).length > 0);
+    assert.deepEqual(found.concat(remarks.length > 0 ? "reloader" : []), TOOL_NAMES);
+    assert.match(none.stderr, /the files have no objects of kyverno, vso/);
+    assert.deepEqual([all.code, none.code], [1, 1]);
+  });
 
   it("succeeds if all is converted, and fails without objects of the tool", async () => {
     const [all, none] = await Promise.all([

@@ -58,7 +58,7 @@ spec:
   type: kv-v2
   path: app/database
   refreshAfter: 60s
-  destination: { name: database, create: true, overwrite: true }
+  destination: { name: database, create: true, overwrite: true, transformation: { excludeRaw: true } }
   rolloutRestartTargets: [{ kind: Deployment, name: web }]
 `;
 
@@ -91,12 +91,13 @@ describe("a folder of Kyverno policies and VaultStaticSecrets", function () {
   it("moves to Inlay by migrate, validate, rbac, diff and apply, and diff then shows no change", async () => {
     const [team, other] = await Promise.all([newNamespace(), newNamespace()]);
     const value = secretText("bucket");
-    await team.secret("bucket", { key: value });
+    const bucket = { metadata: { name: "bucket" }, type: "example.com/bucket", stringData: { key: value } };
+    await team.api.create(team.path("v1", "secrets"), { apiVersion: "v1", kind: "Secret", ...bucket });
     await writeFile(join(folder, "policy.yaml"), kyverno(team.namespace, other.namespace));
     await writeFile(join(folder, "vault.yaml"), vso(team.namespace));
     const others = /^\d other objects? .* ignored\n$/;
     const [copies, fromVault] = await Promise.all([
-      inlay(0, others, "migrate", "kyverno", "-f", "policy.yaml", "-f", "vault.yaml"),
+      inlay(0, others, "migrate", "kyverno", "-f", "policy.yaml", "-f", "vault.yaml", "--cluster"),
       inlay(0, others, "migrate", "vso", "-f", "policy.yaml", "-f", "vault.yaml"),
     ]);
     await writeFile(join(folder, "copies.yaml"), copies);
@@ -123,8 +124,8 @@ describe("a folder of Kyverno policies and VaultStaticSecrets", function () {
     for (const yaml of [copies, fromVault]) await applyObjects(team.api, objectsOf(yaml));
     await team.controller.start();
     await inlay(0, /^$/, "sync", "bucket", "-n", team.namespace, "--wait", "--timeout", "45s");
-    const { data } = await team.api.get(other.path("v1", "secrets/bucket"));
-    assert.deepEqual(data, { key: Buffer.from(value).toString("base64") });
+    const { data, type } = await team.api.get(other.path("v1", "secrets/bucket"));
+    assert.deepEqual([data, type], [{ key: Buffer.from(value).toString("base64") }, "example.com/bucket"]);
     const unchanged = ["SecretBinding bucket: none", "Secret bucket: none"];
     assert.deepEqual(await changes(0, "-f", "copies.yaml"), unchanged);
 

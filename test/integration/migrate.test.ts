@@ -9,7 +9,11 @@ import { createNamespace, type Rule, type TestNamespace, usualRules } from "../c
 
 const PATHS: Record<string, string> = { SecretBinding: "secretbindings", SecretGrant: "secretgrants" };
 const writeRules: Rule[] = [
-  { apiGroups: [""], resources: ["secrets"], verbs: ["get", "list", "watch", "create", "patch", "delete"] },
+  {
+    apiGroups: [""],
+    resources: ["secrets", "configmaps"],
+    verbs: ["get", "list", "watch", "create", "patch", "delete"],
+  },
 ];
 const harborRules = usualRules.slice(1);
 
@@ -88,7 +92,7 @@ describe("what inlay migrate prints", () => {
         ],
       },
     };
-    await apply("kyverno", team, [policy]);
+    await apply("kyverno", team, [policy, secret("bucket", team.namespace, {})]);
     await holds("bucket", () => value);
     const { metadata, spec } = await team.api.get(team.bindingPath("bucket"));
     assert.deepEqual([metadata.labels["inlay.dev/protects"], spec.sources[0].protect], ["true", { writers: [] }]);
@@ -120,6 +124,26 @@ describe("what inlay migrate prints", () => {
     for (const name of ["bucket", "pulled"]) await holds(name, () => value);
   });
 
+  it("gives copies the type and labels of the Secret, and both maps of the ConfigMap", async () => {
+    const notes = { "replicator.v1.mittwald.de/replicate-to": other.namespace };
+    const login = {
+      ...secret("login", team.namespace, notes, { type: "example.com/login" }),
+      metadata: { name: "login", namespace: team.namespace, annotations: notes, labels: { team: "web" } },
+    };
+    const maps = { data: { level: "info" }, binaryData: { "logo.png": "/w==" } };
+    const settings = { ...secret("settings", team.namespace, notes, maps), kind: "ConfigMap" };
+    await team.api.create(team.path("v1", "secrets"), { ...login, stringData: { key: value } });
+    await team.api.create(team.path("v1", "configmaps"), settings);
+    await apply("replicator", team, [login, settings]);
+    await holds("login", () => value);
+    const copy = await team.api.get(other.path("v1", "secrets/login"));
+    assert.deepEqual([copy["type"], copy.metadata.labels?.["team"]], ["example.com/login", "web"]);
+    await eventually(async () => {
+      const { data, binaryData } = await team.api.get(other.path("v1", "configmaps/settings"));
+      assert.deepEqual({ data, binaryData }, maps);
+    });
+  });
+
   it("for patch-operator writes the fields of a custom resource", async () => {
     await team.harbor();
     await apply("patch-operator", team, [
@@ -148,6 +172,19 @@ describe("what inlay migrate prints", () => {
     ]);
     await eventually(async () => assert.equal((await team.s3()).accesskey, value));
     await rotate();
+    await eventually(async () => assert.equal((await team.s3()).accesskey, value));
+  });
+
+  it("for patch-operator writes the values that an annotation looks up", async () => {
+    await team.harbor();
+    const harbor = await team.api.get(team.path("goharbor.io/v1beta1", "harborclusters/harbor"));
+    const key = '{{ (lookup "v1" "Secret" .metadata.namespace "bucket").data.key | b64dec }}';
+    const patch = `spec:\n  storage:\n    spec:\n      s3:\n        accesskey: ${key}\n`;
+    const annotations = {
+      "redhat-cop.redhat.io/patch": patch,
+      "redhat-cop.redhat.io/patch-type": "application/merge-patch+json",
+    };
+    await apply("patch-operator", team, [{ ...harbor, metadata: { ...harbor.metadata, annotations } }]);
     await eventually(async () => assert.equal((await team.s3()).accesskey, value));
   });
 

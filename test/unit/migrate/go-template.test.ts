@@ -22,6 +22,11 @@ const TRANSLATED: Readonly<Record<string, string>> = {
   "x {{/* comment */}}{{ .a }}": "x {{db.a}}",
   // biome-ignore lint/suspicious/noTemplateCurlyInString: a script
   "echo ${HOME}": "echo {{! literal }}${HOME}",
+  '{{ "{{" }} .Values.x {{ "}}" }}': '{{concat "{{"}} .Values.x }}',
+  "{{`{{ .x }}`}}/{{ .a }}": '{{concat "{{"}} .x }}/{{db.a}}',
+  '{{ "{{" }}}}': '{{concat "{{"}}{{!-- --}}}}',
+  '{{ "{" }}{{ .a }}{{ "}" }}': '{{concat "{"}}{{db.a}}{{!-- --}}}',
+  '{{ "{" }}{{ "{" }}x': '{{concat "{{"}}x',
   plain: "plain",
 };
 
@@ -34,8 +39,8 @@ const REFUSED = [
   '{{ printf "%d" .a }}',
   "{{ $x := .a }}",
   "{{ .a",
+  '{{ "a" }} {{ .a',
   "\\{{ .a }}",
-  '{{ "{{" }}',
 ];
 
 describe("a Go template", () => {

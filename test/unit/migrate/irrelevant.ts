@@ -5,6 +5,19 @@ const OF_API_SERVER = ["metadata.uid", "status"];
 /** Values and labels of the copied objects, and annotations of other programs. */
 const OF_COPIES = ["data", "type", "metadata.annotations.example.com/owner", "metadata.annotations.inlayTestField"];
 
+/** What other programs read in an object, besides these fields. */
+const ofObjects = (kind: string, fields: string): string[] =>
+  ["inlayTestField", "metadata.inlayTestField", ...OF_COPIES, ...fields.split(" ")].map((path) => `${kind}: ${path}`);
+
+/** What cert-manager reads. Keys without a dot are the name of another program's annotation, or of a label that the API server adds. */
+const OF_CERTIFICATES = [
+  ..."metadata.labels spec.issuerRef spec.dnsNames spec.inlayTestField"
+    .split(" ")
+    .map((path) => `Certificate: ${path}`),
+  "Certificate: spec.secretTemplate.annotations.example.com/owner",
+  "Certificate: spec.secretTemplate.annotations.inlayTestField",
+];
+
 export const IRRELEVANT: Readonly<Record<string, readonly string[]>> = {
   kyverno: [
     ...OF_API_SERVER,
@@ -24,6 +37,8 @@ export const IRRELEVANT: Readonly<Record<string, readonly string[]>> = {
   ],
   "patch-operator": [
     ...OF_API_SERVER,
+    // An object with an annotation.
+    ...["ConfigMap", "ClusterIssuer"].flatMap((kind) => ofObjects(kind, "data spec")),
     // These are reported as a whole.
     "spec.patches.annotations.sourceObjectRefs.2",
     "spec.patches.replicas.targetObjectRef.annotationSelector",
@@ -50,13 +65,29 @@ export const IRRELEVANT: Readonly<Record<string, readonly string[]>> = {
     "metadata.annotations.replicator.v1.mittwald.de/replicated-at",
     "Role: *",
     "ConfigMap: metadata.labels",
+    ...OF_CERTIFICATES,
+  ],
+  reloader: [
+    ...["Deployment", "Job", "Secret", "DeploymentConfig"].flatMap((kind) =>
+      ofObjects(
+        kind,
+        "apiVersion data spec.inlayTestField spec.selector spec.template.spec spec.template.inlayTestField",
+      ),
+    ),
+    "spec.template.metadata.labels",
+    "spec.template.metadata.inlayTestField",
+    "spec.template.metadata.annotations.inlayTestField",
+    "metadata.annotations.deployment.reloader.stakater.com/paused-at",
+    // It is reported as a whole.
+    "DeploymentConfig: *",
   ],
   reflector: [
     ...OF_API_SERVER,
     ...OF_COPIES,
     "metadata.labels",
     "metadata.annotations.reflector.v1.k8s.emberstack.com/reflected-version",
-    "Certificate: *",
+    ...OF_CERTIFICATES,
+    "Certificate: spec.secretTemplate.labels",
   ],
   vso: [
     ...OF_API_SERVER,

@@ -21,14 +21,17 @@ const policy = (exclude: object, generate: object) => ({
   },
 });
 const CLONE = { apiVersion: "v1", kind: "Secret", name: "a", clone: { namespace: "platform", name: "a" } };
-const CLONE_LIST = { cloneList: { kinds: ["v1/Secret"], namespace: "platform" } };
+const CLONE_LIST = { cloneList: { kinds: ["v1/ConfigMap"], namespace: "platform" } };
 const NAMED = { resources: { names: ["kube-*"] } };
 const LABELLED = { resources: { selector: { matchLabels: { team: "web", stage: "test" } } } };
+
+/** What is cloned. */
+const SOURCE = { apiVersion: "v1", kind: "Secret", metadata: { name: "a", namespace: "platform" }, type: "Opaque" };
 
 function converted(exclude: object, generate: object): JsonObject {
   const { converted: objects } = migrate(
     KYVERNO,
-    [{ name: "a", text: JSON.stringify(policy(exclude, generate)) }],
+    [policy(exclude, generate), SOURCE].map((object) => ({ name: "a", text: JSON.stringify(object) })),
     "x",
   );
   return objects[0]?.object["spec"] as JsonObject;
