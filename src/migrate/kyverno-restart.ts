@@ -51,7 +51,10 @@ export function addRestart(input: Input, rule: Tracked, drafts: Drafts): void {
         match.block.lose(
           "the Secret has no namespace, and no rule in these files copies it; add its namespace, and convert again",
         );
-      for (const draft of concerned) apply(draft, restart, name, rule);
+      for (const draft of concerned) {
+        draft.inputs.add(input);
+        apply(draft, restart, name, rule);
+      }
     }
 }
 

@@ -20,6 +20,26 @@ const patch = (more: object) => ({
 });
 const LOST = { targetObjectRef: { ...patch({}).targetObjectRef, annotationSelector: { matchLabels: { a: "b" } } } };
 
+const policyOf = (...rules: object[]) => ({
+  apiVersion: "kyverno.io/v1",
+  kind: "ClusterPolicy",
+  metadata: { name: "sync" },
+  spec: { generateExisting: true, rules },
+});
+const CLONE = {
+  name: "clone",
+  match: { any: [{ resources: { kinds: ["Namespace"] } }] },
+  generate: {
+    apiVersion: "v1",
+    kind: "Secret",
+    name: "login",
+    namespace: "{{request.object.metadata.name}}",
+    synchronize: true,
+    clone: { namespace: "platform", name: "login" },
+  },
+};
+const CLONED = { apiVersion: "v1", kind: "Secret", metadata: { name: "login", namespace: "platform" } };
+
 const STORE = {
   apiVersion: "external-secrets.io/v1",
   kind: "SecretStore",
@@ -70,33 +90,30 @@ describe("what is not converted", () => {
   });
 
   it("is marked at the top if there is no object for it, and suspends nothing", async () => {
-    const policy = {
-      apiVersion: "kyverno.io/v1",
-      kind: "ClusterPolicy",
-      metadata: { name: "sync" },
-      spec: {
-        generateExisting: true,
-        rules: [
-          { name: "labels", match: { any: [{ resources: { kinds: ["Pod"] } }] }, validate: { pattern: { a: "b" } } },
-          {
-            name: "clone",
-            match: { any: [{ resources: { kinds: ["Namespace"] } }] },
-            generate: {
-              apiVersion: "v1",
-              kind: "Secret",
-              name: "login",
-              namespace: "{{request.object.metadata.name}}",
-              synchronize: true,
-              clone: { namespace: "platform", name: "login" },
-            },
-          },
-        ],
-      },
+    const labels = {
+      name: "labels",
+      match: { any: [{ resources: { kinds: ["Pod"] } }] },
+      validate: { pattern: { a: "b" } },
     };
-    const source = { apiVersion: "v1", kind: "Secret", metadata: { name: "login", namespace: "platform" } };
-    const migration = await convert("kyverno", [policy, source]);
+    const migration = await convert("kyverno", [policyOf(labels, CLONE), CLONED]);
     assert.deepEqual([migration.unplaced.length, specsOf(migration)[0]?.["suspend"]], [1, undefined]);
     assert.match(migrationYaml(migration).join("\n"), /^# NOT CONVERTED: input\.yaml:\d+: spec\.rules\[0\]/);
+  });
+
+  it("is marked above the binding of another rule that the part only adds to", async () => {
+    const restart = {
+      name: "reload",
+      match: { any: [{ resources: { kinds: ["Secret"], names: ["login"] } }] },
+      preconditions: {
+        all: [{ key: "{{ request.object.metadata.labels.restart }}", operator: "Equals", value: "yes" }],
+      },
+      mutate: {
+        targets: [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", namespace: "shop" }],
+        patchStrategicMerge: { spec: { template: { metadata: { annotations: { restarted: "{{ time_now() }}" } } } } },
+      },
+    };
+    const migration = await convert("kyverno", [policyOf(CLONE, restart), CLONED]);
+    assert.deepEqual([migration.unplaced, specsOf(migration)[0]?.["suspend"]], [[], true]);
   });
 
   it("never ends its comment, whatever the names in the files are", async () => {
