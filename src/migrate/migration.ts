@@ -108,13 +108,18 @@ export class Output {
     const ofBindings = new Set(drafts.flatMap(({ suspended, lost }) => (suspended ? lost : [])));
     return drafts.map(({ inputs, notes, object, suspended, lost }) => {
       const from = [...new Set(inputs.map(describe))];
-      const notConverted = (suspended ? lost : lost.filter((each) => !ofBindings.has(each))).flat().slice(0, MAX_MARKS);
-      if (notConverted.length === 0) return { from, notes, notConverted, object };
+      const all = (suspended ? lost : lost.filter((each) => !ofBindings.has(each))).flat();
+      const notConverted = all.slice(0, MAX_MARKS);
+      const more = all.length - notConverted.length;
       return {
         from,
-        notes: suspended ? [...notes, SUSPENDED] : notes,
+        notes: [
+          ...notes,
+          ...(suspended && all.length > 0 ? [SUSPENDED] : []),
+          ...(more > 0 ? [`Standard error has ${more} more lines about this object.`] : []),
+        ],
         notConverted,
-        object: suspended ?? object,
+        object: suspended && all.length > 0 ? suspended : object,
       };
     });
   }

@@ -89,6 +89,13 @@ describe("what is not converted", () => {
     );
   });
 
+  it("is marked at most 20 times above an object, with the number of the others", async () => {
+    const unknown = Object.fromEntries(Array.from({ length: 25 }, (_, at) => [`unknown${at}`, at]));
+    const [object] = (await convert("patch-operator", [patchOf({ web: patch(unknown) })])).converted;
+    assert.equal(object?.notConverted.length, 20);
+    assert.match(object?.notes.at(-1) ?? "", / 5 more lines /);
+  });
+
   it("is marked at the top if there is no object for it, and suspends nothing", async () => {
     const labels = {
       name: "labels",
@@ -173,6 +180,23 @@ describe("a template that can't be converted", () => {
       },
     };
     assert.deepEqual((await convert("vso", [object])).converted, []);
+  });
+});
+
+describe("a PushSecret", () => {
+  it("does not push all data where it pushed it as JSON in one key", async () => {
+    const push = {
+      apiVersion: "external-secrets.io/v1alpha1",
+      kind: "PushSecret",
+      metadata: { name: "push", namespace: "shop" },
+      spec: {
+        secretStoreRefs: [{ name: "store", kind: "SecretStore" }],
+        selector: { secret: { name: "login" } },
+        data: [{ match: { remoteRef: { remoteKey: "copy", property: "all.json" } } }],
+      },
+    };
+    const { converted, lost } = await convert("external-secrets", [STORE, push]);
+    assert.deepEqual([converted, lost.length], [[], 1]);
   });
 });
 
