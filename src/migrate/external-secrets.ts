@@ -57,7 +57,7 @@ function externalSecret(
   const sources = new Sources(namespace, refresh);
   const metadata = metadataOf(input);
   const used = new Set<Input>();
-  const target: Target = targetOf(spec, placement?.name ?? input.name, metadata, {
+  const target: Target = targetOf(spec, placement?.name ?? input.name, placement === undefined ? metadata : {}, {
     storeOf: (ref) => {
       const store = ref.exists ? findStore(ref, input, stores) : byDefault;
       // It becomes no VaultConnection, but a part of the binding.
@@ -66,7 +66,7 @@ function externalSecret(
     },
     sources,
   });
-  if (sources.list.length === 0 || target.fields.length === 0) return;
+  if (sources.list.length === 0 || target.fields.length === 0 || placement?.selectors.length === 0) return;
   sources.grantTo(input, grants);
   const { object, ...settings } = target;
   const one = compact({
@@ -106,11 +106,15 @@ function clusterExternalSecret(input: Input, stores: readonly Store[], grants: G
     .refuse("the Secrets get the labels and annotations of the template; write them to create.manifest.metadata");
   const single = spec.field("namespaceSelector");
   const names = spec.field("namespaces").texts();
-  const selectors = [single, ...spec.field("namespaceSelectors").list()]
-    .map(labelSelectorOf)
-    .filter((each) => each !== undefined);
+  const selectors = [single, ...spec.field("namespaceSelectors").list()].flatMap((each): JsonObject[] => {
+    if (JSON.stringify(each.peek()) !== "{}")
+      return [labelSelectorOf(each)].filter((selector) => selector !== undefined);
+    each.ignore();
+    return [{ names: ["*"] }];
+  });
   const all = [...selectors, ...(names.length > 0 ? [{ names }] : [])];
+  if (all.length === 0) spec.lose("it selects no namespace; write namespaceSelector, and convert again");
   const name = spec.field("externalSecretName").text() ?? input.name;
-  const placement = { namespace: store.namespace, selectors: all.length > 0 ? all : [{ names: ["*"] }], name };
+  const placement = { namespace: store.namespace, selectors: all, name };
   externalSecret(input, inner, stores, grants, output, placement);
 }

@@ -65,6 +65,20 @@ const targetsOf = (specs: readonly JsonObject[]) => specs.flatMap(({ targets }) 
 const manifestsOf = (specs: readonly JsonObject[]) =>
   targetsOf(specs).map(({ create }) => (create as JsonObject | undefined)?.["manifest"]);
 
+const clusterExternalSecret = (namespaces: object) => ({
+  apiVersion: "external-secrets.io/v1",
+  kind: "ClusterExternalSecret",
+  metadata: { name: "login", labels: { team: "web" } },
+  spec: {
+    externalSecretName: "login",
+    ...namespaces,
+    externalSecretSpec: {
+      secretStoreRef: { name: "central", kind: "ClusterSecretStore" },
+      dataFrom: [{ extract: { key: "login" } }],
+    },
+  },
+});
+
 describe("the copies of a Secret", () => {
   it("have its type, and its labels and annotations as the tool copies them", async () => {
     const whole = { labels: { team: "web" }, annotations: { "example.com/owner": "platform" } };
@@ -90,6 +104,25 @@ describe("the copies of a Secret", () => {
       assert.deepEqual([migration.lost, migration.others], [[], 0], tool);
       assert.deepEqual(manifestsOf(specsOf(migration)), [manifest], tool);
     }
+  });
+
+  it("by a ClusterExternalSecret are in no namespace if it selects none", async () => {
+    const [store] = PUSH;
+    const central = { ...store, kind: "ClusterSecretStore", metadata: { name: "central" } };
+    const { converted, lost } = await convert("external-secrets", [central, clusterExternalSecret({})]);
+    assert.deepEqual([converted, lost.length], [[], 1]);
+  });
+
+  it("by a ClusterExternalSecret do not have its own labels, which are those of the binding", async () => {
+    const [store] = PUSH;
+    const central = { ...store, kind: "ClusterSecretStore", metadata: { name: "central" } };
+    const migration = await convert("external-secrets", [central, clusterExternalSecret({ namespaceSelector: {} })]);
+    assert.deepEqual([migration.lost, manifestsOf(specsOf(migration))], [[], [{}]]);
+    assert.deepEqual(migration.converted[0]?.object["metadata"], {
+      name: "login",
+      namespace: "central",
+      labels: { team: "web" },
+    });
   });
 
   it("are suspended if the source is not known", async () => {
