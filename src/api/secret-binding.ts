@@ -946,6 +946,8 @@ export interface StoredBinding {
           created?: boolean;
           /** A digest of the manifest that was last applied, with the paths of the fields in it. */
           manifestDigest?: string;
+          /** Set if the API server stores a value in a similar form, such as in lower case. It is a digest of the generation and the versions of the sources from which Inlay wrote the value, and not of the value. While they are the same, the stored form needs no other write. */
+          normalizedFor?: string;
           /** The paths of the fields that this binding owns. */
           paths?: string[];
           /** The paths, among those in paths, whose values come from a Secret and can be read here by more users than in the Secret. Unset if the binding acknowledges ReadableCopies. */
@@ -979,6 +981,8 @@ export interface StoredBinding {
           created?: boolean;
           /** A digest of the manifest that was last applied, with the paths of the fields in it. */
           manifestDigest?: string;
+          /** Set if the API server stores a value in a similar form, such as in lower case. It is a digest of the generation and the versions of the sources from which Inlay wrote the value, and not of the value. While they are the same, the stored form needs no other write. */
+          normalizedFor?: string;
           /** The paths of the fields that this binding owns. */
           paths?: string[];
           /** The paths, among those in paths, whose values come from a Secret and can be read here by more users than in the Secret. Unset if the binding acknowledges ReadableCopies. */

@@ -63,6 +63,7 @@ export const retryPolicies = {
   VaultUnavailable: "OnChange",
   VaultUntrusted: "OnChange",
   Rejected: "Slow",
+  Reverted: "Slow",
   ConversionFailed: "Slowing",
   UndecodableObject: "Slow",
   WebhookFailed: "Slowing",

@@ -74,7 +74,7 @@ export async function adoptObject(
   const { uid, resourceVersion } = live.metadata;
   const test: JsonPatchOperation = { op: "test", path: "/metadata/uid", value: uid };
   try {
-    return await client.jsonPatch(identity, ref, [test, onlyTo(live), ...operations], fieldManager);
+    return await client.jsonPatch(identity, ref, [test, onlyTo(live), ...operations], fieldManager, false, "whole");
   } catch (error) {
     if (isOutdated(error) || isNotFound(error)) return "stale";
     // The answer is also 422 if another object has the name, or lacks a replaced value.

@@ -14,7 +14,7 @@ import {
 import { Problem, UnintendedTarget } from "../apimachinery/problem.ts";
 import { refusal } from "../kube/access-error.ts";
 import { ApiError, isOutdated, isStatus } from "../kube/api-error.ts";
-import type { JsonPatchOperation } from "../kube/client.ts";
+import type { Answer, JsonPatchOperation } from "../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { shellWord } from "../kube/grant-commands.ts";
 import { immutableProblem } from "./immutable.ts";
@@ -28,7 +28,7 @@ export async function createObject(
   whole: Whole,
 ): Promise<KubeObject | "stale"> {
   try {
-    return await client.createObject(identity, ref, whole.object, whole.creator.fieldManager);
+    return await client.createObject(identity, ref, whole.object, whole.creator.fieldManager, false, "whole");
   } catch (error) {
     if (isStatus(error, 409)) return "stale";
     throw placeless(error, ref) ?? refusal(error, { identity, ref, verbs }, "create");
@@ -43,7 +43,8 @@ export async function correctObject(
 ): Promise<KubeObject | "stale"> {
   const { fieldManager } = whole.creator;
   try {
-    return await applyTo(live, { client, identity, ref }, whole.object, { fieldManager, force: true });
+    const options = { fieldManager, force: true, answer: "whole" as const };
+    return await applyTo(live, { client, identity, ref }, whole.object, options);
   } catch (error) {
     if (isOutdated(error) || isStatus(error, 404)) return "stale";
     throw immutableProblem(error, pathsIn(whole.object)) ?? refusal(error, { identity, ref, verbs }, "patch");
@@ -55,7 +56,7 @@ export async function applyTo(
   live: KubeObject,
   { client, identity, ref }: Pick<ObjectAccess<"apply" | "jsonPatch">, "client" | "identity" | "ref">,
   fields: JsonObject,
-  options: { fieldManager: string; force: boolean },
+  options: { fieldManager: string; force: boolean; answer?: Answer },
   keep?: readonly FieldPath[],
 ): Promise<KubeObject> {
   const operations = toApplied(live, options.fieldManager, keep);

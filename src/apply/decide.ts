@@ -10,6 +10,7 @@ import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { conflict, contestedField } from "./conflict.ts";
 import { assertUnique } from "./duplicates.ts";
+import { isAsLastWritten, isStored } from "./forms.ts";
 import { otherHoldersOf } from "./leaves.ts";
 import { conditionsOf, type FieldLocation, locate } from "./locate.ts";
 import { mergedAt } from "./merge.ts";
@@ -97,7 +98,9 @@ export function decide(desired: Desired, live: KubeObject, record: TargetStatus 
     way === "apply"
       ? field
       : { ...field, value: field.value.map((value) => mergedAt(field.place, value, live, manager, shape)) };
-  const differing = wanted.filter((field) => !hasValue(put(field), live, manager, field.place));
+  const isAsWritten = isAsLastWritten(record, live);
+  const isThere = (field: Located) => isStored(live, put(field), manager, shape, { isAsWritten, place: field.place });
+  const differing = wanted.filter((field) => !isThere(field));
   const acquired = wanted.filter(({ path }) => !recorded.has(String(path)));
 
   const holdersOf = ({ place, value }: Located) =>
@@ -174,19 +177,6 @@ function assertApart(fields: readonly Located[]): void {
       }
     }
   });
-}
-
-/** Whether the value is there. An object may also contain defaults and fields of others. */
-export function hasValue(
-  { path, value }: Pick<PlannedField, "path" | "value">,
-  live: KubeObject,
-  manager: string,
-  place?: FieldLocation,
-): boolean {
-  if (place?.missing) return false;
-  const wanted = value.reveal();
-  if (sameJson(path.get(live), wanted)) return true;
-  return typeof wanted === "object" && !place?.within && sameJson(heldPart(live, manager, place?.held ?? path), wanted);
 }
 
 /** The parents that the write creates, also when it corrects a field, and those that Inlay created for others. */

@@ -10,9 +10,8 @@ import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../a
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import { hasValue } from "./decide.ts";
 import { namesIn, placeOfName } from "./elements.ts";
-import { inNotationOf } from "./notation.ts";
+import { isAsLastWritten, isStored } from "./forms.ts";
 import { isEntryOf, isLeaf, isOfOtherVersion, otherHolders } from "./ownership.ts";
 import { withValues } from "./patch.ts";
 
@@ -95,7 +94,8 @@ export function decideWhole(
   const others = entries.filter((entry) => !isEntryOf(entry, fieldManager));
   const lost =
     ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours.map(fieldsOf)), others.map(fieldsOf), [])];
-  const isThere = (field: PlannedField) => hasValue(inNotationOf(live, field, shape), live, fieldManager);
+  const isAsWritten = isAsLastWritten(record, live);
+  const isThere = (field: PlannedField) => isStored(live, field, fieldManager, shape, { isAsWritten });
   const changed = whole.fields.filter((field) => !isThere(field)).map(({ path }) => path);
   const isUnchanged = record.uid === live.metadata.uid && record.manifestDigest === whole.digest;
   const isOther = !isUnchanged || isOfOtherVersion(live, fieldManager);

@@ -31,8 +31,8 @@ export async function readTarget(
 
 /**
  * Writes all fields, and repeats those that stay, in one request to the version that was read. It never creates an
- * object, and a late write, such as from a process that was paused, is refused. `stale` if the object changed in
- * between. Throws Problem.
+ * object, and a late write, such as from a process that was paused, is refused. Returns the object as stored; `stale` if
+ * it changed in between. Throws Problem.
  */
 export async function writeTarget(
   client: Pick<Client, "get" | "apply" | "jsonPatch">,
@@ -58,7 +58,7 @@ async function applyFields(
   ...[client, identity, ref, { fieldManager }, decision, live]: Parameters<typeof writeTarget>
 ) {
   const leaves = leavesOf([...decision.fields, ...decision.repeated]);
-  const options = { fieldManager, force: decision.force };
+  const options = { fieldManager, force: decision.force, answer: "whole" as const };
   try {
     return await applyTo(live, { client, identity, ref }, leaves, options, decision.keeps);
   } catch (error) {
@@ -70,8 +70,10 @@ async function applyFields(
 }
 
 async function patchFields(...[client, identity, ref, desired, { fields }, live]: Parameters<typeof writeTarget>) {
-  const patch = (byVersion: boolean) =>
-    client.jsonPatch(identity, ref, planPatch(live, fields, desired.shape, { byVersion }), desired.fieldManager);
+  const patch = (byVersion: boolean) => {
+    const operations = planPatch(live, fields, desired.shape, { byVersion });
+    return client.jsonPatch(identity, ref, operations, desired.fieldManager, false, "whole");
+  };
   const isChanged = async () =>
     (await readTarget(client, identity, ref)).metadata.resourceVersion !== live.metadata.resourceVersion;
   try {

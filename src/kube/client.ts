@@ -19,6 +19,15 @@ import { outcomeOf } from "./write-outcome.ts";
  */
 export const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
+/**
+ * Answers in this form contain the whole object, as the only row of a table. In this form too, the audit log has no text
+ * of a refusal.
+ */
+const WHOLE_OBJECT = "application/json;as=Table;g=meta.k8s.io;v=v1";
+
+/** How much of the object the answer of a write contains. */
+export type Answer = "whole" | "metadata";
+
 /** The API server compares the value of a `test` byte by byte with the object as Go encodes it. */
 const ESCAPED_BY_GO = /[<>&\u2028\u2029]/g;
 const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
@@ -42,7 +51,7 @@ export interface JsonPatchOperation {
   value?: unknown;
 }
 
-type ApplyOptions = { fieldManager: string; force: boolean; part?: "status"; dryRun?: "whole" | "metadata" };
+type ApplyOptions = { fieldManager: string; force: boolean; part?: "status"; dryRun?: Answer; answer?: Answer };
 export type Selectors = { labels?: string | undefined; fields?: string };
 
 /** Permits and counts a client's writes. Access reviews and dry runs are not writes. */
@@ -114,39 +123,42 @@ export class Client {
    * Server-side apply of `leaves` to the object with this uid; the uid prevents creation. `part` is a subresource. A
    * dry run changes nothing, and returns the object as it would be, or its metadata.
    */
-  apply(
+  async apply(
     identity: Identity,
     ref: ObjectRef,
     uid: string,
     leaves: JsonObject,
-    { fieldManager, force, part, dryRun }: ApplyOptions,
+    { fieldManager, force, part, dryRun, answer = "metadata" }: ApplyOptions,
   ): Promise<KubeObject> {
     const query = { fieldManager, force: String(force), fieldValidation: "Strict" };
+    const { accept, query: form } = formOf(answer);
     const request = requestFor("PATCH", identity, ref, {
       ...(part !== undefined && { part }),
-      query: { ...query, ...(dryRun && { dryRun: "All" }) },
+      query: { ...query, ...form, ...(dryRun && { dryRun: "All" }) },
       contentType: "application/apply-patch+yaml",
-      ...(dryRun === "whole" ? { isWhole: true } : { accept: METADATA_ONLY }),
+      ...(dryRun === "whole" ? { isWhole: true } : { accept }),
       body: stringifyJson(named(ref, leaves, { uid })),
     });
-    return dryRun ? this.#transport.request(request) : this.#write("apply", request);
+    return dryRun ? this.#transport.request(request) : objectIn(await this.#write<KubeObject>("apply", request));
   }
 
   /** A dry run changes nothing, and returns the metadata as it would be. */
-  jsonPatch(
+  async jsonPatch(
     identity: Identity,
     ref: ObjectRef,
     operations: JsonPatchOperation[],
     fieldManager: string,
     dryRun = false,
+    answer: Answer = "metadata",
   ): Promise<KubeObject> {
+    const { accept, query: form } = formOf(answer);
     const request = requestFor("PATCH", identity, ref, {
-      query: { fieldManager, ...(dryRun && { dryRun: "All" }) },
+      query: { fieldManager, ...form, ...(dryRun && { dryRun: "All" }) },
       contentType: "application/json-patch+json",
-      accept: METADATA_ONLY,
+      accept,
       body: stringifyJson(operations).replace(ESCAPED_BY_GO, escapeOf),
     });
-    return dryRun ? this.#transport.request(request) : this.#write("patch", request);
+    return dryRun ? this.#transport.request(request) : objectIn(await this.#write<KubeObject>("patch", request));
   }
 
   /**
@@ -186,20 +198,22 @@ export class Client {
    * Creates the object that `ref` names, with the fields of `below`. Never changes an existing object. A dry run
    * creates nothing; the API server checks last whether the name is taken.
    */
-  createObject(
+  async createObject(
     identity: Identity,
     ref: ObjectRef,
     below: JsonObject,
     fieldManager: string,
     dryRun = false,
+    answer: Answer = "metadata",
   ): Promise<KubeObject> {
     const { name: _, ...collection } = ref;
+    const { accept, query: form } = formOf(answer);
     const request = requestFor("POST", identity, collection, {
-      query: { fieldManager, fieldValidation: "Strict", ...(dryRun && { dryRun: "All" }) },
-      accept: METADATA_ONLY,
+      query: { fieldManager, fieldValidation: "Strict", ...form, ...(dryRun && { dryRun: "All" }) },
+      accept,
       body: stringifyJson(named(ref, below)),
     });
-    return dryRun ? this.#transport.request(request) : this.#write("create", request);
+    return dryRun ? this.#transport.request(request) : objectIn(await this.#write<KubeObject>("create", request));
   }
 
   /** Deletes the object of that uid, in the given version if any. The garbage collector deletes its dependents. */
@@ -272,6 +286,18 @@ export class Client {
       throw error;
     }
   }
+}
+
+/** How to ask for an answer. */
+function formOf(answer: Answer): { accept: string; query?: Record<string, string> } {
+  return answer === "whole" ? { accept: WHOLE_OBJECT, query: { includeObject: "Object" } } : { accept: METADATA_ONLY };
+}
+
+/** The object in an answer, which may be a table. */
+function objectIn(answer: KubeObject): KubeObject {
+  if (answer.apiVersion !== "meta.k8s.io/v1" || answer.kind !== "Table") return answer;
+  const [row] = answer["rows"] as unknown as { object: KubeObject }[];
+  return row?.object ?? answer;
 }
 
 /** A request without its method, identity and object. */

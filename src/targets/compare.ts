@@ -1,7 +1,6 @@
 /** Compares the fields of targets with the values that a binding would write, without writing. */
-import { sameJson } from "../apimachinery/json.ts";
-import type { JsonValue } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import { type Form, formBeside } from "../apply/forms.ts";
 import { attempt, WRITE_VERBS } from "../kube/access-error.ts";
 import { getIfExists } from "../kube/get.ts";
 import type { LiveSource } from "../transform/live-source.ts";
@@ -33,9 +32,11 @@ async function differs(
   if (ref instanceof Problem) throw ref;
   const live = await getIfExists({ client: context.deps.client, identity: context.identity, ref, verbs: WRITE_VERBS });
   if (live === undefined) return false;
-  const { plan } = await examine(context, target, ref, record, sources, context.account);
-  return plan.fields.some(({ path, value }) => {
-    const held = path.get(live) as JsonValue | undefined;
-    return held !== undefined && held !== null && !sameJson(held, value.reveal());
+  const { plan, shape } = await examine(context, target, ref, record, sources, context.account);
+  return plan.fields.some((field) => {
+    const held = field.path.get(live);
+    return held !== undefined && held !== null && !isSame(formBeside(live, field, shape));
   });
 }
+
+const isSame = (form: Form) => form === "same" || form === "equal";

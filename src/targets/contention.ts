@@ -15,6 +15,8 @@ interface TargetWrite {
   live: KubeObject | undefined;
   decision: { takenBy: readonly string[]; differing?: readonly string[] };
   send(): Promise<KubeObject | "stale">;
+  /** Why the object does not hold the values after the write. */
+  reversionIn(written: KubeObject): Problem | undefined;
   /** The reason and note of the event, and the text for the log. */
   event: { reason: "Created" | "Adopted" | "Written"; note: string };
   log: { message: string; paths?: readonly string[] };
@@ -25,17 +27,25 @@ interface TargetWrite {
  */
 export async function writeWithinBudget(
   { deps, binding, sourceRevisions, sourceUids }: SyncContext,
-  { contender, target, live, decision, send, event, log: { message, ...what } }: TargetWrite,
+  { contender, target, live, decision, send, reversionIn, event, log: { message, ...what } }: TargetWrite,
 ): Promise<KubeObject | "stale" | number | Problem> {
   const { takenBy, differing } = decision;
+  const before = deps.rejections.reversion(contender, sourceRevisions);
+  if (before !== undefined) return before;
   const wait = deps.contention.mayWrite(contender, sourceRevisions, takenBy, sourceUids, differing);
   if (wait > 0) return wait;
   const written = await attempt(send());
   if (written === "stale" || written instanceof Problem) return written;
+  const isChanged = written.metadata.resourceVersion !== live?.metadata.resourceVersion;
+  if (isChanged) deps.contention.wrote(contender, sourceRevisions, written.metadata.uid, sourceUids);
+  const reversion = reversionIn(written);
+  if (reversion !== undefined) {
+    deps.rejections.reverted(contender, sourceRevisions, reversion);
+    return reversion;
+  }
   deps.propagation.wrote(bindingKey(binding));
   // The write changed nothing: the API server normalizes the value, and it was already there.
-  if (written.metadata.resourceVersion === live?.metadata.resourceVersion) return written;
-  deps.contention.wrote(contender, sourceRevisions, written.metadata.uid, sourceUids);
+  if (!isChanged) return written;
   deps.log.info({ binding: bindingKey(binding), target, ...what }, message);
   deps.events.record(binding, { type: "Normal", action: "Sync", ...event });
   return written;

@@ -31,6 +31,7 @@ import type { TargetOutcome } from "./outcome.ts";
 import { createdRecord, withoutOwnership } from "./record-changes.ts";
 import { explainObject } from "./rejection.ts";
 import { creatorOf } from "./release.ts";
+import { normalizedIn, reversionIn } from "./reverted.ts";
 
 /** The object that the spec and the sources describe, whatever is in the cluster. */
 interface Wanted {
@@ -255,7 +256,18 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
       : adoption !== undefined
         ? { reason: "Adopted" as const, note: `adopted ${where}`, send: () => adopt(live, adoption) }
         : { reason: "Written" as const, note: `corrected ${where}`, send: () => correctObject(access, whole, live) };
-  const write = { contender, target: where, live, decision, send, event: { reason, note }, log: { message: note } };
+  const { fields, creator } = whole;
+  const answered = { ref, live, fields, fieldManager: creator.fieldManager, shape: wanted.shape };
+  const write = {
+    contender,
+    target: where,
+    live,
+    decision,
+    send,
+    reversionIn: (written: KubeObject) => reversionIn(answered, written),
+    event: { reason, note },
+    log: { message: note },
+  };
   const isDue = live === undefined || decision.write;
   const written = prepared.putOffMs ?? (isDue ? await writeWithinBudget(context, write) : live);
   if (written === "stale") return written;
@@ -282,7 +294,8 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   const isWhole = hasAll && isApplied(written, whole.creator.fieldManager);
   const values = isWhole ? { values: wholeDigestOf(whole, ref) } : {};
   const applied = { ref, version: { uid, resourceVersion, generation }, ...values };
-  return { record: createdRecord(prepared.record, written, whole), applied, ...common };
+  const form = isDue ? normalizedIn(context, answered, written) : prepared.record.normalizedFor;
+  return { record: createdRecord(prepared.record, written, whole, form), applied, ...common };
 }
 
 /** When to retry for objects that Inlay does not watch, such as a listed namespace. */

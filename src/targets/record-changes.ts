@@ -30,31 +30,38 @@ export function intentRecord(
   };
 }
 
-/** The record after everything is applied. */
+/**
+ * The record after everything is applied. `normalizedFor`: the revision of the values, if the API server stores one of
+ * them in another form.
+ */
 export function appliedRecord(
   record: TargetStatus,
   live: KubeObject,
   desired: Desired,
   { repeated }: Decision,
+  normalizedFor: string | undefined,
 ): TargetStatus {
-  const { pendingPaths: _, paths = [], ...rest } = record;
+  const { pendingPaths: _, paths = [], normalizedFor: __, ...rest } = record;
   const written = [...desired.plan.fields, ...repeated].map(({ path }) => String(path));
   const waiting = waitingIn(desired).map(String);
   const ours = [...written, ...paths.filter((path) => waiting.includes(path))];
   // In order of acquisition: the status changes with the owned paths, not with the order of the spec.
   const inOrder = [...paths.filter((path) => ours.includes(path)), ...ours];
   const open = unconfirmed(record, desired).filter((path) => !ours.includes(path));
-  return { ...rest, uid: live.metadata.uid, paths: [...new Set(inOrder)], ...listed("pendingPaths", open) };
+  const form = normalizedFor === undefined ? {} : { normalizedFor };
+  return { ...rest, uid: live.metadata.uid, paths: [...new Set(inOrder)], ...form, ...listed("pendingPaths", open) };
 }
 
 /** The record of an object that the binding creates, after everything is applied. */
 export function createdRecord(
-  { pendingPaths: _a, parents: _p, ...record }: TargetStatus,
+  { pendingPaths: _a, parents: _p, normalizedFor: _n, ...record }: TargetStatus,
   { metadata }: KubeObject,
   whole: Whole,
+  normalizedFor: string | undefined,
 ): TargetStatus {
   const paths = whole.fields.map(({ path }) => String(path));
-  return { ...record, uid: metadata.uid, manifestDigest: whole.digest, paths };
+  const form = normalizedFor === undefined ? {} : { normalizedFor };
+  return { ...record, uid: metadata.uid, manifestDigest: whole.digest, paths, ...form };
 }
 
 /** The record without some of its paths. */
@@ -90,9 +97,16 @@ export function withoutAwaited(record: TargetStatus): TargetStatus {
   return { ...rest, reason: "Pending" };
 }
 
+/** The record, without what Inlay saw after it wrote values of an earlier revision. */
+export function ofRevision(record: TargetStatus, revision: string): TargetStatus {
+  const { normalizedFor, ...rest } = record;
+  return normalizedFor === undefined || normalizedFor === revision ? record : rest;
+}
+
 /** The record of a target in which the binding owns nothing. */
 export function withoutOwnership(record: TargetStatus): TargetStatus {
-  const { uid: _u, paths: _p, pendingPaths: _a, parents: _r, created: _c, manifestDigest: _m, ...rest } = record;
+  const { uid: _u, paths: _p, pendingPaths: _a, parents: _r, created: _c, manifestDigest: _m, ...kept } = record;
+  const { normalizedFor: _n, ...rest } = kept;
   return rest;
 }
 

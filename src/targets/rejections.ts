@@ -1,13 +1,17 @@
 /**
- * Remembers which fields of a rejected write are refused alone, because a rejected write is repeated every half minute and finding that
+ * Remembers writes that were reverted, because whatever changes the object would repeat them at once. Remembers which
+ * fields of a rejected write are refused alone, because a rejected write is repeated every half minute and finding that
  * takes up to twenty-one requests. Limits how often that is tried.
  */
 import { setNewest } from "../apimachinery/newest.ts";
+import type { Problem } from "../apimachinery/problem.ts";
 
 /** How long a result is used. The rules of the cluster may change in the meantime. */
 const USED_FOR_MS = 600_000;
 /** Nothing but a change of the binding or its sources leads to another trial of a target within this time. */
 const PAUSE_MS = 60_000;
+/** Nothing but a change of the binding or its sources leads to another write that was reverted within this time. */
+const REVERTED_FOR_MS = 30_000;
 /** How many trials a namespace may have at once, and how often one more. */
 const BURST = 10;
 const EVERY_MS = 6_000;
@@ -40,8 +44,16 @@ interface Known extends Omit<RejectedWrite, "namespace" | "key"> {
   trial: Trial | undefined;
 }
 
+interface Reverted {
+  at: number;
+  sourceRevisions: string;
+  problem: Problem;
+}
+
 export class Rejections {
   readonly #known = new Map<string, Known>();
+  /** By binding and target. */
+  readonly #reverted = new Map<string, Reverted>();
   /** When each namespace will have made use of all its trials until then. */
   readonly #usedUntil = new Map<string, number>();
   readonly #now: () => number;
@@ -65,6 +77,18 @@ export class Rejections {
     const trial = await attempt();
     setNewest(this.#known, key, { ...state, at: now, trial }, MAX_KNOWN);
     return trial;
+  }
+
+  /** Remembers a write that the API server accepted without storing its values. */
+  reverted(key: string, sourceRevisions: string, problem: Problem): void {
+    setNewest(this.#reverted, key, { at: this.#now(), sourceRevisions, problem }, MAX_KNOWN);
+  }
+
+  /** The problem of the last write of these values, if it was reverted and may not be repeated yet. */
+  reversion(key: string, sourceRevisions: string): Problem | undefined {
+    const last = this.#reverted.get(key);
+    const isRecent = last?.sourceRevisions === sourceRevisions && this.#now() - last.at < REVERTED_FOR_MS;
+    return isRecent ? last.problem : undefined;
   }
 
   #mayTry(namespace: string, now: number): boolean {

@@ -38,10 +38,11 @@ import {
 } from "./create.ts";
 import type { SyncContext, WriteContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
-import { appliedRecord, intentRecord, withoutAwaited } from "./record-changes.ts";
+import { appliedRecord, intentRecord, ofRevision, withoutAwaited } from "./record-changes.ts";
 import type { TargetWithRecord } from "./records.ts";
 import { explainFields } from "./rejection.ts";
 import { pathsOf, releasePaths } from "./release.ts";
+import { normalizedIn, reversionIn, revisionOf } from "./reverted.ts";
 
 /** `record` is the status of the target if the controller stops before the sync. */
 export type PreparedTarget =
@@ -70,7 +71,8 @@ export async function prepareTarget(
 ): Promise<PreparedTarget> {
   const creates = target.create !== undefined;
   const onRelease = onReleaseOf(context.binding, target, creates && before.created === true);
-  const named = { ...withoutAwaited(before), apiVersion: target.apiVersion, onRelease };
+  const known = ofRevision(withoutAwaited(before), revisionOf(context));
+  const named = { ...known, apiVersion: target.apiVersion, onRelease };
   if (creates && isCreatedOnce(context.binding, target, before)) return { record: named, note: onceNote(target) };
   const found = await attempt(examine(context, target, ref, before, sources, blocked));
   if (creates && found instanceof Problem) return { record: named, problem: found };
@@ -228,11 +230,23 @@ async function syncFields(context: SyncContext, prepared: Ready): Promise<Target
     return { record: prepared.record, problem: await explainFields(context, prepared, written) };
   const contention = contentionProblem(context, contender, CONTENTION);
   if (typeof written === "number") return { record: prepared.record, ...contention, requeueAfterMs: written };
-  const record = appliedRecord(prepared.record, live, desired, decision);
+  const { normalizedFor } = prepared.record;
+  const form = decision.write ? normalizedIn(context, answered(prepared), written) : normalizedFor;
+  const record = appliedRecord(prepared.record, live, desired, decision, form);
   return { record, ...noteOf(desired.plan), applied: appliedVersion(ref, written, desired), ...contention };
 }
 
-function fieldWrite({ deps, identity }: SyncContext, { ref, live, desired, decision }: Ready, contender: string) {
+/** What the answer of a write is compared with. */
+const answered = ({ ref, live, decision: { fields }, desired: { fieldManager, shape } }: Ready) => ({
+  ref,
+  live,
+  fields,
+  fieldManager,
+  shape,
+});
+
+function fieldWrite({ deps, identity }: SyncContext, prepared: Ready, contender: string) {
+  const { ref, live, desired, decision } = prepared;
   const target = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const paths = desired.plan.fields.map(({ path }) => String(path));
   const note = [`wrote ${paths.join(", ")} of ${target}`, ...decision.warnings].join("; ");
@@ -244,6 +258,7 @@ function fieldWrite({ deps, identity }: SyncContext, { ref, live, desired, decis
     event: { reason: "Written" as const, note },
     log: { message: "wrote", paths },
     send: () => writeTarget(deps.client, identity, ref, desired, decision, live),
+    reversionIn: (written: KubeObject) => reversionIn(answered(prepared), written),
   };
 }
 

@@ -7,6 +7,7 @@ import type { JsonPatchOperation, Selectors } from "../../../src/kube/client.ts"
 import { CONTROLLER, type Identity } from "../../../src/kube/identity.ts";
 import { decideObject } from "../../../src/targets/create.ts";
 import { acquires } from "../../../src/targets/prepared.ts";
+import { Rejections } from "../../../src/targets/rejections.ts";
 import { syncTarget } from "../../../src/targets/sync.ts";
 import { shape } from "../apply/managed.ts";
 import { contextOf, dependenciesOf, fakeClient } from "../fakes.ts";
@@ -67,6 +68,7 @@ class World {
     const deps = dependenciesOf({
       client,
       contention: { mayWrite: () => this.waitMs, wrote: () => undefined, stateOf: () => undefined },
+      rejections: new Rejections(),
       bindings: { competingClaims: () => [], keyOf: (uid: string) => this.others.get(uid) },
       propagation: { wrote: () => undefined },
       log: { info: () => undefined },

@@ -6,6 +6,7 @@ import { Problem, UnintendedTarget } from "../../../src/apimachinery/problem.ts"
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { decideObject, failed, syncObject } from "../../../src/targets/create.ts";
 import { acquires } from "../../../src/targets/prepared.ts";
+import { Rejections } from "../../../src/targets/rejections.ts";
 import { syncTarget } from "../../../src/targets/sync.ts";
 import { liveObject, shape } from "../apply/managed.ts";
 import { contextOf, dependenciesOf, fakeClient } from "../fakes.ts";
@@ -99,7 +100,8 @@ describe("an object to create", () => {
       may: async () => true,
     });
     const contention = { mayWrite: () => 0, stateOf: () => undefined, wrote: () => {} };
-    const context = contextOf(dependenciesOf({ client, contention }), bindingOf(), "");
+    const deps = dependenciesOf({ client, contention, rejections: new Rejections() });
+    const context = contextOf(deps, bindingOf(), "");
     const target = targetOf({ create: { manifest: { metadata: { labels: { team: "a" } } } } });
     const wanted = { target, ref: HARBOR, plan: { fields: [], omitted: [] }, shape: shape(), missing: undefined };
     const prepared = await decideObject(context, wanted, recordOf(gone));

@@ -8,6 +8,7 @@ import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { decide } from "../../../src/apply/decide.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { ContentionBudget } from "../../../src/targets/contention-budget.ts";
+import { Rejections } from "../../../src/targets/rejections.ts";
 import { syncTarget } from "../../../src/targets/sync.ts";
 import { entry, liveObject, OURS, shape } from "../apply/managed.ts";
 import { contextOf, dependenciesOf, fakeClient } from "../fakes.ts";
@@ -38,13 +39,15 @@ async function sync(meanwhile: Meanwhile[], ours: Partial<TargetStatus>) {
       writes.push({ version: leaves.metadata["resourceVersion"], force: how.force });
       if (leaves.metadata["resourceVersion"] !== now.metadata.resourceVersion)
         throw new ApiError("PATCH /x", 409, "Conflict");
-      return { ...now, metadata: { ...now.metadata, resourceVersion: String(++version) } };
+      const { spec } = leaves as unknown as { spec: JsonObject };
+      return { ...now, spec, metadata: { ...now.metadata, resourceVersion: String(++version) } };
     },
   });
   const reasons: string[] = [];
   const deps = dependenciesOf({
     client,
     contention: new ContentionBudget(),
+    rejections: new Rejections(),
     events: { record: (_: unknown, { reason }: { reason: string }) => reasons.push(reason) },
     propagation: { wrote() {} },
     log: { info() {} },

@@ -1,0 +1,66 @@
+/** Compares what the API server stored with what a binding wrote. */
+import { createHash } from "node:crypto";
+import { sameJson } from "../apimachinery/json.ts";
+import { describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { formIn } from "../apply/forms.ts";
+import type { PlannedField } from "../transform/plan-types.ts";
+import type { TargetShape } from "../transform/target-shape.ts";
+import type { SyncContext } from "./dependencies.ts";
+
+/** The limit of paths in a message. */
+const MAX_NAMED = 5;
+
+interface Write {
+  ref: ObjectRef;
+  /** The object before the write, as far as it is known. */
+  live: KubeObject | undefined;
+  fields: readonly Pick<PlannedField, "path" | "value">[];
+  fieldManager: string;
+  shape: TargetShape;
+}
+
+/** The problem of a write after which the object holds other values; undefined if it holds these, in any form. */
+export function reversionIn(
+  { ref, live, fields, fieldManager, shape }: Write,
+  written: KubeObject,
+): Problem | undefined {
+  const other = fields.filter((field) => formIn(written, field, fieldManager, shape) === "other");
+  if (other.length === 0) return undefined;
+  const isUnchanged = live?.metadata.resourceVersion === written.metadata.resourceVersion;
+  const isOld = ({ path }: (typeof other)[number]) => {
+    const before = live === undefined ? undefined : path.get(live);
+    return isUnchanged || (before !== undefined && sameJson(before, path.get(written)));
+  };
+  const what = other.every(isOld) ? "the value from before" : "another value";
+  const [where, paths] = [
+    describeObject(ref.resource.kind, ref.namespace, ref.name),
+    boundedList(other.map(({ path }) => path)),
+  ];
+  const message =
+    `${paths}: the API server accepted the write to ${where}, and stored ${what}. It does not say why: ` +
+    "a mutating admission policy, an admission webhook or the kind itself changed the write. " +
+    `Change that rule, or remove the field from the binding. ${FIND_RULES}`;
+  return new Problem("Reverted", message);
+}
+
+const FIND_RULES = "List the rules with: kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations";
+
+function boundedList(names: readonly unknown[]): string {
+  const more = names.length - MAX_NAMED;
+  return [...names.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
+}
+
+/** What the record keeps after a write: the revision of the values, if the API server stores one in a similar form. */
+export function normalizedIn(
+  context: Pick<SyncContext, "sourceRevisions">,
+  { fields, fieldManager, shape }: Pick<Write, "fields" | "fieldManager" | "shape">,
+  written: KubeObject,
+): string | undefined {
+  const isSimilar = fields.some((field) => formIn(written, field, fieldManager, shape) === "similar");
+  return isSimilar ? revisionOf(context) : undefined;
+}
+
+/** Changes with the spec and with every source. Not of any value. */
+export const revisionOf = ({ sourceRevisions }: Pick<SyncContext, "sourceRevisions">): string =>
+  createHash("sha256").update(sourceRevisions).digest("base64url").slice(0, 22);
