@@ -77,6 +77,11 @@ export function formIn(
   return best([whole, compare(wanted, heldPart(live, manager, held), where)]);
 }
 
+/** A path that names elements by their keys where the API server does: admission may add elements before them. */
+export function pathByKeys(path: FieldPath, { held, within }: Pick<FieldLocation, "held" | "within">): FieldPath {
+  return within ? held.with(...path.segments.slice(held.segments.length)) : held;
+}
+
 function placeOf(live: KubeObject, { path }: Written, shape: TargetShape): FieldLocation | undefined {
   const place = attemptSync(() => locate(path, shape, live));
   return place instanceof Problem ? undefined : place;

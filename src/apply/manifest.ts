@@ -11,7 +11,8 @@ import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { namesIn, placeOfName } from "./elements.ts";
-import { isAsLastWritten, isStored } from "./forms.ts";
+import { isAsLastWritten, isStored, pathByKeys } from "./forms.ts";
+import { locate } from "./locate.ts";
 import { isEntryOf, isLeaf, isOfOtherVersion, otherHolders } from "./ownership.ts";
 import { withValues } from "./patch.ts";
 
@@ -95,8 +96,9 @@ export function decideWhole(
   const lost =
     ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours.map(fieldsOf)), others.map(fieldsOf), [])];
   const isAsWritten = isAsLastWritten(record, live);
-  const isThere = (field: PlannedField) => isStored(live, field, fieldManager, shape, { isAsWritten });
-  const changed = whole.fields.filter((field) => !isThere(field)).map(({ path }) => path);
+  const changed = fieldsByKeys(whole, shape)
+    .filter(({ at, value }) => !isStored(live, { path: at, value }, fieldManager, shape, { isAsWritten }))
+    .map(({ at }) => at);
   const isUnchanged = record.uid === live.metadata.uid && record.manifestDigest === whole.digest;
   const isOther = !isUnchanged || isOfOtherVersion(live, fieldManager);
   const takers = others.filter((entry) =>
@@ -112,6 +114,16 @@ export function decideWhole(
     ],
   };
 }
+
+/** The fields, with paths that name elements by their keys. */
+export const fieldsByKeys = ({ fields, object }: Whole, shape: TargetShape): (PlannedField & { at: FieldPath })[] =>
+  fields.map((field) => {
+    const place = attemptSync(() => locate(field.path, shape, object));
+    // The API server adds missing keys.
+    const isKnown = (own: JsonObject) => Object.values(own).every((key) => key !== undefined);
+    const hasKeys = !(place instanceof Problem) && place.keys.every(isKnown);
+    return { ...field, at: hasKeys ? pathByKeys(field.path, place) : field.path };
+  });
 
 export const fieldsOf = ({ fieldsV1 = {} }: ManagedFieldsEntry): JsonObject => fieldsV1;
 

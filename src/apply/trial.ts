@@ -1,4 +1,4 @@
-/** Tries one field of a refused write alone, by a dry run of the same kind of write. */
+/** Tries writes by dry runs of the same kind of write: one field of a refused write alone, or all fields. */
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -40,6 +40,26 @@ export async function tryAlone(
     if (error instanceof Problem) return "unknown";
     if (!(error instanceof ApiError)) throw error;
     return error.refusesDryRun || isOutage(error) || error.status === 409 ? "unknown" : error;
+  }
+}
+
+/** The object as the API server would store it after the write of all fields; undefined if it does not show that. */
+export async function previewFields(
+  client: Pick<Client, "apply" | "jsonPatch">,
+  identity: Identity,
+  ref: ObjectRef,
+  { shape, fieldManager }: Desired,
+  { way, fields, repeated }: Decision,
+  live: KubeObject,
+): Promise<KubeObject | undefined> {
+  try {
+    if (way === "patch")
+      return await client.jsonPatch(identity, ref, planPatch(live, fields, shape), fieldManager, true, "whole");
+    const options = { fieldManager, force: true, dryRun: "whole" as const };
+    return await client.apply(identity, ref, live.metadata.uid, leavesOf([...fields, ...repeated]), options);
+  } catch (error) {
+    if (error instanceof Problem || error instanceof ApiError) return undefined;
+    throw error;
   }
 }
 

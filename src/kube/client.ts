@@ -131,18 +131,19 @@ export class Client {
     { fieldManager, force, part, dryRun, answer = "metadata" }: ApplyOptions,
   ): Promise<KubeObject> {
     const query = { fieldManager, force: String(force), fieldValidation: "Strict" };
-    const { accept, query: form } = formOf(answer);
+    const { accept, query: form } = formOf(dryRun ?? answer);
     const request = requestFor("PATCH", identity, ref, {
       ...(part !== undefined && { part }),
       query: { ...query, ...form, ...(dryRun && { dryRun: "All" }) },
       contentType: "application/apply-patch+yaml",
-      ...(dryRun === "whole" ? { isWhole: true } : { accept }),
+      accept,
+      ...(dryRun === "whole" && { isWhole: true }),
       body: stringifyJson(named(ref, leaves, { uid })),
     });
-    return dryRun ? this.#transport.request(request) : objectIn(await this.#write<KubeObject>("apply", request));
+    return objectIn(await (dryRun ? this.#transport.request<KubeObject>(request) : this.#write("apply", request)));
   }
 
-  /** A dry run changes nothing, and returns the metadata as it would be. */
+  /** A dry run changes nothing, and returns the object as it would be, or its metadata. */
   async jsonPatch(
     identity: Identity,
     ref: ObjectRef,
@@ -158,7 +159,7 @@ export class Client {
       accept,
       body: stringifyJson(operations).replace(ESCAPED_BY_GO, escapeOf),
     });
-    return dryRun ? this.#transport.request(request) : objectIn(await this.#write<KubeObject>("patch", request));
+    return objectIn(await (dryRun ? this.#transport.request<KubeObject>(request) : this.#write("patch", request)));
   }
 
   /**
@@ -213,7 +214,7 @@ export class Client {
       accept,
       body: stringifyJson(named(ref, below)),
     });
-    return dryRun ? this.#transport.request(request) : objectIn(await this.#write<KubeObject>("create", request));
+    return objectIn(await (dryRun ? this.#transport.request<KubeObject>(request) : this.#write("create", request)));
   }
 
   /** Deletes the object of that uid, in the given version if any. The garbage collector deletes its dependents. */

@@ -1,6 +1,10 @@
 /** Compares the fields of targets with the values that a binding would write, without writing. */
+import { fieldManagerOf } from "../api/field-manager.ts";
+import { sameJson } from "../apimachinery/json.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { type Form, formBeside } from "../apply/forms.ts";
+import { decide } from "../apply/decide.ts";
+import { formBeside } from "../apply/forms.ts";
+import { previewFields } from "../apply/trial.ts";
 import { attempt, WRITE_VERBS } from "../kube/access-error.ts";
 import { getIfExists } from "../kube/get.ts";
 import type { LiveSource } from "../transform/live-source.ts";
@@ -33,10 +37,15 @@ async function differs(
   const live = await getIfExists({ client: context.deps.client, identity: context.identity, ref, verbs: WRITE_VERBS });
   if (live === undefined) return false;
   const { plan, shape } = await examine(context, target, ref, record, sources, context.account);
-  return plan.fields.some((field) => {
-    const held = field.path.get(live);
-    return held !== undefined && held !== null && !isSame(formBeside(live, field, shape));
-  });
+  const { fields } = plan;
+  const held = fields.filter(({ path }) => (path.get(live) ?? null) !== null);
+  const forms = held.map((field) => formBeside(live, field, shape));
+  if (forms.includes("other") || (forms.includes("similar") && target.create)) return true;
+  if (!forms.includes("similar")) return false;
+  // Only the API server knows whether it would store the values in the forms that are there.
+  const { deps, identity, binding } = context;
+  const desired = { plan, shape, fieldManager: fieldManagerOf(binding), onConflict: "Force" as const };
+  const decision = decide(desired, live, record);
+  const after = await previewFields(deps.client, identity, ref, desired, decision, live);
+  return after === undefined || held.some(({ path }) => !sameJson(path.get(live), path.get(after)));
 }
-
-const isSame = (form: Form) => form === "same" || form === "equal";

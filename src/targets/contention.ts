@@ -30,7 +30,8 @@ export async function writeWithinBudget(
   { contender, target, live, decision, send, reversionIn, event, log: { message, ...what } }: TargetWrite,
 ): Promise<KubeObject | "stale" | number | Problem> {
   const { takenBy, differing } = decision;
-  const before = deps.rejections.reversion(contender, sourceRevisions);
+  // A deleted object is created again at once.
+  const before = live && deps.rejections.reversion(contender, sourceRevisions);
   if (before !== undefined) return before;
   const wait = deps.contention.mayWrite(contender, sourceRevisions, takenBy, sourceUids, differing);
   if (wait > 0) return wait;

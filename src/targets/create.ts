@@ -17,7 +17,7 @@ import { type Adoption, adoptObject } from "../apply/adopt.ts";
 import { correctObject, createObject, isApplied } from "../apply/create.ts";
 import { assertUnique } from "../apply/duplicates.ts";
 import { decideWholeByLastApplied, lastAppliedObject, wholeDigestOf } from "../apply/last-applied.ts";
-import { type Creator, composeWhole, decideWhole, isCreatedBy, type Whole } from "../apply/manifest.ts";
+import { type Creator, composeWhole, decideWhole, fieldsByKeys, isCreatedBy, type Whole } from "../apply/manifest.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
 import { assertMay } from "../kube/assert-may.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
@@ -256,8 +256,9 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
       : adoption !== undefined
         ? { reason: "Adopted" as const, note: `adopted ${where}`, send: () => adopt(live, adoption) }
         : { reason: "Written" as const, note: `corrected ${where}`, send: () => correctObject(access, whole, live) };
-  const { fields, creator } = whole;
-  const answered = { ref, live, fields, fieldManager: creator.fieldManager, shape: wanted.shape };
+  const { shape } = wanted;
+  const fields = fieldsByKeys(whole, shape);
+  const answered = { ref, live, fields, fieldManager: whole.creator.fieldManager, shape };
   const write = {
     contender,
     target: where,
@@ -272,7 +273,7 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   const written = prepared.putOffMs ?? (isDue ? await writeWithinBudget(context, write) : live);
   if (written === "stale") return written;
   if (written instanceof Problem) {
-    const object = { ref, whole, manifest: manifestOf(target), shape: wanted.shape };
+    const object = { ref, whole, manifest: manifestOf(target), shape };
     return failed(prepared.record, await explainObject(context, object, written));
   }
   const isOnce = modeOf(binding, target) === "Once";

@@ -10,8 +10,11 @@ import type { Problem } from "../apimachinery/problem.ts";
 const USED_FOR_MS = 600_000;
 /** Nothing but a change of the binding or its sources leads to another trial of a target within this time. */
 const PAUSE_MS = 60_000;
-/** Nothing but a change of the binding or its sources leads to another write that was reverted within this time. */
-const REVERTED_FOR_MS = 30_000;
+/**
+ * Nothing but a change of the binding or its sources repeats a reverted write within this time, which is shorter than the
+ * interval of slow retries.
+ */
+const REVERTED_FOR_MS = 25_000;
 /** How many trials a namespace may have at once, and how often one more. */
 const BURST = 10;
 const EVERY_MS = 6_000;

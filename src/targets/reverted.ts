@@ -1,9 +1,10 @@
 /** Compares what the API server stored with what a binding wrote. */
 import { createHash } from "node:crypto";
+import type { FieldPath } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import { describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
-import { formIn } from "../apply/forms.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { type Form, formIn } from "../apply/forms.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import type { SyncContext } from "./dependencies.ts";
@@ -15,22 +16,20 @@ interface Write {
   ref: ObjectRef;
   /** The object before the write, as far as it is known. */
   live: KubeObject | undefined;
-  fields: readonly Pick<PlannedField, "path" | "value">[];
+  fields: readonly (Pick<PlannedField, "path" | "value"> & { at: FieldPath })[];
   fieldManager: string;
   shape: TargetShape;
 }
 
 /** The problem of a write after which the object holds other values; undefined if it holds these, in any form. */
-export function reversionIn(
-  { ref, live, fields, fieldManager, shape }: Write,
-  written: KubeObject,
-): Problem | undefined {
-  const other = fields.filter((field) => formIn(written, field, fieldManager, shape) === "other");
+export function reversionIn(write: Write, written: KubeObject): Problem | undefined {
+  const { ref, live } = write;
+  const other = withForm("other", write, written);
   if (other.length === 0) return undefined;
   const isUnchanged = live?.metadata.resourceVersion === written.metadata.resourceVersion;
-  const isOld = ({ path }: (typeof other)[number]) => {
-    const before = live === undefined ? undefined : path.get(live);
-    return isUnchanged || (before !== undefined && sameJson(before, path.get(written)));
+  const isOld = ({ at }: (typeof other)[number]) => {
+    const [before, after] = [live, written].map((object) => attemptSync(() => at.get(object)));
+    return isUnchanged || (before !== undefined && sameJson(before, after));
   };
   const what = other.every(isOld) ? "the value from before" : "another value";
   const [where, paths] = [
@@ -54,11 +53,14 @@ function boundedList(names: readonly unknown[]): string {
 /** What the record keeps after a write: the revision of the values, if the API server stores one in a similar form. */
 export function normalizedIn(
   context: Pick<SyncContext, "sourceRevisions">,
-  { fields, fieldManager, shape }: Pick<Write, "fields" | "fieldManager" | "shape">,
+  write: Write,
   written: KubeObject,
 ): string | undefined {
-  const isSimilar = fields.some((field) => formIn(written, field, fieldManager, shape) === "similar");
-  return isSimilar ? revisionOf(context) : undefined;
+  return withForm("similar", write, written).length > 0 ? revisionOf(context) : undefined;
+}
+
+function withForm(form: Form, { fields, fieldManager, shape }: Write, written: KubeObject) {
+  return fields.filter(({ at, value }) => formIn(written, { path: at, value }, fieldManager, shape) === form);
 }
 
 /** Changes with the spec and with every source. Not of any value. */

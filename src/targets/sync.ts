@@ -15,6 +15,7 @@ import { sameJson } from "../apimachinery/json.ts";
 import { describeObject, type KubeObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { type Decision, type Desired, decide, recordedPaths } from "../apply/decide.ts";
+import { pathByKeys } from "../apply/forms.ts";
 import { decideByLastApplied, digestOf, type LastApplied, lastAppliedObject } from "../apply/last-applied.ts";
 import { readTarget, writeTarget } from "../apply/write.ts";
 import { attempt } from "../kube/access-error.ts";
@@ -237,13 +238,10 @@ async function syncFields(context: SyncContext, prepared: Ready): Promise<Target
 }
 
 /** What the answer of a write is compared with. */
-const answered = ({ ref, live, decision: { fields }, desired: { fieldManager, shape } }: Ready) => ({
-  ref,
-  live,
-  fields,
-  fieldManager,
-  shape,
-});
+function answered({ ref, live, decision, desired: { fieldManager, shape } }: Ready) {
+  const fields = decision.fields.map(({ path, place, value }) => ({ path, value, at: pathByKeys(path, place) }));
+  return { ref, live, fields, fieldManager, shape };
+}
 
 function fieldWrite({ deps, identity }: SyncContext, prepared: Ready, contender: string) {
   const { ref, live, desired, decision } = prepared;

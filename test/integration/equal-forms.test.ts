@@ -99,6 +99,26 @@ async function writesAfterRestart(team: TestNamespace, { through, path }: Target
   return writes.filter((each) => each.namespace === team.namespace && isWrite(each));
 }
 
+/** Installs a policy that stores each host in lower case. */
+async function lowerCase(team: TestNamespace): Promise<void> {
+  await createObject(team.api, widget, "probe", {}, team.namespace);
+  await mutate(
+    team,
+    `${team.namespace}-lower`,
+    {
+      operations: ["CREATE", "UPDATE"],
+      apiGroups: [widget.group],
+      resources: [widget.plural],
+      when: "has(object.spec.host)",
+      patch: '[JSONPatch{op: "replace", path: "/spec/host", value: object.spec.host.lowerAscii()}]',
+    },
+    async () => {
+      const { spec } = await team.api.merge(objectPath(widget, team.namespace, "probe"), { spec: { host: "Probe" } });
+      assert.equal(spec.host, "probe");
+    },
+  );
+}
+
 describe("a value that the API server stores in another form", function () {
   this.timeout("3m");
 
@@ -171,22 +191,7 @@ describe("a value that the API server stores in another form", function () {
 
   it("such as in lower case by a policy, is not written again until it or its source changes", async () => {
     const { team, target } = await widgets();
-    await createObject(team.api, widget, "probe", {}, team.namespace);
-    await mutate(
-      team,
-      `${team.namespace}-lower`,
-      {
-        operations: ["CREATE", "UPDATE"],
-        apiGroups: [widget.group],
-        resources: [widget.plural],
-        when: "has(object.spec.host)",
-        patch: '[JSONPatch{op: "replace", path: "/spec/host", value: object.spec.host.lowerAscii()}]',
-      },
-      async () => {
-        const { spec } = await team.api.merge(objectPath(widget, team.namespace, "probe"), { spec: { host: "Probe" } });
-        assert.equal(spec.host, "probe");
-      },
-    );
+    await lowerCase(team);
     const host = secretText("Host");
     await bind(team, target, [from("spec.host", "host")], { host });
     const stored = async () => (await team.api.get(target.path)).spec.host;
@@ -204,17 +209,12 @@ describe("a value that the API server stores in another form", function () {
   });
 });
 
-describe("onFirstSync: IfDifferent", () => {
-  it("restarts nothing for equal forms, defaults, and fields of others in an object", async () => {
-    const { team, target } = await widgets();
-    await team.api.merge(target.path, { spec: { part: { a: "ours" }, one: { a: "ours" } } });
+describe("onFirstSync: IfDifferent", function () {
+  this.timeout("2m");
+
+  async function restartsFor(team: TestNamespace, { apiVersion, kind }: Target, fields: object[], data: object) {
     await team.api.create(team.path("apps/v1", "deployments"), deployment("web", { replicas: 0 }));
-    await team.api.create(team.path("v1", "configmaps"), {
-      metadata: { name: "values" },
-      data: { part: '{"a":"ours"}' },
-    });
-    const { apiVersion, kind } = target;
-    const fields = [from("spec.part", "part", "json"), from("spec.one", "part", "json")];
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "values" }, data });
     await team.bind("forms", {
       sources: [{ configMap: { name: "values" } }],
       targets: [{ apiVersion, kind, name: "one", when: "AfterRollout", onConflict: "Force", fields }],
@@ -222,8 +222,27 @@ describe("onFirstSync: IfDifferent", () => {
     });
     await team.until("forms", "Synced");
     const { spec } = await team.api.get(`${team.path("apps/v1", "deployments")}/web`);
-    assert.equal(spec.template.metadata.annotations, undefined);
+    return Object.keys(spec.template.metadata.annotations ?? {}).length;
+  }
+
+  it("restarts nothing for equal forms, defaults, and fields of others in an object", async () => {
+    const { team, target } = await widgets();
+    await team.api.merge(target.path, { spec: { part: { a: "ours" }, one: { a: "ours" } } });
+    const fields = [from("spec.part", "part", "json"), from("spec.one", "part", "json")];
+    assert.equal(await restartsFor(team, target, fields, { part: '{"a":"ours"}' }), 0);
     const written: AnyObject = await team.api.get(target.path);
     assert.deepEqual(written.spec.part, { a: "ours", b: "b", c: "theirs" });
+  });
+
+  it("restarts nothing for a value that a policy lower-cases, but for another case without a policy", async () => {
+    const [lowered, plain] = [await widgets(), await widgets()];
+    await lowerCase(lowered.team);
+    for (const [{ team, target }, restarts] of [
+      [lowered, 0],
+      [plain, 1],
+    ] as const) {
+      await team.api.merge(target.path, { spec: { host: "host.example" } });
+      assert.equal(await restartsFor(team, target, [from("spec.host", "host")], { host: "Host.Example" }), restarts);
+    }
   });
 });

@@ -1,6 +1,11 @@
 /** Shows that a binding claims only what the API server stores: a rule that changes a write is reported as Reverted. */
 import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
+import { inlay } from "../controller/cli.ts";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
@@ -106,12 +111,18 @@ describe("a value that a policy puts back", function () {
     assert.deepEqual(await shop.restarts(), { web: 1 });
   });
 
-  it("is Reverted on the first write too, and the binding releases nothing that it does not own", async () => {
+  it("is Reverted on the first write too, without an event, and so inlay diff reports it", async () => {
     const { team } = await newTeam();
     await putBack(team);
     await team.bind("keys", { ...spec, targets: [{ ...target, onRelease: "Remove", fields: [field] }] });
-    await team.until("keys", "Reverted");
+    const { apiVersion, kind, metadata, spec: stored } = await team.until("keys", "Reverted");
     assert.equal(await tokenOf(team), "none");
+    const file = join(tmpdir(), `${team.namespace}.json`);
+    const binding = { apiVersion, kind, metadata: { name: "keys", namespace: metadata.namespace }, spec: stored };
+    await writeFile(file, JSON.stringify(binding));
+    const { stdout } = await inlay(controlPlane().kubeconfigFile, "diff", "-f", file, "-o", "json");
+    assert.equal(JSON.parse(stdout).bindings[0].targets[0].problem.reason, "Reverted", stdout);
+    await rm(file);
     assert.deepEqual(await team.events("keys").then((all) => all.filter(({ reason }) => reason === "Written")), []);
   });
 });

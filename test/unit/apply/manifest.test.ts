@@ -162,6 +162,22 @@ describe("an object that a binding created is written", () => {
     assert.ok(decideOn(tree(), [], { ...spec, token: "other" }).write);
   });
 
+  it("not if admission adds an element before the one that a path names by its index", () => {
+    const lists = shape({ "spec.parts": { kind: "map", keys: ["name"] } });
+    const parts = composeWhole({ spec: { parts: [{ name: "a" }] } }, [field("spec.parts[0].token", "t")], creator, lists);
+    const fieldsV1 = {
+      "f:metadata": tree()["f:metadata"],
+      "f:spec": { "f:parts": { 'k:{"name":"a"}': { ".": {}, "f:name": {}, "f:token": {} } } },
+    } as JsonObject;
+    const decided = (token: string) => {
+      const live = liveObject({ spec: { parts: [{ name: "added" }, { name: "a", token }] } }, [
+        entry(OURS, [], { fieldsV1 }),
+      ]);
+      return decideWhole(parts, live, record({ manifestDigest: parts.digest }), lists).write;
+    };
+    assert.deepEqual([decided("t"), decided("other")], [false, true]);
+  });
+
   it("not if the API server spells the quantity of a field differently", () => {
     const limits = composeWhole({}, [field("spec.limits.cpu", "0.5")], creator, shape());
     const fieldsV1 = { "f:metadata": tree()["f:metadata"], "f:spec": { "f:limits": { "f:cpu": {} } } };

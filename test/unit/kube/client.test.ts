@@ -175,9 +175,26 @@ describe("the client", () => {
     await client.apply("me", HARBOR, "u", { spec: {} }, options);
     const { mayBeSent: _m, accept: _a, query, ...applied } = last();
     await client.apply("me", HARBOR, "u", { spec: {} }, { ...options, dryRun: "whole" });
-    assert.deepEqual(last(), { ...applied, isWhole: true, query: { ...query, dryRun: "All" } });
+    const whole = { accept: "application/json;as=Table;g=meta.k8s.io;v=v1", isWhole: true };
+    assert.deepEqual(last(), { ...applied, ...whole, query: { ...query, includeObject: "Object", dryRun: "All" } });
     await client.apply("me", HARBOR, "u", { spec: {} }, { ...options, dryRun: "metadata" });
     assert.deepEqual(last(), { ...applied, accept: _a, query: { ...query, dryRun: "All" } });
+  });
+
+  it("returns the whole object of a write if asked for it, from a table or as it is", async () => {
+    const object = { apiVersion: "goharbor.io/v1beta1", kind: "Table", metadata: { name: "harbor" }, rows: [] };
+    const table = { apiVersion: "meta.k8s.io/v1", kind: "Table", metadata: {}, rows: [{ object }] };
+    for (const answer of [table, object]) {
+      const { client, last } = recording(answer);
+      const how = { fieldManager: "inlay", force: true, answer: "whole" as const };
+      assert.deepEqual(await client.apply("me", HARBOR, "u", {}, how), object);
+      const { accept, query } = last();
+      assert.deepEqual([accept?.includes("as=Table"), query["includeObject"]], [true, "Object"]);
+      assert.deepEqual(await client.jsonPatch("me", HARBOR, [], "inlay", false, "whole"), object);
+      assert.equal(last().accept, accept);
+      assert.deepEqual(await client.createObject("me", HARBOR, {}, "inlay", false, "whole"), object);
+      assert.equal(last().accept, accept);
+    }
   });
 
   it("deletes the version that was read, or any version", async () => {
