@@ -99,9 +99,12 @@ async function writesAfterRestart(team: TestNamespace, { through, path }: Target
   return writes.filter((each) => each.namespace === team.namespace && isWrite(each));
 }
 
-/** Installs a policy that stores each host in lower case. */
+/** Installs a policy that stores each host, and the field `c` of each first element, in lower case. */
 async function lowerCase(team: TestNamespace): Promise<void> {
   await createObject(team.api, widget, "probe", {}, team.namespace);
+  const lowered = (when: string, field: string, pointer: string) =>
+    `(${when} ? [JSONPatch{op: "replace", path: "${pointer}", value: ${field}.lowerAscii()}] : [])`;
+  const element = "object.spec.list.size() > 0 && has(object.spec.list[0].c)";
   await mutate(
     team,
     `${team.namespace}-lower`,
@@ -109,8 +112,11 @@ async function lowerCase(team: TestNamespace): Promise<void> {
       operations: ["CREATE", "UPDATE"],
       apiGroups: [widget.group],
       resources: [widget.plural],
-      when: "has(object.spec.host)",
-      patch: '[JSONPatch{op: "replace", path: "/spec/host", value: object.spec.host.lowerAscii()}]',
+      when: "has(object.spec)",
+      patch: [
+        lowered("has(object.spec.host)", "object.spec.host", "/spec/host"),
+        lowered(`has(object.spec.list) && ${element}`, "object.spec.list[0].c", "/spec/list/0/c"),
+      ].join(" + "),
     },
     async () => {
       const { spec } = await team.api.merge(objectPath(widget, team.namespace, "probe"), { spec: { host: "Probe" } });
@@ -206,6 +212,28 @@ describe("a value that the API server stores in another form", function () {
     await team.api.merge(`${team.path("v1", "configmaps")}/values`, { data: { host: "Other.Example" } });
     await eventually(async () => assert.equal(await stored(), "other.example"));
     await team.until("forms", "Synced");
+  });
+});
+
+describe("a value in a list with one owner", function () {
+  this.timeout("2m");
+
+  it("is not written again if a policy lower-cases it, until another client changes it", async () => {
+    const { team, target } = await widgets();
+    await lowerCase(team);
+    await team.api.merge(target.path, { spec: { list: [{ a: "x" }, { a: "y" }] } });
+    const host = secretText("Host");
+    await bind(team, target, [from("spec.list[a=x].c", "host")], { host });
+    const list = async () => (await team.api.get(target.path)).spec.list;
+    const stored = [
+      { a: "x", b: "b", c: host.toLowerCase() },
+      { a: "y", b: "b" },
+    ];
+    assert.deepEqual(await list(), stored);
+    assert.deepEqual(await writesAfterChanges(team, target), []);
+    assert.deepEqual(await writesAfterRestart(team, target), []);
+    await team.api.merge(target.path, { spec: { list: [{ a: "x", c: "theirs" }, { a: "y" }] } });
+    await eventually(async () => assert.deepEqual(await list(), stored));
   });
 });
 
