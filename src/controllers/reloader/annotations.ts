@@ -90,7 +90,14 @@ export function choiceOf(
     SecretProviderClass: rule("SecretProviderClass"),
   };
   const minInterval = intervalOf(kind, own, keys.pausePeriod, mistakes);
-  checkAll({ ...pods, ...own }, keys, mistakes);
+  const { [keys.pausePeriod]: pause, [keys.rolloutStrategy]: strategy, ...counted } = pods;
+  checkAll({ ...counted, ...own }, keys, mistakes);
+  // Reloader reads these two from the workload itself only.
+  for (const [key, text] of [[keys.pausePeriod, pause] as const, [keys.rolloutStrategy, strategy] as const])
+    if (text !== undefined)
+      mistakes.push(
+        `${key} has no effect on the pod template; remove it there, and set it in metadata.annotations of the ${kind}`,
+      );
   const isNothing = CHOSEN_KINDS.every((each) => isIdle(rules[each]));
   // All other kinds restart by their template alone.
   const restartAt = kind === "Rollout" && own[keys.rolloutStrategy] === "restart";

@@ -224,6 +224,10 @@ describe("a workload with annotations of Reloader restarts for", () => {
     it(what, () => assert.deepEqual(chosen(situation), { sources, mistakes: [], minInterval: undefined }));
   }
 
+  it("at any time, if its pause-period is on the pod template, where Reloader does not read it", () => {
+    assert.equal(chosen({ own: { [SECRETS]: "db" }, pods: { [PAUSE]: "5m" } }).minInterval, undefined);
+  });
+
   it("at most once per pause-period", () => {
     for (const [text, minInterval] of Object.entries({ "5m": "5m", "1h30m": "1h30m", "1.5m": "90000ms", "0": "0ms" })) {
       const { mistakes, ...rest } = chosen({ own: { [SECRETS]: "db", [PAUSE]: text } });
@@ -241,6 +245,8 @@ describe("an Argo Rollout restarts by its own restart field", () => {
     assert.equal(restartAt("Rollout", { [STRATEGY]: "rollout" }), false);
     assert.equal(restartAt("Rollout", {}), false);
     assert.equal(restartAt("Deployment", { [STRATEGY]: "restart" }), false);
+    const onPods = STANDARD_VIEW.annotationsOf({ [AUTO]: "true" }, { [STRATEGY]: "restart" });
+    assert.equal(choiceOf({ kind: "Rollout", namespace: "shop" }, onPods)?.restartAt, false);
   });
 });
 
@@ -316,6 +322,14 @@ describe("the mistakes in Reloader's annotations include", () => {
     "a pause-period on a kind other than Deployment": [
       { kind: "StatefulSet", own: { [PAUSE]: "5m" } },
       /is for Deployments; remove it/,
+    ],
+    "a pause-period on the pod template": [
+      { own: { [AUTO]: "true" }, pods: { [PAUSE]: "soon" } },
+      /pause-period has no effect on the pod template; remove it there, and set it in metadata\.annotations of the Deployment$/,
+    ],
+    "a strategy on the pod template": [
+      { kind: "Rollout", pods: { [AUTO]: "true", "reloader.stakater.com/rollout-strategy": "restart" } },
+      /rollout-strategy has no effect on the pod template; .* of the Rollout$/,
     ],
     "an unknown strategy": [{ own: { "reloader.stakater.com/rollout-strategy": "now" } }, /"now" is not a strategy/],
     "an unknown key": [{ own: { "reloader.stakater.com/atuo": "true" } }, /atuo is not a known annotation/],
