@@ -46,6 +46,11 @@ export interface CachedObject extends Version {
   createdAs?: string;
   /** Of a workload: the last change of its annotations, of what its pods read, or of the stamps of restarts, if the watch has shown it. */
   chosen?: Change;
+  /**
+   * Of a workload: the version in which its pod template last changed, if all its pods had the former template then. Pods with the present
+   * template are younger than that.
+   */
+  renewedAs?: string;
   /** When the data of a Secret or ConfigMap last changed, in seconds of the epoch, if `managedFields` shows that. */
   dataAt?: number;
   /** What `dataAt` was when its annotations or labels for Reloader last changed. It was not chosen by them before. */
@@ -145,12 +150,22 @@ export function withHistory(
   const createdAs = shown.isCreation ? after.resourceVersion : known?.createdAs;
   const markedAt = known !== undefined && known.mark !== after.mark ? after.dataAt : known?.markedAt;
   const chosen = after.workload && chosenOf(after, known, metadata, shown);
+  const renewedAs = renewedAsOf(after, known, shown);
   return {
     ...after,
     ...(createdAs !== undefined && { createdAs }),
     ...(markedAt !== undefined && { markedAt }),
     ...(chosen !== undefined && { chosen }),
+    ...(renewedAs !== undefined && { renewedAs }),
   };
+}
+
+/** While some pods have another template, a workload may return to it, and those pods stay. */
+function renewedAsOf(after: CachedObject, known: CachedObject | undefined, { since }: Shown): string | undefined {
+  const [was, is] = [known?.workload, after.workload];
+  if (was?.templateHash === is?.templateHash) return known?.renewedAs;
+  // A list does not show the version of a change.
+  return was?.progress.isWhole && since === after.resourceVersion ? since : undefined;
 }
 
 /** Most events of a workload change only its status, and need no time. */
@@ -188,7 +203,14 @@ export function classifyChange(
 }
 
 const progressOf = ({ progress, stamps, restart, replacing }: Workload) => [progress, stamps, restart, replacing];
-const besidesProgress = ({ progress: _, stamps: __, restart: ___, replacing: ____, ...rest }: Workload) => rest;
+const besidesProgress = ({
+  progress: _,
+  stamps: __,
+  restart: ___,
+  replacing: ____,
+  templateHash: _____,
+  ...rest
+}: Workload) => rest;
 
 /** Whether a change matters to subscribers that select workloads by Reloader's annotations. */
 export function isChoice(after: CachedObject | undefined, before: CachedObject | undefined): boolean {

@@ -4,11 +4,12 @@
 import { bindingKey } from "../api/binding.ts";
 import { ReloaderView } from "../api/reloader.ts";
 import { digestParts } from "../api/rollout.ts";
-import { idOf } from "../apimachinery/objects.ts";
+import { idOf, isOlder } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import type { StartFacts } from "./decide/affected.ts";
 import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
 import { withoutDisruptionBudget } from "./decide/disruption-budgets.ts";
-import { decideRollout, type RolloutDecision, type RolloutInput } from "./decide/engine.ts";
+import { decideRollout, type RolloutDecision } from "./decide/engine.ts";
 import { blockOf, STOPPED } from "./decide/pace.ts";
 import { refusalOf } from "./decide/refusal.ts";
 import { wrongRestartField } from "./decide/restart-field-schema.ts";
@@ -85,7 +86,7 @@ export class Decider {
     if (blocked !== undefined || targets.namespaces.size > 0) memory.setReady(false);
     else if (binding.spec.targets.length === 0) memory.setReady(true, memory.observed?.since);
     else if (spec.waitForTargets === undefined) memory.setReady(true);
-    const judged = { ...rolling, startedWith: startedWithOf(rolling, known, memory) };
+    const judged = { ...rolling, ...startsOf(rolling, known, memory) };
     const decided = this.#decideBy(judged, inputs, memory, known, blocked);
     if (decided.stamps.length === 0) return { decided, known };
     return { decided: await this.#checked(judged, inputs, memory, known, decided), known };
@@ -154,7 +155,7 @@ export class Decider {
 
   /** Throws Problem. */
   #decideBy(
-    { binding, spec, references, dependents, startedWith }: JudgedRollout,
+    { binding, spec, references, dependents, startedWith, isRenewed }: JudgedRollout,
     { targets, differs }: RollInputs,
     memory: RolloutMemory,
     { keyId, digests, former }: ValueDigests,
@@ -190,23 +191,38 @@ export class Decider {
       take: (dependent) => this.#slots.take(key, idOf(dependent.ref), namespaceOf(dependent)),
       isSeen: (dependent) => memory.isSeen(dependent),
       startedWith,
+      isRenewed,
     });
   }
 }
 
-type JudgedRollout = RolloutContext & Pick<RolloutInput, "startedWith">;
+type JudgedRollout = RolloutContext & StartFacts;
 
 /** A value that a workload gets through a field reaches it later than its source changes, so such a value is not judged. */
-function startedWithOf(
+function startsOf(
   { binding, dependents, sourceObjects }: RolloutContext,
   { digests, resourceVersions }: ValueDigests,
   memory: RolloutMemory,
-): RolloutInput["startedWith"] {
+): StartFacts {
   const written = writtenBeforeRestarts(binding);
   const sourceOf = (id: string) => {
     const { source } = digestParts(id);
     const seen = sourceObjects.get(source);
     return written.has(id) || seen?.resourceVersion !== resourceVersions.get(source) ? undefined : seen;
   };
-  return memory.firstLooks.judge({ binding, before: memory.before(binding), dependents, digests, sourceOf });
+  const startedWith = memory.firstLooks.judge({
+    binding,
+    before: memory.before(binding),
+    dependents,
+    digests,
+    sourceOf,
+  });
+  return {
+    startedWith,
+    isRenewed: ({ version: { renewedAs }, isRestartField }, id) => {
+      const source = sourceOf(id);
+      if (source === undefined || renewedAs === undefined || isRestartField) return false;
+      return isOlder(source, { resourceVersion: renewedAs });
+    },
+  };
 }

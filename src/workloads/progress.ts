@@ -12,6 +12,8 @@ export interface Progress {
   readonly state: "Done" | "Rolling" | "Failed";
   /** For users, such as `2 of 3 replicas are updated`. */
   readonly message: string;
+  /** Every pod has the present template, also those that its update strategy may hold back. */
+  readonly isWhole?: true;
 }
 
 /** The fields of a workload that are read. Their values may have any type. */
@@ -23,7 +25,7 @@ interface Parts {
 }
 
 /** A shared object: most workloads are done most of the time. */
-const DONE: Progress = { state: "Done", message: "rolled out" };
+const DONE: Progress = { state: "Done", message: "rolled out", isWhole: true };
 const NOT_OBSERVED = rolling("its controller has not observed the change yet");
 
 const judges: Readonly<Record<string, (workload: Parts) => Progress>> = {

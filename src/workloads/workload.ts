@@ -1,4 +1,5 @@
 /** Extracts from a workload what rollouts need, and keeps nothing else. No I/O. */
+import { createHash } from "node:crypto";
 import { type ReloaderAnnotations, STANDARD_VIEW } from "../api/reloader.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { at, listAt, valueAt } from "../apimachinery/fields.ts";
@@ -39,6 +40,10 @@ export interface Workload {
   readonly stamps: readonly string[];
   /** The text in its restart field, if it has one. */
   readonly restart?: string;
+  /**
+   * A hash of its pod template. Only for kinds of which each change of the template replaces the pods, unless users replace the pods.
+   */
+  readonly templateHash?: string;
   /** The labels of its pods. */
   readonly labels: Readonly<Record<string, string>>;
   /** Its annotations for Reloader, if any; for a copy, those of the Job. */
@@ -96,6 +101,7 @@ export function workloadOf(
     ...(text !== undefined && { restart: text }),
     ...(isObject(pods) && Number(at(spec, "replicas")) > 1 && { isMany: true as const }),
     onDelete: isOnDelete(spec),
+    ...(groupKind.startsWith("apps/") && isObject(pods) && !isOnDelete(spec) && { templateHash: hashOf(pods) }),
     ...(replacing && { replacing }),
     ...(isAJob && isPassing(object) && { isPassing: true as const }),
     ...(original && { copied: { name: original.name, uid: original.uid } }),
@@ -106,6 +112,10 @@ export function workloadOf(
     ...(annotations !== undefined && { reloaderAnnotations: annotations }),
   };
 }
+
+const HASH_LENGTH = 16;
+const hashOf = (pods: object) =>
+  createHash("sha256").update(JSON.stringify(pods)).digest("base64url").slice(0, HASH_LENGTH);
 
 function unprobedIn(podSpec: unknown): string[] {
   return listAt(podSpec, "containers").flatMap((each) =>

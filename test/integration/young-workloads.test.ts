@@ -1,7 +1,7 @@
 /** Shows that no change soon after the creation of a workload is missed, and that a younger workload does not restart for it. */
 import assert from "node:assert/strict";
 import { WORKLOAD_KINDS } from "../../src/workloads/workload.ts";
-import { listed, named, newShop, type Shop } from "../controller/annotated.ts";
+import { annotated, listed, named, newShop, type Shop } from "../controller/annotated.ts";
 import type { AnyObject } from "../controller/api.ts";
 import type { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -26,6 +26,7 @@ const all = Array.from({ length: COUNT }, (_, at) => ({
 }));
 type Young = (typeof all)[number];
 const expected = all.map(({ isChanged }) => (isChanged ? 1 : 0));
+const STAMP = "inlay.dev/rollout";
 const CRON_JOBS = { apiGroups: ["batch"], resources: ["cronjobs"], verbs: ["get", "list", "watch", "patch"] };
 
 const past = (time: number) => eventually(() => assert.ok(performance.now() >= time));
@@ -168,6 +169,38 @@ describe("a change soon after the creation of a workload", function () {
     assert.deepEqual(
       await Promise.all(names.map((name) => shop.annotations(name))),
       names.map(() => ({})),
+    );
+  });
+
+  it("restarts no workload whose pod template changes after the value, within the debounce, and any other", async () => {
+    const shop = await newShop();
+    const names = Array.from({ length: 8 }, (_, at) => `both-${at}`);
+    await Promise.all(names.map((name) => shop.rotate(name)));
+    await shop.make(...names.map((name) => annotated(name, listed(name))));
+    await untilMade(shop.team, named(...names));
+    const own = (name: string) =>
+      shop.team.api.merge(shop.path(name), { spec: { template: { metadata: { labels: { release: "2" } } } } });
+    const scale = (name: string) => shop.team.api.merge(shop.path(name), { spec: { replicas: 2 } });
+    await Promise.all(
+      names.map(async (name, at) => {
+        // Pods of a template that changes before the value may start before the value changes too.
+        if (at % 4 === 3) await own(name);
+        await shop.rotate(name);
+        if (at % 4 < 2) await own(name);
+        if (at % 4 === 2) await scale(name);
+      }),
+    );
+    const bindings = named(...names);
+    await eventually(async () => {
+      for (const { status } of await untilMade(shop.team, bindings)) assert.equal(status.rollout.revision, 1);
+    }, WITHIN_MS);
+    await shop.barrier();
+    const expected = names.map((name, at) => [name, at % 4 === 3 ? 2 : 1]);
+    assert.deepEqual(await shop.restarts(), Object.fromEntries(expected));
+    const stamped = await Promise.all(names.map(async (name) => STAMP in (await shop.annotations(name))));
+    assert.deepEqual(
+      stamped,
+      names.map((_, at) => at % 4 >= 2),
     );
   });
 

@@ -103,12 +103,22 @@ export interface Starts {
   lacks(dependent: Dependent): boolean;
   /** Whether the workload started with the present value, although it differs from the baseline. */
   has(dependent: Dependent, id: string): boolean;
+  /** Whether its pod template changed after all these values: the pods of that template start with them. */
+  isRenewed(dependent: Dependent, ids: readonly string[]): boolean;
+}
+
+/** What the watches show of the pods of a workload and of a digest's source. */
+export interface StartFacts {
+  /** Which values the pods of the workload started with, when the rollout first sees both. */
+  startedWith(dependent: Dependent, id: string): StartedWith;
+  /** Whether the pod template of the workload changed after the source, and its pods with it. */
+  isRenewed(dependent: Dependent, id: string): boolean;
 }
 
 export function startsOf(
   dependents: readonly Dependent[],
   digests: Digests,
-  startedWith: (dependent: Dependent, id: string) => StartedWith,
+  { startedWith, isRenewed }: StartFacts,
   baseline: Digests,
 ): Starts {
   const lacked = (each: Dependent) =>
@@ -120,6 +130,7 @@ export function startsOf(
     lacks: ({ version }) => (lacking.get(version.uid) ?? []).length > 0,
     // With onFirstSync Rollout, every workload restarts.
     has: (each, id) => former[id] !== NEVER && startedWith(each, id) === "present",
+    isRenewed: (each, ids) => ids.length > 0 && ids.every((id) => former[id] !== NEVER && isRenewed(each, id)),
   };
 }
 
@@ -163,11 +174,11 @@ export function affectedBy(
   isSeen: (dependent: Dependent) => boolean,
   starts: Starts,
 ): AffectedWorkload[] {
-  const known = new Map(before?.workloads?.map((each) => [each.uid, each]));
+  const recordedOf = new Map(before?.workloads?.map((each) => [each.uid, each]));
   const isChanged = (id: string) => changed[id] !== undefined;
   const isNew = (id: string) => changed[id] !== undefined && before?.digests?.[id] !== changed[id];
   return dependents.flatMap((dependent) => {
-    const recorded = known.get(dependent.version.uid);
+    const recorded = recordedOf.get(dependent.version.uid);
     const wanted = stampFor(rollout, dependent, changed);
     const former = isSeen(dependent) ? asStamped(rollout, dependent, wanted, recorded, now) : recorded;
     const uses = [...dependent.uses];
@@ -182,8 +193,11 @@ export function affectedBy(
           )
         : former.stamp !== undefined || uses.some(isChanged);
     if (!isAffected) return [];
-    const entry = inStep(former ?? waiting(dependent), steps[dependent.step]);
-    const isDue = entry.state === "Waiting" || entry.stamp !== wanted;
+    const known = inStep(former ?? waiting(dependent), steps[dependent.step]);
+    // A user changed its template after the values. It needs no restart, and has the values when it has rolled out.
+    const isRenewed = known.stamp === undefined && starts.isRenewed(dependent, uses.filter(isChanged));
+    const entry = isRenewed ? renewed(known, now) : known;
+    const isDue = !isRenewed && (entry.state === "Waiting" || entry.stamp !== wanted);
     const why = isDue ? whyLacking(dependent, changed, gone) : undefined;
     const lacks = why === undefined ? {} : { lacks: why };
     return [{ dependent, entry: isDue && entry.state !== "Rolling" ? waitingAgain(entry) : entry, isDue, ...lacks }];
@@ -221,6 +235,11 @@ function asStamped(
 /** The workload must restart once more. Its former stamp stays recorded. */
 export function waitingAgain({ restartTime: _, message: __, ...entry }: WorkloadStatus): WorkloadStatus {
   return { ...entry, state: "Waiting" };
+}
+
+/** It rolls out with a template that is younger than the values. */
+function renewed({ message: _, ...entry }: WorkloadStatus, now: string): WorkloadStatus {
+  return entry.state === "Waiting" ? { ...entry, state: "Rolling", restartTime: now } : entry;
 }
 
 /** The name or the position of its step may have changed. */

@@ -14,15 +14,15 @@ import {
   missedBy,
   NEVER,
   type Rekeyed,
+  type StartFacts,
   startsOf,
   waitingAgain,
 } from "./affected.ts";
 import { countedOf } from "./counted.ts";
-import type { StartedWith } from "./first-looks.ts";
 import { isRolling, MAX_SLOT_MS, type PlannedRestart, type ScheduleInput, schedule, timeOf } from "./schedule.ts";
 
 /** The input of a decision. */
-export interface RolloutInput extends ScheduleInput {
+export interface RolloutInput extends ScheduleInput, StartFacts {
   /** The uid of the binding. */
   binding: string;
   /** In the order of their steps. */
@@ -43,8 +43,6 @@ export interface RolloutInput extends ScheduleInput {
   block(pending: Pending, last: string | undefined): RolloutBlock | undefined;
   /** Whether the watch shows the workload at least as new as its last restart. */
   isSeen(dependent: Dependent): boolean;
-  /** Which values of a digest's source the pods of the workload started with, when the rollout first sees them. */
-  startedWith(dependent: Dependent, id: string): StartedWith;
 }
 
 export interface RolloutDecision {
@@ -69,7 +67,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   const turn = { ...input, ...countedOf(input, input.used, input.restartOn, input.rekeyed) };
   const { before, dependents, digests, steps, unknown } = turn;
   const baseline = baselineOf(before, turn.used, digests, turn.rollFirst, turn.rekeyed, missedBy(before, dependents));
-  const starts = startsOf(dependents, digests, turn.startedWith, baseline.digests);
+  const starts = startsOf(dependents, digests, turn, baseline.digests);
   for (const id of starts.late) baseline.digests[id] = NEVER;
   const former = baseline.isRenewed ? undefined : before?.pending;
   const gone = goneFrom(former, baseline.digests, digests);
@@ -107,15 +105,19 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
     return { status, stamps: [], unstamped: {}, rolling: [], happened };
   }
   // A restart from before a crash that is not recorded in the status yet.
-  const isFound = entries.some(({ entry, isDue }) => !isDue && (states.get(entry.uid) ?? "Waiting") === "Waiting");
+  const isFound = entries.some(
+    ({ entry, isDue }) => !isDue && entry.stamp !== undefined && (states.get(entry.uid) ?? "Waiting") === "Waiting",
+  );
   const intent = intentOf(turn, former, changed, isThrough(turn, entries, states), isFound);
   const held = entries.some(({ isDue }) => isDue) ? turn.block(intent, before?.lastStartTime) : undefined;
   const { stamps, block } =
     held === undefined ? schedule(turn, entries, rollout, changed, former?.digests ?? {}) : { stamps: [], block: held };
   const { startTime, lastRestartTime: restarted } = intent;
   const began = startTime ?? (stamps.length > 0 ? timeOf(turn.now) : undefined);
+  // A workload without a stamp rolls out by itself.
+  const restarts = entries.filter(({ entry, isDue }) => isDue || entry.stamp !== undefined).length;
   if (began !== undefined && began !== former?.startTime)
-    happened.push({ what: "began", workloads: entries.length, changed: Object.keys(changed) });
+    happened.push({ what: "began", workloads: restarts, changed: Object.keys(changed) });
   const pending: Pending = {
     ...intent,
     ...(began !== undefined && { startTime: began }),

@@ -5,7 +5,7 @@ import { NAMESPACES } from "../../../src/apimachinery/resources.ts";
 import { type CachedObject, isChoice, projectionFor, withHistory } from "../../../src/cache/cached-object.ts";
 import type { Subscription } from "../../../src/cache/subscription.ts";
 import { kubeObjectOf } from "../objects.ts";
-import { SECRETS } from "../resources.ts";
+import { DEPLOYMENTS, SECRETS } from "../resources.ts";
 
 const secrets: Subscription = { identity: "", resource: SECRETS, namespace: "shop", labels: "", names: undefined };
 const workloads: Subscription = { ...secrets, workload: { template: "spec.template" } };
@@ -131,6 +131,27 @@ describe("the history of an object", () => {
     const { createdAs, chosen } = keep(changed(AUTO, 2), undefined, shownBy);
     assert.deepEqual([createdAs, chosen], [undefined, { version: "7", at: born + 2 }]);
     assert.equal(keep(changed(AUTO, 0, { managedFields: [] }), undefined, shownBy).chosen, undefined);
+  });
+
+  it("has the version of a changed pod template, if the watch shows it and all pods had the former one", () => {
+    const deployments: Subscription = { ...workloads, resource: DEPLOYMENTS };
+    const at = (image: string, updatedReplicas = 1) => {
+      const template = { spec: { containers: [{ image }] } };
+      const metadata = { uid: "1", resourceVersion: `${++versions}`, generation: 1, creationTimestamp };
+      const status = { observedGeneration: 1, replicas: 1, availableReplicas: 1, updatedReplicas };
+      return kubeObjectOf({ kind: "Deployment", metadata, spec: { template }, status });
+    };
+    const after = (each: KubeObject, before: CachedObject | undefined, since = each.metadata.resourceVersion) =>
+      withHistory(projectionFor(deployments)(each), before, each.metadata, { since, isCreation: false });
+    const whole = after(at("a"), undefined, "1");
+    assert.equal(after(at("a"), whole).renewedAs, undefined);
+    const renewed = after(at("b", 0), whole);
+    assert.equal(renewed.renewedAs, renewed.resourceVersion);
+    assert.equal(after(at("b"), renewed).renewedAs, renewed.resourceVersion);
+    // Pods of the former template may still run.
+    assert.equal(after(at("a", 0), renewed).renewedAs, undefined);
+    // A list shows that it changed, and not when.
+    assert.equal(after(at("b", 0), whole, "1").renewedAs, undefined);
   });
 
   it("has what the data was when an annotation chose a source later", () => {

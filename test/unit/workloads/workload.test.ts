@@ -33,9 +33,11 @@ describe("a workload", () => {
       ownerReferences: [{ uid: "owner", name: "harbor" }],
       labels: { not: "its pods'" },
     };
-    assert.deepEqual(workloadOf(deployment({ template, replicas: 1 }, { metadata }), TEMPLATE), {
+    const { templateHash, ...rest } = workloadOf(deployment({ template, replicas: 1 }, { metadata }), TEMPLATE);
+    assert.match(templateHash ?? "", /^[-\w]{16}$/);
+    assert.deepEqual(rest, {
       references: [{ kind: "Secret", name: "bucket", by: "envFrom" }],
-      progress: { state: "Done", message: "rolled out" },
+      progress: { state: "Done", message: "rolled out", isWhole: true },
       paused: false,
       onDelete: false,
       unprobed: ["proxy"],
@@ -43,6 +45,15 @@ describe("a workload", () => {
       owners: ["owner"],
       labels: { app: "web" },
     });
+  });
+
+  it("has a hash of its template if each change of that replaces its pods", () => {
+    const hashOf = (spec: object, more: object = {}) => workloadOf(deployment(spec, more), TEMPLATE).templateHash;
+    const annotated = { ...template, metadata: { annotations: { "inlay.dev/rollout": "1" } } };
+    assert.equal(hashOf({ template, replicas: 2 }), hashOf({ template, paused: true }));
+    assert.notEqual(hashOf({ template: annotated }), hashOf({ template }));
+    assert.equal(hashOf({ template, updateStrategy: { type: "OnDelete" } }, { kind: "StatefulSet" }), undefined);
+    assert.equal(hashOf({ template }, { apiVersion: "batch/v1", kind: "Job" }), undefined);
   });
 
   it("has its pods described wherever the path leads", () => {

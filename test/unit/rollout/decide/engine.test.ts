@@ -65,6 +65,7 @@ function turn(
     take: () => true,
     isSeen: () => true,
     startedWith: () => undefined,
+    isRenewed: () => false,
     ...more,
   });
 }
@@ -627,6 +628,50 @@ describe("a rollout in many namespaces", () => {
     const wasRefused = ({ ref }: Dependent) => ref.namespace === "denied";
     const began = turn(both, { "bucket/key": "b" }, before, { maxConcurrent: 1, wasRefused });
     assert.deepEqual(placesOf(began), ["open"]);
+  });
+
+  describe("with a workload whose template changed after the value", () => {
+    const before = { digestKeyID: "one", revision: 3, digests: { "bucket/key": "a", "bucket/other": "x" } };
+    const now = { "bucket/key": "b", "bucket/other": "x" };
+    const own = { isRenewed: ({ version }: Dependent) => version.uid === "uid-own" };
+    const of = (progress: Progress) => [workload("own", { progress })];
+
+    it("restarts nothing, and ends when that workload has rolled out", () => {
+      const waits = turn(of(DONE), now, before, { block: () => ({ reason: "Debounce", message: "" }) });
+      assert.deepEqual(states(waits), ["own Waiting"]);
+      const rolls = turn(of(ROLLING), now, waits.status, own);
+      assert.deepEqual([stamped(rolls), states(rolls), rolls.happened], [[], ["own Rolling"], []]);
+      const again = turn(of(ROLLING), now, rolls.status, own);
+      assert.deepEqual([stamped(again), again.status], [[], rolls.status]);
+      const { status, happened } = turn(of(DONE), now, again.status, own);
+      assert.deepEqual([status.revision, status.pending, status.digests], [4, undefined, { "bucket/key": "b" }]);
+      assert.deepEqual(
+        happened.map(({ what }) => what),
+        ["done", "ended"],
+      );
+    });
+
+    it("restarts the others, and that one too for a later value or without that knowledge", () => {
+      const both = [...of(ROLLING), workload("other")];
+      const began = turn(both, now, before, own);
+      assert.deepEqual([stamped(began), states(began)], [["other"], ["own Rolling", "other Rolling"]]);
+      assert.deepEqual(began.happened, [{ what: "began", workloads: 1, changed: ["bucket/key"] }]);
+      assert.deepEqual(stamped(turn(of(ROLLING), { ...now, "bucket/key": "c" }, began.status)), ["own"]);
+      assert.deepEqual(stamped(turn(of(ROLLING), now, began.status)), ["own"]);
+    });
+
+    it("restarts it if another of its changed values is younger than the template", () => {
+      const [dependent] = [workload("own", { uses: ["bucket/key", "bucket/other"] })];
+      const ofKey = { isRenewed: (_: Dependent, id: string) => id === "bucket/key" };
+      assert.deepEqual(stamped(turn([dependent], { ...now, "bucket/other": "y" }, before, ofKey)), ["own"]);
+      assert.deepEqual(stamped(turn([dependent], now, before, ofKey)), []);
+    });
+
+    it("counts its failure, and restarts it with onFirstSync Rollout", () => {
+      const rolls = turn(of(ROLLING), now, before, own);
+      assert.deepEqual(states(turn(of(FAILED), now, rolls.status, own)), ["own Failed"]);
+      assert.deepEqual(stamped(turn(of(DONE), now, undefined, { ...own, rollFirst: true })), ["own"]);
+    });
   });
 
   describe("with a workload that it first sees", () => {

@@ -52,6 +52,7 @@ function decide(digest: string | undefined, before?: RolloutStatus, seen: Seen =
     take: () => true,
     isSeen: () => true,
     startedWith: () => undefined,
+    isRenewed: () => false,
   });
 }
 
