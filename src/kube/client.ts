@@ -102,6 +102,27 @@ export class Client {
     }
   }
 
+  /**
+   * The object as it was in that version of the cluster, which may be the resourceVersion of any other object; undefined if it did not
+   * exist then. Needs `list` for the name. Throws ApiError 410 for a version of more than some minutes ago.
+   */
+  async getAt<T extends KubeObject>(
+    identity: Identity,
+    { resource, namespace, name }: ObjectRef,
+    version: string,
+  ): Promise<T | undefined> {
+    const query = { fieldSelector: `metadata.name=${name}`, resourceVersion: version, resourceVersionMatch: "Exact" };
+    const request = requestFor(
+      "GET",
+      identity,
+      { resource, ...(namespace && { namespace }) },
+      { isWhole: true, query },
+    );
+    const { items: [found] = [] } = await this.#transport.request<{ items?: T[] }>(request);
+    // The items of a list of a built-in kind have no type of their own.
+    return found && { ...found, apiVersion: apiVersionOf(resource), kind: resource.kind };
+  }
+
   /** The objects of a kind in a namespace that match the selectors, page by page. */
   async *list(
     identity: Identity,

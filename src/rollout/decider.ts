@@ -6,10 +6,13 @@ import { ReloaderView } from "../api/reloader.ts";
 import { digestParts } from "../api/rollout.ts";
 import { idOf, isOlder } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import { ApiError } from "../kube/api-error.ts";
+import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import type { StartFacts } from "./decide/affected.ts";
 import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
 import { withoutDisruptionBudget } from "./decide/disruption-budgets.ts";
 import { decideRollout, type RolloutDecision } from "./decide/engine.ts";
+import type { FormerState, FormerValue } from "./decide/first-looks.ts";
 import { blockOf, STOPPED } from "./decide/pace.ts";
 import { refusalOf } from "./decide/refusal.ts";
 import { wrongRestartField } from "./decide/restart-field-schema.ts";
@@ -17,6 +20,7 @@ import type { UnsyncedTargets } from "./decide/unsynced-targets.ts";
 import { targetsNotObserved } from "./decide/wait-for-targets.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
 import { withoutIgnored } from "./digest/ignored-sources.ts";
+import { ABSENT } from "./digest/presence.ts";
 import type { DigestCache, SourceReadings, ValueDigests } from "./digest/values.ts";
 import { type RolloutContext, writtenBeforeRestarts } from "./discover/dependents.ts";
 import type { RolloutMemory } from "./memory.ts";
@@ -48,13 +52,13 @@ export interface Decision {
 
 export class Decider {
   readonly #deps: RolloutDependencies;
-  readonly #values: Pick<DigestCache, "digests">;
+  readonly #values: Pick<DigestCache, "digests" | "digestsIn">;
   readonly #slots: Pick<ConcurrencyLimiter, "take">;
   readonly #view: ReloaderView;
 
   constructor(
     deps: RolloutDependencies,
-    values: Pick<DigestCache, "digests">,
+    values: Pick<DigestCache, "digests" | "digestsIn">,
     slots: Pick<ConcurrencyLimiter, "take">,
   ) {
     this.#deps = deps;
@@ -86,7 +90,7 @@ export class Decider {
     if (blocked !== undefined || targets.namespaces.size > 0) memory.setReady(false);
     else if (binding.spec.targets.length === 0) memory.setReady(true, memory.observed?.since);
     else if (spec.waitForTargets === undefined) memory.setReady(true);
-    const judged = { ...rolling, ...startsOf(rolling, known, memory) };
+    const judged = { ...rolling, ...(await this.#startsOf(rolling, known, memory)) };
     const decided = this.#decideBy(judged, inputs, memory, known, blocked);
     if (decided.stamps.length === 0) return { decided, known };
     return { decided: await this.#checked(judged, inputs, memory, known, decided), known };
@@ -153,6 +157,52 @@ export class Decider {
     }
   }
 
+  /** A value that a workload gets through a field reaches it later than its source changes, so such a value is not judged. */
+  async #startsOf(rolling: RolloutContext, known: ValueDigests, memory: RolloutMemory): Promise<StartFacts> {
+    const { binding, dependents, sourceObjects } = rolling;
+    const { digests, resourceVersions } = known;
+    const { firstLooks } = memory;
+    const written = writtenBeforeRestarts(binding);
+    const sourceOf = (id: string) => {
+      const { source } = digestParts(id);
+      if (written.has(id)) return undefined;
+      if (digests[id] === ABSENT) return ABSENT;
+      const seen = sourceObjects.get(source);
+      return seen?.resourceVersion === resourceVersions.get(source) ? seen : undefined;
+    };
+    const looked = { binding, before: memory.before(binding), dependents, digests, sourceOf };
+    await mapConcurrent(firstLooks.needed(looked), async (state) =>
+      firstLooks.learn(state, await this.#formerValue(rolling, known, state)),
+    );
+    return {
+      startedWith: firstLooks.judge(looked),
+      isRenewed: ({ version: { renewedAs }, isRestartField }, id) => {
+        const source = sourceOf(id);
+        if (source === undefined || source === ABSENT || renewedAs === undefined || isRestartField) return false;
+        return isOlder(source, { resourceVersion: renewedAs });
+      },
+    };
+  }
+
+  async #formerValue(
+    { binding, identity, spec, sources }: RolloutContext,
+    known: ValueDigests,
+    { id, version }: FormerState,
+  ): Promise<FormerValue> {
+    const { source: name } = digestParts(id);
+    const source = sources.get(name);
+    // A grant permits the present state only.
+    if (source === undefined || source instanceof Problem || !source.watched || source.grantedObject) return "unknown";
+    try {
+      const former = source.fromObject(await this.#deps.client.getAt(identity, source.watched, version));
+      const digests = await this.#values.digestsIn(bindingKey(binding), known, [id], [name, former, source], spec);
+      return digests === undefined ? "unknown" : { digest: digests[id] };
+    } catch (error) {
+      if (error instanceof ApiError || error instanceof Problem) return "unknown";
+      throw error;
+    }
+  }
+
   /** Throws Problem. */
   #decideBy(
     { binding, spec, references, dependents, startedWith, isRenewed }: JudgedRollout,
@@ -197,32 +247,3 @@ export class Decider {
 }
 
 type JudgedRollout = RolloutContext & StartFacts;
-
-/** A value that a workload gets through a field reaches it later than its source changes, so such a value is not judged. */
-function startsOf(
-  { binding, dependents, sourceObjects }: RolloutContext,
-  { digests, resourceVersions }: ValueDigests,
-  memory: RolloutMemory,
-): StartFacts {
-  const written = writtenBeforeRestarts(binding);
-  const sourceOf = (id: string) => {
-    const { source } = digestParts(id);
-    const seen = sourceObjects.get(source);
-    return written.has(id) || seen?.resourceVersion !== resourceVersions.get(source) ? undefined : seen;
-  };
-  const startedWith = memory.firstLooks.judge({
-    binding,
-    before: memory.before(binding),
-    dependents,
-    digests,
-    sourceOf,
-  });
-  return {
-    startedWith,
-    isRenewed: ({ version: { renewedAs }, isRestartField }, id) => {
-      const source = sourceOf(id);
-      if (source === undefined || renewedAs === undefined || isRestartField) return false;
-      return isOlder(source, { resourceVersion: renewedAs });
-    },
-  };
-}

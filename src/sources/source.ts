@@ -4,7 +4,7 @@
  */
 import type { Source } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
-import type { ObjectRef } from "../apimachinery/objects.ts";
+import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { MissingPolicy, Problem } from "../apimachinery/problem.ts";
 import type { CollectionSubscription } from "../cache/subscription.ts";
 import type { ListedObject } from "../cache/watcher.ts";
@@ -119,6 +119,8 @@ interface ReadByItself extends Resolved {
 /** A source that is one object. The watch shows its version. */
 export interface WatchedSource extends ReadByItself {
   readonly watched: ObjectRef;
+  /** The object as a source; undefined if it does not exist. */
+  fromObject(object: KubeObject | undefined): LiveSource;
 }
 
 /** A source without a watch: a server is polled. */

@@ -23,24 +23,27 @@ export function watchedSource(
 ): WatchedSource {
   const { resource, namespace = "", name } = ref;
   const description = describeObject(resource.kind, namespace, name);
+  const fromObject = (object: KubeObject | undefined): LiveSource => {
+    if (object === undefined) {
+      const message = `there is no ${description}; create it, or correct its kind or name in spec.sources`;
+      const problem = new MissingValue("SourceNotFound", message, policy);
+      return { kind: "absent", description, version: "none", policy, problem };
+    }
+    const { uid, resourceVersion, annotations = {}, labels = {} } = object.metadata;
+    const texts = { annotations: new SecretValue(annotations), labels: new SecretValue(labels) };
+    const version = `${uid}/${resourceVersion}`;
+    return { description, version, resourceVersion, policy, ...texts, ...contentOf(object as StoredObject) };
+  };
   return {
     place: [resource.group, resource.kind, namespace, name],
     description,
     policy,
     watched: ref,
     ...(needsGrant && { grantedObject: ref }),
+    fromObject,
     read: async (seen) => {
-      const read = await attempt(getIfExists<StoredObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
-      if (read instanceof Problem) return read;
-      if (read === undefined) {
-        const message = `there is no ${description}; create it, or correct its kind or name in spec.sources`;
-        const problem = new MissingValue("SourceNotFound", message, policy);
-        return { kind: "absent", description, version: "none", policy, problem };
-      }
-      const { uid, resourceVersion, annotations = {}, labels = {} } = read.metadata;
-      const texts = { annotations: new SecretValue(annotations), labels: new SecretValue(labels) };
-      const version = `${uid}/${resourceVersion}`;
-      return { description, version, resourceVersion, policy, ...texts, ...contentOf(read) };
+      const read = await attempt(getIfExists<KubeObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
+      return read instanceof Problem ? read : fromObject(read);
     },
   };
 }

@@ -122,7 +122,7 @@ export function startsOf(
   baseline: Digests,
 ): Starts {
   const lacked = (each: Dependent) =>
-    [...each.uses].filter((id) => isPresent(digests[id]) && startedWith(each, id) === "former");
+    [...each.uses].filter((id) => digests[id] !== undefined && startedWith(each, id) === "former");
   const lacking = new Map(dependents.map((each) => [each.version.uid, lacked(each)]));
   const former = { ...baseline };
   return {

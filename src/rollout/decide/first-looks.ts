@@ -1,13 +1,15 @@
 /**
- * Decides whether the pods of a workload started with the present values of a source, from the versions and times of both. A rollout
- * needs that once for each pair, when it first sees the workload: from then on, it compares digests.
+ * Decides whether the pods of a workload started with the present values of a source: by the versions of both, and by what the source
+ * contained when the workload was created. If that can't be read, times decide. A rollout needs that once for each pair, when it first sees
+ * the workload: from then on, it compares digests.
  */
 import type { SecretBinding } from "../../api/binding.ts";
 import { claimsToBeGenerated } from "../../api/reloader.ts";
-import type { RolloutStatus } from "../../api/rollout.ts";
+import type { RolloutSpec, RolloutStatus } from "../../api/rollout.ts";
 import { setNewest } from "../../apimachinery/newest.ts";
 import { isOlder } from "../../apimachinery/objects.ts";
 import type { CachedObject } from "../../cache/cached-object.ts";
+import { ABSENT, isPresent } from "../digest/presence.ts";
 import type { Dependent, NamespaceProblem } from "../types.ts";
 
 /** The values of a source that the pods of a workload started with. Undefined if that is unknown. */
@@ -26,6 +28,7 @@ export function startedWith(
   { createdAt, createdAs, chosen }: Workload,
   source: Source,
   counts: (source: Source) => boolean,
+  restartOn: RolloutSpec["restartOn"] = [],
 ): StartedWith {
   const { dataAt } = source;
   if (createdAs !== undefined && isOlder(source, { resourceVersion: createdAs })) return "present";
@@ -34,8 +37,25 @@ export function startedWith(
   if (chosen === undefined || dataAt < chosen.at || isOlder(source, { resourceVersion: chosen.version }))
     return undefined;
   if (dataAt === source.markedAt || !counts(source)) return undefined;
-  // Without the source, the pods could not start, so its own creation is no change for them.
-  return dataAt === source.createdAt && isYounger(source, createdAs, createdAt) ? undefined : "former";
+  if (dataAt !== source.createdAt || !isYounger(source, createdAs, createdAt)) return "former";
+  const isCertain = createdAs !== undefined && source.createdAs !== undefined;
+  return isCertain && restartOn.includes("SourceCreated") ? "former" : undefined;
+}
+
+/**
+ * The same, by the digest of what the source contained in the version of the workload's creation, or of a later one in which the rollout
+ * was about to watch both. Undefined for a value that was missing then.
+ */
+export function startedWithDigest(
+  then: string | undefined,
+  now: string,
+  restartOn: RolloutSpec["restartOn"] = [],
+): StartedWith {
+  if (then === now) return "present";
+  if (then === undefined) return undefined;
+  if (isPresent(then) && isPresent(now)) return "former";
+  // Without the source, the pods could not start, so its creation is a change for them only if the binding says so.
+  return restartOn.includes(isPresent(now) ? "SourceCreated" : "SourceDeleted") ? "former" : undefined;
 }
 
 /** Whether the source may be younger than the workload. */
@@ -68,29 +88,64 @@ interface Rollout {
   before: RolloutStatus | undefined;
   dependents: { readonly all: readonly Dependent[]; readonly unknown: readonly Pick<NamespaceProblem, "namespace">[] };
   digests: Readonly<Record<string, string>>;
-  /** The source in the version that the digest is of, if it is known. */
-  sourceOf(id: string): Source | undefined;
+  /** The source in the version that the digest is of, if it is known; ABSENT if it does not exist. */
+  sourceOf(id: string): Source | typeof ABSENT | undefined;
 }
+
+/** The digest of a former state: of the source of a digest, in that version of the cluster. */
+export interface FormerState {
+  id: string;
+  version: string;
+}
+
+/** A digest, undefined if the value was missing then. `unknown`: the state could not be read. */
+export type FormerValue = { digest: string | undefined } | "unknown";
+
+/** The most former states that one decision reads. Beyond them, versions and times decide. */
+const MAX_READ = 100;
+const keyOf = ({ id, version }: FormerState) => `${version} ${id}`;
 
 /** Remembers which pairs of a binding were judged. */
 export class FirstLooks {
   /** By the uid of the workload and the id of the digest. Those that can be seen are the newest. */
   #looks: ReadonlyMap<string, { namespace: string | undefined; own: Looks }> | undefined;
-  /** The generation of the binding, and its version when that was first seen; undefined for the first one. */
-  #spec: { generation: number | undefined; version: string | undefined } | undefined;
+  /** The generation of the binding, and its version when that was first seen. */
+  #spec: { generation: number | undefined; version: string; isFirst: boolean } | undefined;
+  /** What was read for the looks of the last decision. */
+  #former: ReadonlyMap<string, FormerValue> = new Map();
+
+  /** The former states that `judge` needs and that are not known yet. Pass each result to `learn`. */
+  needed(rollout: Rollout): FormerState[] {
+    const { binding, before, dependents, digests, sourceOf } = rollout;
+    this.#specOf(binding);
+    const needed = new Map<string, FormerState>();
+    for (const { version, uses } of dependents.all) {
+      const own = this.#looks?.get(version.uid)?.own;
+      const from = this.#from(version, binding);
+      if (from === undefined) continue;
+      for (const id of uses) {
+        const [last, source] = [own?.get(id), sourceOf(id)];
+        if (last === RECORDED || (last !== undefined && isRecorded(last, version.uid, id, before))) continue;
+        if (source === undefined || digests[id] === undefined || this.#judged(before, id)) continue;
+        // Most sources are older than the workload.
+        if (source !== ABSENT && isOlder(source, { resourceVersion: from })) continue;
+        const state = { id, version: from };
+        if (needed.size < MAX_READ) needed.set(keyOf(state), state);
+      }
+    }
+    this.#former = new Map([...this.#former].filter(([key]) => needed.has(key)));
+    return [...needed.values()].filter((each) => !this.#former.has(keyOf(each)));
+  }
+
+  learn(state: FormerState, value: FormerValue): void {
+    this.#former = new Map(this.#former).set(keyOf(state), value);
+  }
 
   /** Returns a function that says which values of a digest's source a workload started with, until the status has the result. */
-  judge({
-    binding,
-    before,
-    dependents,
-    digests,
-    sourceOf,
-  }: Rollout): (dependent: Dependent, id: string) => StartedWith {
-    const counts = this.#countedBy(binding);
-    // What is recorded from before this memory, the former one may have judged.
-    const recorded = this.#looks === undefined ? before?.digests : undefined;
+  judge(rollout: Rollout): (dependent: Dependent, id: string) => StartedWith {
+    const { binding, before, dependents, digests, sourceOf } = rollout;
     const { all, unknown } = dependents;
+    this.#specOf(binding);
     const hidden = new Set<string | undefined>(unknown.map(({ namespace }) => namespace));
     const looks = new Map([...(this.#looks ?? [])].filter(([, { namespace }]) => hidden.has(namespace)));
     for (const { ref, version, uses } of all) {
@@ -103,7 +158,7 @@ export class FirstLooks {
         // A key that appears later has its first value as the baseline.
         else if (source !== undefined && digest === undefined) own.set(id, RECORDED);
         else if (source !== undefined && digest !== undefined) {
-          const result = startedWith(version, source, recorded?.[id] === undefined ? counts : () => false);
+          const result = this.#result(rollout, version, { id, source, digest });
           own.set(id, { result, digest, revision: before?.revision ?? 0 });
         }
       }
@@ -115,15 +170,48 @@ export class FirstLooks {
     };
   }
 
+  #result(
+    { binding, before }: Rollout,
+    workload: Workload,
+    { id, source, digest }: { id: string; source: Source | typeof ABSENT; digest: string },
+  ): StartedWith {
+    const { restartOn } = binding.spec.rollout ?? {};
+    const from = this.#from(workload, binding);
+    const former = from === undefined ? undefined : this.#former.get(keyOf({ id, version: from }));
+    if (former !== undefined && former !== "unknown") {
+      const isChosenLater = source !== ABSENT && source.markedAt !== undefined && source.markedAt === source.dataAt;
+      return isChosenLater ? undefined : startedWithDigest(former.digest, digest, restartOn);
+    }
+    if (source === ABSENT) return undefined;
+    const counts = this.#judged(before, id) ? () => false : this.#countedBy(binding);
+    return startedWith(workload, source, counts, restartOn);
+  }
+
+  /** What is recorded from before this memory, the former one may have judged. */
+  #judged(before: RolloutStatus | undefined, id: string): boolean {
+    return this.#looks === undefined && before?.digests?.[id] !== undefined;
+  }
+
+  /** The version from which on the binding and the workload ask for a restart. Undefined if the watch has not shown the workload's. */
+  #from({ chosen }: Workload, binding: Rollout["binding"]): string | undefined {
+    const { version, isFirst } = this.#specOf(binding);
+    // The binding of an annotation is always younger than its workload.
+    if (chosen === undefined || (isFirst && claimsToBeGenerated(binding))) return chosen?.version;
+    return isOlder({ resourceVersion: chosen.version }, { resourceVersion: version }) ? version : chosen.version;
+  }
+
+  #specOf({ metadata: { generation, resourceVersion } }: Rollout["binding"]) {
+    if (this.#spec === undefined || this.#spec.generation !== generation)
+      this.#spec = { generation, version: resourceVersion, isFirst: this.#spec === undefined };
+    return this.#spec;
+  }
+
   /** A change counts if the binding existed before. A source that the spec names later has its present values as the baseline. */
-  #countedBy({ metadata, spec }: Rollout["binding"]): (source: Source) => boolean {
-    const { generation, resourceVersion, creationTimestamp = "" } = metadata;
-    if (this.#spec === undefined) this.#spec = { generation, version: undefined };
-    else if (this.#spec.generation !== generation) this.#spec = { generation, version: resourceVersion };
-    const { version } = this.#spec;
-    if (version !== undefined) return (source) => !isOlder(source, { resourceVersion: version });
-    const since =
-      Date.parse(creationTimestamp) / 1000 - (claimsToBeGenerated({ metadata, spec }) ? GENERATED_WITHIN_S : 0);
+  #countedBy(binding: Rollout["binding"]): (source: Source) => boolean {
+    const { version, isFirst } = this.#specOf(binding);
+    if (!isFirst) return (source) => !isOlder(source, { resourceVersion: version });
+    const { creationTimestamp = "" } = binding.metadata;
+    const since = Date.parse(creationTimestamp) / 1000 - (claimsToBeGenerated(binding) ? GENERATED_WITHIN_S : 0);
     return ({ dataAt = 0 }) => dataAt >= since;
   }
 }

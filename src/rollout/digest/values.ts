@@ -98,6 +98,20 @@ export class DigestCache {
     return known;
   }
 
+  /**
+   * The digests of one source in another state, comparable with `present`. Undefined if their key is lost. Throws Problem.
+   */
+  async digestsIn(
+    binding: string,
+    { keyId }: Pick<ValueDigests, "keyId">,
+    used: Iterable<string>,
+    [name, source, resolved]: [name: string, source: LiveSource, resolved: ResolvedSource],
+    spec: CountedChanges,
+  ): Promise<Digests | undefined> {
+    const key = await this.#keys.byId(keyId);
+    return key && digestsOf(key, binding, used, new Map([[name, source]]), new Map([[name, resolved]]), spec);
+  }
+
   forget(binding: string): void {
     this.#known.delete(binding);
   }

@@ -141,17 +141,17 @@ describe("the history of an object", () => {
       const status = { observedGeneration: 1, replicas: 1, availableReplicas: 1, updatedReplicas };
       return kubeObjectOf({ kind: "Deployment", metadata, spec: { template }, status });
     };
-    const after = (each: KubeObject, before: CachedObject | undefined, since = each.metadata.resourceVersion) =>
+    const seen = (each: KubeObject, before: CachedObject | undefined, since = each.metadata.resourceVersion) =>
       withHistory(projectionFor(deployments)(each), before, each.metadata, { since, isCreation: false });
-    const whole = after(at("a"), undefined, "1");
-    assert.equal(after(at("a"), whole).renewedAs, undefined);
-    const renewed = after(at("b", 0), whole);
+    const whole = seen(at("a"), undefined, "1");
+    assert.equal(seen(at("a"), whole).renewedAs, undefined);
+    const renewed = seen(at("b", 0), whole);
     assert.equal(renewed.renewedAs, renewed.resourceVersion);
-    assert.equal(after(at("b"), renewed).renewedAs, renewed.resourceVersion);
+    assert.equal(seen(at("b"), renewed).renewedAs, renewed.resourceVersion);
     // Pods of the former template may still run.
-    assert.equal(after(at("a", 0), renewed).renewedAs, undefined);
+    assert.equal(seen(at("a", 0), renewed).renewedAs, undefined);
     // A list shows that it changed, and not when.
-    assert.equal(after(at("b", 0), whole, "1").renewedAs, undefined);
+    assert.equal(seen(at("b", 0), whole, "1").renewedAs, undefined);
   });
 
   it("has what the data was when an annotation chose a source later", () => {

@@ -14,5 +14,8 @@ export function watched(
   const policy = { onMissing: "Wait" as const, optional: false };
   const place = [resource.group, resource.kind, namespace, name] as const;
   const description = describeObject(resource.kind, namespace, name);
-  return { place, description, policy, watched: ref, ...(needsGrant && { grantedObject: ref }), read };
+  const fromObject = () => {
+    throw new Error("the test reads no former version");
+  };
+  return { place, description, policy, watched: ref, ...(needsGrant && { grantedObject: ref }), fromObject, read };
 }
