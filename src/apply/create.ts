@@ -12,7 +12,7 @@ import {
   plainWord,
 } from "../apimachinery/objects.ts";
 import { Problem, UnintendedTarget } from "../apimachinery/problem.ts";
-import { refusal } from "../kube/access-error.ts";
+import { namespaceEnding, refusal } from "../kube/access-error.ts";
 import { ApiError, isOutdated, isStatus } from "../kube/api-error.ts";
 import type { Answer, JsonPatchOperation } from "../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
@@ -170,6 +170,5 @@ function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
     return new Problem("TargetNotFound", message, "Backoff");
   }
   if (!error.namespaceEnds) return undefined;
-  const message = `namespace ${namespace} is being deleted; nothing can be created in it`;
-  return new UnintendedTarget("TargetNotFound", message, "Slow");
+  return new UnintendedTarget("TargetNotFound", namespaceEnding(ref), "Slow");
 }

@@ -4,11 +4,12 @@ import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { apiVersionOf, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import { storedReason } from "../apimachinery/reasons.ts";
 import { objectKey } from "../cache/reflector.ts";
-import { isStatus } from "../kube/api-error.ts";
+import { isNotFound, isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { EventRecorder } from "../observability/events.ts";
 import type { Log } from "../observability/log.ts";
+import { Outdated } from "../workqueue/work-queue.ts";
 
 /** The part of an object that is read here. */
 interface StatusObject {
@@ -46,13 +47,13 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     this.#kind = kind;
   }
 
-  /** Writes nothing if the status is the same. Returns the object as stored afterwards. */
+  /** Writes nothing if the status is the same. Returns the object as stored afterwards. Throws Outdated if there is a later version, or none. */
   async writeStatus(object: T, status: StatusOf<T>): Promise<T> {
     const { isSame, encode, wrote } = this.#kind;
     if (isSame(object.status, status)) return object;
     const { client } = this.#services;
     const stored = encode(object, status);
-    return wrote(await client.replaceStatus(CONTROLLER, this.#refOf(object), stored, CONTROLLER_MANAGER));
+    return wrote(await current(client.replaceStatus(CONTROLLER, this.#refOf(object), stored, CONTROLLER_MANAGER)));
   }
 
   /**
@@ -74,7 +75,7 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     log.warn({ [logKey]: objectKey(namespace, name), reason: now.reason }, now.message);
   }
 
-  /** Adds or removes the finalizer. Returns the object as stored afterwards. */
+  /** Adds or removes the finalizer. Returns the object as stored afterwards. Throws Outdated. */
   async setFinalizer(object: T, isWanted: boolean): Promise<T> {
     const { finalizer, wrote } = this.#kind;
     const finalizers = object.metadata.finalizers ?? [];
@@ -84,7 +85,7 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     const { resourceVersion } = object.metadata;
     const patch = { metadata: { resourceVersion, finalizers: isWanted ? [...others, finalizer] : others } };
     const { client } = this.#services;
-    return wrote(await client.mergePatch<S>(CONTROLLER, this.#refOf(object), patch, CONTROLLER_MANAGER));
+    return wrote(await current(client.mergePatch<S>(CONTROLLER, this.#refOf(object), patch, CONTROLLER_MANAGER)));
   }
 
   /** Removes the finalizer of an object that is being deleted and may be gone already. */
@@ -92,11 +93,21 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     try {
       await this.setFinalizer(object, false);
     } catch (error) {
-      if (!isStatus(error, 404)) throw error;
+      if (!isStatus(error instanceof Outdated ? error.cause : error, 404)) throw error;
     }
   }
 
   #refOf({ metadata: { namespace, name } }: T): ObjectRef {
     return { resource: this.#kind.resource, name, ...(namespace !== undefined && { namespace }) };
+  }
+}
+
+/** The answer of a write. Throws Outdated if the object is deleted, or has changed since it was read. */
+async function current<T>(write: Promise<T>): Promise<T> {
+  try {
+    return await write;
+  } catch (error) {
+    if (!isNotFound(error) && !isStatus(error, 409)) throw error;
+    throw new Outdated(error.message, { cause: error });
   }
 }

@@ -50,6 +50,7 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
   if (error.status === 403 && !error.isDenied)
     return isImpersonation(error, use) ? mayNotImpersonate(use.identity) : forbidden(use, verb);
   if (error.failure !== undefined) return lastingFailure(error.failure, ref, verb);
+  if (error.namespaceEnds) return new Problem("TargetNotFound", namespaceEnding(ref), "Slow");
   if (error.denial !== undefined) return new Rejection(error, { verb, object: describe(ref) });
   if (error.status === 404 && !isNotFound(error)) return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
   if (error.reason === "TooDeep") {
@@ -66,6 +67,9 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
   }
   return new Rejection(error, { verb, object: describe(ref) });
 }
+
+export const namespaceEnding = ({ namespace = "" }: RequiredAccess["ref"]) =>
+  `namespace ${plainWord(namespace)} is being deleted; nothing can be created in it`;
 
 /**
  * What the API server can't do for this kind, object or request, while it answers others. It is no outage: it ends when

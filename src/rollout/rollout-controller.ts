@@ -31,7 +31,7 @@ import { JobCopies } from "./restart/job-copies.ts";
 import { withRecreated } from "./restart/recreated-jobs.ts";
 import { replacePods } from "./restart/replace-pods.ts";
 import { Restarter } from "./restart/restart.ts";
-import { type RolloutResult, recordRolloutEvents, rolloutResult, untilShown } from "./status.ts";
+import { type RolloutResult, recordRolloutEvents, rolloutResult, untilShown, waitsFor } from "./status.ts";
 import type { Dependent } from "./types.ts";
 
 /** When the watches certainly show a completed recreation. */
@@ -163,7 +163,9 @@ export class RolloutController {
   #undecided({ binding, dependents }: RolloutContext, cause: Problem): RolloutResult {
     // A reason why workloads can't be known comes first, as after a decision.
     const problem = (apartFrom({ ...dependents, missing: [] }) ?? cause).within("", "", cause.retryPolicy);
-    const rolling = stillRolling(dependents.all, this.#memories.of(binding).before(binding), Date.now());
+    const memory = this.#memories.of(binding);
+    const rolling = stillRolling(dependents.all, memory.before(binding), Date.now());
+    memory.waits = waitsFor(memory.before(binding), problem);
     // Workloads that are not listed yet keep their slots.
     if (!dependents.pending) this.#slots.update(bindingKey(binding), rolling.map(slotOf));
     const isRolling = rolling.length > 0;

@@ -53,6 +53,10 @@ function verdictOf(status: RolloutStatus | undefined, problem: Problem | undefin
   return { ready: "True", reason: "RolledOut", message: `${who} them` };
 }
 
+/** What an unfinished rollout waits for: the reason of its condition. */
+export const waitsFor = (status: RolloutStatus | undefined, problem: Problem | undefined): string | undefined =>
+  status?.pending && verdictOf(status, problem, 0).reason;
+
 /** No verdict while the workloads are not known: the former condition stays. */
 export const rolloutOf = ({ status, problem, workloads }: Omit<RolloutResult, "isDone">) => ({
   status,
@@ -82,7 +86,7 @@ export function rolloutResult(
   isStale: boolean,
 ): RolloutResult {
   const { pending } = status;
-  memory.waits = pending?.reason;
+  memory.waits = waitsFor(status, problem);
   const later = requeueAfterMs === undefined ? {} : { requeueAfterMs: Math.min(requeueAfterMs, MAX_WAIT_MS) };
   const rest = { workloads, ...(problem !== undefined && { problem }) };
   const since = memory.unreported?.since ?? performance.now();

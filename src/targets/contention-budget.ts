@@ -63,6 +63,11 @@ export class ContentionBudget {
     return contender.budgets[kind].wait(this.#now());
   }
 
+  /** Forgets the writes of a binding, for a user who knows that the contention has ended. `prefix` begins its keys. */
+  forget(prefix: string): void {
+    for (const key of this.#contenders.keys()) if (key.startsWith(prefix)) this.#contenders.delete(key);
+  }
+
   /** Counts a write to the object `target` that `mayWrite` allowed. */
   wrote(key: string, sourceRevisions: string, target = "", sources: readonly string[] = []): void {
     const now = this.#now();
@@ -81,8 +86,8 @@ export class ContentionBudget {
   }
 
   /**
-   * The contention over `key`, if any. It ends after a time without changes: as long as the last pause, at least a
-   * minute.
+   * The contention over `key`, if any. It ends after a time without changes: as long as the last pause, and at least as long as a pause
+   * between writes that each minute allows.
    */
   stateOf(key: string): Contention | undefined {
     const contender = this.#contenders.get(key);
@@ -142,9 +147,9 @@ class Budget {
   /** Milliseconds until the budget is free again, if it is used up. */
   remaining(now: number): number {
     if (this.#pauses === 0) return 0;
-    const left = Math.max((this.#spent.at(-1) ?? 0) + WINDOW_MS, this.#next) - now;
+    const left = Math.max((this.#spent.at(-1) ?? 0) + WINDOW_MS / this.#free, this.#next) - now;
     if (left > 0) return left;
-    this.#spent = [];
+    // The writes of the last minute still count.
     this.#pauses = 0;
     this.#next = 0;
     return 0;

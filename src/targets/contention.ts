@@ -54,14 +54,15 @@ export async function writeWithinBudget(
 
 /** Reports contention until it ends, even while the target has the binding's value. `what` says what the others do. */
 export function contentionProblem(
-  { deps }: SyncContext,
+  { deps, binding }: Pick<SyncContext, "deps" | "binding">,
   contender: string,
   what: string,
 ): Pick<TargetOutcome, "problem" | "requeueAfterMs"> {
   const state = deps.contention.stateOf(contender);
   if (state === undefined) return {};
+  const { name, namespace } = binding.metadata;
   const messages = {
-    corrections: `${state.by} keeps ${what}`,
+    corrections: `${state.by} keeps ${what}. If it has stopped, continue at once with: inlay sync ${name} -n ${namespace}`,
     echoes:
       "the values that this binding writes change its own sources, perhaps through another binding, so Inlay writes less and less often. Break this loop",
     changes:

@@ -28,7 +28,7 @@ export interface Dependencies {
   discovery: Pick<Discovery, "byKind" | "byKindInGroup" | "byPlural" | "kindNotFound" | "forget">;
   schemas: Pick<Schemas, "of">;
   bindings: Pick<BindingStore, "competingClaims" | "keyOf">;
-  contention: Pick<ContentionBudget, "mayWrite" | "wrote" | "stateOf">;
+  contention: Pick<ContentionBudget, "mayWrite" | "wrote" | "stateOf" | "forget">;
   rejections: Pick<Rejections, "trial" | "reverted" | "reversion">;
   events: Pick<EventRecorder, "record" | "recordOn">;
   propagation: Pick<Propagation, "wrote">;

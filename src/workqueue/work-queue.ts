@@ -13,6 +13,14 @@ export type WorkResult =
   | { retry: "backoff"; mostMs?: number; rateLimitGroup?: string }
   | { retry: "after"; ms: number; rateLimitGroup?: string };
 
+/**
+ * `reconcile` throws this if the object of the key was changed or deleted after it was read, so the API server refused a write. That is no
+ * failure: the key is reconciled again.
+ */
+export class Outdated extends Error {
+  override readonly name = "Outdated";
+}
+
 /** The highest first. A key whose last run failed has the priority `retry`, whatever adds it. */
 const PRIORITIES = ["change", "resync", "retry"] as const;
 export type Priority = (typeof PRIORITIES)[number];
@@ -39,7 +47,7 @@ export interface Worker {
 }
 
 export interface StartOptions {
-  /** Called with the error that `reconcile` threw; the key is then retried with backoff. */
+  /** Called with the error that `reconcile` threw, except Outdated; the key is then retried with backoff. */
   onError(key: string, error: unknown): void;
   hooks?: QueueHooks;
 }
@@ -220,8 +228,8 @@ export class WorkQueue {
     try {
       result = await worker.reconcile(key);
     } catch (error) {
-      hasFailed = true;
-      onError(key, error);
+      hasFailed = !(error instanceof Outdated);
+      if (hasFailed) onError(key, error);
     }
     hooks?.ended(secondsSince(began), hasFailed ? "error" : result.retry);
     this.#running.delete(key);

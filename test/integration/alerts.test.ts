@@ -264,6 +264,14 @@ describe("the dashboard and the alerts", function () {
     );
   });
 
+  it("are silent while a rollout continues, or waits as its binding or the configuration says", async () => {
+    const waits = ["RollingOut", "Debounce", "MinInterval", "MaxConcurrent", "OutsideWindow", "Suspended"];
+    const series = Object.fromEntries(waits.map((reason) => [`inlay_rollouts_pending{reason="${reason}"}`, 1]));
+    const alert = alerts.find((each) => each.alert === "InlayRolloutStuck") ?? assert.fail();
+    const page = withSeries(linesFor(alert, healthy), series);
+    assert.deepEqual(await firesAt([{ alert, scrapes: scrapesOf(() => page) }]), [undefined]);
+  });
+
   /** The series of each alert. Those without series are in that state for real. A function gets the number of the scrape. */
   const TROUBLE: Record<string, Record<string, number | ((at: number) => number)> | "live" | "down"> = {
     InlayDown: "down",
@@ -291,7 +299,8 @@ describe("the dashboard and the alerts", function () {
     InlayReloaderListsRefused: { 'inlay_reloader_refused_lists{resource="apps/deployments"}': 2 },
     InlayVaultNotReady: "live",
     InlayVaultLoginsFail: { 'inlay_vault_logins_total{outcome="failure"}': (at) => at },
-    InlayRolloutStuck: { 'inlay_rollouts_pending{reason="RolloutFailed"}': 1 },
+    // A refused restart.
+    InlayRolloutStuck: { 'inlay_rollouts_pending{reason="Forbidden"}': 1 },
     InlayRolloutsFail: { inlay_rollout_failures_total: (at) => (at < 10 ? 0 : 1) },
     InlayRestartsALot: { inlay_rollout_restarts_total: (at) => 10 * at },
     InlayNotificationsLost: { 'inlay_notifications_total{receiver="ops",result="failed"}': (at) => (at < 10 ? 0 : 1) },

@@ -58,6 +58,19 @@ describe("with Reloader's annotations enabled", function () {
     await untilMade(team, []);
   });
 
+  it("the deletion of workloads is no error of a reconcile", async () => {
+    const shop = await newShop();
+    const names = Array.from({ length: 12 }, (_, at) => `core-${at}`);
+    await shop.make(...names.map((name) => annotated(name, AUTO, { spec: { terminationGracePeriodSeconds: 0 } })));
+    await untilMade(shop.team, named(...names));
+    const mark = controller.output.length;
+    // Whether the binding or its last status comes first, is up to the garbage collector.
+    await Promise.all(names.map((name) => shop.team.api.delete(shop.path(name))));
+    await untilMade(shop.team, []);
+    await shop.barrier();
+    assert.doesNotMatch(controller.output.slice(mark), /reconcile failed/);
+  });
+
   it("a changed binding is reverted, and a deleted one is recreated", async () => {
     const shop = await newShop();
     const { team } = shop;

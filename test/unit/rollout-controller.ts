@@ -153,6 +153,11 @@ export class RolloutFixture {
     return rolled;
   }
 
+  /** How many rollouts wait, by reason. */
+  get waiting(): Map<string, number> {
+    return this.#rolling.waiting;
+  }
+
   /** Ends the rollout of the binding. */
   forget(): RolloutStatus | undefined {
     return this.#rolling.forget(`registry/${this.binding}`);

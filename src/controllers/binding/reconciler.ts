@@ -92,7 +92,7 @@ export class Reconciler {
     const seen = await this.#observe(key, binding, gate);
     if ("retry" in seen) return seen;
     const { observed, workloads } = seen;
-    if (isRefreshRequested(binding)) this.results.expire(key);
+    if (isRefreshRequested(binding)) this.#expire(key, binding);
     if (this.results.isUpToDate(key, observed, binding, workloads)) return DONE;
     const account = await this.#permissions.account(gate, observed.account);
     const observation = { ...seen, observed: { ...observed, account } };
@@ -283,6 +283,12 @@ export class Reconciler {
     if (records.length > 0) return BACKOFF;
     await this.#status.removeFinalizer(binding);
     return DONE;
+  }
+
+  /** A user requests that nothing that is remembered counts. */
+  #expire(key: string, { metadata }: SecretBinding): void {
+    this.results.expire(key);
+    this.#deps.contention.forget(`${metadata.uid}/`);
   }
 
   #unsubscribe(key: string): void {

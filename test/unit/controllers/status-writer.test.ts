@@ -7,6 +7,7 @@ import {
   type BindingStatusWriter,
   bindingStatusWriter,
 } from "../../../src/controllers/binding/binding-status-writer.ts";
+import { Outdated } from "../../../src/workqueue/work-queue.ts";
 import { FakeApiServer } from "../api-server.ts";
 import { dependenciesOf } from "../fakes.ts";
 import { bindingOf, recordOf, targetOf } from "../objects.ts";
@@ -84,10 +85,11 @@ describe("the status writer", () => {
       assert.deepEqual(there()?.["status"], { ...statusWith("True"), targets: [entry] });
     });
 
-    it("is not written to a binding that changed after it was read", async () => {
+    it("is not written to a binding that changed after it was read, or that is gone, which is no failure", async () => {
       const binding = stored(statusWith("True"));
       const stale = { ...binding, metadata: { ...binding.metadata, resourceVersion: "6" } };
-      await assert.rejects(writer.writeStatus(stale, statusWith("False")), { status: 409 });
+      const gone = { ...binding, metadata: { ...binding.metadata, name: "gone" } };
+      for (const each of [stale, gone]) await assert.rejects(writer.writeStatus(each, statusWith("False")), Outdated);
       assert.deepEqual([there(), wrote], [binding, []]);
     });
   });
@@ -149,7 +151,7 @@ describe("the status writer", () => {
     it("is not added to a binding that changed after it was read", async () => {
       const binding = stored();
       const stale = { ...binding, metadata: { ...binding.metadata, resourceVersion: "6" } };
-      await assert.rejects(writer.setFinalizer(stale, true), { status: 409 });
+      await assert.rejects(writer.setFinalizer(stale, true), Outdated);
       assert.deepEqual([there(), wrote], [binding, []]);
     });
 
@@ -164,9 +166,7 @@ describe("the status writer", () => {
       const stale = stored(undefined, [FINALIZER]);
       await assert.rejects(
         writer.removeFinalizer({ ...stale, metadata: { ...stale.metadata, resourceVersion: "6" } }),
-        {
-          status: 409,
-        },
+        Outdated,
       );
     });
   });

@@ -54,6 +54,14 @@ describe("a refusal", () => {
     });
   }
 
+  it("of a creation in a namespace that is being deleted names the namespace, and no rule", () => {
+    const causes = [{ reason: "NamespaceTerminating", message: "namespace web is being terminated", field: "" }];
+    const body = { message: "unable to create new content in namespace web", details: { kind: "jobs", causes } };
+    const problem = refusal(new ApiError("POST /x", 403, "Forbidden", body), harbor, "create");
+    assert.equal(problem.reason, "TargetNotFound");
+    assert.equal(problem.message, "namespace web is being deleted; nothing can be created in it");
+  });
+
   it("names the request, the object and the server's reason for a failure that is retried", () => {
     assert.equal(
       refusal(answer(503, "ServiceUnavailable"), harbor, "patch").message,

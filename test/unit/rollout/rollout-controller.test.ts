@@ -114,6 +114,23 @@ describe("the rollout of a binding", () => {
     assert.match(rollout.notified[0]?.message ?? "", /may not patch/);
   });
 
+  it("counts as waiting for the reason of its condition", async () => {
+    const rollout = new RolloutFixture();
+    await rollout.roll("a");
+    assert.deepEqual([...rollout.waiting], []);
+    rollout.refused = () => new ApiError("PATCH", 403, "Forbidden");
+    const { problem } = await rollout.roll("b");
+    assert.equal(problem?.reason, "Forbidden");
+    assert.deepEqual([...rollout.waiting], [["Forbidden", 1]]);
+    rollout.refused = undefined;
+    rollout.progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
+    await rollout.roll("b");
+    assert.deepEqual([...rollout.waiting], [["RollingOut", 1]]);
+    rollout.problem = new Problem("Unavailable", "the workloads can't be listed");
+    await rollout.roll("b");
+    assert.deepEqual([...rollout.waiting], [["Unavailable", 1]]);
+  });
+
   it("changes nothing while the workloads are not known", async () => {
     const rollout = new RolloutFixture();
     rollout.installation.replaceRollouts({ suspend: false, maxConcurrent: 1 });

@@ -87,17 +87,40 @@ describe("contention", () => {
     assert.equal(contention.stateOf("k")?.by, "another client");
   });
 
-  it("ends after a minute without changes, and three corrections are free again", () => {
+  it("ends after a third of a minute without changes, and three corrections are free again after a minute", () => {
     const { time, contention, change } = written();
     for (let correction = 0; correction < 3; correction++) change();
     time.now += change();
     assert.equal(change(), 0);
-    time.now += MINUTE - 1;
+    time.now += MINUTE / 3 - 1;
     assert.deepEqual(contention.stateOf("k"), { of: "corrections", by: "kubectl", remainingMs: 1 });
     time.now += 1;
     assert.equal(contention.stateOf("k"), undefined);
+    // Of the last minute, four writes count.
+    assert.equal(change(), SECOND);
+    time.now += MINUTE;
+    assert.equal(contention.stateOf("k"), undefined);
     for (let correction = 0; correction < 3; correction++) assert.equal(change(), 0);
     assert.equal(change(), SECOND);
+  });
+
+  it("is forgotten for the targets of one binding if a user requests that", () => {
+    const { contention } = written();
+    for (const key of ["one/a", "one/b", "two/a"])
+      for (let write = 0; write < 5; write++) {
+        contention.mayWrite(key, "v1", ["kubectl"]);
+        contention.wrote(key, "v1");
+      }
+    assert.ok(contention.mayWrite("one/a", "v1", []) > 0);
+    contention.forget("one/");
+    assert.deepEqual(
+      ["one/a", "one/b", "two/a"].map((key) => [contention.mayWrite(key, "v1", []), contention.stateOf(key)?.of]),
+      [
+        [0, undefined],
+        [0, undefined],
+        [2_000, "corrections"],
+      ],
+    );
   });
 
   it("ends no sooner than its last pause", () => {

@@ -1,7 +1,7 @@
 /** In what order and how often keys go to the worker. Time does not pass unless a test moves it. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { WorkQueue, WorkResult } from "../../../src/workqueue/work-queue.ts";
+import { Outdated, type WorkQueue, type WorkResult } from "../../../src/workqueue/work-queue.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { BACKOFF, DONE, heldQueue, startedQueue } from "./held-queue.ts";
 
@@ -166,6 +166,16 @@ describe("the work queue", () => {
     await clock.pass(125);
     assert.deepEqual(errors, [bug]);
     assert.equal(started.length, 2);
+  });
+
+  it("retries a key whose object changed after it was read, and reports no error", async () => {
+    const { queue, started, errors } = quickQueue(() => {
+      if (started.length === 1) throw new Outdated();
+      return DONE;
+    });
+    queue.add("a");
+    await clock.pass(125);
+    assert.deepEqual([errors, started.length], [[], 2]);
   });
 
   it("continues if the worker throws before it returns a promise", async () => {
