@@ -1,7 +1,12 @@
 /** Which values the pods of a workload started with, and that each pair of workload and source is judged once. */
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../../src/api/rollout.ts";
-import { FirstLooks, startedWith } from "../../../../src/rollout/decide/first-looks.ts";
+import {
+  FirstLooks,
+  type FormerValue,
+  startedWith,
+  startedWithDigest,
+} from "../../../../src/rollout/decide/first-looks.ts";
 import { bindingOf, dependentOf } from "../../objects.ts";
 
 /** The controller observed the creation of this workload: version 100, at second 50. */
@@ -79,6 +84,28 @@ describe("the pods of a workload", () => {
   });
 });
 
+describe("the pods of a workload, by what the source contained then,", () => {
+  const BOTH: Parameters<typeof startedWithDigest>[2] = ["SourceCreated", "SourceDeleted"];
+  const cases: [string, ReturnType<typeof startedWithDigest>, ...Parameters<typeof startedWithDigest>][] = [
+    ["have the same value", "present", "a", "a"],
+    ["miss another value", "former", "a", "b"],
+    ["waited for a source that was created later", undefined, "absent", "a"],
+    ["miss a source that was created later, if that counts", "former", "absent", "a", BOTH],
+    ["miss no creation if only a deletion counts", undefined, "absent", "a", ["SourceDeleted"]],
+    ["miss the deletion of a source, if that counts", "former", "a", "absent", BOTH],
+    ["have no source that was deleted before", "present", "absent", "absent", BOTH],
+    ["can't be judged if the key was added later", undefined, undefined, "a", BOTH],
+  ];
+  for (const [title, expected, ...of] of cases) it(title, () => assert.equal(startedWithDigest(...of), expected));
+
+  it("miss a later creation by versions alone, if the state then can't be read", () => {
+    const [younger, counts] = [source("101", 50, { createdAt: 50, createdAs: "101" }), () => true];
+    assert.equal(startedWith(OBSERVED, younger, counts, BOTH), "former");
+    assert.equal(startedWith(OBSERVED, { ...younger, createdAs: "99" }, counts, BOTH), "former");
+    assert.equal(startedWith(RELISTED, source("120", 50, { createdAt: 50 }), counts, BOTH), undefined);
+  });
+});
+
 describe("the first look at a workload", () => {
   const KEY = "bucket/key";
   const dependent = dependentOf({ version: OBSERVED });
@@ -102,6 +129,70 @@ describe("the first look at a workload", () => {
     const rollout = { binding: binding(0), before, dependents, digests: { [KEY]: "a" }, sourceOf: () => seen, ...more };
     return looks.judge(rollout)(dependent, KEY);
   };
+
+  const rolloutOf = (
+    seen: Seen | "absent" | undefined,
+    { before, ...more }: Partial<Rollout> & { before?: RolloutStatus } = {},
+  ): Rollout => ({
+    binding: binding(0),
+    before,
+    dependents: { all: [dependent], unknown: [] },
+    digests: { [KEY]: seen === "absent" ? "absent" : "a" },
+    sourceOf: () => seen,
+    ...more,
+  });
+  const generated = { labels: { "inlay.dev/generated-for": "reloader" } };
+  const ofReloader = (metadata: object = {}) => {
+    const of = binding(0, { ...generated, ...metadata });
+    return { ...of, spec: { ...of.spec, serviceAccountName: "inlay-reloader" } };
+  };
+
+  it("needs the state of a younger source at the creation of the workload, once", () => {
+    for (const seen of [MISSED, "absent"] as const) {
+      const looks = new FirstLooks();
+      assert.deepEqual(looks.needed(rolloutOf(seen)), [{ id: KEY, version: "100" }]);
+      looks.learn({ id: KEY, version: "100" }, "unknown");
+      assert.deepEqual(looks.needed(rolloutOf(seen)), []);
+    }
+    for (const seen of [source("99", 20), undefined]) assert.deepEqual(new FirstLooks().needed(rolloutOf(seen)), []);
+    assert.deepEqual(new FirstLooks().needed(rolloutOf(MISSED, { before: status() })), []);
+    const listed = { all: [dependentOf({ version: LISTED })], unknown: [] };
+    assert.deepEqual(new FirstLooks().needed(rolloutOf(MISSED, { dependents: listed })), []);
+  });
+
+  it("needs the state at the version of the binding, or of a later spec, unless the binding is generated", () => {
+    const from = (looks: FirstLooks, of: Rollout["binding"]) =>
+      looks.needed(rolloutOf(source("400", 60), { binding: of })).map(({ version }) => version);
+    assert.deepEqual(from(new FirstLooks(), binding(0, { resourceVersion: "300" })), ["300"]);
+    const looks = new FirstLooks();
+    assert.deepEqual(from(looks, ofReloader({ resourceVersion: "300" })), ["100"]);
+    assert.deepEqual(from(looks, ofReloader({ generation: 2, resourceVersion: "350" })), ["350"]);
+  });
+
+  it("follows that state, and not the times", () => {
+    const results: [FormerValue, Seen, ReturnType<typeof startedWith>][] = [
+      [{ digest: "a" }, MISSED, "present"],
+      [{ digest: "b" }, source("101", 20), "former"],
+      [{ digest: "b" }, source("101", 51, { markedAt: 51 }), undefined],
+      ["unknown", MISSED, "former"],
+    ];
+    for (const [value, seen, expected] of results) {
+      const looks = new FirstLooks();
+      looks.needed(rolloutOf(seen));
+      looks.learn({ id: KEY, version: "100" }, value);
+      assert.equal(looks.judge(rolloutOf(seen))(dependent, KEY), expected);
+    }
+  });
+
+  it("reads the states of at most a hundred pairs at once", () => {
+    const all = Array.from({ length: 150 }, (_, at) =>
+      dependentOf({ version: { ...OBSERVED, uid: `${at}`, chosen: { version: `${100 + at}`, at: 50 } } }),
+    );
+    assert.equal(
+      new FirstLooks().needed(rolloutOf(source("400", 60), { dependents: { all, unknown: [] } })).length,
+      100,
+    );
+  });
 
   const hiddenIn = (namespace: string): Partial<Rollout> => ({ dependents: { all: [], unknown: [{ namespace }] } });
 
