@@ -198,16 +198,19 @@ describe("with Reloader's annotations enabled", function () {
     const shop = await newShop();
     const { team } = shop;
     const wrong = { "reloader.stakater.com/auto": "yes", ...listed("one,a[") };
-    await shop.make(annotated("core", wrong));
+    const pods = { "deployment.reloader.stakater.com/pause-period": "1h" };
+    await shop.make(annotated("core", wrong, { pods }));
     await untilMade(team, named("core"));
     await eventually(async () => {
-      const [auto = "", reload = "", ...others] = (await warningsOn(team, "core")).sort();
+      const [pause = "", auto = "", reload = "", ...others] = (await warningsOn(team, "core")).sort();
+      assert.match(pause, /^deployment\.reloader\.stakater\.com\/pause-period has no effect on the pod template/);
       assert.match(auto, /^reloader\.stakater\.com\/auto: "yes" .*"true"/);
       assert.match(reload, /^secret\.reloader\.stakater\.com\/reload: "a\["/);
       assert.deepEqual(others, []);
     });
-    await shop.restartedBy(() => shop.rotate("one"), ["core"], named("core"));
-    assert.equal((await warningsOn(team, "core")).length, 2);
+    for (const _ of ["first", "without a pause"])
+      await shop.restartedBy(() => shop.rotate("one"), ["core"], named("core"));
+    assert.equal((await warningsOn(team, "core")).length, 3);
   });
 
   it("nothing happens where the configuration does not enable it", async () => {
