@@ -78,6 +78,10 @@ export function pathOf(resource: Resource, namespace?: string, name?: string, su
   ].join("/");
 }
 
+/** The field selector of one object. A name may contain characters that separate selectors. */
+export const nameSelector = (name: string) =>
+  `metadata.name=${name.replace(/[\\,=]/g, (character) => `\\${character}`)}`;
+
 export class Client {
   readonly #transport: Pick<Transport, "request">;
   readonly #writes: WriteGate | undefined;
@@ -111,7 +115,7 @@ export class Client {
     { resource, namespace, name }: ObjectRef,
     version: string,
   ): Promise<T | undefined> {
-    const query = { fieldSelector: `metadata.name=${name}`, resourceVersion: version, resourceVersionMatch: "Exact" };
+    const query = { fieldSelector: nameSelector(name), resourceVersion: version, resourceVersionMatch: "Exact" };
     const request = requestFor(
       "GET",
       identity,

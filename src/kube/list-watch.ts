@@ -2,7 +2,7 @@
 import { parseJson } from "../apimachinery/json.ts";
 import type { KubeObject, Resource } from "../apimachinery/objects.ts";
 import { ApiError } from "./api-error.ts";
-import { pathOf } from "./client.ts";
+import { nameSelector, pathOf } from "./client.ts";
 import type { Identity } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
@@ -113,7 +113,7 @@ export class ListWatch {
   #path(query: Record<string, string>): string {
     const { resource, namespace, name, labels, fields } = this.#scope;
     const parameters = new URLSearchParams(query);
-    const fieldSelector = name === undefined ? fields : `metadata.name=${escaped(name)}`;
+    const fieldSelector = name === undefined ? fields : nameSelector(name);
     if (fieldSelector !== undefined) parameters.set("fieldSelector", fieldSelector);
     if (labels !== undefined) parameters.set("labelSelector", labels);
     return `${pathOf(resource, namespace)}?${parameters}`;
@@ -122,9 +122,6 @@ export class ListWatch {
 
 const accept = (isWhole: boolean, kind: "PartialObjectMetadata" | "PartialObjectMetadataList") =>
   isWhole ? "application/json" : `application/json;as=${kind};g=meta.k8s.io;v=v1`;
-
-/** A name may contain characters that separate selectors. */
-const escaped = (name: string) => name.replace(/[\\,=]/g, (character) => `\\${character}`);
 
 const bare = (path: string) => path.split("?")[0];
 

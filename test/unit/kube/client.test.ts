@@ -86,6 +86,23 @@ describe("the client", () => {
     }
   });
 
+  it("reads an object as it was in a version of the cluster, with its type, or nothing if it did not exist", async () => {
+    const { client, last } = recording({ items: [{ metadata: { name: "a,b" }, spec: {} }] });
+    const ref = { ...HARBOR, name: "a,b" };
+    const found = await client.getAt("someone", ref, "7");
+    assert.deepEqual(found, {
+      apiVersion: "goharbor.io/v1beta1",
+      kind: "HarborCluster",
+      metadata: { name: "a,b" },
+      spec: {},
+    });
+    const { path, query } = last();
+    assert.equal(path, "/apis/goharbor.io/v1beta1/namespaces/registry/harborclusters");
+    const fieldSelector = "metadata.name=a\\,b";
+    assert.deepEqual(query, { fieldSelector, resourceVersion: "7", resourceVersionMatch: "Exact" });
+    assert.equal(await recording({ items: [] }).client.getAt("someone", ref, "7"), undefined);
+  });
+
   it("applies the leaves with the object's name and uid, which prevents creation, and requests only metadata", async () => {
     const { client, last } = recording();
     const leaves = { spec: { a: 1 }, metadata: { annotations: { x: "y" }, name: "other", uid: "other" } };
