@@ -15,9 +15,12 @@ export const PROGRESS_TYPES: readonly string[] = ["Reconciling", "Stalled"];
 /** The conditions that say whether an object has reached its wanted state. */
 const JUDGED: readonly string[] = ["Accepted", "Ready", "RolledOut"];
 
+/** Of a workload that does not roll out. */
+const FAILED: readonly string[] = ["RestartReverted", "RolloutFailed"];
+
 /** A retry changes nothing: a user must change the object, or repair a workload. */
 export const isStalled = (reason: ConditionReason): boolean =>
-  reason === "RolloutFailed" || (retryPolicies as Readonly<Record<string, string>>)[reason] === "Terminal";
+  FAILED.includes(reason) || (retryPolicies as Readonly<Record<string, string>>)[reason] === "Terminal";
 
 /**
  * The conditions with Reconciling or Stalled at their end, where a condition is not True. An object that a user suspended has neither,

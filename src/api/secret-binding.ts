@@ -1058,6 +1058,16 @@ export interface StoredBinding {
           stamp?: string;
           /** The uid of the copy of a Job that Inlay deletes to recreate it. Inlay recreates the Job only from that copy. */
           copyUID?: string;
+          /** The text that the restart wrote, if it is not the stamp. */
+          written?: string;
+          /** The text that was there before the restart. */
+          replaced?: string;
+          /** The generation of the workload after the restart, if its kind has no status subresource. */
+          generation?: number;
+          /** How many restarts for these values were reverted and repeated. */
+          reverts?: number;
+          /** When Inlay first restarted the workload for these values, if a restart was reverted. */
+          firstRestartTime?: string;
           /** When Inlay restarted the workload. */
           restartTime?: string;
           /** What the workload waits for, or why it failed. */

@@ -17,6 +17,7 @@ export const STATE_REASONS = [
   "Ready",
   "Reconciling",
   "RestartBlocked",
+  "RestartReverted",
   "RolledOut",
   "RollingOut",
   "RolloutFailed",

@@ -165,7 +165,7 @@ function renewedAsOf(after: CachedObject, known: CachedObject | undefined, { sin
   const [was, is] = [known?.workload, after.workload];
   if (was?.templateHash === is?.templateHash) return known?.renewedAs;
   // A list does not show the version of a change.
-  return was?.progress.isWhole && since === after.resourceVersion ? since : undefined;
+  return was?.progress.state === "Done" && since === after.resourceVersion ? since : undefined;
 }
 
 /** Most events of a workload change only its status, and need no time. */
@@ -202,13 +202,20 @@ export function classifyChange(
   return isSame && isDeepStrictEqual(progressOf(after.workload), progressOf(before.workload)) ? "none" : "progress";
 }
 
-const progressOf = ({ progress, stamps, restart, replacing }: Workload) => [progress, stamps, restart, replacing];
+const progressOf = ({ progress, stamps, marks, restart, replacing }: Workload) => [
+  progress,
+  stamps,
+  marks,
+  restart,
+  replacing,
+];
 const besidesProgress = ({
   progress: _,
   stamps: __,
-  restart: ___,
-  replacing: ____,
-  templateHash: _____,
+  marks: ___,
+  restart: ____,
+  replacing: _____,
+  templateHash: ______,
   ...rest
 }: Workload) => rest;
 

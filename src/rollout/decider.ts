@@ -2,6 +2,7 @@
  * Decides what a rollout does now, from the workloads, the values and the status. Reads what a restart needs only if one is due.
  */
 import { bindingKey } from "../api/binding.ts";
+import { isRefreshRequested, refreshOf } from "../api/refresh.ts";
 import { ReloaderView } from "../api/reloader.ts";
 import { digestParts } from "../api/rollout.ts";
 import { idOf, isOlder } from "../apimachinery/objects.ts";
@@ -11,19 +12,20 @@ import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import type { StartFacts } from "./decide/affected.ts";
 import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
 import { withoutDisruptionBudget } from "./decide/disruption-budgets.ts";
-import { decideRollout, type RolloutDecision } from "./decide/engine.ts";
+import { decideRollout, type RolloutDecision, type RolloutInput } from "./decide/engine.ts";
 import type { FormerState, FormerValue } from "./decide/first-looks.ts";
 import { blockOf, STOPPED } from "./decide/pace.ts";
+import { readRevert } from "./decide/read-revert.ts";
 import { refusalOf } from "./decide/refusal.ts";
 import { wrongRestartField } from "./decide/restart-field-schema.ts";
 import type { UnsyncedTargets } from "./decide/unsynced-targets.ts";
-import { targetsNotObserved } from "./decide/wait-for-targets.ts";
+import { kindsWithoutStatus, targetsNotObserved } from "./decide/wait-for-targets.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
 import { withoutIgnored } from "./digest/ignored-sources.ts";
 import { ABSENT } from "./digest/presence.ts";
 import type { DigestCache, SourceReadings, ValueDigests } from "./digest/values.ts";
 import { type RolloutContext, writtenBeforeRestarts } from "./discover/dependents.ts";
-import type { RolloutMemory } from "./memory.ts";
+import type { RolloutMemory, WrittenTarget } from "./memory.ts";
 import { finishCutOff } from "./restart/recreated-jobs.ts";
 import type { Dependent, RolloutBlock } from "./types.ts";
 
@@ -42,6 +44,8 @@ export interface RollInputs {
    * value, or why that can't be known.
    */
   differs: boolean | Problem;
+  /** The targets that have the present values. */
+  written: readonly WrittenTarget[];
 }
 
 /** The decision, and the values that it is for. */
@@ -83,6 +87,7 @@ export class Decider {
     memory.checked = generation;
     const [key, before] = [bindingKey(binding), memory.before(binding)];
     if (before === undefined && differs instanceof Problem) throw differs;
+    memory.setWritten(sourceRevisions, inputs.written);
     const counted = withoutIgnored(binding, read, this.#view);
     const known = await this.#values.digests(key, sourceRevisions, dependents.used, sources, counted, before, spec);
     const blocked = targets.everywhere ?? known.sourceMismatch ?? wrong;
@@ -90,10 +95,43 @@ export class Decider {
     if (blocked !== undefined || targets.namespaces.size > 0) memory.setReady(false);
     else if (binding.spec.targets.length === 0) memory.setReady(true, memory.observed?.since);
     else if (spec.waitForTargets === undefined) memory.setReady(true);
-    const judged = { ...rolling, ...(await this.#startsOf(rolling, known, memory)) };
-    const decided = this.#decideBy(judged, inputs, memory, known, blocked);
+    const judged = {
+      ...rolling,
+      ...(await this.#startsOf(rolling, known, memory)),
+      isAgain: isAgain(binding, memory),
+    };
+    if (judged.isAgain) memory.reverts.clear();
+    const first = this.#decideBy(judged, inputs, memory, known, blocked);
+    const decided = await this.#read(judged, inputs, memory, known, blocked, first);
     if (decided.stamps.length === 0) return { decided, known };
     return { decided: await this.#checked(judged, inputs, memory, known, decided), known };
+  }
+
+  /** Reads the workloads that do not bear their restarts, and decides again. Throws Problem. */
+  async #read(
+    judged: JudgedRollout,
+    inputs: RollInputs,
+    memory: RolloutMemory,
+    known: ValueDigests,
+    blocked: RolloutBlock | undefined,
+    decided: RolloutDecision,
+  ): Promise<RolloutDecision> {
+    if (decided.unread.length === 0) return decided;
+    const entries = new Map(decided.status.pending?.workloads?.map((each) => [each.uid, each]));
+    await mapConcurrent(decided.unread, async (dependent) => {
+      const { uid, resourceVersion: version } = dependent.version;
+      const { restartTime, firstRestartTime = restartTime } = entries.get(uid) ?? {};
+      const since = firstRestartTime ?? new Date().toISOString();
+      memory.reverts.set(uid, {
+        version,
+        revert: await readRevert(this.#deps.client, judged.identity, dependent, since),
+      });
+    });
+    const again = this.#decideBy(judged, inputs, memory, known, blocked);
+    // Their deletion is not watched.
+    for (const { version } of decided.unread)
+      if (memory.reverts.get(version.uid)?.revert.isEnding) memory.reverts.delete(version.uid);
+    return again;
   }
 
   /** Reads what a restart needs, if a restart is due. Throws Problem. */
@@ -107,10 +145,15 @@ export class Decider {
     const { identity, targets, spec } = rolling;
     let [held, checked] = [inputs, decided];
     if (spec.waitForTargets !== undefined) {
+      const without = await kindsWithoutStatus(this.#deps.schemas, targets);
+      const versions = memory.setWritten(rolling.sourceRevisions, []);
+      const awaited = targets
+        .filter(({ ref }) => !without.has(ref.resource))
+        .map((each) => ({ ...each, written: versions.get(idOf(each.ref)) }));
       const { everywhere, namespaces } = await targetsNotObserved(
         this.#deps.client,
         identity,
-        targets,
+        awaited,
         spec.waitForTargets,
       );
       const isReady = everywhere === undefined && namespaces.size === 0;
@@ -205,7 +248,7 @@ export class Decider {
 
   /** Throws Problem. */
   #decideBy(
-    { binding, spec, references, dependents, startedWith, isRenewed }: JudgedRollout,
+    { binding, spec, references, dependents, startedWith, isRenewed, isAgain }: JudgedRollout,
     { targets, differs }: RollInputs,
     memory: RolloutMemory,
     { keyId, digests, former }: ValueDigests,
@@ -240,10 +283,26 @@ export class Decider {
       wasRefused: ({ version }) => memory.refused.has(version.uid),
       take: (dependent) => this.#slots.take(key, idOf(dependent.ref), namespaceOf(dependent)),
       isSeen: (dependent) => memory.isSeen(dependent),
+      revertOf: ({ version }) => {
+        const known = memory.reverts.get(version.uid);
+        return known?.version === version.resourceVersion ? known.revert : undefined;
+      },
+      isAgain,
       startedWith,
       isRenewed,
     });
   }
 }
 
-type JudgedRollout = RolloutContext & StartFacts;
+type JudgedRollout = RolloutContext & StartFacts & Pick<RolloutInput, "isAgain">;
+
+/** Whether the user asks to try again: by a request to reconcile, or by a change of the spec. Once for each. */
+function isAgain(binding: RolloutContext["binding"], memory: RolloutMemory): boolean {
+  const { generation } = binding.metadata;
+  const reported = binding.status?.conditions?.find(({ type }) => type === "RolledOut")?.observedGeneration;
+  const isAsked = isRefreshRequested(binding) || (reported !== undefined && reported !== generation);
+  const asked = `${generation} ${refreshOf(binding)}`;
+  const isNew = isAsked && memory.asking !== asked;
+  if (isNew) memory.asking = asked;
+  return isNew;
+}

@@ -6,7 +6,7 @@ import type { EventMessage } from "../observability/events.ts";
 import type { Dependent, RolloutEvent } from "./types.ts";
 
 /** The event about the binding. */
-export function bindingEvent(event: RolloutEvent): EventMessage | undefined {
+export function bindingEvent(event: RolloutEvent): EventMessage {
   switch (event.what) {
     case "began": {
       const restarts = `${count(event.workloads)} restart${event.workloads === 1 ? "s" : ""}`;
@@ -17,17 +17,15 @@ export function bindingEvent(event: RolloutEvent): EventMessage | undefined {
       return rollout("Normal", "RolledOut", `${count(event.workloads)} rolled out ${time}`);
     }
     case "failed":
-      return rollout("Warning", "RolloutFailed", `${describe(event.dependent)}: ${event.message}`);
+      return rollout("Warning", event.reason, `${describe(event.dependent)}: ${event.message}`);
     case "renewed":
       return rollout(
         "Warning",
         "BaselineReset",
         "the key of the recorded digests no longer exists, so Inlay recorded the present values as the baseline; restart workloads by hand whose values changed in the meantime",
       );
-    case "done":
-      return event.message === undefined
-        ? undefined
-        : rollout("Warning", "PodsNotReplaced", `${describe(event.dependent)}: ${event.message}`);
+    case "held":
+      return rollout("Warning", "PodsNotReplaced", `${describe(event.dependent)}: ${event.message}`);
   }
 }
 

@@ -2,9 +2,10 @@
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import type { RolloutStatus } from "../api/rollout.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
-import { isOlder, type Version } from "../apimachinery/objects.ts";
+import { idOf, isOlder, type ObjectRef, type Version } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { FirstLooks } from "./decide/first-looks.ts";
+import type { Revert } from "./decide/reverts.ts";
 import type { RecreatedJob } from "./restart/recreated-jobs.ts";
 import type { Dependent } from "./types.ts";
 
@@ -17,6 +18,12 @@ const PATIENCE_MS = 2_000;
 
 interface Stamped extends Version {
   text: string;
+}
+
+/** A target that has the present values, and the version in which a write or a read showed that. */
+export interface WrittenTarget {
+  ref: ObjectRef;
+  version: Version;
 }
 
 const METADATA = FieldPath.parse("metadata");
@@ -37,15 +44,20 @@ export class RolloutMemory {
   readonly warned = new Set<string>();
   /** The uids of workloads for which the PodDisruptionBudgets were read. */
   readonly asked = new Set<string>();
+  /** What was read of workloads that do not bear their restarts, by uid, with the version for which it counts. */
+  readonly reverts = new Map<string, { version: string; revert: Revert }>();
   readonly firstLooks = new FirstLooks();
   /** The decided status that is not written yet, and since when. */
   unreported: { status: RolloutStatus; since: number } | undefined;
   /** What the present rollout waits for. */
   waits: string | undefined;
+  /** The last request to try again that was taken up. */
+  asking: string | undefined;
   /** The generation of the binding whose restart fields were checked. */
   checked: number | undefined;
   /** The sources and the spec, since when they are unchanged, and the mistake in the pace settings of that spec. */
   observed: { sourceRevisions: string; since: number; wrong: Problem | undefined } | undefined;
+  #written = { sourceRevisions: "", versions: new Map<string, Version>() };
   /** Since when workloads are waited for. */
   #pendingSince: number | undefined;
 
@@ -60,6 +72,18 @@ export class RolloutMemory {
       this.readyAt = Number.POSITIVE_INFINITY;
     }
     return this.observed.wrong;
+  }
+
+  /**
+   * Records the versions in which targets have the present values, and returns the first one of each: later generations may be those of a
+   * status.
+   */
+  setWritten(sourceRevisions: string, written: readonly WrittenTarget[]): ReadonlyMap<string, Version> {
+    if (this.#written.sourceRevisions !== sourceRevisions) this.#written = { sourceRevisions, versions: new Map() };
+    const { versions } = this.#written;
+    for (const { ref, version } of written)
+      if (versions.get(idOf(ref))?.uid !== version.uid) versions.set(idOf(ref), version);
+    return versions;
   }
 
   /** How many ms to wait for the workloads. `pending`: they are not known yet. */

@@ -33,11 +33,11 @@ export function failureNotifications(
 ): Notification[] {
   return happened.flatMap((each) => {
     if (each.what !== "failed") return [];
-    const { dependent, message } = each;
+    const { dependent, message, reason } = each;
     const { version, workload } = dependent;
     const restart = [version.generation ?? version.resourceVersion, workload.restart, ...workload.stamps];
     const id = ["failed", version.uid, ...restart].join("/");
-    return [{ ...failed(binding, dependent.ref, changedFor(dependent, status)), id, reason: "RolloutFailed", message }];
+    return [{ ...failed(binding, dependent.ref, changedFor(dependent, status)), id, reason, message }];
   });
 }
 

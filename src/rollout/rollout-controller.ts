@@ -15,9 +15,11 @@ import {
   stillRolling,
   withFewMessages,
   withoutUnwritten,
+  withWorkloads,
 } from "./decide/intent-status.ts";
 import { wrongPace } from "./decide/pace.ts";
 import { MAX_SLOT_MS } from "./decide/schedule.ts";
+import { kindsWithoutStatus, unseenNote } from "./decide/wait-for-targets.ts";
 import { Decider, type Decision, type RollInputs } from "./decider.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
 import type { DigestKeys } from "./digest/keys.ts";
@@ -192,10 +194,11 @@ export class RolloutController {
     const noted = intentStatus(decided, stored, spec, installation.rollouts);
     if (noted !== undefined) await note(noted);
     const copies = new JobCopies(noted ?? stored, note);
-    const unwritten = await this.#stamping.stamp(rolling, decided, known, memory, copies);
+    const { unwritten, records } = await this.#stamping.stamp(rolling, decided, known, memory, copies);
     for (const { dependent } of decided.stamps) memory.refused.delete(dependent.version.uid);
     for (const [{ version }, reason] of unwritten) if (reason !== "stale") memory.refused.add(version.uid);
-    const all = withoutUnwritten(unwritten, { ...decided, status: copies.in(decided.status) });
+    const recorded = withWorkloads(copies.in(decided.status), (each) => ({ ...each, ...records.get(each.uid) }));
+    const all = withoutUnwritten(unwritten, { ...decided, status: recorded });
     const written = { ...all, status: withFewMessages(all.status) };
     const mayReplace = spec.replacePods && !spec.suspend && !installation.rollouts.suspend;
     const { done, problem: unreplaced } = mayReplace
@@ -208,7 +211,10 @@ export class RolloutController {
     const reasons = [...unwritten.values()];
     const apart = apartFrom(dependents);
     const [problem = unreplaced ?? wrong ?? apart ?? known.unread] = reasons.filter((each) => each !== "stale");
-    if (done.status.pending === undefined) memory.stamped.clear();
+    if (done.status.pending === undefined) {
+      memory.stamped.clear();
+      memory.reverts.clear();
+    }
     const isStale = reasons.includes("stale");
     const waiting = () => this.#memories.unreported;
     const workloads = dependents.all.length;
@@ -218,8 +224,16 @@ export class RolloutController {
     const result = {
       ...rolloutResult(memory, copies.status, done, workloads, problem, waiting, isStale),
       ...(isThrough && { rolledOutFor: known.versions }),
+      ...(await this.#noteOf(rolling)),
     };
     return untilShown(result, memory.recreated);
+  }
+
+  /** What the rollout can't wait for. */
+  async #noteOf({ spec, targets }: RolloutContext): Promise<Pick<RolloutResult, "note">> {
+    if (spec.waitForTargets === undefined) return {};
+    const note = unseenNote(await kindsWithoutStatus(this.#deps.schemas, targets));
+    return note === undefined ? {} : { note };
   }
 
   /**

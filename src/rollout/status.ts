@@ -19,8 +19,7 @@ export function recordRolloutEvents(
   happened: readonly RolloutEvent[],
 ): void {
   for (const each of happened) {
-    const event = bindingEvent(each);
-    if (event !== undefined) events.record(binding, event);
+    events.record(binding, bindingEvent(each));
     if (each.what === "failed") rollouts.failed();
     if (each.what === "ended") rollouts.ended(each.seconds);
   }
@@ -36,21 +35,30 @@ export interface RolloutResult {
   requeueAfterMs?: number;
   /** Nothing is in progress, and no status waits to be written. */
   isDone: boolean;
+  /** What users should know of the rollout, whatever its state. */
+  note?: string;
   /** If every workload has rolled out: the versions of the sources for which it has, by name. */
   rolledOutFor?: ReadonlyMap<string, string>;
 }
 
 /** `problem` is why workloads can't be found or restarted. */
-function verdictOf(status: RolloutStatus | undefined, problem: Problem | undefined, workloads: number): Verdict {
+function verdictOf(
+  status: RolloutStatus | undefined,
+  problem: Problem | undefined,
+  workloads: number,
+  note = "",
+): Verdict {
   if (problem !== undefined) return { ready: "False", reason: problem.reason, message: problem.message };
   const pending = status?.pending;
-  if (pending !== undefined) return { ready: "False", reason: storedReason(pending.reason), message: pending.message };
+  const also = note === "" ? "" : `; ${note}`;
+  if (pending !== undefined)
+    return { ready: "False", reason: storedReason(pending.reason), message: `${pending.message}${also}` };
   if (workloads === 0) return { ready: "True", reason: "RolledOut", message: "no workloads match spec.rollout" };
   const who =
     workloads === 1
       ? "the workload that depends on the values has"
       : `all ${workloads} workloads that depend on the values have`;
-  return { ready: "True", reason: "RolledOut", message: `${who} them` };
+  return { ready: "True", reason: "RolledOut", message: `${who} them${also}` };
 }
 
 /** What an unfinished rollout waits for: the reason of its condition. */
@@ -58,10 +66,10 @@ export const waitsFor = (status: RolloutStatus | undefined, problem: Problem | u
   status?.pending && verdictOf(status, problem, 0).reason;
 
 /** No verdict while the workloads are not known: the former condition stays. */
-export const rolloutOf = ({ status, problem, workloads }: Omit<RolloutResult, "isDone">) => ({
+export const rolloutOf = ({ status, problem, workloads, note }: Omit<RolloutResult, "isDone">) => ({
   status,
   problem,
-  verdict: workloads === undefined ? undefined : verdictOf(status, problem, workloads),
+  verdict: workloads === undefined ? undefined : verdictOf(status, problem, workloads, note),
 });
 
 /**

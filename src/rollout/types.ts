@@ -49,7 +49,7 @@ export interface RolloutBlock {
 /** What happened in a rollout, for events and metrics. `changed` are the ids of digests. */
 export type RolloutEvent =
   | { what: "began"; workloads: number; changed: readonly string[] }
-  | { what: "done"; dependent: Dependent /** What the user has to do. */; message?: string }
-  | { what: "failed"; dependent: Dependent; message: string }
+  | { what: "held"; dependent: Dependent; message: string /** What its pods wait for. */ }
+  | { what: "failed"; reason: "RolloutFailed" | "RestartReverted"; dependent: Dependent; message: string }
   | { what: "ended"; workloads: number /** Since the change was noticed. */; seconds: number }
   | { what: "renewed" };

@@ -5,3 +5,6 @@ export const ARGO_ROLLOUT = "argoproj.io/Rollout";
 export const JOB = "batch/Job";
 
 export const groupKindOf = ({ apiVersion, kind }: KubeObject): string => `${parseApiVersion(apiVersion).group}/${kind}`;
+
+/** Jobs and CronJobs: their pods are never updated. */
+export const isBatch = ({ group }: { group: string }): boolean => group === "batch";

@@ -12,8 +12,15 @@ export interface Progress {
   readonly state: "Done" | "Rolling" | "Failed";
   /** For users, such as `2 of 3 replicas are updated`. */
   readonly message: string;
-  /** Every pod has the present template, also those that its update strategy may hold back. */
-  readonly isWhole?: true;
+  /** It is not known which pods have the present template, because they are replaced when they are deleted. */
+  readonly isUncounted?: true;
+  /** The pods that are left keep the former template until a user acts. */
+  readonly isHeld?: true;
+  /**
+   * If its controller has observed an earlier generation than the present one: that generation, and the progress if nothing but the
+   * status has changed since.
+   */
+  readonly behind?: { readonly observed: number; readonly otherwise: Progress };
 }
 
 /** The fields of a workload that are read. Their values may have any type. */
@@ -25,7 +32,7 @@ interface Parts {
 }
 
 /** A shared object: most workloads are done most of the time. */
-const DONE: Progress = { state: "Done", message: "rolled out", isWhole: true };
+const DONE: Progress = { state: "Done", message: "rolled out" };
 const NOT_OBSERVED = rolling("its controller has not observed the change yet");
 
 const judges: Readonly<Record<string, (workload: Parts) => Progress>> = {
@@ -60,13 +67,18 @@ function ofDeployment({ generation, spec, status }: Parts): Progress {
 }
 
 function ofStatefulSet({ generation, spec, status }: Parts): Progress {
-  if (isOnDelete(spec)) return WHEN_DELETED;
   const observed = number(status["observedGeneration"]);
   if (observed === 0 || generation > observed) return NOT_OBSERVED;
   const wanted = number(spec["replicas"], 1);
   const ready = number(status["readyReplicas"]);
   const updated = number(status["updatedReplicas"]);
+  const surplus = number(status["replicas"]) - wanted;
+  if (isOnDelete(spec) && updated < wanted) return whenDeleted(updated, wanted);
   if (ready < wanted) return rolling(`${ready} of ${wanted} pods are ready`);
+  if (surplus > 0) return rolling(`${surplus} ${surplus === 1 ? "pod has" : "pods have"} not ended yet`);
+  if (number(spec["minReadySeconds"]) > 0 && number(status["availableReplicas"]) < wanted)
+    return rolling(`${number(status["availableReplicas"])} of ${wanted} pods are available`);
+  if (isOnDelete(spec)) return DONE;
   const update = at(spec, "updateStrategy", "rollingUpdate");
   // The API server sets a default, so this is rare. Then only the revisions show the progress.
   if (!isObject(update))
@@ -75,17 +87,17 @@ function ofStatefulSet({ generation, spec, status }: Parts): Progress {
       : rolling(`${updated} of ${wanted} pods are updated`);
   const partition = number(update["partition"]);
   const due = Math.max(wanted - partition, 0);
-  const held = partition > 0 ? ", the others are held back by its partition" : "";
-  if (updated < due) return rolling(`${updated} of ${due} pods are updated${held}`);
-  return partition > 0 ? { state: "Done", message: `${updated} of ${wanted} pods are updated${held}` } : DONE;
+  const others = partition > 0 ? ", the others are held back by its partition" : "";
+  if (updated < due) return rolling(`${updated} of ${due} pods are updated${others}`);
+  return updated < wanted ? held(`${updated} of ${wanted} pods are updated${others}`) : DONE;
 }
 
 function ofDaemonSet({ generation, spec, status }: Parts): Progress {
-  if (isOnDelete(spec)) return WHEN_DELETED;
   if (generation > number(status["observedGeneration"])) return NOT_OBSERVED;
   const wanted = number(status["desiredNumberScheduled"]);
   const updated = number(status["updatedNumberScheduled"]);
   const available = number(status["numberAvailable"]);
+  if (isOnDelete(spec) && updated < wanted) return whenDeleted(updated, wanted);
   if (updated < wanted) return rolling(`${updated} of ${wanted} pods are updated`);
   if (available < wanted) return rolling(`${available} of ${wanted} updated pods are available`);
   return DONE;
@@ -126,17 +138,33 @@ function ofJob({ spec, status }: Parts): Progress {
  * its condition says so, if it has one.
  */
 function ofOther({ generation, spec, status }: Parts): Progress {
-  if (isBehind(status["observedGeneration"], generation)) return NOT_OBSERVED;
   const own = conditionIn(status, "Ready") ?? conditionIn(status, "Available");
-  if (isBehind(own?.["observedGeneration"], generation)) return NOT_OBSERVED;
+  const observed = [status["observedGeneration"], own?.["observedGeneration"]].filter((each) =>
+    isBehind(each, generation),
+  );
+  const otherwise = observedOther(spec, own);
+  if (observed.length === 0) return otherwise;
+  return { ...NOT_OBSERVED, behind: { observed: Math.min(...observed.map(Number)), otherwise } };
+}
+
+function observedOther(spec: JsonObject, own: JsonObject | undefined): Progress {
   if (own !== undefined && own["status"] !== "True") return rolling(`its condition ${own["type"]} is not True yet`);
   return isOnDelete(spec) ? WHEN_DELETED : DONE;
 }
 
+/** Of a custom kind, whose pods are not counted in a way that is known. */
 const WHEN_DELETED: Progress = {
   state: "Done",
   message: "its pods are replaced when they are deleted (updateStrategy OnDelete)",
+  isUncounted: true,
 };
+
+const whenDeleted = (updated: number, wanted: number): Progress =>
+  held(
+    `${updated} of ${wanted} pods are updated, the others are replaced when they are deleted (updateStrategy OnDelete)`,
+  );
+
+const held = (message: string): Progress => ({ state: "Rolling", message, isHeld: true });
 
 function rolling(message: string): Progress {
   return { state: "Rolling", message };

@@ -11,7 +11,7 @@ import { type PodReference, podReferences } from "./pod-references.ts";
 import { type PodReplacement, replacingOf } from "./pod-replacement.ts";
 import { isOnDelete, type Progress, progressOf } from "./progress.ts";
 import { restarting, restartText } from "./restart-field.ts";
-import { isStamp } from "./rollout-stamp.ts";
+import { isMark, isStamp } from "./rollout-stamp.ts";
 
 /** The cached part of a workload: there may be thousands. */
 export interface Workload {
@@ -38,6 +38,8 @@ export interface Workload {
   readonly owners: readonly string[];
   /** The stamps of rollouts in its pod template, or in its restart field. */
   readonly stamps: readonly string[];
+  /** The annotations of its pod template that a restart may have written, by key, if there are any. */
+  readonly marks?: Readonly<Record<string, string>>;
   /** The text in its restart field, if it has one. */
   readonly restart?: string;
   /**
@@ -90,7 +92,8 @@ export function workloadOf(
   const progress = progressOf(object);
   const replacing = replacingOf(object);
   const text = restart && restartText(object, restart);
-  const texts = [...Object.values(textsOf(pods, "annotations")), ...(text === undefined ? [] : [text])];
+  const marks = Object.entries(textsOf(pods, "annotations")).filter(([, each]) => isMark(each));
+  const texts = [...marks.map(([, each]) => each), ...(text === undefined ? [] : [text])];
   const original = isAJob ? copied(object) : undefined;
   const annotations = view.annotationsOf(original?.annotations ?? metadata.annotations, textsOf(pods, "annotations"));
   return {
@@ -98,6 +101,7 @@ export function workloadOf(
     progress: (restart && progress.state === "Done" ? restarting(object, restart) : undefined) ?? progress,
     paused: at(spec, "paused") === true,
     ...(pods === undefined && isObject(spec) && groupKind === ARGO_ROLLOUT && { templateElsewhere: true as const }),
+    ...(marks.length > 0 && { marks: Object.fromEntries(marks) }),
     ...(text !== undefined && { restart: text }),
     ...(isObject(pods) && Number(at(spec, "replicas")) > 1 && { isMany: true as const }),
     onDelete: isOnDelete(spec),

@@ -131,8 +131,9 @@ export class Named {
         if (spec.rollout.runCronJobs && place.resource === "batch/cronjobs")
           note("run", { ...place, resource: "batch/jobs", isCalled: () => true });
         if (place.resource === "batch/jobs") note("job", { ...place, isCalled: () => true });
-        if (!spec.rollout.replacePods) continue;
+        // Their age shows whether they have the new values although their restart was reverted.
         note("listed", { ...place, resource: "pods" });
+        if (!spec.rollout.replacePods) continue;
         note("evicted", { ...place, resource: "pods/eviction", isCalled: () => true });
       }
     }

@@ -81,7 +81,7 @@ describe("the workload that restarts when a value changes", function () {
     });
   }
 
-  it("is a StatefulSet with OnDelete: it gets the restart annotation, its pods stay, and an event says that they must be deleted", async () => {
+  it("is a StatefulSet with OnDelete: its pods stay, an event says that they must be deleted, and it waits for that", async () => {
     const { team, shop, rotate } = await newShop();
     await make(team, "statefulsets", "StatefulSet", { serviceName: "app", updateStrategy: { type: "OnDelete" } });
     await eventually(async () => assert.equal((await pods(team)).length, 1));
@@ -89,7 +89,7 @@ describe("the workload that restarts when a value changes", function () {
     await shop.rolledOut("rolls", 0);
     const before = await pods(team);
     await rotate();
-    await shop.rolledOut("rolls", 1);
+    await shop.until("rolls", "RollingOut");
     await eventually(async () => {
       const said = (await team.events("rolls")).filter(({ reason }) => reason === "PodsNotReplaced");
       assert.deepEqual(
@@ -99,8 +99,30 @@ describe("the workload that restarts when a value changes", function () {
       assert.match(said[0]?.note ?? "", new RegExp(`^StatefulSet ${team.namespace}/app: .*OnDelete`));
     });
     assert.deepEqual(await pods(team), before);
+    await rolloutBarrier(team);
+    assert.equal((await shop.until("rolls", "RollingOut")).status.rollout.pending.workloads[0].state, "Rolling");
     await team.api.delete(`${team.path("v1", "pods")}/app-0`);
-    await eventually(async () => assert.match((await pods(team))[0]?.stamp ?? "", STAMP));
+    await shop.rolledOut("rolls", 1);
+    assert.match((await pods(team))[0]?.stamp ?? "", STAMP);
+  });
+
+  it("is a StatefulSet with a partition: it waits until you lower that, because the other pods have the former value", async () => {
+    const { team, shop, rotate } = await newShop();
+    const partitioned = (partition: number) => ({
+      updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition } },
+    });
+    await make(team, "statefulsets", "StatefulSet", { serviceName: "app", replicas: 2, ...partitioned(1) });
+    await eventually(async () => assert.equal((await pods(team)).length, 2));
+    await team.bind("rolls", { sources, rollout: { consumersOf: ["bucket"] } });
+    await shop.rolledOut("rolls", 0);
+    await rotate();
+    await eventually(async () => {
+      const { status } = await shop.until("rolls", "RollingOut");
+      assert.match(status.rollout.pending.workloads[0].message, /^1 of 2 pods .*partition/);
+    });
+    await team.api.merge(`${team.path("apps/v1", "statefulsets")}/app`, { spec: partitioned(0) });
+    await shop.rolledOut("rolls", 1);
+    for (const { stamp } of await pods(team)) assert.match(stamp ?? "", STAMP);
   });
 
   it("is a CronJob, from its next Job on, and no Job is created at once", async () => {

@@ -143,6 +143,7 @@ export class RolloutFixture {
         read: { sources: new Map([["bucket", source]]), sourceMismatch },
         targets: { everywhere: undefined, namespaces: this.held },
         differs: this.differs,
+        written: [],
       },
       async (status) => {
         this.noted.push(status);

@@ -210,6 +210,7 @@ export class Reconciler {
       read: { sources, sourceMismatch: context.sourceMismatch },
       targets: unsyncedTargets(binding, context.account, tried),
       differs: isCompared && (await holdsOtherValues(context, targets.after, sources)),
+      written: written.flatMap(({ applied }) => applied ?? []),
     };
     return this.#rollouts.roll(observation.rollout, inputs, async (rollout) => {
       observation.stored = await this.#status.writeStatus(observation.stored, {

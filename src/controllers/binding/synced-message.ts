@@ -21,7 +21,7 @@ export function syncedMessage(outcomes: readonly TargetOutcome[], notes: readonl
 }
 
 /** Reasons of a rollout that does not continue by itself, besides those of a Problem. */
-const HALTED: readonly string[] = ["RolloutFailed", "RestartBlocked"];
+const HALTED: readonly string[] = ["RolloutFailed", "RestartBlocked", "RestartReverted"];
 
 /** A hint for the condition Ready, which is about fields, if the rollout needs attention. */
 export function rolloutHint(rolledOut: Condition | undefined): string {

@@ -13,6 +13,7 @@ import { isStampOf, stampOf } from "../../workloads/rollout-stamp.ts";
 import { ABSENT, isPresent } from "../digest/presence.ts";
 import type { Dependent, Step } from "../types.ts";
 import type { StartedWith } from "./first-looks.ts";
+import { withoutRestart } from "./reverts.ts";
 
 /** The digest of a value that no workload has used yet: it differs from every digest. */
 export const NEVER = "";
@@ -31,6 +32,14 @@ export interface AffectedWorkload {
   isDue: boolean;
   /** Why it can't restart now: something that its pods need is missing. */
   lacks?: string;
+  /** Another client reverted its restart, and it is not repeated now. */
+  isReverted?: boolean;
+  /** It does not bear its restart, and what the cluster shows of that is not read yet. */
+  isUnread?: boolean;
+  /** Its pods wait for a user since this decision. */
+  isNewlyHeld?: boolean;
+  /** When to decide again. */
+  requeueAfterMs?: number;
 }
 
 /** The recorded digests of the values that the workloads started with. */
@@ -229,7 +238,10 @@ function asStamped(
   const { stamps } = dependent.workload;
   const stamp = stamps.includes(wanted) ? wanted : stamps.find((each) => isStampOf(each, binding, revision));
   if (stamp === undefined || (stamp === recorded?.stamp && recorded.state !== "Waiting")) return recorded;
-  return { restartTime: now, ...(recorded ?? waiting(dependent)), state: "Rolling", stamp };
+  // An earlier template came back.
+  if (recorded?.stamp === wanted && stamp !== wanted) return recorded;
+  const former = recorded === undefined || recorded.stamp === stamp ? recorded : withoutRestart(recorded);
+  return { restartTime: now, ...(former ?? waiting(dependent)), state: "Rolling", stamp };
 }
 
 /** The workload must restart once more. Its former stamp stays recorded. */

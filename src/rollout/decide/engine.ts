@@ -4,6 +4,7 @@
  */
 import type { Digests, Pending, RolloutSpec, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
 import { sameJson } from "../../apimachinery/json.ts";
+import type { Progress } from "../../workloads/progress.ts";
 import type { Dependent, NamespaceProblem, RolloutBlock, RolloutEvent } from "../types.ts";
 import {
   affectedBy,
@@ -19,7 +20,16 @@ import {
   waitingAgain,
 } from "./affected.ts";
 import { countedOf } from "./counted.ts";
-import { isRolling, MAX_SLOT_MS, type PlannedRestart, type ScheduleInput, schedule, timeOf } from "./schedule.ts";
+import { bears, type Revert, reverted } from "./reverts.ts";
+import {
+  failureOf,
+  isRolling,
+  MAX_SLOT_MS,
+  type PlannedRestart,
+  type ScheduleInput,
+  schedule,
+  timeOf,
+} from "./schedule.ts";
 
 /** The input of a decision. */
 export interface RolloutInput extends ScheduleInput, StartFacts {
@@ -43,6 +53,10 @@ export interface RolloutInput extends ScheduleInput, StartFacts {
   block(pending: Pending, last: string | undefined): RolloutBlock | undefined;
   /** Whether the watch shows the workload at least as new as its last restart. */
   isSeen(dependent: Dependent): boolean;
+  /** What the cluster shows of a workload that does not bear its restart any more; undefined if that was not read yet. */
+  revertOf(dependent: Dependent): Revert | undefined;
+  /** Whether the user asks to try again: by `inlay sync`, or by a change of the binding. */
+  isAgain: boolean;
 }
 
 export interface RolloutDecision {
@@ -56,12 +70,15 @@ export interface RolloutDecision {
   unstamped: { began?: string | undefined; restarted?: string | undefined; last?: string | undefined };
   /** The workloads that roll out after this decision: they hold their slots. */
   rolling: Dependent[];
+  /** The workloads for which `revertOf` is needed: decide again with it. */
+  unread: Dependent[];
   /** What ended or began, for events and metrics. */
   happened: RolloutEvent[];
   requeueAfterMs?: number;
 }
 
 const PAUSED = "the workload is paused; it restarts when you resume it";
+const REVERTED = "its restart was reverted";
 
 export function decideRollout(input: RolloutInput): RolloutDecision {
   const turn = { ...input, ...countedOf(input, input.used, input.restartOn, input.rekeyed) };
@@ -87,11 +104,14 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   const affected = affectedBy(former, wasUnknown, rollout, changed, gone, dependents, steps, time, turn.isSeen, starts);
   const entries = affected.map((each) => judged(turn, each));
   const states: States = new Map(former?.workloads?.map(({ uid, state }) => [uid, state]));
-  for (const { dependent, entry } of entries) {
+  const unread = entries.flatMap(({ dependent, isUnread }) => (isUnread ? [dependent] : []));
+  for (const { dependent, entry, isReverted, isNewlyHeld } of entries) {
     const { state, message } = entry;
+    if (isNewlyHeld) happened.push({ what: "held", dependent, message: message ?? "" });
     if (state === states.get(entry.uid)) continue;
-    if (state === "Done") happened.push({ what: "done", dependent, ...(message !== undefined && { message }) });
-    if (state === "Failed") happened.push({ what: "failed", dependent, message: message ?? "" });
+    if (state === "Done" && message !== undefined) happened.push({ what: "held", dependent, message });
+    if (state === "Failed")
+      happened.push({ what: "failed", reason: failureOf(isReverted), dependent, message: message ?? "" });
   }
   const hidden = hiddenIn(former, dependents, unknown);
   // Workloads that can't be seen may still have the former values.
@@ -102,7 +122,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
       happened.push({ what: "ended", workloads: entries.length, seconds });
     }
     const status = ended(turn, base, former, changed, entries);
-    return { status, stamps: [], unstamped: {}, rolling: [], happened };
+    return { status, stamps: [], unstamped: {}, rolling: [], unread, happened };
   }
   // A restart from before a crash that is not recorded in the status yet.
   const isFound = entries.some(
@@ -129,12 +149,23 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   };
   const withSlot = entries.filter((each) => isRolling(each) && untilLapse(turn, each) > 0);
   const rolling = withSlot.map(({ dependent }) => dependent);
-  const times = [...entries.map((each) => untilTimeout(turn, each)), ...withSlot.map((each) => untilLapse(turn, each))];
+  const times = [
+    ...entries.flatMap((each) => [untilTimeout(turn, each), each.requeueAfterMs]),
+    ...withSlot.map((each) => untilLapse(turn, each)),
+  ];
   const requeueAfterMs = Math.min(...[block.requeueAfterMs, ...times].filter((each) => each !== undefined));
   const last = began ?? base.lastStartTime;
   const status = { ...base, ...(last !== undefined && { lastStartTime: last }), pending };
   const unstamped = { began: startTime, restarted, last: startTime ?? base.lastStartTime };
-  return { status, stamps, unstamped, rolling, happened, ...(Number.isFinite(requeueAfterMs) && { requeueAfterMs }) };
+  return {
+    status,
+    stamps,
+    unstamped,
+    rolling,
+    unread,
+    happened,
+    ...(Number.isFinite(requeueAfterMs) && { requeueAfterMs }),
+  };
 }
 
 /** No workload is left to restart: the present values become the baseline. */
@@ -197,28 +228,55 @@ function intentOf(
   };
 }
 
-/** Updates the state of a restarted workload from its progress. Once it has rolled out, its later state does not count. */
+/**
+ * Updates the state of a restarted workload from its progress. It has rolled out if it bears the restart, and all of its pods have
+ * that template. Once it has rolled out, its later state does not count.
+ */
 function judged(turn: RolloutInput, each: Entry): Entry {
   const { dependent, entry, isDue } = each;
   if (entry.state === "Waiting" || entry.state === "Done") return each;
-  const { progress, paused, onDelete } = dependent.workload;
+  const { paused } = dependent.workload;
+  const progress = progressSince(dependent, entry);
   const seen = turn.isSeen(dependent);
   if (seen && progress.state === "Done") {
     if (isDue) return { ...each, entry: waitingAgain(entry) };
+    // A workload without a stamp rolls out by a change of its user.
+    if (entry.stamp !== undefined && !bears(dependent, entry, turn.binding)) {
+      const revert = turn.revertOf(dependent);
+      if (revert === undefined) return { ...each, entry: { ...entry, message: REVERTED }, isUnread: true };
+      if (!revert.isReplaced) {
+        const next = reverted(entry, revert, dependent, turn.now, turn.isAgain);
+        return { ...each, ...next, isReverted: next.entry.state === "Failed" };
+      }
+    }
     const { message: _, ...rest } = entry;
-    return { ...each, entry: { ...rest, ...(onDelete && { message: progress.message }), state: "Done" } };
+    return { ...each, entry: { ...rest, ...(progress.isUncounted && { message: progress.message }), state: "Done" } };
   }
-  // It restarts when a user resumes it.
-  if (paused) return { ...each, entry: { ...entry, state: "Rolling", message: PAUSED } };
-  // Its timeout begins now: it could not roll out while it was paused.
-  if (entry.message === PAUSED)
-    return judged(turn, { ...each, entry: { ...entry, restartTime: timeOf(turn.now), message: "" } });
-  const late = Date.parse(entry.restartTime ?? "") + timeoutOf(turn, dependent) <= turn.now;
+  // A user decides when its pods restart, so it has no timeout and no slot until then.
+  if (paused || (seen && progress.isHeld)) {
+    const { restartTime, ...rest } = entry;
+    const message = paused ? PAUSED : progress.message;
+    return {
+      ...each,
+      entry: { ...rest, state: "Rolling", message },
+      isNewlyHeld: !paused && restartTime !== undefined,
+    };
+  }
+  if (entry.restartTime === undefined)
+    return judged(turn, { ...each, entry: { ...entry, restartTime: timeOf(turn.now) } });
+  const late = Date.parse(entry.restartTime) + timeoutOf(turn, dependent) <= turn.now;
   const failed = seen && progress.state === "Failed";
   if (!failed && !late) return { ...each, entry: { ...entry, state: "Rolling", message: progress.message } };
   if (isDue) return { ...each, entry: waitingAgain(entry) };
   const message = failed ? progress.message : `it did not roll out in time: ${progress.message}`;
   return { ...each, entry: { ...entry, state: "Failed", message } };
+}
+
+/** Without a status subresource, a write of the status increments the generation, which its controller never catches up with. */
+function progressSince({ ref, workload: { progress } }: Dependent, { generation }: Entry["entry"]): Progress {
+  const { behind } = progress;
+  const isObserved = behind !== undefined && generation !== undefined && behind.observed >= generation;
+  return isObserved && !ref.resource.hasStatus ? behind.otherwise : progress;
 }
 
 const timeoutOf = ({ steps }: RolloutInput, { step }: Dependent) => steps[step]?.timeoutMs ?? Number.POSITIVE_INFINITY;

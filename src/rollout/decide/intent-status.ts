@@ -27,14 +27,18 @@ export function intentStatus(
   { maxConcurrent, maxConcurrentPerNamespace }: RolloutRules,
 ): RolloutStatus | undefined {
   const isLimited = (maxConcurrent ?? maxConcurrentPerNamespace) !== undefined;
-  // The workload itself shows that such a restart was written.
+  const repeats = new Map(status.pending?.workloads?.map(({ uid, reverts }) => [uid, reverts]));
+  // The workload itself shows that such a restart was written, unless another client removes that.
   const isVisible = ({ dependent }: PlannedRestart) =>
-    value === "Revision" && givenText(dependent) === undefined && !isJob(dependent.ref.resource);
+    value === "Revision" &&
+    givenText(dependent) === undefined &&
+    !isJob(dependent.ref.resource) &&
+    repeats.get(dependent.version.uid) === undefined;
   if (stamps.length === 0 || (!isLimited && stamps.every(isVisible))) return undefined;
   const entries = new Map(stored?.pending?.workloads?.map((each) => [each.uid, each]));
   const isRecorded = ({ dependent, stamp }: PlannedRestart) => {
     const entry = entries.get(dependent.version.uid);
-    return entry?.state === "Waiting" && entry.stamp === stamp;
+    return entry?.state === "Waiting" && entry.stamp === stamp && entry.reverts === repeats.get(dependent.version.uid);
   };
   const isSame =
     stored?.revision === status.revision && stored?.pending?.lastChangeTime === status.pending?.lastChangeTime;

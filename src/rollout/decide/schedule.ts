@@ -3,6 +3,7 @@ import type { Digests } from "../../api/rollout.ts";
 import type { ConditionReason } from "../../apimachinery/reasons.ts";
 import type { Dependent, NamespaceProblem, RolloutBlock, Step } from "../types.ts";
 import { type AffectedWorkload as Entry, type Rollout, stampFor } from "./affected.ts";
+import { withoutRestart } from "./reverts.ts";
 
 /** How many failed workloads a message names. Each has its own message in the status. */
 const MAX_NAMED = 3;
@@ -48,7 +49,7 @@ export function schedule(
     const label = step.name === undefined ? "" : `step ${step.name}: `;
     if (failed.length > 0 && step.onFailure === "Halt") {
       const message = `${label}${failedText(failed)}; no other workload restarts until it has rolled out`;
-      return { stamps: [], block: { reason: "RolloutFailed", message } };
+      return { stamps: [], block: { reason: reasonOf(failed), message } };
     }
     const plan = (dependent: Dependent): PlannedRestart => ({
       dependent,
@@ -59,7 +60,7 @@ export function schedule(
     return { stamps, block: groupBlock(label, group, waits ?? waitingFor(unknown)) };
   }
   const failed = entries.filter(({ entry }) => entry.state === "Failed");
-  return { stamps: [], block: { reason: "RolloutFailed", message: failedText(failed) } };
+  return { stamps: [], block: { reason: reasonOf(failed), message: failedText(failed) } };
 }
 
 /** What a step waits for if not all of its workloads can be known. */
@@ -102,7 +103,7 @@ function startGroup(
       continue;
     }
     const planned = plan(each.dependent);
-    const { message: _, ...rest } = each.entry;
+    const { message: _, ...rest } = each.entry.stamp === planned.stamp ? each.entry : withoutRestart(each.entry);
     each.entry = { ...rest, state: "Rolling", stamp: planned.stamp, restartTime: timeOf(turn.now) };
     each.isDue = false;
     stamps.push(planned);
@@ -127,6 +128,12 @@ function groupBlock(label: string, group: Entry[], waits: RolloutBlock | undefin
   return { reason: waits?.reason ?? "RollingOut", message };
 }
 
+/** The reason of a workload that did not roll out. */
+export const failureOf = (isReverted = false) => (isReverted ? "RestartReverted" : "RolloutFailed");
+
+/** Of several: a failed rollout needs a user in any case. */
+const reasonOf = (failed: Entry[]) => failureOf(failed.every(({ isReverted }) => isReverted));
+
 function failedText(failed: Entry[]): string {
   const named = failed
     .slice(0, MAX_NAMED)
@@ -138,8 +145,9 @@ function failedText(failed: Entry[]): string {
 /** The maximum time for which a workload holds a slot, whatever timeout its binding sets. */
 export const MAX_SLOT_MS = 3_600_000;
 
-/** A paused workload takes no slot. */
-export const isRolling = ({ entry, dependent }: Entry) => entry.state === "Rolling" && !dependent.workload.paused;
+/** A workload whose pods wait for a user takes no slot. */
+export const isRolling = ({ entry, dependent: { workload } }: Entry) =>
+  entry.state === "Rolling" && !workload.paused && !workload.progress.isHeld;
 
 /** In milliseconds, so that two changes within a second differ. */
 export const timeOf = (ms: number) => new Date(ms).toISOString();

@@ -1,12 +1,22 @@
 /** Finds out which controllers of a binding's targets have not observed the written values yet. */
 import type { RolloutSpec } from "../../api/rollout.ts";
+import { FieldPath } from "../../apimachinery/field-path.ts";
 import { at, conditionIn } from "../../apimachinery/fields.ts";
-import { describeObject, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
+import { firstOf } from "../../apimachinery/name-list.ts";
+import {
+  describeObject,
+  type KubeObject,
+  type ObjectRef,
+  type Resource,
+  type Version,
+} from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { attempt, WRITE_VERBS } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
+import type { Schemas } from "../../kube/schemas.ts";
+import { schemaIn } from "../../transform/schema-check.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import type { RolloutBlock } from "../types.ts";
 import type { UnsyncedTargets } from "./unsynced-targets.ts";
@@ -21,6 +31,37 @@ export interface AwaitedTarget {
   ref: ObjectRef;
   /** It is in one of many namespaces: only the workloads of that namespace wait for it. */
   isApart: boolean;
+  /** The first version in which it has the present values, if that is known. */
+  written?: Version | undefined;
+}
+
+const STATUS = FieldPath.parse("status");
+
+/**
+ * The kinds whose schema has no status, such as ConfigMap: no controller can report anything there. A kind may have a status
+ * without the subresource.
+ */
+export async function kindsWithoutStatus(
+  schemas: Pick<Schemas, "of">,
+  targets: readonly AwaitedTarget[],
+): Promise<ReadonlySet<Resource>> {
+  const unsure = new Set(targets.flatMap(({ ref: { resource } }) => (resource.hasStatus ? [] : resource)));
+  const without = await mapConcurrent([...unsure], async (resource) => {
+    // If the schema can't be read, the kind may have a status.
+    const schema = await schemas.of(resource).catch(() => undefined);
+    return schema !== undefined && schemaIn(schema.root, schema.resolve)(STATUS) === undefined ? [resource] : [];
+  });
+  return new Set(without.flat());
+}
+
+/** How many kinds a message names. */
+const MAX_NAMED = 3;
+
+/** For users: what `waitForTargets` can't wait for. */
+export function unseenNote(without: ReadonlySet<Resource>): string | undefined {
+  const kinds = [...new Set([...without].map(({ kind }) => kind))].sort();
+  if (kinds.length === 0) return undefined;
+  return `spec.rollout.waitForTargets did not wait for the ${firstOf(kinds, MAX_NAMED)} among the targets, because such an object has no status`;
 }
 
 /** Reads the targets, because watches don't show their status. A change of a target requeues the binding. */
@@ -32,12 +73,12 @@ export async function targetsNotObserved(
 ): Promise<UnsyncedTargets> {
   let everywhere: RolloutBlock | undefined;
   const namespaces = new Map<string, string>();
-  const look = async ({ ref, isApart }: AwaitedTarget) => {
+  const look = async ({ ref, isApart, written }: AwaitedTarget) => {
     const { namespace } = ref;
     if (everywhere !== undefined || (isApart && namespaces.has(namespace ?? ""))) return;
     const access: ObjectAccess<"get"> = { client, identity, ref, verbs: WRITE_VERBS };
     const found = await attempt(getIfExists(access));
-    const why = found instanceof Problem ? found.message : notObserved(ref, found, waitFor);
+    const why = found instanceof Problem ? found.message : notObserved(ref, found, waitFor, written);
     if (why === undefined) return;
     const message = `spec.rollout.waitForTargets: ${why}`;
     if (isApart && namespace !== undefined) namespaces.set(namespace, message);
@@ -45,29 +86,46 @@ export async function targetsNotObserved(
     const later = found instanceof Problem ? { requeueAfterMs: READ_AGAIN_MS } : {};
     if (!isApart) everywhere ??= { reason: "TargetsNotReady", message, ...later };
   };
-  // A kind without a status has no controller that could report anything.
-  const observable = targets.filter(({ ref }) => ref.resource.hasStatus);
-  await mapConcurrent(observable, look);
+  await mapConcurrent(targets, look);
   return { everywhere, namespaces };
 }
 
-function notObserved({ resource, namespace, name }: ObjectRef, found: KubeObject | undefined, waitFor: WaitFor) {
-  const why = found === undefined ? "does not exist" : whyNot(found, waitFor);
+function notObserved(
+  { resource, namespace, name }: ObjectRef,
+  found: KubeObject | undefined,
+  waitFor: WaitFor,
+  written: Version | undefined,
+) {
+  const why = found === undefined ? "does not exist" : whyNot(found, resource, waitFor, written);
   return why && `${describeObject(resource.kind, namespace, name)} ${why}`;
 }
 
-/** A controller may write anything into a status, so only numbers and the fixed words of conditions are repeated. */
-function whyNot({ metadata, status }: KubeObject, { condition: type }: WaitFor): string | undefined {
+/**
+ * A controller may write anything into a status, so only numbers and the fixed words of conditions are repeated. Without a status
+ * subresource, each write of the status increments the generation, so the generation of the present values counts.
+ */
+function whyNot(
+  { metadata, status }: KubeObject,
+  { hasStatus }: Resource,
+  { condition: type }: WaitFor,
+  written: Version | undefined,
+): string | undefined {
   const { generation = 0 } = metadata;
+  const known = hasStatus || written?.uid !== metadata.uid ? undefined : written.generation;
+  const awaited = known ?? generation;
   const observed = Number(at(status, "observedGeneration"));
-  if (observed < generation) return `is at generation ${generation}, and its controller has observed ${observed}`;
-  if (type === undefined)
-    return Number.isNaN(observed)
-      ? "has no status.observedGeneration; set waitForTargets.condition to one of its conditions"
-      : undefined;
+  const also = hasStatus || known !== undefined ? "" : NO_SUBRESOURCE;
+  if (observed < awaited) return `is at generation ${awaited}, and its controller has observed ${observed}${also}`;
+  if (type === undefined) {
+    if (!Number.isNaN(observed)) return undefined;
+    return `has no ${status === undefined ? "status" : "status.observedGeneration"}; set waitForTargets.condition to one of its conditions`;
+  }
   const condition = conditionIn(status, type);
   if (condition === undefined) return `has no condition ${type} yet`;
-  if (Number(condition["observedGeneration"]) < generation)
-    return `has the condition ${type} for an earlier generation`;
+  if (Number(condition["observedGeneration"]) < awaited)
+    return `has the condition ${type} for an earlier generation${also}`;
   return condition["status"] === "True" ? undefined : `has the condition ${type}, and it is not True`;
 }
+
+const NO_SUBRESOURCE =
+  " (its kind has no status subresource, so each write of its status increments the generation, and the controller may never report it; change the value, or remove waitForTargets)";

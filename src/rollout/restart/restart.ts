@@ -1,9 +1,6 @@
-/**
- * Writes the decided restarts, or shares those of other bindings, and reports them. Returns the restarts that could not be
- * written, and why; `stale` means that the workload has changed since the decision.
- */
+/** Writes the decided restarts, or shares those of other bindings, and reports them. */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
-import type { RolloutStatus } from "../../api/rollout.ts";
+import type { RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
 import { apiVersionOf, describeObject, type KubeObject, type ObjectMeta } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { attempt } from "../../kube/access-error.ts";
@@ -13,6 +10,7 @@ import { isCronJob } from "../../workloads/manual-job.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import { withoutDisruptionBudget } from "../decide/disruption-budgets.ts";
 import type { RolloutDecision } from "../decide/engine.ts";
+import { textAt } from "../decide/reverts.ts";
 import type { PlannedRestart } from "../decide/schedule.ts";
 import type { RestartDependencies } from "../dependencies.ts";
 import { type ValueDigests, writtenFor } from "../digest/values.ts";
@@ -29,6 +27,16 @@ import { runCronJob } from "./run-cron-job.ts";
 import { SharedStamps } from "./shared-stamps.ts";
 import { stamp } from "./stamp.ts";
 
+/** What the status records of a restart that was written, besides its stamp. */
+export type RestartRecord = Pick<WorkloadStatus, "written" | "replaced" | "generation">;
+
+interface Restarts {
+  /** Those that could not be written, and why. `stale`: the workload has changed since the decision. */
+  unwritten: Map<Dependent, Problem | "stale">;
+  /** By the uids of the workloads. */
+  records: Map<string, RestartRecord>;
+}
+
 export class Restarter {
   readonly #deps: RestartDependencies;
   readonly #stamps = new SharedStamps();
@@ -43,10 +51,14 @@ export class Restarter {
     known: ValueDigests,
     memory: RolloutMemory,
     copies: JobCopies,
-  ): Promise<Map<Dependent, Problem | "stale">> {
+  ): Promise<Restarts> {
     const { client, propagation } = this.#deps;
     const key = bindingKey(binding);
     const unwritten = new Map<Dependent, Problem | "stale">();
+    const records = new Map<string, RestartRecord>();
+    const repeated = new Set(
+      status.pending?.workloads?.flatMap(({ uid, reverts }) => (reverts === undefined ? [] : uid)),
+    );
     const restarted = new Map<Dependent, ObjectMeta>();
     await mapConcurrent(stamps, async (planned) => {
       const { dependent, causes } = planned;
@@ -56,16 +68,20 @@ export class Restarter {
       const runs = spec.runCronJobs === true && isCronJob(dependent.ref.resource);
       // A restart that ran no Job is not shared if a Job must run.
       const place = `${dependent.stampAt}${runs ? " and a run" : ""}`;
-      const sharing = { by: key, place, readyAt: memory.readyAt };
+      // A restart that was reverted is not shared.
+      const readyAt = repeated.has(uid) ? Number.POSITIVE_INFINITY : memory.readyAt;
+      const sharing = { by: key, place, text, readyAt };
       const mark = { annotation: spec.stamp.annotation, stamp: planned.stamp };
       const write = async () => {
         if (isJobRestart) return recreateJob(client, identity, dependent.ref, uid, mark, copies.of(uid));
         const run = runs ? await runCronJob(client, identity, dependent, mark) : undefined;
         return run ?? stamp(client, identity, dependent, text, this.#recordFor(binding, planned, text, status));
       };
-      const answer = await attempt(this.#stamps.write(uid, sharing, write));
+      const written = await attempt(this.#stamps.write(uid, sharing, write));
+      const answer = written instanceof Problem ? written : written.answer;
       if (answer instanceof Problem || answer === "stale") return void unwritten.set(dependent, answer);
       const { generation, resourceVersion } = answer.metadata;
+      if (!isJobRestart && !(written instanceof Problem)) records.set(uid, recordOf(planned, written, generation));
       memory.stamped.set(uid, { uid, generation, resourceVersion, text });
       if (isJobRestart) {
         memory.settled.add(uid);
@@ -78,7 +94,7 @@ export class Restarter {
       restarted.set(dependent, answer.metadata);
     });
     if (!spec.requireDisruptionBudget) await this.#warnUnbudgeted(identity, restarted, memory.asked);
-    return unwritten;
+    return { unwritten, records };
   }
 
   /** If the configuration says so. */
@@ -119,6 +135,24 @@ export class Restarter {
     warned.add(metadata.uid);
     events.recordOn(regarding(dependent, metadata), unprobedEvent(workload.unprobed));
   }
+}
+
+/** How long a text that was replaced may be to be recorded. */
+const MAX_LENGTH = 64;
+
+/** The text of a restart that is shared was there before or not: that is not known. */
+function recordOf(
+  { dependent, stamp: planned }: PlannedRestart,
+  { text, isShared }: { text: string; isShared: boolean },
+  generation: number | undefined,
+): RestartRecord {
+  const before = isShared ? undefined : textAt(dependent);
+  const isKept = before !== undefined && before !== text && before.length <= MAX_LENGTH;
+  return {
+    ...(text !== planned && { written: text }),
+    ...(isKept && { replaced: before }),
+    ...(generation !== undefined && !dependent.ref.resource.hasStatus && { generation }),
+  };
 }
 
 function regarding({ ref: { resource } }: Dependent, metadata: ObjectMeta) {

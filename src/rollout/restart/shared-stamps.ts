@@ -10,6 +10,7 @@ interface Written {
   by: string;
   /** The field that was written. */
   place: string;
+  text: string;
   /** By the monotonic clock. */
   sentAt: number;
   answer: Promise<KubeObject | "stale">;
@@ -23,22 +24,22 @@ export class SharedStamps {
   readonly #written = new Map<string, Written>();
 
   /**
-   * Returns the workload's metadata after the restart, or what `write` returns instead. `readyAt` is when this process had seen
-   * the change and everything that the pods need was ready. Throws what `write` throws.
+   * Returns the workload's metadata after the restart, or what `write` returns instead, and the text that was written. `readyAt` is
+   * when this process had seen the change and everything that the pods need was ready. Throws what `write` throws.
    */
   async write(
     uid: string,
-    { by, place, readyAt }: { by: string; place: string; readyAt: number },
+    { by, place, text, readyAt }: { by: string; place: string; text: string; readyAt: number },
     write: () => Promise<KubeObject | "stale">,
-  ): Promise<KubeObject | "stale"> {
+  ): Promise<{ answer: KubeObject | "stale"; text: string; isShared: boolean }> {
     const last = this.#written.get(uid);
     if (last !== undefined && last.by !== by && last.place === place && last.sentAt >= readyAt) {
       const shared = await last.answer;
-      if (shared !== "stale") return shared;
+      if (shared !== "stale") return { answer: shared, text: last.text, isShared: true };
     }
     const sentAt = performance.now();
     const answer = write();
-    setNewest(this.#written, uid, { by, place, sentAt, answer: answer.catch(() => "stale" as const) }, MAX_SIZE);
-    return answer;
+    setNewest(this.#written, uid, { by, place, text, sentAt, answer: answer.catch(() => "stale" as const) }, MAX_SIZE);
+    return { answer: await answer, text, isShared: false };
   }
 }

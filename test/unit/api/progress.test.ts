@@ -38,7 +38,7 @@ describe("the conditions Reconciling and Stalled", () => {
   it("are Stalled for no other reason but a failed rollout", () => {
     const all = [...Object.keys(retryPolicies), ...STATE_REASONS].filter((each) => isStalled(storedReason(each)));
     const terminal = Object.keys(retryPolicies).filter((each) => retryPolicies[each as Reason] === "Terminal");
-    assert.deepEqual(all, [...terminal, "RolloutFailed"]);
+    assert.deepEqual(all, [...terminal, "RestartReverted", "RolloutFailed"]);
   });
 
   it("are Reconciling while a rollout continues, or claims wait", () => {

@@ -100,7 +100,11 @@ function expected({ metadata, status: { conditions = [] } }: Recorded): string {
   if (metadata.deletionTimestamp !== undefined) return "Progressing";
   const open = conditions.filter(({ type, status }) => /^(Accepted|Ready|RolledOut)$/.test(type) && status !== "True");
   if (open.some(({ type, reason }) => type === "Ready" && reason === "Suspended")) return "Suspended";
-  const policies: Readonly<Record<string, string>> = { ...retryPolicies, RolloutFailed: "Terminal" };
+  const policies: Readonly<Record<string, string>> = {
+    ...retryPolicies,
+    RestartReverted: "Terminal",
+    RolloutFailed: "Terminal",
+  };
   if (open.some(({ reason }) => policies[reason] === "Terminal")) return "Degraded";
   if (open.some(({ reason }) => reason !== "Suspended")) return "Progressing";
   return open.length > 0 ? "Suspended" : "Healthy";

@@ -99,13 +99,31 @@ const cases: Record<string, Record<string, Case>> = {
     "whose pods above its partition are updated": [
       { replicas: 3, ...rollingUpdate(1) },
       { ...seen, readyReplicas: 3, updatedReplicas: 2, currentRevision: "a", updateRevision: "b" },
-      "Done",
+      "Rolling",
       /^2 of 3 pods are updated, .* held back/,
+    ],
+    "with a partition, whose pods are all updated": [
+      { replicas: 3, ...rollingUpdate(1) },
+      { ...seen, readyReplicas: 3, updatedReplicas: 3 },
+      "Done",
+      /^rolled out$/,
+    ],
+    "with pods that are not ready for long enough": [
+      { replicas: 3, minReadySeconds: 5, ...rollingUpdate(0) },
+      { ...seen, readyReplicas: 3, updatedReplicas: 3, availableReplicas: 2 },
+      "Rolling",
+      /^2 of 3 pods are available$/,
+    ],
+    "with pods that are too many": [
+      { replicas: 1, ...rollingUpdate(0) },
+      { ...seen, replicas: 3, readyReplicas: 3, updatedReplicas: 3 },
+      "Rolling",
+      /^2 pods have not ended/,
     ],
     "whose partition holds back all pods, and more": [
       { replicas: 3, ...rollingUpdate(5) },
       { ...seen, readyReplicas: 3 },
-      "Done",
+      "Rolling",
       /^0 of 3 pods are updated/,
     ],
     "without a partition, between two revisions": [
@@ -123,8 +141,14 @@ const cases: Record<string, Record<string, Case>> = {
     "whose pods are replaced when they are deleted": [
       { replicas: 3, ...onDelete },
       { ...seen, readyReplicas: 3, currentRevision: "a", updateRevision: "b" },
+      "Rolling",
+      /^0 of 3 .*replaced when they are deleted/,
+    ],
+    "whose pods were deleted and replaced": [
+      { replicas: 3, ...onDelete },
+      { ...seen, readyReplicas: 3, updatedReplicas: 3 },
       "Done",
-      /replaced when they are deleted/,
+      /^rolled out$/,
     ],
     "that is done": [
       { replicas: 3, ...rollingUpdate(0) },
@@ -147,7 +171,12 @@ const cases: Record<string, Record<string, Case>> = {
       "Rolling",
       /^3 of 4 updated pods are available$/,
     ],
-    "whose pods are replaced when they are deleted": [onDelete, seen, "Done", /replaced when they are deleted/],
+    "whose pods are replaced when they are deleted": [
+      onDelete,
+      { ...seen, desiredNumberScheduled: 2, updatedNumberScheduled: 1, numberAvailable: 2 },
+      "Rolling",
+      /^1 of 2 .*replaced when they are deleted/,
+    ],
     "without nodes": [{}, seen, "Done", /^rolled out$/],
     "that is done": [
       {},

@@ -37,7 +37,7 @@ describe("a workload", () => {
     assert.match(templateHash ?? "", /^[-\w]{16}$/);
     assert.deepEqual(rest, {
       references: [{ kind: "Secret", name: "bucket", by: "envFrom" }],
-      progress: { state: "Done", message: "rolled out", isWhole: true },
+      progress: { state: "Done", message: "rolled out" },
       paused: false,
       onDelete: false,
       unprobed: ["proxy"],

@@ -1,17 +1,20 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Digests, Pending, RolloutStatus } from "../../../../src/api/rollout.ts";
+import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { decideRollout, type RolloutDecision, type RolloutInput } from "../../../../src/rollout/decide/engine.ts";
 import { recordedSlots, withoutUnwritten } from "../../../../src/rollout/decide/intent-status.ts";
 import type { Dependent, RolloutBlock, Step } from "../../../../src/rollout/types.ts";
 import type { Progress } from "../../../../src/workloads/progress.ts";
 import { dependentOf } from "../../objects.ts";
+import { DEPLOYMENTS } from "../../resources.ts";
 
 const DONE: Progress = { state: "Done", message: "rolled out" };
 const ROLLING: Progress = { state: "Rolling", message: "0 of 1 replicas are updated" };
 const FAILED: Progress = { state: "Failed", message: "it made no progress" };
 const ONE: Step[] = [{ name: undefined, timeoutMs: 600_000, onFailure: "Continue" }];
+const ANNOTATION = "inlay.dev/rollout";
 const START = Date.parse("2026-11-21T10:00:00.000Z");
 
 interface Options {
@@ -27,12 +30,24 @@ function workload(
   name: string,
   { uses = ["bucket/key"], step = 0, progress = DONE, ...more }: Options = {},
 ): Dependent {
+  const [stamp] = more.stamps ?? [];
+  const marks = more.stamps && { marks: stamp ? { [ANNOTATION]: stamp } : {} };
   return dependentOf({
     ref: { name },
     version: { uid: `uid-${name}` },
-    workload: { progress, ...more },
+    workload: { progress, ...more, ...marks },
     step,
     uses: new Set(uses),
+  });
+}
+
+/** The workloads with their restarts in place, unless a test says what they bear. */
+function bearing(dependents: Dependent[], before: RolloutStatus | undefined): Dependent[] {
+  const stamps = new Map(before?.pending?.workloads?.map(({ uid, stamp }) => [uid, stamp]));
+  return dependents.map((each) => {
+    const stamp = stamps.get(each.version.uid);
+    if (each.workload.marks !== undefined || stamp === undefined) return each;
+    return { ...each, workload: { ...each.workload, marks: { [ANNOTATION]: stamp } } };
   });
 }
 
@@ -52,7 +67,7 @@ function turn(
     now: START,
     binding: "uid-of-the-binding",
     steps: ONE,
-    dependents,
+    dependents: bearing(dependents, before),
     before,
     key: "one",
     digests,
@@ -64,6 +79,8 @@ function turn(
     wasRefused: () => false,
     take: () => true,
     isSeen: () => true,
+    revertOf: () => ({ isReplaced: false, by: "nobody knows" }),
+    isAgain: false,
     startedWith: () => undefined,
     isRenewed: () => false,
     ...more,
@@ -393,6 +410,111 @@ describe("a long rollout", () => {
   });
 });
 
+describe("a restart that another client reverts", () => {
+  const steps: Step[] = ["server", "client"].map((name) => ({ name, timeoutMs: 900_000, onFailure: "Halt" }));
+  const b = { "bucket/key": "b" };
+  const of = (...stamps: string[]) => [workload("server", { stamps }), workload("client", { step: 1 })];
+  const before = turn(of(), { "bucket/key": "a" }, undefined, { steps }).status;
+  const began = turn(of(), b, before, { steps });
+  const [stamp = ""] = began.stamps.map((each) => each.stamp);
+  const entryOf = ({ status }: RolloutDecision) => status.pending?.workloads?.[0];
+  const MINUTE = 60_000;
+
+  it("is repeated at once, after ten minutes and after an hour, and no more, while later steps wait", () => {
+    const restarts: number[] = [];
+    let decided = began;
+    for (let minute = 0; minute <= 24 * 60; minute++) {
+      decided = turn(of(), b, decided.status, { steps, now: START + minute * MINUTE });
+      if (stamped(decided).length > 0) restarts.push(minute);
+      assert.ok(!stamped(decided).includes("client"));
+      assert.ok(decided.stamps.every((each) => each.stamp === stamp));
+    }
+    assert.deepEqual(restarts, [0, 10, 70]);
+    assert.deepEqual([entryOf(decided)?.state, decided.status.pending?.reason], ["Failed", "RestartReverted"]);
+    assert.equal(entryOf(decided)?.firstRestartTime, new Date(START).toISOString());
+    // Until the user asks for it.
+    const asked = turn(of(), b, decided.status, { steps, isAgain: true, now: START + 25 * 60 * MINUTE });
+    assert.deepEqual(stamped(asked), ["server"]);
+    const again = turn(of(), b, asked.status, { steps, now: START + 25 * 60 * MINUTE });
+    assert.deepEqual([stamped(again), again.status.pending?.reason], [[], "RestartReverted"]);
+    assert.deepEqual(stamped(turn(of(stamp), b, again.status, { steps })), ["client"]);
+  });
+
+  it("is reported once, with the time of the next one", () => {
+    const repeated = turn(of(), b, began.status, { steps });
+    const reverted = turn(of(), b, repeated.status, { steps });
+    assert.deepEqual(
+      [reverted.happened.map((each) => [each.what, "reason" in each && each.reason])],
+      [[["failed", "RestartReverted"]]],
+    );
+    assert.equal(reverted.requeueAfterMs, 10 * MINUTE);
+    assert.match(
+      reverted.status.pending?.message ?? "",
+      /^step server: Deployment .*inlay\.dev\/rollout.*nobody knows/,
+    );
+    assert.deepEqual(turn(of(), b, reverted.status, { steps }).happened, []);
+  });
+
+  it("is not repeated if all pods are newer than it, and waits until that is read", () => {
+    const unread = turn(of(), b, began.status, { steps, revertOf: () => undefined });
+    assert.deepEqual([unread.unread.map(({ ref }) => ref.name), stamped(unread)], [["server"], []]);
+    const read = turn(of(), b, began.status, { steps, revertOf: () => ({ isReplaced: true, by: "" }) });
+    assert.deepEqual([stamped(read), states(read)], [["client"], ["server Done", "client Rolling"]]);
+  });
+
+  it("counts as present if a later restart replaced it, and not if an earlier one came back", () => {
+    const bears = (marks: Record<string, string>, more: object = {}) => {
+      const recorded = { ...began.status, pending: { ...(began.status.pending as Pending) } };
+      const [server, ...others] = recorded.pending.workloads ?? [];
+      if (server !== undefined) recorded.pending.workloads = [{ ...server, ...more }, ...others];
+      const all = [
+        dependentOf({ ref: { name: "server" }, version: { uid: "uid-server" }, workload: { marks } }),
+        ...of().slice(1),
+      ];
+      return states(turn(all, b, recorded, { steps }))?.[0] === "server Done";
+    };
+    const other = "7-3fa9c1-09ab34de12";
+    const [restartedAt, time] = ["kubectl.kubernetes.io/restartedAt", "2026-11-21T10:00:00.000Z"];
+    assert.ok(bears({ [ANNOTATION]: stamp }));
+    assert.ok(bears({ [ANNOTATION]: other }));
+    assert.ok(!bears({ [ANNOTATION]: other }, { replaced: other }));
+    assert.ok(!bears({ [ANNOTATION]: `1-${stamp.split("-")[1]}-09ab34de12` }));
+    assert.ok(bears({ [ANNOTATION]: time }, { written: time, replaced: time }));
+    assert.ok(bears({ [restartedAt]: "2026-11-21T10:00:01Z" }));
+    assert.ok(!bears({ [restartedAt]: "2026-11-21T10:00:00Z" }));
+    assert.ok(!bears({ "example.com/stamp": other }));
+  });
+
+  it("of a workload that had failed is the user's, so it is not repeated", () => {
+    const failed = turn([workload("server", { progress: FAILED }), ...of().slice(1)], b, began.status, { steps });
+    const undone = turn(of(), b, failed.status, { steps, now: START + 24 * 60 * MINUTE });
+    assert.deepEqual([stamped(undone), undone.status.pending?.reason], [[], "RestartReverted"]);
+  });
+
+  it("leaves no count for the restart for another value", () => {
+    const repeated = turn(of(), b, began.status, { steps });
+    const other = turn(of(), { "bucket/key": "c" }, repeated.status, { steps });
+    const { reverts, firstRestartTime, state } = entryOf(other) ?? {};
+    assert.deepEqual([stamped(other), state, reverts, firstRestartTime], [["server"], "Rolling", undefined, undefined]);
+  });
+
+  it("of a CronJob, or removed by Strimzi, is none: their pods are newer anyway", () => {
+    const strimzi = {
+      stampAt: FieldPath.parse('metadata.annotations["strimzi.io/manual-rolling-update"]'),
+      isRestartField: true,
+    };
+    const jobs = {
+      ref: { ...dependentOf().ref, resource: { ...DEPLOYMENTS, group: "batch", kind: "CronJob", plural: "cronjobs" } },
+    };
+    for (const more of [strimzi, jobs]) {
+      const all = () => [{ ...workload("core", { stamps: [] }), ...more }];
+      const first = turn(all(), { "bucket/key": "a" }).status;
+      const rolls = turn(all(), b, first);
+      assert.equal(turn(all(), b, rolls.status).status.pending, undefined);
+    }
+  });
+});
+
 describe("rollouts, whatever happens,", () => {
   const ids = ["s/a", "s/b"];
   const names = ["w0", "w1", "w2", "w3"];
@@ -499,8 +621,9 @@ describe("rollouts, whatever happens,", () => {
       const isSeen = ids.every((id) => values[id] === seen[id]);
       if (act.do === "undo" && found && isNoted && isSeen && !found.rolling && found.history.length > 1) {
         found.annotation = found.history.at(-2) as string;
-        // Of two stamps of one rollout, the older one counts as left by a crash.
-        if (found.annotation.split("-")[0] === found.history.at(-1)?.split("-")[0]) changes++;
+        // Inlay repeats a restart that it has not seen to end, and then it does so once for each rollback.
+        const entry = status?.pending?.workloads?.find(({ name }) => name === act.name);
+        if (entry?.state === "Rolling") changes++;
         found.has = { ...values };
       }
       if (act.do === "hide" && found) found.hidden = found.wasHidden = true;

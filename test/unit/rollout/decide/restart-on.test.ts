@@ -51,6 +51,8 @@ function decide(digest: string | undefined, before?: RolloutStatus, seen: Seen =
     wasRefused: () => false,
     take: () => true,
     isSeen: () => true,
+    revertOf: () => undefined,
+    isAgain: false,
     startedWith: () => undefined,
     isRenewed: () => false,
   });

@@ -3,7 +3,13 @@ import assert from "node:assert/strict";
 import type { JsonObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import { type AwaitedTarget, targetsNotObserved } from "../../../../src/rollout/decide/wait-for-targets.ts";
+import type { KindSchema } from "../../../../src/kube/schemas.ts";
+import {
+  type AwaitedTarget,
+  kindsWithoutStatus,
+  targetsNotObserved,
+  unseenNote,
+} from "../../../../src/rollout/decide/wait-for-targets.ts";
 import { FakeApiServer } from "../../api-server.ts";
 import { HARBORS, SECRETS } from "../../resources.ts";
 
@@ -50,8 +56,10 @@ describe("a rollout that waits for its targets", () => {
   });
 
   it("asks for a condition if a controller does not report what it has seen", async () => {
-    const untold = "has no status.observedGeneration; set waitForTargets.condition to one of its conditions";
-    for (const status of [undefined, {}, { observedGeneration: VALUE }]) assert.equal(await whyNot(status), untold);
+    const untold = (what: string) => `has no ${what}; set waitForTargets.condition to one of its conditions`;
+    assert.equal(await whyNot(undefined), untold("status"));
+    for (const status of [{}, { observedGeneration: VALUE }])
+      assert.equal(await whyNot(status), untold("status.observedGeneration"));
   });
 
   it("continues once the named condition is True for the current generation", async () => {
@@ -85,11 +93,34 @@ describe("a rollout that waits for its targets", () => {
     assert.deepEqual([hold?.reason, hold?.requeueAfterMs], ["TargetsNotReady", 5_000]);
   });
 
-  it("reads the current version of each target as the account, and no target of a kind without status", async () => {
-    const secret = { resource: SECRETS, namespace: "registry", name: "copy" };
-    await holdOf([put({ observedGeneration: 3 }), secret]);
+  it("reads the current version of each target as the account", async () => {
+    await holdOf([put({ observedGeneration: 3 })]);
     const path = "/apis/goharbor.io/v1beta1/namespaces/registry/harborclusters/harbor";
     assert.deepEqual(cluster.requests, [`${ACCOUNT} GET ${path}`]);
+  });
+
+  it("does not wait for kinds whose schema has no status, and says so", async () => {
+    const plain = { ...HARBORS, hasStatus: false };
+    const targets = [plain, HARBORS, SECRETS].map((resource) => ({ ref: { resource, name: "one" }, isApart: false }));
+    const without = async (properties: object | undefined, more: object = {}) => {
+      const schema = properties && { root: { type: "object", properties, ...more }, resolve: () => undefined };
+      const found = await kindsWithoutStatus({ of: () => Promise.resolve(schema as KindSchema | undefined) }, targets);
+      return [[...found].map(({ kind }) => kind), unseenNote(found)];
+    };
+    const [kinds, note] = await without({ spec: {} });
+    assert.deepEqual(kinds, ["HarborCluster", "Secret"]);
+    assert.match(String(note), /did not wait for the HarborCluster, Secret among the targets/);
+    for (const open of [{ status: {} }, undefined]) assert.deepEqual(await without(open), [[], undefined]);
+    assert.deepEqual(await without({}, { "x-kubernetes-preserve-unknown-fields": true }), [[], undefined]);
+  });
+
+  it("compares with the generation of the write in a kind without the subresource, or says that it is not known", async () => {
+    const ref = { ...put({ observedGeneration: 2 }), resource: { ...HARBORS, hasStatus: false } };
+    const look = async (generation: number, uid = "uid-harbor") =>
+      (await lookAt([{ ref, isApart: false, written: { uid, resourceVersion: "1", generation } }])).everywhere?.message;
+    assert.equal(await look(2), undefined);
+    assert.match(String(await look(3)), /is at generation 3, and its controller has observed 2$/);
+    assert.match(String(await look(2, "uid-of-a-former-one")), /has observed 2 \(its kind has no status subresource, /);
   });
 
   it("names the first target that it waits for, and reads few others", async () => {

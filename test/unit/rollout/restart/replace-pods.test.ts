@@ -69,6 +69,7 @@ async function replaced(all: ReturnType<typeof workload>[], { isSeen = true, sta
     stamps: [],
     unstamped: { began: undefined, restarted: undefined, last: undefined },
     rolling: [],
+    unread: [],
     happened: [],
   };
   const { done, problem } = await replacePods(client, run, decided, () => isSeen);
