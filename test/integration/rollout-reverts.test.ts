@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
+import { CLUSTER, newSite } from "../controller/fields.ts";
 import { secretText } from "../controller/leak-detector.ts";
+import { isReady } from "../controller/replaced.ts";
 import { OPERATOR, type Reverting, revertRestarts } from "../controller/reverting.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
 import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
-import { rolloutRules, Workloads } from "../controller/workloads.ts";
+import { deployment, rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const rules: Rule[] = [...rolloutRules, { apiGroups: [""], resources: ["configmaps"], verbs: ["patch"] }];
 const mayListPods: Rule = { apiGroups: [""], resources: ["pods"], verbs: ["list"] };
@@ -111,7 +113,7 @@ describe("a restart that another client reverts", function () {
     assert.deepEqual(await shop.annotations("web"), {});
   });
 
-  it("is repeated if it was removed once, and needs nobody", async () => {
+  it("is repeated if it was removed once, and the rollout ends", async () => {
     const { team, shop } = await newTeam();
     await team.api.merge(shop.path("web"), { spec: { paused: true } });
     await publish(team, "two");
@@ -133,5 +135,54 @@ describe("a restart that another client reverts", function () {
     await team.api.merge(shop.path("web"), { spec: { template: { metadata: { annotations } } } }, "kubectl-rollout");
     await shop.rolledOut("rolls", 1, 60_000);
     assert.deepEqual(await shop.annotations("web"), annotations);
+  });
+
+  for (const [plural, kind, spec] of [
+    ["statefulsets", "StatefulSet", { serviceName: "web", minReadySeconds: 3 }],
+    ["daemonsets", "DaemonSet", { minReadySeconds: 3 }],
+  ] as const)
+    it(`is reported for a ${kind} that a target owns, too`, async () => {
+      const team = await createNamespace({ rules });
+      await publish(team, "one");
+      const shop = new Workloads(team);
+      const { metadata } = await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "owner" } });
+      const owner = { apiVersion: "v1", kind: "ConfigMap", name: "owner", uid: metadata.uid, controller: true };
+      const { selector, template } = (deployment("web") as AnyObject).spec;
+      const object = { apiVersion: "apps/v1", kind, metadata: { name: "web", ownerReferences: [owner] } };
+      await team.api.create(team.path("apps/v1", plural), { ...object, spec: { selector, template, ...spec } });
+      await eventually(async () => assert.equal((await podsOf(team)).filter(isReady).length, 1));
+      await team.bind("rolls", {
+        acknowledge: ["ReadableCopies"],
+        sources: [{ secret: { name: "keys" } }],
+        targets: [{ ...record, name: "owner", when: "BeforeRollout" }],
+        rollout: { ownedByTargets: true, kinds: [kind] },
+      });
+      await shop.rolledOut("rolls", 0);
+      operator = revertRestarts(team, plural);
+      await publish(team, "two");
+      const found = await shop.until("rolls", "RestartReverted", 60_000);
+      assert.match(messageOf(found), /a field of ConfigMap owner/);
+      assert.equal(operator.removed.get("web")?.size, REPEATED);
+    });
+
+  it("is reported for a restart field, too", async () => {
+    const site = await newSite(CLUSTER, { instances: 1 }, "spec.restartToken");
+    const { team, shop, path, rotate, workload } = site;
+    const observe = async (change: object) => {
+      const { metadata } = await team.api.merge(path, change, OPERATOR);
+      await team.api.merge(`${path}/status`, { status: { observedGeneration: metadata.generation } });
+    };
+    await observe({});
+    await shop.rolledOut("main", 0);
+    await rotate();
+    for (let restarts = 1; restarts <= REPEATED; restarts++) {
+      await eventually(async () => assert.ok((await workload()).spec.restartToken));
+      await observe({ spec: { restartToken: null, instances: restarts + 1 } });
+    }
+    assert.match(
+      messageOf(await shop.until("main", "RestartReverted")),
+      /spec\.restartToken .*example-operator changed spec/,
+    );
+    assert.equal((await workload()).spec.restartToken, undefined);
   });
 });

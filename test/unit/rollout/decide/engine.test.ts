@@ -79,7 +79,7 @@ function turn(
     wasRefused: () => false,
     take: () => true,
     isSeen: () => true,
-    revertOf: () => ({ isReplaced: false, by: "nobody knows" }),
+    revertOf: () => ({ isReplaced: false, by: "it is not known" }),
     isAgain: false,
     startedWith: () => undefined,
     isRenewed: () => false,
@@ -450,7 +450,7 @@ describe("a restart that another client reverts", () => {
     assert.equal(reverted.requeueAfterMs, 10 * MINUTE);
     assert.match(
       reverted.status.pending?.message ?? "",
-      /^step server: Deployment .*inlay\.dev\/rollout.*nobody knows/,
+      /^step server: Deployment .*inlay\.dev\/rollout.*it is not known/,
     );
     assert.deepEqual(turn(of(), b, reverted.status, { steps }).happened, []);
   });

@@ -44,7 +44,7 @@ describe("a reverted restart", () => {
     assert.deepEqual([isReplaced, arePodsUnknown], [false, true]);
   });
 
-  it("was made by whoever changed the spec since then, or is not known: controllers of Kubernetes change other parts", async () => {
+  it("names the managers that changed the spec since then, or have fields there, and not those of other parts", async () => {
     const template = { "f:template": { "f:spec": {} } };
     const entry = (manager: string, time: string, fieldsV1: object, more: object = {}) => ({
       manager,
