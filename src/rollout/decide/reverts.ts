@@ -5,7 +5,7 @@
 import type { WorkloadStatus } from "../../api/rollout.ts";
 import { isBatch } from "../../workloads/group-kinds.ts";
 import { givenText } from "../../workloads/restart-field.ts";
-import { isStampOfBinding } from "../../workloads/rollout-stamp.ts";
+import { isMark, isStampOfBinding } from "../../workloads/rollout-stamp.ts";
 import type { Dependent } from "../types.ts";
 
 /** What the cluster shows of a workload without its restart. */
@@ -50,7 +50,7 @@ export function bears(dependent: Dependent, entry: WorkloadStatus, binding: stri
   const [text, { stamp = "", written = stamp, replaced, restartTime = "" }] = [textAt(dependent), entry];
   // If the binding named another annotation before, the stamp is there.
   if (text === written || dependent.workload.stamps.includes(stamp)) return true;
-  if (text !== undefined && text !== replaced && !isStampOfBinding(text, binding)) return true;
+  if (text !== undefined && text !== replaced && isMark(text) && !isStampOfBinding(text, binding)) return true;
   const restartedAt = dependent.isRestartField ? undefined : dependent.workload.marks?.[RESTARTED_AT];
   // That time has full seconds, and pods that started earlier in the same second may have the former value.
   return restartedAt !== undefined && Date.parse(restartedAt) > Date.parse(restartTime);

@@ -7,6 +7,7 @@ import { attempt } from "../../kube/access-error.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { isJob } from "../../workloads/job-copy.ts";
 import { isCronJob } from "../../workloads/manual-job.ts";
+import { isMark } from "../../workloads/rollout-stamp.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import { withoutDisruptionBudget } from "../decide/disruption-budgets.ts";
 import type { RolloutDecision } from "../decide/engine.ts";
@@ -137,9 +138,6 @@ export class Restarter {
   }
 }
 
-/** How long a text that was replaced may be to be recorded. */
-const MAX_LENGTH = 64;
-
 /** The text of a restart that is shared was there before or not: that is not known. */
 function recordOf(
   { dependent, stamp: planned }: PlannedRestart,
@@ -147,7 +145,8 @@ function recordOf(
   generation: number | undefined,
 ): RestartRecord {
   const before = isShared ? undefined : textAt(dependent);
-  const isKept = before !== undefined && before !== text && before.length <= MAX_LENGTH;
+  // The status repeats no other text: a restart field may have had any.
+  const isKept = before !== undefined && before !== text && isMark(before);
   return {
     ...(text !== planned && { written: text }),
     ...(isKept && { replaced: before }),

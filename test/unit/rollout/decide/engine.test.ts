@@ -483,6 +483,8 @@ describe("a restart that another client reverts", () => {
     assert.ok(bears({ [restartedAt]: "2026-11-21T10:00:01Z" }));
     assert.ok(!bears({ [restartedAt]: "2026-11-21T10:00:00Z" }));
     assert.ok(!bears({ "example.com/stamp": other }));
+    // A text that no restart writes was there before.
+    assert.ok(!bears({ [ANNOTATION]: "by-hand" }));
   });
 
   it("of a workload that had failed is the user's, so it is not repeated", () => {
