@@ -264,7 +264,9 @@ function fieldWrite({ deps, identity }: SyncContext, prepared: Ready, contender:
 async function decideAgain(context: SyncContext, { record, ref, desired }: Ready): Promise<PreparedTarget> {
   const again = await attempt(decideOn(context, ref, desired, record));
   if (again instanceof Problem) return { record, problem: again };
-  return !again.decision.write || sameJson(again.record, record) ? again : { record, problem: changesTooFast("target") };
+  return !again.decision.write || sameJson(again.record, record)
+    ? again
+    : { record, problem: changesTooFast("target") };
 }
 
 /**
