@@ -11,7 +11,7 @@ type Steps = readonly (string | number)[];
 interface Ledger {
   readonly document: ObjectDocument;
   readonly handled: Set<string>;
-  readonly lost: Mistake[];
+  readonly lost: { readonly steps: Steps; readonly mistake: Mistake }[];
 }
 
 const UNKNOWN = "Inlay does not know this field, so it is not converted; check whether you need it";
@@ -124,14 +124,26 @@ export class Tracked {
     const text = plain(path === "" ? message : `${path}: ${message}`);
     const { line, column } = document.positionOf(this.#steps);
     const position = below === 0 ? { line, column } : { line: line + below, column: 1 };
-    lost.push({ file: document.file, ...position, reason: "NotSupported", message: text });
+    const mistake: Mistake = { file: document.file, ...position, reason: "NotSupported", message: text };
+    if (!lost.some((each) => each.mistake.message === text && each.mistake.line === mistake.line))
+      lost.push({ steps: this.#steps, mistake });
+  }
+
+  /** Whether everything in it is handled, and nothing in it was reported so far. Does not look below the fields in `except`. */
+  isWhole(except: readonly Tracked[] = []): boolean {
+    if (this.#value === undefined) return true;
+    const isBelow = (steps: Steps, above: Steps) => above.every((step, at) => steps[at] === step);
+    return ![
+      ...this.#ledger.lost.map(({ steps }) => steps),
+      ...(unhandled(this.#ledger, this.#value, this.#steps) ?? [this.#steps]),
+    ].some((steps) => isBelow(steps, this.#steps) && !except.some((each) => isBelow(steps, each.#steps)));
   }
 
   /** Everything in the object that is not converted, in the order of the lines: call it after the conversion. */
   allLost(): Mistake[] {
     for (const steps of unhandled(this.#ledger, this.#ledger.document.object, []) ?? [[]])
       new Tracked(null, steps, this.#ledger).lose(UNKNOWN);
-    return this.#ledger.lost.toSorted((a, b) => a.line - b.line);
+    return this.#ledger.lost.map(({ mistake }) => mistake).toSorted((a, b) => a.line - b.line);
   }
 
   #done<T>(value: T): T {

@@ -1,0 +1,169 @@
+/** Converts Kyverno rules that clone Secrets and ConfigMaps into Namespaces to the copies of bindings. Pure. */
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { type Drafts, NOTHING } from "./kyverno-draft.ts";
+import {
+  isExact,
+  KEEP_RULE,
+  kindOf,
+  LEFT_OUT,
+  matchesOf,
+  namespaceSelectorsOf,
+  operationsOf,
+} from "./kyverno-match.ts";
+import type { Input, Output } from "./migration.ts";
+import { compact, labelSelectorOf, objectName } from "./parts.ts";
+import type { Tracked } from "./tracked.ts";
+
+const OF_NAMESPACE = /^\{\{\s*request\.object\.metadata\.name\s*\}\}$/;
+
+export function addClone(input: Input, rule: Tracked, drafts: Drafts, output: Output): void {
+  const generate = rule.field("generate");
+  const isList = generate.field("cloneList").exists;
+  const kind = generate.field("kind");
+  const matches = matchesOf(rule.field("match"));
+  const isKnown = isList || (generate.field("clone").exists && ["Secret", "ConfigMap"].includes(String(kind.peek())));
+  if (!isKnown || generate.field("foreach").exists || matches.some(({ kinds }) => kinds.join() !== "Namespace")) {
+    const data = generate.field("data").exists && ["Secret", "ConfigMap"].includes(String(kind.peek()));
+    rule.refuse(
+      data
+        ? "Inlay copies values from objects; create an object with these values, and a binding that copies it"
+        : KEEP_RULE,
+    );
+    return;
+  }
+  rule.field("name").ignore();
+  generate.field("apiVersion").text();
+  for (const match of matches)
+    if (!operationsOf(match, rule.field("preconditions")).includes("CREATE"))
+      match.block.lose("Inlay copies when a namespace appears, and this rule does not; keep Kyverno for it");
+  const existing = [
+    generate.field("generateExisting"),
+    input.root.field("spec", "generateExisting"),
+    input.root.field("spec", "generateExistingOnPolicyUpdate"),
+  ];
+  const settings: CopySettings = {
+    isExisting: existing.map((each) => each.flag()).includes(true),
+    isKept: generate.field("synchronize").flag() === true,
+    isOrphaned: generate.field("orphanDownstreamOnPolicyDelete").flag() === true,
+  };
+  const namespace = generate.field("namespace");
+  if (!OF_NAMESPACE.test(namespace.text() ?? ""))
+    namespace.lose("Inlay copies into each matching namespace; write the namespace of the target by hand");
+  if (isList) {
+    cloneList(input, rule, settings, output, drafts);
+    return;
+  }
+  const source = generate.field("clone");
+  const [from = "", of = ""] = [source.field("namespace").text(), source.field("name").text()];
+  const [name = "", ofKind = "Secret"] = [generate.field("name").text(), kind.text()];
+  if (![from, of, name].every(isExact)) {
+    rule.lose("the Secret or its copy has no fixed name; write the binding by hand");
+    return;
+  }
+  const selectors = namespaceSelectorsOf(rule, name === of ? [from] : []);
+  const isWhole = rule.isWhole();
+  copy(input, { kind: ofKind, namespace: from, name: of }, name, isWhole ? selectors : [], settings, drafts);
+}
+
+export interface CopySettings {
+  /** Whether Kyverno also copies into namespaces that exist. */
+  readonly isExisting: boolean;
+  readonly isKept: boolean;
+  readonly isOrphaned: boolean;
+}
+
+/** Copies an object into the selected namespaces. Without a selector, what the rule selects is not understood. */
+export function copy(
+  input: Input,
+  of: { readonly kind: string; readonly namespace: string; readonly name: string },
+  name: string,
+  selectors: readonly JsonObject[],
+  settings: CopySettings,
+  drafts: Drafts,
+): void {
+  const draft = drafts.of(of.kind, of.namespace, of.name, input);
+  for (const note of notesOf(settings, selectors)) draft.notes.add(note);
+  for (const target of targetsOf(of.kind, name, selectors, settings))
+    draft.targets.push({ ...target, fields: [{ path: "data", from: { source: of.name } }] });
+  if (selectors.length === 0) drafts.selectNothing(input, [draft], "Copies nothing.");
+}
+
+const notesOf = ({ isExisting }: CopySettings, selectors: readonly JsonObject[]): string[] => [
+  ...(isExisting ? [] : ["Inlay also copies into the namespaces that exist already."]),
+  ...(selectors.some(({ exceptNames }) => exceptNames !== undefined) ? [DEFAULT_NOTE] : []),
+];
+
+const DEFAULT_NOTE = `By default, Kyverno leaves out ${LEFT_OUT.join(", ")}. If yours does not, remove them from exceptNames.`;
+
+const targetsOf = (
+  kind: string,
+  name: string,
+  selectors: readonly JsonObject[],
+  { isKept, isOrphaned }: CopySettings,
+): JsonObject[] =>
+  (selectors.length > 0 ? selectors : [NOTHING]).map((selector) =>
+    compact({
+      apiVersion: "v1",
+      kind,
+      name: name === "" ? undefined : name,
+      namespaceSelector: selector,
+      mode: isKept ? undefined : "Once",
+      onRelease: isKept && !isOrphaned ? undefined : "Retain",
+      create: { adopt: "Equal", manifest: {} },
+    }),
+  );
+
+/** A composition creates a binding for each object of the list. */
+function cloneList(input: Input, rule: Tracked, settings: CopySettings, output: Output, drafts: Drafts): void {
+  const list = rule.field("generate", "cloneList");
+  const name = objectName(`${input.name}-${rule.field("name").text() ?? "rule"}`);
+  const namespace = list.field("namespace").text() ?? "";
+  const selector = labelSelectorOf(list.field("selector"));
+  const selectors = namespaceSelectorsOf(rule, [namespace]);
+  const kinds = list
+    .field("kinds")
+    .list()
+    .map((each) => ({ each, kind: kindOf(each.text() ?? "") }));
+  const isWhole = rule.isWhole();
+  for (const { each, kind } of kinds) {
+    const field = kind === "Secret" ? "secret" : kind === "ConfigMap" ? "configMap" : undefined;
+    if (field === undefined) {
+      each.lose("Inlay clones Secrets and ConfigMaps; keep Kyverno for this kind");
+      continue;
+    }
+    const targets = targetsOf(kind, "", isWhole ? selectors : [], settings);
+    const spec = {
+      for: compact({
+        apiVersion: "v1",
+        kind,
+        selector,
+        namespaceSelector: { names: [namespace] },
+      }),
+      reach: "Cluster",
+      bindings: [
+        {
+          name: "clone",
+          base: {
+            spec: {
+              acknowledge: ["ReadableCopies"],
+              sources: [{ name: "source", [field]: {} }],
+              targets: targets.map((target) => ({ ...target, fields: [{ path: "data", from: { source: "source" } }] })),
+            },
+          },
+          patches: [
+            { fromFieldPath: "metadata.name", toFieldPath: `spec.sources[0].${field}.name` },
+            ...targets.map((_, at) => ({ fromFieldPath: "metadata.name", toFieldPath: `spec.targets[${at}].name` })),
+          ],
+        },
+      ],
+    };
+    output.add(
+      "BindingComposition",
+      { name: `${name}-${kind.toLowerCase()}`.slice(0, 63) },
+      spec,
+      [input],
+      notesOf(settings, selectors),
+    );
+  }
+  if (!isWhole) drafts.selectNothing(input, [], "");
+}

@@ -1,0 +1,271 @@
+/** Bindings from Kyverno's policies never select more than the policies did. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
+import { KYVERNO } from "../../../src/migrate/kyverno.ts";
+import { type Migration, migrate } from "../../../src/migrate/migration.ts";
+import { checkOwn } from "../../../src/render/own-kinds.ts";
+
+const ARTICLE = readFileSync(
+  join(import.meta.dirname, "..", "..", "e2e", "migrate", "kyverno", "article.yaml"),
+  "utf8",
+);
+const DEFAULTS = ["kube-system", "kube-public", "kube-node-lease", "kyverno"];
+
+function convert(...policies: (JsonObject | string)[]): Migration {
+  const text = policies.map((each) => (typeof each === "string" ? each : JSON.stringify(each))).join("\n---\n");
+  const migration = migrate(KYVERNO, [{ name: "policies.yaml", text }], "default");
+  for (const { object } of migration.converted) assert.deepEqual(checkOwn(object, "it").wrong, []);
+  return migration;
+}
+
+const specOf = ({ converted }: Migration, at = 0): JsonObject => (converted[at]?.object["spec"] ?? {}) as JsonObject;
+
+const policy = (rule: JsonObject, spec: JsonObject = {}, kind = "ClusterPolicy"): JsonObject => ({
+  apiVersion: "kyverno.io/v1",
+  kind,
+  metadata: { name: "policy", ...(kind === "Policy" && { namespace: "shop" }) },
+  spec: { ...spec, rules: [{ name: "rule", ...rule }] },
+});
+
+const SECRET = { kinds: ["Secret"], names: ["database"], namespaces: ["shop"] };
+const match = (resources: JsonObject, more: JsonObject = {}): JsonObject => ({ any: [{ resources, ...more }] });
+
+function restart(template: JsonObject, { rule = {}, target = {}, patch = {} }: Record<string, JsonObject> = {}) {
+  return policy({
+    match: match(SECRET),
+    mutate: {
+      targets: [{ apiVersion: "apps/v1", kind: "Deployment", namespace: "{{ request.namespace }}", ...target }],
+      patchStrategicMerge: {
+        spec: { template: { metadata: { annotations: { "example.com/at": "{{ time_now() }}" } }, ...template } },
+        ...patch,
+      },
+    },
+    ...rule,
+  });
+}
+
+const env = (valueFrom: JsonObject, env = "(env)", containers = "(containers)", spec = "(spec)"): JsonObject => ({
+  [spec]: { [containers]: [{ [env]: [{ "(valueFrom)": valueFrom }] }] },
+});
+const NAMED = { "(secretKeyRef)": { "(name)": "database" } };
+
+function clone(exclude: JsonValue[], rule: JsonObject = {}): Migration {
+  return convert(
+    policy(
+      {
+        match: match({ kinds: ["Namespace"] }),
+        exclude: { any: exclude },
+        generate: {
+          apiVersion: "v1",
+          kind: "Secret",
+          name: "pull",
+          namespace: "{{request.object.metadata.name}}",
+          synchronize: true,
+          clone: { namespace: "platform", name: "pull" },
+        },
+        ...rule,
+      },
+      { generateExisting: true },
+    ),
+  );
+}
+const selectorOf = (migration: Migration): JsonObject => {
+  const [target] = specOf(migration)["targets"] as JsonObject[];
+  return target?.["namespaceSelector"] as JsonObject;
+};
+
+describe("a migration from Kyverno", () => {
+  it("protects, copies and reloads as the three policies of the well-known article", () => {
+    const { converted, lost } = convert(ARTICLE);
+    assert.deepEqual([converted.length, lost], [1, []]);
+    assert.equal(converted[0]?.from.length, 3);
+    assert.deepEqual(specOf({ converted, lost, others: 0 }), {
+      acknowledge: ["ReadableCopies"],
+      sources: [{ secret: { name: "blogsecret" }, protect: {} }],
+      targets: [
+        {
+          apiVersion: "v1",
+          kind: "Secret",
+          name: "blogsecret",
+          namespaceSelector: { exceptNames: ["kube-system", "platform", "kube-public", "kube-node-lease", "kyverno"] },
+          create: { adopt: "Equal", manifest: {} },
+          fields: [{ path: "data", from: { source: "blogsecret" } }],
+        },
+      ],
+      rollout: {
+        consumersOf: ["blogsecret"],
+        consumersOfTargets: true,
+        consumersBy: ["Env"],
+        kinds: ["Deployment"],
+        stamp: { annotation: "ops.corp.com/triggerrestart", value: "ResourceVersion" },
+      },
+    });
+  });
+
+  it("reads conditional, global, existence and equality anchors as references to the Secret", () => {
+    const templates: [JsonObject, string][] = [
+      [env(NAMED), "Env"],
+      [env(NAMED, "=(env)"), "Env"],
+      [env(NAMED, "(env)", "^(containers)"), "Env"],
+      [env({ secretKeyRef: { name: "database" } }), "Env"],
+      [{ spec: { containers: [{ env: [{ valueFrom: { secretKeyRef: { "<(name)": "database" } } }] }] } }, "Env"],
+      [{ spec: { containers: [{ "(name)": "*", envFrom: [{ secretRef: { "(name)": "database" } }] }] } }, "EnvFrom"],
+      [{ spec: { volumes: [{ secret: { "<(secretName)": "{{request.object.metadata.name}}" } }] } }, "Volume"],
+    ];
+    for (const [template, by] of templates) {
+      const migration = convert(restart(template));
+      assert.deepEqual(migration.lost, [], JSON.stringify(template));
+      const { consumersBy, consumersOf, targets } = specOf(migration)["rollout"] as JsonObject;
+      assert.deepEqual([consumersOf, consumersBy, targets], [["database"], [by], undefined], JSON.stringify(template));
+    }
+  });
+
+  it("selects nothing and suspends the binding if it does not understand a condition of a restart", () => {
+    const notUnderstood: JsonObject[] = [
+      restart(env({ "(secretKeyRef)": { "X(name)": "database" } })),
+      restart(env({ "(secretKeyRef)": { "+(name)": "database" } })),
+      restart(env({ "(secretKeyRef)": { "(name)": "other" } })),
+      restart(env({ "(secretKeyRef)": { "(name)": "database", "(key)": "password" } })),
+      restart(env({ "(configMapKeyRef)": { "(name)": "database" } })),
+      restart(env(NAMED, "(env)", "(initContainers)")),
+      restart(env(NAMED, "(env)", "X(containers)")),
+      restart({ spec: { containers: [{ env: [{ valueFrom: { secretKeyRef: { name: "database" } } }] }] } }),
+      restart({ spec: { containers: [{ "(image)": "*:latest" }] } }),
+      restart({ "(spec)": { "(serviceAccountName)": "web" } }),
+      restart({}, { patch: { metadata: { "(labels)": { app: "web" } } } }),
+      restart(
+        {},
+        { target: { preconditions: { all: [{ key: "{{ target.kind }}", operator: "Equals", value: "x" }] } } },
+      ),
+      restart({}, { target: { namespace: "team-*" } }),
+      restart(env(NAMED), { target: { selector: { matchLabels: { app: "web" } } } }),
+      restart(env(NAMED), { target: { namespace: "other" } }),
+      restart({}, { rule: { match: match({ ...SECRET, annotations: { reload: "yes" } }) } }),
+      restart({}, { rule: { match: match(SECRET, { subjects: [{ kind: "User", name: "alice" }] }) } }),
+      restart({}, { rule: { match: match({ ...SECRET, operations: ["CREATE"] }) } }),
+      restart({}, { rule: { context: [{ name: "x", variable: { value: 1 } }] } }),
+      restart({}, { rule: { celPreconditions: [{ name: "x", expression: "false" }] } }),
+      restart(
+        {},
+        { rule: { preconditions: { all: [{ key: "{{request.operation}}", operator: "Equals", value: "DELETE" }] } } },
+      ),
+    ];
+    for (const each of notUnderstood) {
+      const migration = convert(each);
+      const { suspend, rollout, targets } = specOf(migration);
+      const what = JSON.stringify(each["spec"]);
+      assert.ok(migration.lost.length > 0, what);
+      assert.deepEqual(
+        [suspend, rollout, targets],
+        [true, { consumersOf: ["database"], suspend: true }, undefined],
+        what,
+      );
+      assert.ok(
+        migration.converted[0]?.notes.some((note) => note.startsWith("Restarts nothing.")),
+        what,
+      );
+    }
+  });
+
+  it("restarts only in namespaces that the rule names, and none that it excludes", () => {
+    const excluded = convert(restart({}, { rule: { exclude: match({ namespaces: ["sho?"] }) } }));
+    assert.deepEqual([excluded.converted, excluded.lost], [[], []]);
+    const other = convert(restart({}, { rule: { exclude: match({ namespaces: ["test-*"] }) } }));
+    assert.deepEqual(specOf(other)["suspend"], undefined);
+    const patterns = convert(restart({}, { rule: { match: match({ ...SECRET, namespaces: ["team-*"] }) } }));
+    assert.deepEqual([patterns.converted.length, patterns.lost.length], [0, 1]);
+    const system = convert(restart({}, { rule: { match: match({ ...SECRET, namespaces: ["kube-system"] }) } }));
+    assert.deepEqual([system.converted.length, system.lost.length], [0, 1]);
+  });
+
+  it("restarts consumers of copies only if the rule is about the copies, too", () => {
+    const named = ARTICLE.replace(
+      /(reload-blogsecret[\s\S]*?- blogsecret\n)/,
+      "$1              namespaces: [platform]\n",
+    );
+    assert.notEqual(named, ARTICLE);
+    const { consumersOfTargets, consumersOf } = specOf(convert(named))["rollout"] as JsonObject;
+    assert.deepEqual([consumersOf, consumersOfTargets], [["blogsecret"], undefined]);
+  });
+
+  it("excludes namespaces by name, by namespaces and by label, and those that Kyverno leaves out by default", () => {
+    const [first, ...others] = DEFAULTS as [string, ...string[]];
+    assert.deepEqual(selectorOf(clone([{ resources: { namespaces: ["test-*", first] } }])), {
+      exceptNames: ["test-*", first, "platform", ...others],
+    });
+    assert.deepEqual(selectorOf(clone([{ resources: { names: ["kube-*"] } }])), {
+      exceptNames: ["kube-*", "platform", "kyverno"],
+    });
+    const labelled = { selector: { matchExpressions: [{ key: "pull", operator: "Exists" }] } };
+    assert.deepEqual(selectorOf(clone([{ resources: labelled }])), {
+      matchExpressions: [{ key: "pull", operator: "DoesNotExist" }],
+      exceptNames: ["platform", ...DEFAULTS],
+    });
+    const team = { kinds: ["Namespace"], names: ["team-a", "kyverno"] };
+    assert.deepEqual(selectorOf(clone([], { match: match(team) })), { names: ["team-a"] });
+    assert.deepEqual(selectorOf(clone([], { match: match({ kinds: ["Namespace"], namespaces: ["a-*"] }) })), {
+      names: ["a-*"],
+      exceptNames: ["platform", ...DEFAULTS],
+    });
+  });
+
+  it("selects no namespace and suspends the binding if it does not understand a condition of a clone", () => {
+    const labels = { selector: { matchLabels: { a: "b" } } };
+    const notUnderstood = [
+      clone([{ resources: { names: ["a"], ...labels } }]),
+      clone([{ resources: { names: ["a"], namespaces: ["b"] } }]),
+      clone([{ clusterRoles: ["cluster-admin"] }]),
+      clone([{ resources: { annotations: { a: "b" } } }]),
+      clone([], { match: match({ kinds: ["Namespace"], names: ["a"], namespaces: ["b"] }) }),
+      clone([], { match: match({ kinds: ["Namespace"], operations: ["DELETE"] }) }),
+      clone([], {
+        match: { all: [{ resources: { kinds: ["Namespace"] } }, { resources: { kinds: ["Namespace"], ...labels } }] },
+      }),
+      clone([], {
+        preconditions: { all: [{ key: "{{request.object.metadata.name}}", operator: "Equals", value: "a" }] },
+      }),
+      clone([], { somethingNew: true }),
+    ];
+    for (const each of notUnderstood) {
+      assert.deepEqual([selectorOf(each), specOf(each)["suspend"]], [{ names: ["*"], exceptNames: ["*"] }, true]);
+      assert.ok(each.lost.length > 0);
+    }
+  });
+
+  it("protects nothing if it does not understand which objects a rule protects", () => {
+    const protect = (rule: JsonObject) =>
+      convert(
+        policy({
+          match: match({ ...SECRET, operations: ["UPDATE", "DELETE"] }),
+          validate: { failureAction: "Enforce", deny: {} },
+          ...rule,
+        }),
+      );
+    const sources = (migration: Migration) => specOf(migration)["sources"];
+    const unprotected = [{ secret: { name: "database" } }];
+    assert.deepEqual(sources(protect({})), [{ secret: { name: "database" }, protect: {} }]);
+    for (const rule of [
+      { match: match({ ...SECRET, operations: ["DELETE"] }) },
+      { match: match({ ...SECRET, selector: { matchLabels: { a: "b" } } }) },
+      { preconditions: { all: [{ key: "{{ request.object.data.a }}", operator: "Equals", value: "b" }] } },
+      { exclude: match({ namespaces: ["x"] }, { subjects: [{ kind: "User", name: "alice" }] }) },
+    ] as JsonObject[]) {
+      const migration = protect(rule);
+      assert.deepEqual([sources(migration), specOf(migration)["suspend"]], [unprotected, true], JSON.stringify(rule));
+    }
+    assert.deepEqual(protect({ exclude: match({ namespaces: ["shop"] }) }).converted, []);
+  });
+
+  it("converts no rule of a policy with a condition for all rules", () => {
+    const conditions = { matchConditions: [{ name: "x", expression: "false" }] };
+    for (const spec of [{ webhookConfiguration: conditions }, { applyRules: "One" }]) {
+      const { converted, lost } = convert({
+        ...restart({}),
+        spec: { ...(restart({})["spec"] as JsonObject), ...spec },
+      });
+      assert.deepEqual([converted.length, lost.length], [0, 1]);
+    }
+  });
+});
