@@ -1,6 +1,8 @@
 /** Converts Kyverno's policies about Secrets and ConfigMaps, which clone, protect them or restart workloads, to bindings. Pure. */
+import { Grants } from "./grants.ts";
 import { addClone } from "./kyverno-clone.ts";
 import { Drafts } from "./kyverno-draft.ts";
+import { addFields } from "./kyverno-fields.ts";
 import { KEEP_RULE } from "./kyverno-match.ts";
 import { addProtection } from "./kyverno-protect.ts";
 import { addRestart, isRestart } from "./kyverno-restart.ts";
@@ -17,8 +19,8 @@ export const KYVERNO: Tool = {
   title: "Kyverno",
   objects: "Kyverno policies",
   owns: ({ apiVersion }) => /^(?:[a-z]+\.)?kyverno\.io\//.test(String(apiVersion)),
-  convert(inputs, output) {
-    const drafts = new Drafts();
+  convert(inputs, output, all) {
+    const [drafts, grants] = [new Drafts(), new Grants()];
     const rules = inputs.flatMap((input) => rulesOf(input).map((rule) => ({ input, rule })));
     // Restarts need to know the copies.
     const inOrder = ["generate", "validate", "mutate"].flatMap((type) =>
@@ -29,11 +31,12 @@ export const KYVERNO: Tool = {
       if (type === "generate") addClone(input, rule, drafts, output);
       else if (type === "validate") addProtection(input, rule, drafts);
       else if (isRestart(rule)) addRestart(input, rule, drafts);
-      else rule.refuse(KEEP_RULE);
+      else addFields(input, rule, { drafts, grants, output, all });
     }
     for (const { rule } of rules)
       if (!["generate", "validate", "mutate"].some((type) => rule.field(type).exists)) rule.refuse(KEEP_RULE);
     drafts.write(output);
+    grants.write(output);
   },
 };
 

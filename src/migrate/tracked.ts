@@ -133,10 +133,11 @@ export class Tracked {
   isWhole(except: readonly Tracked[] = []): boolean {
     if (this.#value === undefined) return true;
     const isBelow = (steps: Steps, above: Steps) => above.every((step, at) => steps[at] === step);
-    return ![
-      ...this.#ledger.lost.map(({ steps }) => steps),
-      ...(unhandled(this.#ledger, this.#value, this.#steps) ?? [this.#steps]),
-    ].some((steps) => isBelow(steps, this.#steps) && !except.some((each) => isBelow(steps, each.#steps)));
+    const handled = new Set([...this.#ledger.handled, ...except.map((each) => JSON.stringify(each.#steps))]);
+    const isLost = this.#ledger.lost.some(
+      ({ steps }) => isBelow(steps, this.#steps) && !except.some((each) => isBelow(steps, each.#steps)),
+    );
+    return !isLost && unhandled({ ...this.#ledger, handled }, this.#value, this.#steps)?.length === 0;
   }
 
   /** Everything in the object that is not converted, in the order of the lines: call it after the conversion. */

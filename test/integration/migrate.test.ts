@@ -96,6 +96,43 @@ describe("what inlay migrate prints", () => {
     await holds("bucket", () => value);
   });
 
+  it("for Kyverno writes a key of a Secret into a field of a custom resource", async () => {
+    await team.harbor();
+    const policy = {
+      apiVersion: "kyverno.io/v1",
+      kind: "ClusterPolicy",
+      metadata: { name: "harbor-s3" },
+      spec: {
+        mutateExistingOnPolicyUpdate: true,
+        rules: [
+          {
+            name: "copy",
+            match: { any: [{ resources: { kinds: ["Secret"], names: ["bucket"], namespaces: [team.namespace] } }] },
+            mutate: {
+              targets: [
+                {
+                  apiVersion: "goharbor.io/v1beta1",
+                  kind: "HarborCluster",
+                  name: "harbor",
+                  namespace: "{{ request.namespace }}",
+                },
+              ],
+              patchStrategicMerge: {
+                spec: {
+                  storage: { spec: { s3: { accesskey: "{{ request.object.data.key | base64_decode(@) }}" } } },
+                },
+              },
+            },
+          },
+        ],
+      },
+    };
+    await apply("kyverno", team, [policy]);
+    await eventually(async () => assert.equal((await team.s3()).accesskey, value));
+    await rotate();
+    await eventually(async () => assert.equal((await team.s3()).accesskey, value));
+  });
+
   it("for kubernetes-replicator and Reflector copies a Secret, and fills a copy that names it", async () => {
     await other.secret("pulled", {});
     await apply("replicator", team, [

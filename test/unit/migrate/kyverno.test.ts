@@ -76,6 +76,36 @@ const selectorOf = (migration: Migration): JsonObject => {
   return target?.["namespaceSelector"] as JsonObject;
 };
 
+/** A rule that writes keys of the Secret into a custom resource. */
+function copyKeys(
+  merge: JsonObject | undefined,
+  {
+    context,
+    json,
+    target = {},
+    rule = {},
+  }: { context?: JsonObject[]; json?: string; target?: JsonObject; rule?: JsonObject } = {},
+): JsonObject {
+  return policy({
+    match: match(SECRET),
+    ...(context && { context }),
+    mutate: {
+      targets: [
+        {
+          apiVersion: "goharbor.io/v1beta1",
+          kind: "HarborCluster",
+          name: "harbor",
+          namespace: "{{request.namespace}}",
+          ...target,
+        },
+      ],
+      ...(merge && { patchStrategicMerge: merge }),
+      ...(json !== undefined && { patchesJson6902: json }),
+    },
+    ...rule,
+  });
+}
+
 describe("a migration from Kyverno", () => {
   it("protects, copies and reloads as the three policies of the well-known article", () => {
     const { converted, lost } = convert(ARTICLE);
@@ -267,5 +297,147 @@ describe("a migration from Kyverno", () => {
       });
       assert.deepEqual([converted.length, lost.length], [0, 1]);
     }
+  });
+
+  it("writes keys of Secrets and ConfigMaps into fields of custom resources, for both forms of patches", () => {
+    const context = [
+      { name: "config", configMap: { name: "s3", namespace: "shop" } },
+      {
+        name: "ca",
+        apiCall: { urlPath: "/api/v1/namespaces/certs/secrets/ca", jmesPath: 'data."ca.crt" | base64_decode(@)' },
+      },
+      { name: "port", variable: { jmesPath: "config.data.port || '9000'" } },
+    ];
+    const { converted, lost } = convert(
+      copyKeys(
+        {
+          spec: {
+            user: "{{ request.object.data.user | base64_decode(@) }}",
+            encoded: "{{request.object.data.user}}",
+            url: "https://{{ config.data.host }}:{{port}}",
+            certificate: "{{ ca }}",
+            replicas: 2,
+          },
+        },
+        { context },
+      ),
+      copyKeys(undefined, {
+        json: '- op: replace\n  path: /spec/list/0/user\n  value: "{{ to_upper(base64_decode(request.object.data.user)) }}"\n',
+      }),
+      copyKeys(undefined, {
+        json: "- op: add\n  path: /data/a.b\n  value: {{request.object.data.user}}\n",
+        target: { apiVersion: "v1", kind: "Secret", name: "other" },
+      }),
+    );
+    assert.deepEqual(lost, []);
+    const targets = converted.map(({ object }) => (object["spec"] as JsonObject)["targets"]);
+    const harbor = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor" };
+    assert.deepEqual(targets.slice(0, 3), [
+      [
+        {
+          ...harbor,
+          fields: [
+            { path: "spec.user", from: { source: "database", key: "user" } },
+            { path: "spec.encoded", template: "{{base64 database.user}}" },
+            { path: "spec.url", template: 'https://{{s3.host}}:{{default s3.port "9000"}}' },
+            { path: "spec.certificate", from: { source: "ca", key: "ca.crt" } },
+            { path: "spec.replicas", template: "2", as: "integer" },
+          ],
+        },
+      ],
+      [{ ...harbor, fields: [{ path: "spec.list[0].user", template: "{{upper database.user}}" }] }],
+      [
+        {
+          apiVersion: "v1",
+          kind: "Secret",
+          name: "other",
+          fields: [{ path: 'data["a.b"]', from: { source: "database", key: "user" } }],
+        },
+      ],
+    ]);
+    assert.deepEqual(specOf({ converted, lost, others: 0 })["sources"], [
+      { name: "ca", secret: { name: "ca", namespace: "certs" } },
+      { name: "s3", configMap: { name: "s3" } },
+      { name: "database", secret: { name: "database" } },
+    ]);
+    assert.deepEqual(converted.at(-1)?.object["spec"], {
+      from: [{ namespace: "shop" }],
+      to: [{ kind: "Secret", name: "ca" }],
+    });
+  });
+
+  it("writes values of a Secret into the objects that a rule matches when they are admitted", () => {
+    const grafana = (resources: JsonObject, url: string, exclude: JsonObject) =>
+      convert(
+        policy({
+          match: match({ kinds: ["grafana.integreatly.org/v1beta1/Grafana"], ...resources }),
+          exclude: match(exclude),
+          context: [{ name: "admin", apiCall: { urlPath: url } }],
+          mutate: {
+            patchStrategicMerge: { spec: { config: { password: "{{ admin.data.password | base64_decode(@) }}" } } },
+          },
+        }),
+      );
+    const [fixed, own] = [
+      "/api/v1/namespaces/platform/secrets/admin",
+      "/api/v1/namespaces/{{request.namespace}}/secrets/admin",
+    ] as const;
+    const targetsOf = ({ converted }: Migration) =>
+      converted.map(({ object }) => {
+        const [{ apiVersion: _, fields, kind: __, ...target } = {}] = (object["spec"] as { targets: JsonObject[] })
+          .targets;
+        assert.deepEqual(fields, [{ path: "spec.config.password", from: { source: "admin", key: "password" } }]);
+        return [(object["metadata"] as JsonObject)["namespace"], target];
+      });
+    assert.deepEqual(targetsOf(grafana({ names: ["main"] }, fixed, { namespaces: ["test-*"] })), [
+      ["platform", { name: "main", namespaceSelector: { exceptNames: ["test-*", ...DEFAULTS] } }],
+    ]);
+    assert.deepEqual(targetsOf(grafana({ namespaces: ["a", "b"] }, own, { names: ["x"] })), [
+      ["a", { selector: { exceptNames: ["x"] } }],
+      ["b", { selector: { exceptNames: ["x"] } }],
+    ]);
+    const everywhere = grafana({}, own, { names: ["x"] });
+    assert.deepEqual([everywhere.converted.length, everywhere.lost.length], [0, 1]);
+  });
+
+  it("writes nothing and suspends the binding if it does not understand which objects a patch is for", () => {
+    const field = { spec: { user: "{{ request.object.data.user | base64_decode(@) }}" } };
+    const json = '- op: add\n  path: /spec/user\n  value: "{{ request.object.data.user | base64_decode(@) }}"\n';
+    for (const each of [
+      copyKeys(field, { target: { preconditions: { all: [] as JsonValue[], any: [{ key: "a" }] } } }),
+      copyKeys(field, { target: { name: "{{ request.object.metadata.name }}" } }),
+      copyKeys(field, { target: { namespace: "team-*" } }),
+      copyKeys(field, { rule: { preconditions: { all: [{ key: "{{ x }}", operator: "Equals", value: "y" }] } } }),
+      copyKeys(field, { rule: { match: match({ ...SECRET, selector: { matchLabels: { a: "b" } } }) } }),
+      copyKeys({ "(spec)": { kind: "S3" } }, { json }),
+    ]) {
+      const migration = convert(each);
+      const { suspend, targets } = specOf(migration);
+      const [{ selector, name } = {}] = targets as JsonObject[];
+      assert.deepEqual([suspend, name, selector], [true, undefined, { names: ["*"], exceptNames: ["*"] }]);
+      assert.ok(migration.lost.length > 0);
+    }
+  });
+
+  it("reports values that are no keys of Secrets and ConfigMaps, and writes the others", () => {
+    const value = "{{ request.object.data.user | base64_decode(@) }}";
+    for (const other of [
+      "{{ request.userInfo.username }}",
+      "{{ request.object.metadata.name }}",
+      "{{ request.object.data.*[0] }}",
+      "{{ random('[a-z]{8}') }}",
+      "{{ unknown }}",
+      "{{ parse_json(request.object.data.user) }}",
+    ]) {
+      const migration = convert(copyKeys({ spec: { other, user: value } }));
+      assert.deepEqual((specOf(migration)["targets"] as JsonObject[])[0]?.["fields"], [
+        { path: "spec.user", from: { source: "database", key: "user" } },
+      ]);
+      assert.deepEqual(
+        migration.lost.map(({ message }) => message.split(":")[0]),
+        ["spec.rules[0].mutate.patchStrategicMerge.spec.other"],
+      );
+    }
+    assert.deepEqual(convert(copyKeys({ spec: { fixed: "value" } })).converted, []);
   });
 });
