@@ -11,7 +11,7 @@ import {
   operationsOf,
 } from "./kyverno-match.ts";
 import type { Input, Output } from "./migration.ts";
-import { compact, labelSelectorOf, objectName } from "./parts.ts";
+import { compact, labelSelectorOf, objectName, sourceField } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 const OF_NAMESPACE = /^\{\{\s*request\.object\.metadata\.name\s*\}\}$/;
@@ -116,7 +116,7 @@ const targetsOf = (
 /** A composition creates a binding for each object of the list. */
 function cloneList(input: Input, rule: Tracked, settings: CopySettings, output: Output, drafts: Drafts): void {
   const list = rule.field("generate", "cloneList");
-  const name = objectName(`${input.name}-${rule.field("name").text() ?? "rule"}`);
+  const name = `${input.name}-${rule.field("name").text() ?? "rule"}`;
   const namespace = list.field("namespace").text() ?? "";
   const selector = labelSelectorOf(list.field("selector"));
   const selectors = namespaceSelectorsOf(rule, [namespace]);
@@ -125,45 +125,49 @@ function cloneList(input: Input, rule: Tracked, settings: CopySettings, output: 
     .list()
     .map((each) => ({ each, kind: kindOf(each.text() ?? "") }));
   const isWhole = rule.isWhole();
-  for (const { each, kind } of kinds) {
-    const field = kind === "Secret" ? "secret" : kind === "ConfigMap" ? "configMap" : undefined;
-    if (field === undefined) {
+  for (const { each, kind } of kinds)
+    if (kind !== "Secret" && kind !== "ConfigMap")
       each.lose("Inlay clones Secrets and ConfigMaps; keep Kyverno for this kind");
-      continue;
-    }
-    const targets = targetsOf(kind, "", isWhole ? selectors : [], settings);
-    const spec = {
-      for: compact({
-        apiVersion: "v1",
-        kind,
-        selector,
-        namespaceSelector: { names: [namespace] },
-      }),
-      reach: "Cluster",
-      bindings: [
-        {
-          name: "clone",
-          base: {
-            spec: {
-              acknowledge: ["ReadableCopies"],
-              sources: [{ name: "source", [field]: {} }],
-              targets: targets.map((target) => ({ ...target, fields: [{ path: "data", from: { source: "source" } }] })),
-            },
+    else copyAll(input, name, { kind, namespace, selector }, isWhole ? selectors : [], settings, { drafts, output });
+}
+
+/** Copies all matching objects of a namespace. Without a selector of namespaces, what the rule selects is not understood. */
+export function copyAll(
+  input: Input,
+  name: string,
+  { kind, namespace, selector }: { kind: "Secret" | "ConfigMap"; namespace: string; selector: JsonObject | undefined },
+  selectors: readonly JsonObject[],
+  settings: CopySettings,
+  { drafts, output }: { readonly drafts: Drafts; readonly output: Output },
+): void {
+  const field = sourceField(kind);
+  const targets = targetsOf(kind, "", selectors, settings);
+  const spec = {
+    for: compact({
+      apiVersion: "v1",
+      kind,
+      selector,
+      namespaceSelector: { names: [namespace] },
+    }),
+    reach: "Cluster",
+    bindings: [
+      {
+        name: "clone",
+        base: {
+          spec: {
+            acknowledge: ["ReadableCopies"],
+            sources: [{ name: "source", [field]: {} }],
+            targets: targets.map((target) => ({ ...target, fields: [{ path: "data", from: { source: "source" } }] })),
           },
-          patches: [
-            { fromFieldPath: "metadata.name", toFieldPath: `spec.sources[0].${field}.name` },
-            ...targets.map((_, at) => ({ fromFieldPath: "metadata.name", toFieldPath: `spec.targets[${at}].name` })),
-          ],
         },
-      ],
-    };
-    output.add(
-      "BindingComposition",
-      { name: `${name}-${kind.toLowerCase()}`.slice(0, 63) },
-      spec,
-      [input],
-      notesOf(settings, selectors),
-    );
-  }
-  if (!isWhole) drafts.selectNothing(input, [], "");
+        patches: [
+          { fromFieldPath: "metadata.name", toFieldPath: `spec.sources[0].${field}.name` },
+          ...targets.map((_, at) => ({ fromFieldPath: "metadata.name", toFieldPath: `spec.targets[${at}].name` })),
+        ],
+      },
+    ],
+  };
+  const metadata = { name: `${objectName(name)}-${kind.toLowerCase()}`.slice(0, 63) };
+  output.add("BindingComposition", metadata, spec, [input], notesOf(settings, selectors));
+  if (selectors.length === 0) drafts.selectNothing(input, [], "");
 }

@@ -86,14 +86,23 @@ export function addRestart(input: Input, rule: Tracked, drafts: Drafts): void {
   }
 }
 
-/** The bindings of the Secret. Without a namespace in the rule, these are the bindings of the Secret and of its copies. */
 function draftsOf(input: Input, match: Match, name: string, drafts: Drafts): Draft[] {
-  const [kind = ""] = match.kinds;
   const namespaces = namespacesOf(match, input.namespace);
   if (!namespaces.every(isExact))
     match.block.field("resources", "namespaces").lose("Inlay has no wildcards here; write each namespace");
-  if (!isEverywhere(input, match))
-    return namespaces.filter(isExact).map((namespace) => drafts.of(kind, namespace, name, input));
+  const all = isEverywhere(input, match) ? undefined : namespaces.filter(isExact);
+  return draftsAbout(input, match.kinds[0] ?? "", name, all, drafts);
+}
+
+/** The bindings of the Secret. Without namespaces, these are the bindings of all Secrets of that name and of their copies. */
+export function draftsAbout(
+  input: Input,
+  kind: string,
+  name: string,
+  namespaces: readonly string[] | undefined,
+  drafts: Drafts,
+): Draft[] {
+  if (namespaces !== undefined) return namespaces.map((namespace) => drafts.of(kind, namespace, name, input));
   const isCopyOfIt = (target: JsonObject) => target["kind"] === kind && target["name"] === name;
   return drafts.all().filter((draft) => (draft.kind === kind && draft.name === name) || draft.targets.some(isCopyOfIt));
 }

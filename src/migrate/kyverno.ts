@@ -1,8 +1,10 @@
 /** Converts Kyverno's policies about Secrets and ConfigMaps, which clone, protect them or restart workloads, to bindings. Pure. */
 import { Grants } from "./grants.ts";
+import { addGenerated, addProtected } from "./kyverno-cel.ts";
+import { addMutated } from "./kyverno-cel-mutate.ts";
 import { addClone } from "./kyverno-clone.ts";
 import { Drafts } from "./kyverno-draft.ts";
-import { addFields } from "./kyverno-fields.ts";
+import { addFields, type Results } from "./kyverno-fields.ts";
 import { KEEP_RULE } from "./kyverno-match.ts";
 import { addProtection } from "./kyverno-protect.ts";
 import { addRestart, isRestart } from "./kyverno-restart.ts";
@@ -19,35 +21,61 @@ export const KYVERNO: Tool = {
   title: "Kyverno",
   objects: "Kyverno policies",
   owns: ({ apiVersion }) => /^(?:[a-z]+\.)?kyverno\.io\//.test(String(apiVersion)),
+  isClusterScoped: (apiVersion, kind) =>
+    apiVersion.startsWith("policies.kyverno.io/") && !kind.startsWith("Namespaced"),
   convert(inputs, output, all) {
     const [drafts, grants] = [new Drafts(), new Grants()];
-    const rules = inputs.flatMap((input) => rulesOf(input).map((rule) => ({ input, rule })));
+    const results = { drafts, grants, output, all };
+    const steps = inputs.flatMap((input) => stepsOf(input, results));
     // Restarts need to know the copies.
-    const inOrder = ["generate", "validate", "mutate"].flatMap((type) =>
-      rules.filter(({ rule }) => rule.field(type).exists).map((each) => ({ ...each, type })),
-    );
-    for (const { input, rule, type } of inOrder) {
-      rule.field("skipBackgroundRequests").ignore();
-      if (type === "generate") addClone(input, rule, drafts, output);
-      else if (type === "validate") addProtection(input, rule, drafts);
-      else if (isRestart(rule)) addRestart(input, rule, drafts);
-      else addFields(input, rule, { drafts, grants, output, all });
-    }
-    for (const { rule } of rules)
-      if (!["generate", "validate", "mutate"].some((type) => rule.field(type).exists)) rule.refuse(KEEP_RULE);
+    for (const type of TYPES) for (const step of steps) if (step.type === type) step.convert();
     drafts.write(output);
     grants.write(output);
   },
 };
 
+const TYPES = ["generate", "validate", "mutate"] as const;
+
+/** The conversion of a rule, or of a policy with CEL. */
+interface Step {
+  readonly type: (typeof TYPES)[number];
+  convert(): void;
+}
+
+const OF_CEL: Readonly<Record<string, readonly [Step["type"], (input: Input, results: Results) => void]>> = {
+  GeneratingPolicy: ["generate", addGenerated],
+  ValidatingPolicy: ["validate", addProtected],
+  MutatingPolicy: ["mutate", addMutated],
+};
+
+function stepsOf(input: Input, results: Results): Step[] {
+  if (input.apiVersion.startsWith("policies.kyverno.io/")) {
+    const name = input.kind.replace(/^Namespaced/, "");
+    const [type, convert] = (Object.hasOwn(OF_CEL, name) ? OF_CEL[name] : undefined) ?? [];
+    if (type !== undefined && convert !== undefined) return [{ type, convert: () => convert(input, results) }];
+    input.root.refuse(`Inlay has nothing for a ${input.kind}; keep Kyverno for it`);
+    return [];
+  }
+  return rulesOf(input).flatMap((rule): Step[] => {
+    const type = TYPES.find((each) => rule.field(each).exists);
+    if (type === undefined) {
+      rule.refuse(KEEP_RULE);
+      return [];
+    }
+    rule.field("skipBackgroundRequests").ignore();
+    const { drafts, output } = results;
+    if (type === "generate") return [{ type, convert: () => addClone(input, rule, drafts, output) }];
+    if (type === "validate") return [{ type, convert: () => addProtection(input, rule, drafts) }];
+    return [
+      { type, convert: () => (isRestart(rule) ? addRestart(input, rule, drafts) : addFields(input, rule, results)) },
+    ];
+  });
+}
+
 function rulesOf(input: Input): Tracked[] {
   const { root, kind, apiVersion } = input;
   if (!apiVersion.startsWith("kyverno.io/") || !["ClusterPolicy", "Policy"].includes(kind)) {
-    root.refuse(
-      apiVersion.startsWith("policies.kyverno.io/")
-        ? "Inlay can't read the CEL expressions of this policy; write a SecretBinding for the Secret that it copies, or keep Kyverno for it"
-        : `Inlay has nothing for a ${kind}; keep Kyverno for it`,
-    );
+    root.refuse(`Inlay has nothing for a ${kind}; keep Kyverno for it`);
     return [];
   }
   metadataOf(input, () => true);

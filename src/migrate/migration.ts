@@ -37,6 +37,8 @@ export interface Tool {
   /** What its objects are called. */
   readonly objects: string;
   owns(object: JsonObject): boolean;
+  /** Whether objects of a kind without `Cluster` in its name have no namespace. */
+  isClusterScoped?(apiVersion: string, kind: string): boolean;
   /** Must handle each field of each input, or report it. `all` has the objects of all kinds in the files. */
   convert(inputs: readonly Input[], output: Output, all: readonly JsonObject[]): void;
 }
@@ -105,7 +107,7 @@ export function migrate(tool: Tool, files: readonly TextFile[], namespace: strin
 
 export function migrateDocuments(tool: Tool, documents: readonly ObjectDocument[], namespace: string): Migration {
   const own = documents.filter(({ object }) => tool.owns(object));
-  const inputs = own.map((document) => inputOf(document, namespace));
+  const inputs = own.map((document) => inputOf(document, namespace, tool));
   const output = new Output();
   tool.convert(
     inputs,
@@ -134,19 +136,20 @@ const SERVER_FIELDS = [
   "ownerReferences finalizers selfLink",
 ].flatMap((line) => line.split(" "));
 
-function inputOf(document: ObjectDocument, namespace: string): Input {
+function inputOf(document: ObjectDocument, namespace: string, tool: Tool): Input {
   const root = Tracked.of(document);
   const metadata = root.field("metadata");
   for (const field of SERVER_FIELDS) metadata.field(field).ignore();
   root.field("status").ignore();
   metadata.field("annotations", "kubectl.kubernetes.io/last-applied-configuration").ignore();
-  const kind = root.field("kind").text() ?? "";
+  const [apiVersion = "", kind = ""] = [root.field("apiVersion").text(), root.field("kind").text()];
+  const isCluster = kind.startsWith("Cluster") || tool.isClusterScoped?.(apiVersion, kind) === true;
   return {
     root,
-    apiVersion: root.field("apiVersion").text() ?? "",
+    apiVersion,
     kind,
     name: metadata.field("name").text() ?? "unnamed",
-    namespace: kind.startsWith("Cluster") ? "" : (metadata.field("namespace").text() ?? namespace),
+    namespace: isCluster ? "" : (metadata.field("namespace").text() ?? namespace),
   };
 }
 

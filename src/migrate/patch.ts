@@ -64,9 +64,19 @@ export function fieldsOfObject(place: Tracked, lists: Lists, translate: Translat
 /** The fields for a patch of JSON (RFC 6902). */
 export function fieldsOfJsonPatch(place: Tracked, translate: Translate): JsonObject[] {
   const parsed = parse(place, translate, "replace", (value) => Array.isArray(value));
-  if (parsed === undefined) return [];
-  const { patch, value } = parsed;
-  return (value as JsonValue[]).flatMap((operation, index) => {
+  return parsed === undefined ? [] : fieldsOfOperations(parsed.value as JsonValue[], parsed.patch);
+}
+
+/** The fields for a patch that an expression at `place` computes: an object, or the operations of a patch of JSON. */
+export function fieldsOfValue(place: Tracked, value: JsonValue, lists: Lists, translate: Translate): JsonObject[] {
+  const actions: string[] = [];
+  const patch: Patch = { translate, lists, actions, placeOf: () => [place, 0] };
+  const all = withPlaceholders(value, actions);
+  return Array.isArray(all) ? fieldsOfOperations(all, patch) : [...fieldsOf(all, [], [], patch)];
+}
+
+function fieldsOfOperations(operations: readonly JsonValue[], patch: Patch): JsonObject[] {
+  return operations.flatMap((operation, index) => {
     const { op, path, value: written = null } = isObject(operation) ? operation : {};
     const segments = String(path)
       .split("/")

@@ -10,7 +10,12 @@ export const IRRELEVANT: Readonly<Record<string, readonly string[]>> = {
     ...OF_API_SERVER,
     "metadata.annotations",
     "metadata.labels",
-    "GeneratingPolicy: *",
+    "DeletingPolicy: *",
+    // The objects that a policy changes need no operation.
+    "spec.targetMatchConstraints.resourceRules.operations",
+    "spec.matchConditions.name",
+    "spec.targetMatchConditions.name",
+    "spec.validations.message",
     "spec.background",
     "spec.mutateExistingOnPolicyUpdate",
     "spec.rules.name",
