@@ -138,7 +138,7 @@ function addRestarts(
   if (areConsumers && (isElsewhere || (!areBeside && trigger.namespaces === undefined)))
     constraints.place.lose("the workloads are not in the namespace of the Secret; write rollout by hand");
   if (concerned.length === 0) constraints.place.lose("the Secret has no namespace; add it, and convert again");
-  if (!spec.isWhole()) {
+  if (!drafts.isUnderstood(input, spec)) {
     drafts.selectNothing(input, concerned, "Restarts nothing.");
     return;
   }

@@ -39,7 +39,7 @@ export function addValues(
     constraints.place.lose("conditions on pods are for workloads; write targets by hand");
   if (trigger.namespaces === undefined)
     constraints.place.lose("the Secret has no fixed namespace; add it, and convert again");
-  const isWhole = spec.isWhole();
+  const isWhole = drafts.isUnderstood(input, spec);
   if (resource === undefined) {
     spec.ignore();
     return;

@@ -78,7 +78,7 @@ export function addGenerated(input: Input, results: Results): void {
         each.lose("Inlay copies by generator.Apply into the matched namespace, from resource.Get or resource.List");
       return read ?? [];
     });
-  const isWhole = spec.isWhole();
+  const isWhole = results.drafts.isUnderstood(input, spec);
   for (const { kind, namespace, name } of sources) {
     const except = [...constraints.exceptNames, ...exceptNames, namespace];
     const selector = namespaceSelector(
@@ -160,7 +160,7 @@ export function addProtected(input: Input, { drafts }: Results): void {
   const concerned = namespaces.flatMap((namespace) =>
     identity.names.map((name) => drafts.of(kind, namespace, name, input)),
   );
-  if (!spec.isWhole()) drafts.selectNothing(input, concerned, "Protects nothing.");
+  if (!drafts.isUnderstood(input, spec)) drafts.selectNothing(input, concerned, "Protects nothing.");
   else for (const draft of concerned) draft.writers = [...(draft.writers ?? []), ...writers];
 }
 

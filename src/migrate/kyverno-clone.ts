@@ -61,7 +61,7 @@ export function addClone(input: Input, rule: Tracked, drafts: Drafts, output: Ou
     return;
   }
   const selectors = namespaceSelectorsOf(rule, name === of ? [from] : []);
-  const isWhole = rule.isWhole();
+  const isWhole = drafts.isUnderstood(input, rule);
   copy(input, { kind: ofKind, namespace: from, name: of }, name, isWhole ? selectors : [], settings, drafts);
 }
 
@@ -124,7 +124,7 @@ function cloneList(input: Input, rule: Tracked, settings: CopySettings, output: 
     .field("kinds")
     .list()
     .map((each) => ({ each, kind: kindOf(each.text() ?? "") }));
-  const isWhole = rule.isWhole();
+  const isWhole = drafts.isUnderstood(input, rule);
   for (const { each, kind } of kinds)
     if (kind !== "Secret" && kind !== "ConfigMap")
       each.lose("Inlay clones Secrets and ConfigMaps; keep Kyverno for this kind");

@@ -2,6 +2,7 @@
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Input, Output } from "./migration.ts";
 import { compact, sourceField } from "./parts.ts";
+import type { Tracked } from "./tracked.ts";
 
 export interface Draft {
   readonly kind: string;
@@ -22,6 +23,21 @@ export const NOTHING: JsonObject = { names: ["*"], exceptNames: ["*"] };
 export class Drafts {
   readonly #drafts = new Map<string, Draft>();
   readonly #incomplete = new Set<Input>();
+  readonly #excepted: ReadonlySet<string>;
+
+  /** `excepted` are the names of policies that a PolicyException restricts. */
+  constructor(excepted: ReadonlySet<string> = new Set()) {
+    this.#excepted = excepted;
+  }
+
+  /** Whether all of what a rule of the policy selects is converted. Call it after the conversion; what is in `except` selects nothing. */
+  isUnderstood(input: Input, rule: Tracked, except: readonly Tracked[] = []): boolean {
+    const spec = input.root.field("spec");
+    const others = ["rules", "generateExisting", "generateExistingOnPolicyUpdate", "validationFailureAction"];
+    return (
+      rule.isWhole(except) && spec.isWhole(others.map((field) => spec.field(field))) && !this.#excepted.has(input.name)
+    );
+  }
 
   of(kind: string, namespace: string, name: string, input: Input): Draft {
     const key = `${kind} ${namespace}/${name}`;

@@ -190,7 +190,7 @@ function bind(
   scope.addContext(rule.field("context"));
   const hasAnchors = anchorsIn(merge.peek() ?? null);
   if (hasAnchors) merge.refuse("Inlay has no anchors for fields of other objects; write the binding by hand");
-  const isWhole = rule.isWhole([...(hasAnchors ? [] : [merge]), json]);
+  const isWhole = drafts.isUnderstood(input, rule, [...(hasAnchors ? [] : [merge]), json]);
   const written = targets.map(({ of, isSecret }) => {
     const { group } = parseApiVersion(String(of["apiVersion"]));
     const lists = group.includes(".") && !group.endsWith(".k8s.io") ? "replace" : "merge";

@@ -164,6 +164,7 @@ export function operationsOf({ operations }: Pick<Match, "operations">, ...condi
 
 /** The operations that conditions permit. Other conditions are reported. */
 function operationsIn(conditions: Tracked): readonly string[] {
+  if (conditions.field("conditions").exists) return operationsIn(conditions.field("conditions"));
   const isList = Array.isArray(conditions.peek());
   const all = (isList ? conditions : conditions.field("all")).list().map(operationsWith);
   const any = isList ? [] : conditions.field("any").list().map(operationsWith);

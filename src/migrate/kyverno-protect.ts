@@ -46,7 +46,7 @@ export function addProtection(input: Input, rule: Tracked, drafts: Drafts): void
       ),
     ),
   );
-  if (!rule.isWhole(except)) drafts.selectNothing(input, concerned, "Protects nothing.");
+  if (!drafts.isUnderstood(input, rule, except)) drafts.selectNothing(input, concerned, "Protects nothing.");
   else for (const draft of concerned) draft.writers = [...(draft.writers ?? []), ...writers];
 }
 

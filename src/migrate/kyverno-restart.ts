@@ -1,19 +1,20 @@
 /** Converts Kyverno rules that change the pod template of workloads when a Secret changes to rollouts. Pure. */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { type Draft, type Drafts, isCopy } from "./kyverno-draft.ts";
+import { type Draft, type Drafts, isCopy, NOTHING } from "./kyverno-draft.ts";
 import {
   isAboutData,
   isExact,
   isExcluded,
   KEEP_RULE,
+  LEFT_OUT,
   type Match,
   matchesOf,
   namespacesOf,
   operationsOf,
 } from "./kyverno-match.ts";
-import type { Input } from "./migration.ts";
-import { compact } from "./parts.ts";
+import type { Input, Output } from "./migration.ts";
+import { compact, exceptNames, objectName, sourceField } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 const WORKLOADS = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
@@ -46,12 +47,17 @@ export function isRestart(rule: Tracked): boolean {
   );
 }
 
-export function addRestart(input: Input, rule: Tracked, drafts: Drafts): void {
+export function addRestart(input: Input, rule: Tracked, drafts: Drafts, output: Output): void {
   const mutate = rule.field("mutate");
   const template = mutate.field("patchStrategicMerge", "spec", "template");
   const annotations = template.field("metadata", "annotations");
   const matches = matchesOf(rule.field("match"));
-  if (matches.length === 0 || !matches.every((match) => isAboutData(match) && match.kinds.length === 1)) {
+  const isKnown = ({ block, kinds, names }: Match) =>
+    isAboutData({
+      kinds,
+      names: names.length === 0 && block.field("resources", "selector").exists ? ["any"] : names,
+    }) && kinds.length === 1;
+  if (matches.length === 0 || !matches.every(isKnown)) {
     rule.refuse(KEEP_RULE);
     return;
   }
@@ -61,6 +67,7 @@ export function addRestart(input: Input, rule: Tracked, drafts: Drafts): void {
   for (const match of matches) {
     if (!operationsOf(match, rule.field("preconditions")).includes("UPDATE"))
       match.block.lose("Inlay restarts workloads when the Secret changes, and this rule does not; keep Kyverno for it");
+    if (match.names.length === 0 && stamp !== undefined) restartSelected(input, rule, match, stamp, drafts, output);
     for (const name of match.names) {
       const references = referencesOf(template, match.kinds[0] ?? "", name);
       const all = draftsOf(input, match, name, drafts);
@@ -69,7 +76,7 @@ export function addRestart(input: Input, rule: Tracked, drafts: Drafts): void {
       const targets = targetsOf(mutate.field("targets"), references !== undefined);
       const kinds = [...new Set(targets.map(({ kind }) => String(kind)))];
       if (stamp === undefined) continue;
-      if (!rule.isWhole([annotations])) {
+      if (!drafts.isUnderstood(input, rule, [annotations])) {
         drafts.selectNothing(input, concerned, "Restarts nothing.");
         continue;
       }
@@ -92,6 +99,63 @@ function draftsOf(input: Input, match: Match, name: string, drafts: Drafts): Dra
     match.block.field("resources", "namespaces").lose("Inlay has no wildcards here; write each namespace");
   const all = isEverywhere(input, match) ? undefined : namespaces.filter(isExact);
   return draftsAbout(input, match.kinds[0] ?? "", name, all, drafts);
+}
+
+/** The rule is about the Secrets with some labels: a composition creates a binding for each. */
+function restartSelected(
+  input: Input,
+  rule: Tracked,
+  match: Match,
+  stamp: JsonObject,
+  drafts: Drafts,
+  output: Output,
+): void {
+  const [kind = ""] = match.kinds;
+  const template = rule.field("mutate", "patchStrategicMerge", "spec", "template");
+  // No Secret has this name: conditions must name the one that changes.
+  const { consumersBy, notes = [] } = referencesOf(template, kind, "") ?? {};
+  const targets = targetsOf(rule.field("mutate", "targets"), consumersBy !== undefined);
+  if (targets.some(({ namespace }) => namespace !== undefined))
+    rule.field("mutate", "targets").lose("the workloads are not in the namespace of the Secret; write rollout by hand");
+  const selector = match.selector();
+  const excluded = matchesOf(rule.field("exclude"));
+  for (const { block, kinds, names } of excluded)
+    if (kinds.length > 0 || names.length > 0)
+      block
+        .field("resources")
+        .lose("an exclusion by other criteria than namespaces can't be selected; write it by hand");
+  const namespaces = match.namespaces.length === 0 && input.namespace !== "" ? [input.namespace] : match.namespaces;
+  const except = [...new Set([...excluded.flatMap((each) => each.namespaces), ...LEFT_OUT])];
+  const isWhole = drafts.isUnderstood(input, rule, [template.field("metadata", "annotations")]);
+  const kinds = [...new Set(targets.map((each) => String(each["kind"])))];
+  const rollout =
+    consumersBy === undefined
+      ? { targets, stamp }
+      : { consumersOf: ["source"], consumersBy: [...consumersBy], kinds, stamp };
+  const field = sourceField(kind);
+  const spec = {
+    for: compact({
+      apiVersion: "v1",
+      kind,
+      selector: isWhole ? selector : NOTHING,
+      namespaceSelector: exceptNames(namespaces.length > 0 ? { names: [...namespaces] } : {}, except),
+    }),
+    bindings: [
+      {
+        name: "restart",
+        base: {
+          spec: {
+            sources: [{ name: "source", [field]: {} }],
+            rollout: isWhole ? rollout : { consumersOf: ["source"], suspend: true },
+          },
+        },
+        patches: [{ fromFieldPath: "metadata.name", toFieldPath: `spec.sources[0].${field}.name` }],
+      },
+    ],
+  };
+  const name = objectName(`${input.name}-${rule.field("name").text() ?? "rule"}-${kind}`).slice(0, 63);
+  output.add("BindingComposition", { name }, spec, [input], notes);
+  if (!isWhole) drafts.selectNothing(input, [], "");
 }
 
 /** The bindings of the Secret. Without namespaces, these are the bindings of all Secrets of that name and of their copies. */

@@ -1,4 +1,6 @@
 /** Converts Kyverno's policies about Secrets and ConfigMaps, which clone, protect them or restart workloads, to bindings. Pure. */
+import { isObject } from "../apimachinery/json.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { Grants } from "./grants.ts";
 import { addGenerated, addProtected } from "./kyverno-cel.ts";
 import { addMutated } from "./kyverno-cel-mutate.ts";
@@ -24,7 +26,7 @@ export const KYVERNO: Tool = {
   isClusterScoped: (apiVersion, kind) =>
     apiVersion.startsWith("policies.kyverno.io/") && !kind.startsWith("Namespaced"),
   convert(inputs, output, all) {
-    const [drafts, grants] = [new Drafts(), new Grants()];
+    const [drafts, grants] = [new Drafts(exceptedBy(inputs)), new Grants()];
     const results = { drafts, grants, output, all };
     const steps = inputs.flatMap((input) => stepsOf(input, results));
     // Restarts need to know the copies.
@@ -33,6 +35,22 @@ export const KYVERNO: Tool = {
     grants.write(output);
   },
 };
+
+/** The names of the policies to which the PolicyExceptions make exceptions, for both groups of Kyverno. */
+function exceptedBy(inputs: readonly Input[]): Set<string> {
+  const exceptions = inputs.filter(({ kind }) => kind === "PolicyException");
+  const references = exceptions.flatMap(({ root }) => {
+    const spec = root.field("spec");
+    return [...listAt(spec.field("exceptions").peek()), ...listAt(spec.field("policyRefs").peek())];
+  });
+  return new Set(
+    references.flatMap((each) =>
+      [each["policyName"], each["name"]].map((name) => String(name).split("/").at(-1) ?? ""),
+    ),
+  );
+}
+
+const listAt = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
 const TYPES = ["generate", "validate", "mutate"] as const;
 
@@ -67,7 +85,10 @@ function stepsOf(input: Input, results: Results): Step[] {
     if (type === "generate") return [{ type, convert: () => addClone(input, rule, drafts, output) }];
     if (type === "validate") return [{ type, convert: () => addProtection(input, rule, drafts) }];
     return [
-      { type, convert: () => (isRestart(rule) ? addRestart(input, rule, drafts) : addFields(input, rule, results)) },
+      {
+        type,
+        convert: () => (isRestart(rule) ? addRestart(input, rule, drafts, output) : addFields(input, rule, results)),
+      },
     ];
   });
 }
@@ -82,14 +103,7 @@ function rulesOf(input: Input): Tracked[] {
   const spec = root.field("spec");
   for (const field of IRRELEVANT) spec.field(field).ignore();
   for (const field of ["failurePolicy", "timeoutSeconds"]) spec.field("webhookConfiguration", field).ignore();
-  // What restricts all rules.
-  for (const field of [spec.field("webhookConfiguration", "matchConditions"), spec.field("applyRules")]) {
-    if (!field.exists || field.peek() === "All") field.ignore();
-    else {
-      field.lose("Inlay has no such condition; keep Kyverno for this policy, or remove the condition");
-      spec.ignore();
-      return [];
-    }
-  }
+  // Other fields, such as applyRules: One, can restrict all rules.
+  if (spec.field("applyRules").peek() === "All") spec.field("applyRules").ignore();
   return spec.field("rules").list();
 }

@@ -76,6 +76,11 @@ export function fieldsOfValue(place: Tracked, value: JsonValue, lists: Lists, tr
 }
 
 function fieldsOfOperations(operations: readonly JsonValue[], patch: Patch): JsonObject[] {
+  const test = operations.findIndex((each) => isObject(each) && each["op"] === "test");
+  if (test >= 0) {
+    lose(patch, [test], "the patch has a condition, which a binding can't have; write the changes by hand");
+    return [];
+  }
   return operations.flatMap((operation, index) => {
     const { op, path, value: written = null } = isObject(operation) ? operation : {};
     const segments = String(path)

@@ -288,15 +288,73 @@ describe("a migration from Kyverno", () => {
     assert.deepEqual(protect({ exclude: match({ namespaces: ["shop"] }) }).converted, []);
   });
 
-  it("converts no rule of a policy with a condition for all rules", () => {
+  it("selects nothing if the policy has a condition for all rules, or a PolicyException", () => {
     const conditions = { matchConditions: [{ name: "x", expression: "false" }] };
-    for (const spec of [{ webhookConfiguration: conditions }, { applyRules: "One" }]) {
-      const { converted, lost } = convert({
-        ...restart({}),
-        spec: { ...(restart({})["spec"] as JsonObject), ...spec },
-      });
-      assert.deepEqual([converted.length, lost.length], [0, 1]);
+    const excepted = {
+      apiVersion: "kyverno.io/v2",
+      kind: "PolicyException",
+      metadata: { name: "exception", namespace: "shop" },
+      spec: { exceptions: [{ policyName: "policy", ruleNames: ["rule"] }], match: match({ names: ["web"] }) },
+    };
+    const base = restart({});
+    const withSpec = (spec: JsonObject) => ({ ...base, spec: { ...(base["spec"] as JsonObject), ...spec } });
+    for (const objects of [
+      [withSpec({ webhookConfiguration: conditions })],
+      [withSpec({ applyRules: "One" })],
+      [withSpec({ validationFailureActionOverrides: [{ action: "Audit", namespaces: ["shop"] }] })],
+      [base, excepted],
+    ]) {
+      const migration = convert(...(objects as JsonObject[]));
+      const { suspend, rollout } = specOf(migration);
+      assert.deepEqual([suspend, rollout], [true, { consumersOf: ["database"], suspend: true }]);
+      assert.equal(migration.lost.length, 1);
     }
+  });
+
+  it("restarts the consumers of all Secrets with a label, as a policy of Kyverno's library", () => {
+    const labelled = { kinds: ["Secret"], selector: { matchLabels: { "kyverno.io/watch": "true" } } };
+    const named = { secretKeyRef: { "<(name)": "{{ request.object.metadata.name }}" } };
+    const template = { spec: { containers: [{ env: [{ valueFrom: named }] }] } };
+    const preconditions = {
+      conditions: { all: [{ key: "{{request.operation}}", operator: "Equals", value: "UPDATE" }] },
+    };
+    const ofSpec = (rule: JsonObject, more: JsonObject = {}) => {
+      const migration = convert(restart({ ...template, ...more }, { rule: { match: match(labelled), ...rule } }));
+      const { for: claims, bindings } = specOf(migration) as {
+        for: JsonObject;
+        bindings: { base: { spec: JsonObject } }[];
+      };
+      return { claims, spec: bindings[0]?.base.spec ?? {}, lost: migration.lost };
+    };
+    const { claims, spec, lost } = ofSpec({ preconditions, exclude: match({ namespaces: ["test-*"] }) });
+    assert.deepEqual(
+      [lost, claims],
+      [
+        [],
+        {
+          apiVersion: "v1",
+          kind: "Secret",
+          selector: { matchLabels: { "kyverno.io/watch": "true" } },
+          namespaceSelector: { exceptNames: ["test-*", ...DEFAULTS] },
+        },
+      ],
+    );
+    assert.deepEqual(spec["rollout"], {
+      consumersOf: ["source"],
+      consumersBy: ["Env"],
+      kinds: ["Deployment"],
+      stamp: { annotation: "example.com/at", value: "Time" },
+    });
+    const unknown = ofSpec({ context: [{ name: "x", variable: { value: "y" } }] });
+    assert.deepEqual(
+      [unknown.claims["selector"], unknown.spec["suspend"]],
+      [{ names: ["*"], exceptNames: ["*"] }, true],
+    );
+    const fixed = ofSpec(
+      {},
+      { spec: { containers: [{ env: [{ valueFrom: { secretKeyRef: { "<(name)": "a" } } }] }] } },
+    );
+    assert.deepEqual(fixed.claims["selector"], { names: ["*"], exceptNames: ["*"] });
   });
 
   it("writes keys of Secrets and ConfigMaps into fields of custom resources, for both forms of patches", () => {
@@ -439,5 +497,9 @@ describe("a migration from Kyverno", () => {
       );
     }
     assert.deepEqual(convert(copyKeys({ spec: { fixed: "value" } })).converted, []);
+    const tested =
+      '- op: test\n  path: /spec/kind\n  value: S3\n- op: add\n  path: /spec/user\n  value: "{{ request.object.data.user }}"\n';
+    const { converted, lost } = convert(copyKeys(undefined, { json: tested }));
+    assert.deepEqual([converted.length, lost.length > 0], [0, true]);
   });
 });
