@@ -1,6 +1,5 @@
 /** Converts Kyverno's MutatingPolicies that write values of Secrets and ConfigMaps into fields to bindings. Pure. */
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
-import { kindsOf } from "../render/kinds.ts";
 import { argumentsOf, type Cel, operandsOf, pathOf, pointerOf, textOf } from "./cel-syntax.ts";
 import { call, type Expression, NotTranslated, reference } from "./go-expression.ts";
 import { translateWith } from "./go-template.ts";
@@ -25,12 +24,12 @@ export function addValues(
   targets: Targets,
   patch: Cel,
   expression: Tracked,
-  { drafts, grants, output, all }: Results,
+  { drafts, grants, output, kinds }: Results,
 ): void {
   const { constraints } = targets;
   const [group = "", plural = ""] = [constraints.groups[0], constraints.resources[0]];
   const apiVersion = [group, constraints.versions[0] ?? ""].filter((each) => each !== "").join("/");
-  const resource = kindsOf(all).byPlural(apiVersion, plural);
+  const resource = kinds.byPlural(apiVersion, plural);
   if ([constraints.groups, constraints.versions, constraints.resources].some((each) => each.length !== 1))
     constraints.place.lose("write one group, version and resource, and convert again");
   if (resource === undefined)

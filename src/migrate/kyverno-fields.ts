@@ -2,7 +2,7 @@
 import { isGlob } from "../apimachinery/glob.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { type JsonObject, type JsonValue, parseApiVersion } from "../apimachinery/objects.ts";
-import { isCrd, kindsOf } from "../render/kinds.ts";
+import { isCrd, type Kinds } from "../render/kinds.ts";
 import type { Grants } from "./grants.ts";
 import { type Drafts, NOTHING } from "./kyverno-draft.ts";
 import {
@@ -27,8 +27,9 @@ export interface Results {
   readonly drafts: Drafts;
   readonly grants: Grants;
   readonly output: Output;
-  /** The objects of all kinds in the files. */
+  /** The objects of all kinds in the files, and their kinds. */
   readonly all: readonly JsonObject[];
+  readonly kinds: Kinds;
 }
 
 /** A target of the binding, without its fields. */
@@ -76,14 +77,14 @@ function fromTriggers(input: Input, rule: Tracked, matches: readonly Match[], re
 
 const SAME_NAMESPACE = /^\{\{\s*request\.(?:namespace|object\.metadata\.namespace)\s*\}\}$/;
 
-function targetOf(target: Tracked, namespace: string, { all }: Results): Target {
+function targetOf(target: Tracked, namespace: string, results: Results): Target {
   const [apiVersion = "", kind = "", name = ""] = ["apiVersion", "kind", "name"].map((field) =>
     target.field(field).text(),
   );
   const field = target.field("namespace");
   const text = field.text();
   const isOwn = text === undefined || SAME_NAMESPACE.test(text) || text === namespace;
-  if (text === undefined && isNamespaced(all, apiVersion, kind))
+  if (text === undefined && isNamespaced(results, apiVersion, kind))
     target.lose("has no namespace, so Inlay writes in that of the Secret only; add it, and convert again");
   if (!isOwn && !isExact(text)) field.lose("Inlay has no variables and wildcards here; write the targets by hand");
   if (name.includes("{{")) target.field("name").lose("Inlay has no variables here; write the targets by hand");
@@ -98,17 +99,17 @@ function targetOf(target: Tracked, namespace: string, { all }: Results): Target 
 }
 
 /** Custom resources may be cluster-scoped, if no CRD says something else. */
-function isNamespaced(all: readonly JsonObject[], apiVersion: string, kind: string): boolean {
+function isNamespaced({ all, kinds }: Results, apiVersion: string, kind: string): boolean {
   const { group } = parseApiVersion(apiVersion);
   const isKnown =
     !group.includes(".") ||
     all.some((each) => isCrd(each) && isObject(each["spec"]) && each["spec"]["group"] === group);
-  return !isKnown || kindsOf(all).resourceOf(apiVersion, kind).namespaced;
+  return !isKnown || kinds.resourceOf(apiVersion, kind).namespaced;
 }
 
 /** The rule is about the written objects, and reads Secrets when they are admitted. */
 function fromContext(input: Input, rule: Tracked, matches: readonly Match[], results: Results): void {
-  const targets = matches.flatMap((match) => admitted(match, rule, input, results.all));
+  const targets = matches.flatMap((match) => admitted(match, rule, input, results));
   // Each namespace may have a Secret of its own.
   const isOwn = /request\.(?:namespace|object\.metadata\.namespace)/.test(JSON.stringify(rule.field("context").peek()));
   if (!isOwn) {
@@ -132,7 +133,7 @@ function fromContext(input: Input, rule: Tracked, matches: readonly Match[], res
   }
 }
 
-function admitted(match: Match, rule: Tracked, input: Input, all: readonly JsonObject[]): Target[] {
+function admitted(match: Match, rule: Tracked, input: Input, results: Results): Target[] {
   const excluded = matchesOf(rule.field("exclude"));
   for (const { block, kinds, names, namespaces } of excluded)
     if (kinds.length > 0 || (names.length > 0 && namespaces.length > 0))
@@ -151,7 +152,7 @@ function admitted(match: Match, rule: Tracked, input: Input, all: readonly JsonO
         .lose("write kinds with group and version, as in goharbor.io/v1beta1/HarborCluster");
       return [];
     }
-    const isCluster = !isNamespaced(all, apiVersion, kind);
+    const isCluster = !isNamespaced(results, apiVersion, kind);
     const [first, ...more] = match.names;
     const isNamed = first !== undefined && more.length === 0 && !isGlob(first) && selector === undefined;
     const named = exceptNames(

@@ -1,6 +1,7 @@
 /** Converts Kyverno's policies about Secrets and ConfigMaps, which clone, protect them or restart workloads, to bindings. Pure. */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import { kindsOf } from "../render/kinds.ts";
 import { Grants } from "./grants.ts";
 import { addGenerated, addProtected } from "./kyverno-cel.ts";
 import { addMutated } from "./kyverno-cel-mutate.ts";
@@ -27,7 +28,7 @@ export const KYVERNO: Tool = {
     apiVersion.startsWith("policies.kyverno.io/") && !kind.startsWith("Namespaced"),
   convert(inputs, output, all) {
     const [drafts, grants] = [new Drafts(exceptedBy(inputs)), new Grants()];
-    const results = { drafts, grants, output, all };
+    const results = { drafts, grants, output, all, kinds: kindsOf(all) };
     const steps = inputs.flatMap((input) => stepsOf(input, results));
     // Restarts need to know the copies.
     for (const type of TYPES) for (const step of steps) if (step.type === type) step.convert();

@@ -137,7 +137,7 @@ export class Tracked {
     const isLost = this.#ledger.lost.some(
       ({ steps }) => isBelow(steps, this.#steps) && !except.some((each) => isBelow(steps, each.#steps)),
     );
-    return !isLost && unhandled({ ...this.#ledger, handled }, this.#value, this.#steps)?.length === 0;
+    return !isLost && unhandled({ handled }, this.#value, this.#steps)?.length === 0;
   }
 
   /** Everything in the object that is not converted, in the order of the lines: call it after the conversion. */
@@ -162,15 +162,23 @@ function isEmpty(value: JsonValue | undefined): boolean {
   return value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0);
 }
 
-/** The largest parts of the value without a handled field. Undefined if that is the whole value. */
-function unhandled(ledger: Ledger, value: JsonValue, steps: Steps): Steps[] | undefined {
-  if (ledger.handled.has(JSON.stringify(steps))) return [];
+/** The largest parts of the value without a handled field. Undefined if that is the whole value. `key` is the JSON of the steps. */
+function unhandled(
+  ledger: Pick<Ledger, "handled">,
+  value: JsonValue,
+  steps: Steps,
+  key = JSON.stringify(steps),
+): Steps[] | undefined {
+  if (ledger.handled.has(key)) return [];
   const children: [string | number, JsonValue][] = Array.isArray(value)
     ? [...value.entries()]
     : isObject(value)
       ? Object.entries(value as JsonObject)
       : [];
-  const below = children.map(([key, child]) => unhandled(ledger, child, [...steps, key]));
+  const above = steps.length === 0 ? "[" : `${key.slice(0, -1)},`;
+  const below = children.map(([step, child]) =>
+    unhandled(ledger, child, [...steps, step], `${above}${JSON.stringify(step)}]`),
+  );
   if (below.every((each) => each === undefined)) return undefined;
   return below.flatMap((each, at) => each ?? [[...steps, (children[at] as (typeof children)[number])[0]]]);
 }
