@@ -11,7 +11,11 @@ import { call, type Expression, NotTranslated, type Reference, type Resolve } fr
 export type Part = string | Expression;
 
 /** Throws NotTranslated. */
-export function translate(text: string, resolve: Resolve): Part[] {
+export const translate = (text: string, resolve: Resolve): Part[] =>
+  translateWith(text, (body) => parseAction(body, resolve));
+
+/** Translates a text with expressions in double braces, which `parse` reads. Throws NotTranslated. */
+export function translateWith(text: string, parse: (body: string) => Expression): Part[] {
   const parts: Part[] = [];
   let rest = 0;
   let trims = false;
@@ -26,7 +30,7 @@ export function translate(text: string, resolve: Resolve): Part[] {
     literal(index, trimsBefore);
     [rest, trims] = [index + length, trimsAfter];
     if (body.startsWith("/*")) continue;
-    const expression = parseAction(body, resolve);
+    const expression = parse(body);
     parts.push(expression.kind === "literal" ? String(expression.value) : expression);
   }
   literal(text.length, false);

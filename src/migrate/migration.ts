@@ -57,6 +57,8 @@ export interface Tool {
   /** What its objects are called. */
   readonly objects: string;
   owns(object: JsonObject): boolean;
+  /** Whether objects of a kind without `Cluster` in its name have no namespace. */
+  isClusterScoped?(apiVersion: string, kind: string): boolean;
   /** Must handle each field of each input, or report it. */
   convert(inputs: readonly Input[], output: Output, known: KnownObjects): void;
 }
@@ -223,7 +225,9 @@ export function migrateDocuments(
   );
   const output = new Output();
   const inputs = [tools].flat().flatMap((tool) => {
-    const own = documents.filter(({ object }) => tool.owns(object)).map((document) => inputOf(document, namespace));
+    const own = documents
+      .filter(({ object }) => tool.owns(object))
+      .map((document) => inputOf(document, namespace, tool));
     if (own.length > 0) tool.convert(own, output, known);
     return own;
   });
@@ -250,19 +254,20 @@ const SERVER_FIELDS = [
   "ownerReferences finalizers selfLink",
 ].flatMap((line) => line.split(" "));
 
-function inputOf(document: ObjectDocument, namespace: string): Input {
+function inputOf(document: ObjectDocument, namespace: string, tool: Tool): Input {
   const root = Tracked.of(document);
   const metadata = root.field("metadata");
   for (const field of SERVER_FIELDS) metadata.field(field).ignore();
   root.field("status").ignore();
   metadata.field("annotations", "kubectl.kubernetes.io/last-applied-configuration").ignore();
-  const kind = root.field("kind").text() ?? "";
+  const [apiVersion = "", kind = ""] = [root.field("apiVersion").text(), root.field("kind").text()];
+  const isCluster = kind.startsWith("Cluster") || tool.isClusterScoped?.(apiVersion, kind) === true;
   return {
     root,
-    apiVersion: root.field("apiVersion").text() ?? "",
+    apiVersion,
     kind,
     name: metadata.field("name").text() ?? "unnamed",
-    namespace: kind.startsWith("Cluster") ? "" : (metadata.field("namespace").text() ?? namespace),
+    namespace: isCluster ? "" : (metadata.field("namespace").text() ?? namespace),
   };
 }
 

@@ -4,6 +4,7 @@ import { isObject } from "../apimachinery/json.ts";
 import { type JsonObject, parseApiVersion } from "../apimachinery/objects.ts";
 import { isCrd, type Kinds, kindsOf } from "../render/kinds.ts";
 import { call, NotTranslated, type ObjectLookup, type Resolve, reference } from "./go-expression.ts";
+import { translate } from "./go-template.ts";
 import { type Granted, Grants } from "./grants.ts";
 import type { KnownObjects } from "./known-objects.ts";
 import { type Input, metadataOf, type Output, partOf, type Tool } from "./migration.ts";
@@ -104,7 +105,7 @@ function convertPatch(
 
 function fieldsFor(type: Tracked, template: Tracked, resolve: Resolve): JsonObject[] {
   const text = type.text() ?? "application/strategic-merge-patch+json";
-  if (text === "application/json-patch+json") return fieldsOfJsonPatch(template, resolve);
+  if (text === "application/json-patch+json") return fieldsOfJsonPatch(template, (each) => translate(each, resolve));
   if (text === "application/merge-patch+json") return fieldsOfPatch(template, "replace", resolve);
   if (text !== "application/strategic-merge-patch+json") type.lose("unknown type of patch; correct it");
   return fieldsOfPatch(template, "merge", resolve);

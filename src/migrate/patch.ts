@@ -12,13 +12,16 @@ import type { Tracked } from "./tracked.ts";
 /** How a patch changes lists: elements with the same name, or the whole list. */
 type Lists = "merge" | "replace";
 
+/** The parts of a text that a patch writes at the path. Throws NotTranslated. */
+export type Translate = (text: string, at: readonly Segment[]) => Part[];
+
 interface Patch {
-  readonly place: Tracked;
-  readonly resolve: Resolve;
+  readonly translate: Translate;
   readonly lists: Lists;
   /** The actions of the template, which placeholders replace in the YAML. */
   readonly actions: readonly string[];
-  lineOf(steps: readonly (string | number)[]): number;
+  /** The field that is reported for a part of the patch, and the lines from there to the part. */
+  placeOf(steps: readonly (string | number)[]): readonly [Tracked, number];
 }
 
 /** Private-use characters, which YAML reads as a part of a word. */
@@ -34,16 +37,51 @@ export function fieldsOfPatch(
   resolve: Resolve,
   at: readonly Segment[] = [],
 ): JsonObject[] {
-  const parsed = parse(place, resolve, lists, (value) => isObject(value));
+  const parsed = parse(
+    place,
+    (text) => translate(text, resolve),
+    lists,
+    (value) => isObject(value),
+  );
   return parsed === undefined ? [] : [...fieldsOf(parsed.value, at, [], parsed.patch)];
 }
 
+/** The fields for a patch that is an object, and not a text. */
+export function fieldsOfObject(place: Tracked, lists: Lists, translate: Translate): JsonObject[] {
+  const actions: string[] = [];
+  const value = withPlaceholders(place.take() ?? null, actions);
+  if (!isObject(value)) return [];
+  const placeOf = (steps: readonly (string | number)[]) => {
+    const at = steps.reduce<Tracked | undefined>(
+      (from, step) => (typeof step === "number" ? from?.list()[step] : from?.field(textOf(step, actions))),
+      place,
+    );
+    return [at ?? place, 0] as const;
+  };
+  return [...fieldsOf(value, [], [], { translate, lists, actions, placeOf })];
+}
+
 /** The fields for a patch of JSON (RFC 6902). */
-export function fieldsOfJsonPatch(place: Tracked, resolve: Resolve): JsonObject[] {
-  const parsed = parse(place, resolve, "replace", (value) => Array.isArray(value));
-  if (parsed === undefined) return [];
-  const { patch, value } = parsed;
-  return (value as JsonValue[]).flatMap((operation, index) => {
+export function fieldsOfJsonPatch(place: Tracked, translate: Translate): JsonObject[] {
+  const parsed = parse(place, translate, "replace", (value) => Array.isArray(value));
+  return parsed === undefined ? [] : fieldsOfOperations(parsed.value as JsonValue[], parsed.patch);
+}
+
+/** The fields for a patch that an expression at `place` computes: an object, or the operations of a patch of JSON. */
+export function fieldsOfValue(place: Tracked, value: JsonValue, lists: Lists, translate: Translate): JsonObject[] {
+  const actions: string[] = [];
+  const patch: Patch = { translate, lists, actions, placeOf: () => [place, 0] };
+  const all = withPlaceholders(value, actions);
+  return Array.isArray(all) ? fieldsOfOperations(all, patch) : [...fieldsOf(all, [], [], patch)];
+}
+
+function fieldsOfOperations(operations: readonly JsonValue[], patch: Patch): JsonObject[] {
+  const test = operations.findIndex((each) => isObject(each) && each["op"] === "test");
+  if (test >= 0) {
+    lose(patch, [test], "the patch has a condition, which a binding can't have; write the changes by hand");
+    return [];
+  }
+  return operations.flatMap((operation, index) => {
     const { op, path, value: written = null } = isObject(operation) ? operation : {};
     const segments = String(path)
       .split("/")
@@ -71,21 +109,14 @@ export function fieldsOfJsonPatch(place: Tracked, resolve: Resolve): JsonObject[
 
 function parse(
   place: Tracked,
-  resolve: Resolve,
+  translate: Translate,
   lists: Lists,
   fits: (value: JsonValue) => boolean,
 ): { value: JsonValue; patch: Patch } | undefined {
   const text = place.text();
   if (text === undefined) return undefined;
   const actions: string[] = [];
-  let yaml = "";
-  let rest = 0;
-  for (const { index, length } of actionsIn(text)) {
-    yaml += `${text.slice(rest, index)}${OPEN}${actions.length}${CLOSE}`;
-    rest = index + length;
-    actions.push(text.slice(index, rest));
-  }
-  yaml += text.slice(rest);
+  const yaml = placeholdersFor(text, actions);
   // A list is no object, so it becomes a field of one.
   const isList = !fits({});
   const wrapped = isList ? `list:\n${yaml.replaceAll(/^/gm, "  ")}` : yaml;
@@ -99,14 +130,39 @@ function parse(
     place.lose("the template is no YAML with templates in its values only; write the fields by hand");
     return undefined;
   }
-  const lineOf = (steps: readonly (string | number)[]) =>
-    (document?.positionOf(isList ? ["list", ...steps] : steps).line ?? 1) - (isList ? 1 : 0);
-  return { value, patch: { place, resolve, lists, actions, lineOf } };
+  // A block of text begins in the line after its field.
+  const placeOf = (steps: readonly (string | number)[]) =>
+    [place, (document?.positionOf(isList ? ["list", ...steps] : steps).line ?? 1) - (isList ? 1 : 0)] as const;
+  return { value, patch: { translate, lists, actions, placeOf } };
 }
 
-/** A block of text begins in the line after its field. */
-const lose = ({ place, lineOf }: Patch, steps: readonly (string | number)[], message: string) =>
-  place.lose(message, lineOf(steps));
+function placeholdersFor(text: string, actions: string[]): string {
+  let result = "";
+  let rest = 0;
+  for (const { index, length } of actionsIn(text)) {
+    result += `${text.slice(rest, index)}${OPEN}${actions.length}${CLOSE}`;
+    rest = index + length;
+    actions.push(text.slice(index, rest));
+  }
+  return result + text.slice(rest);
+}
+
+const textOf = (text: string, actions: readonly string[]): string =>
+  text.replaceAll(PLACEHOLDERS, (_, at: string) => actions[Number(at)] ?? "");
+
+function withPlaceholders(value: JsonValue, actions: string[]): JsonValue {
+  if (typeof value === "string") return placeholdersFor(value, actions);
+  if (Array.isArray(value)) return value.map((each) => withPlaceholders(each, actions));
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [placeholdersFor(key, actions), withPlaceholders(each, actions)]),
+  );
+}
+
+function lose(patch: Patch, steps: readonly (string | number)[], message: string): void {
+  const [place, below] = patch.placeOf(steps);
+  place.lose(message, below);
+}
 
 function* fieldsOf(
   value: JsonValue,
@@ -130,7 +186,8 @@ function* fieldsOf(
     return;
   }
   const path = pathOf(at);
-  const written = orLost(patch.place, path, () => valueAt(value, patch), patch.lineOf(steps));
+  const [place, below] = patch.placeOf(steps);
+  const written = orLost(place, path, () => valueAt(value, at, patch), below);
   if (written !== undefined) yield { path, ...written };
 }
 
@@ -155,9 +212,9 @@ function* elementOf(
 
 const pathOf = (at: readonly Segment[]): string => String(new FieldPath(at));
 
-function valueAt(value: JsonValue, patch: Patch): JsonObject {
-  if (typeof value === "string") return fieldValue(partsOf(value, patch));
-  if (Array.isArray(value)) return { template: jsonTemplate(value, patch), as: "json" };
+function valueAt(value: JsonValue, at: readonly Segment[], patch: Patch): JsonObject {
+  if (typeof value === "string") return fieldValue(partsOf(value, at, patch));
+  if (Array.isArray(value)) return { template: jsonTemplate(value, at, patch), as: "json" };
   const as =
     typeof value === "boolean"
       ? "boolean"
@@ -167,20 +224,16 @@ function valueAt(value: JsonValue, patch: Patch): JsonObject {
   return { template: String(value), as };
 }
 
-function partsOf(text: string, { actions, resolve }: Patch): Part[] {
-  return translate(
-    text.replaceAll(PLACEHOLDERS, (_, at: string) => actions[Number(at)] ?? ""),
-    resolve,
-  );
-}
+const partsOf = (text: string, at: readonly Segment[], { actions, translate }: Patch): Part[] =>
+  translate(textOf(text, actions), at);
 
 /** The list as JSON, in which each template stays within the quotes of its string. */
-function jsonTemplate(value: JsonValue, patch: Patch): string {
+function jsonTemplate(value: JsonValue, at: readonly Segment[], patch: Patch): string {
   const parts = stringifyJson(value).split(/("(?:[^"\\]|\\.)*")/);
   return templateOf(
     parts.flatMap((part): Part[] => {
       if (!part.startsWith('"') || !hasTemplate(part)) return [part];
-      const inner = partsOf(JSON.parse(part) as string, patch);
+      const inner = partsOf(JSON.parse(part) as string, at, patch);
       if (inner.some((each) => typeof each === "string" && hasTemplate(each))) throw new NotTranslated("a placeholder");
       return [
         '"',

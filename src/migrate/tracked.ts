@@ -12,6 +12,7 @@ export interface Loss {
   readonly mistake: Mistake;
   /** The innermost part of the object that it is in, by its `key`. Undefined if it concerns all of the object. */
   readonly part: string | undefined;
+  readonly steps: Steps;
 }
 
 /** The handled fields of one object, its parts, and what could not be converted. */
@@ -145,7 +146,20 @@ export class Tracked {
     const text = plain(path === "" ? message : `${path}: ${message}`);
     const { line, column } = document.positionOf(this.#steps);
     const position = below === 0 ? { line, column } : { line: line + below, column: 1 };
-    lost.push({ part, mistake: { file: document.file, ...position, reason: "NotSupported", message: text } });
+    const mistake: Mistake = { file: document.file, ...position, reason: "NotSupported", message: text };
+    if (!lost.some((each) => each.mistake.message === text && each.mistake.line === mistake.line))
+      lost.push({ part, steps: this.#steps, mistake });
+  }
+
+  /** Whether everything in it is handled, and nothing in it was reported so far. Does not look below the fields in `except`. */
+  isWhole(except: readonly Tracked[] = []): boolean {
+    if (this.#value === undefined) return true;
+    const isBelow = (steps: Steps, above: Steps) => above.every((step, at) => steps[at] === step);
+    const handled = new Set([...this.#ledger.handled, ...except.map((each) => JSON.stringify(each.#steps))]);
+    const isLost = this.#ledger.lost.some(
+      ({ steps }) => isBelow(steps, this.#steps) && !except.some((each) => isBelow(steps, each.#steps)),
+    );
+    return !isLost && unhandled({ handled }, this.#value, this.#steps)?.length === 0;
   }
 
   /** Everything in the object that is not converted, in the order of the lines: call it after the conversion. */
@@ -170,15 +184,23 @@ function isEmpty(value: JsonValue | undefined): boolean {
   return value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0);
 }
 
-/** The largest parts of the value without a handled field. Undefined if that is the whole value. */
-function unhandled(ledger: Ledger, value: JsonValue, steps: Steps): Steps[] | undefined {
-  if (ledger.handled.has(JSON.stringify(steps))) return [];
+/** The largest parts of the value without a handled field. Undefined if that is the whole value. `key` is the JSON of the steps. */
+function unhandled(
+  ledger: Pick<Ledger, "handled">,
+  value: JsonValue,
+  steps: Steps,
+  key = JSON.stringify(steps),
+): Steps[] | undefined {
+  if (ledger.handled.has(key)) return [];
   const children: [string | number, JsonValue][] = Array.isArray(value)
     ? [...value.entries()]
     : isObject(value)
       ? Object.entries(value as JsonObject)
       : [];
-  const below = children.map(([key, child]) => unhandled(ledger, child, [...steps, key]));
+  const above = steps.length === 0 ? "[" : `${key.slice(0, -1)},`;
+  const below = children.map(([step, child]) =>
+    unhandled(ledger, child, [...steps, step], `${above}${JSON.stringify(step)}]`),
+  );
   if (below.every((each) => each === undefined)) return undefined;
   return below.flatMap((each, at) => each ?? [[...steps, (children[at] as (typeof children)[number])[0]]]);
 }

@@ -6,6 +6,7 @@ import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { createNamespace, type Rule, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const PATHS: Record<string, string> = { SecretBinding: "secretbindings", SecretGrant: "secretgrants" };
 const writeRules: Rule[] = [
@@ -98,6 +99,98 @@ describe("what inlay migrate prints", () => {
     assert.deepEqual([metadata.labels["inlay.dev/protects"], spec.sources[0].protect], ["true", { writers: [] }]);
     await rotate();
     await holds("bucket", () => value);
+  });
+
+  it("for Kyverno restarts the workloads that a conditional anchor selects in the namespace of a clone, and no others", async () => {
+    await Promise.all([
+      team.grant(rolloutRules, { namespace: other.namespace, role: "rollout" }),
+      team.grant(rolloutRules, { role: "rollout" }),
+    ]);
+    const resources = { kinds: ["Namespace"], namespaces: [other.namespace] };
+    const condition = {
+      "(containers)": [{ "(env)": [{ "(valueFrom)": { "(secretKeyRef)": { "(name)": "bucket" } } }] }],
+    };
+    const metadata = { annotations: { "example.com/version": "{{request.object.metadata.resourceVersion}}" } };
+    const rules = [
+      {
+        name: "clone",
+        match: { any: [{ resources }] },
+        generate: {
+          apiVersion: "v1",
+          kind: "Secret",
+          name: "bucket",
+          namespace: "{{request.object.metadata.name}}",
+          synchronize: true,
+          clone: { namespace: team.namespace, name: "bucket" },
+        },
+      },
+      {
+        name: "reload",
+        match: { any: [{ resources: { kinds: ["Secret"], names: ["bucket"] } }] },
+        preconditions: { all: [{ key: "{{request.operation}}", operator: "Equals", value: "UPDATE" }] },
+        mutate: {
+          targets: [{ apiVersion: "apps/v1", kind: "Deployment", namespace: "{{request.namespace}}" }],
+          patchStrategicMerge: { spec: { template: { metadata, "(spec)": condition } } },
+        },
+      },
+    ];
+    await apply("kyverno", team, [
+      {
+        apiVersion: "kyverno.io/v1",
+        kind: "ClusterPolicy",
+        metadata: { name: "reload" },
+        spec: { generateExisting: true, rules },
+      },
+    ]);
+    await holds("bucket", () => value);
+    const [near, far] = [new Workloads(team), new Workloads(other)];
+    const files = { pods: { volumes: [{ name: "files", secret: { secretName: "bucket" } }] } };
+    await Promise.all([near.deploy({ idle: {} }), far.deploy({ idle: {}, files, web: { env: { bucket: ["key"] } } })]);
+    await near.until("bucket", "RolledOut");
+    await rotate();
+    const versionOf = async (workloads: Workloads, name: string) =>
+      (await workloads.annotations(name))["example.com/version"];
+    await eventually(async () => assert.notEqual(await versionOf(far, "web"), undefined));
+    await near.until("bucket", "RolledOut");
+    assert.deepEqual(await far.restarts(), { idle: 0, files: 0, web: 1 });
+    assert.deepEqual(await near.restarts(), { idle: 0 });
+  });
+
+  it("for Kyverno writes a key of a Secret into a field of a custom resource", async () => {
+    await team.harbor();
+    const policy = {
+      apiVersion: "kyverno.io/v1",
+      kind: "ClusterPolicy",
+      metadata: { name: "harbor-s3" },
+      spec: {
+        mutateExistingOnPolicyUpdate: true,
+        rules: [
+          {
+            name: "copy",
+            match: { any: [{ resources: { kinds: ["Secret"], names: ["bucket"], namespaces: [team.namespace] } }] },
+            mutate: {
+              targets: [
+                {
+                  apiVersion: "goharbor.io/v1beta1",
+                  kind: "HarborCluster",
+                  name: "harbor",
+                  namespace: "{{ request.namespace }}",
+                },
+              ],
+              patchStrategicMerge: {
+                spec: {
+                  storage: { spec: { s3: { accesskey: "{{ request.object.data.key | base64_decode(@) }}" } } },
+                },
+              },
+            },
+          },
+        ],
+      },
+    };
+    await apply("kyverno", team, [policy]);
+    await eventually(async () => assert.equal((await team.s3()).accesskey, value));
+    await rotate();
+    await eventually(async () => assert.equal((await team.s3()).accesskey, value));
   });
 
   it("for kubernetes-replicator and Reflector copies a Secret, and fills a copy that names it", async () => {

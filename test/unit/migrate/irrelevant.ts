@@ -23,16 +23,18 @@ export const IRRELEVANT: Readonly<Record<string, readonly string[]>> = {
     ...OF_API_SERVER,
     "metadata.annotations",
     "metadata.labels",
-    "GeneratingPolicy: *",
+    "DeletingPolicy: *",
+    // The objects that a policy changes need no operation.
+    "spec.targetMatchConstraints.resourceRules.operations",
+    "spec.matchConditions.name",
+    "spec.targetMatchConditions.name",
+    "spec.validations.message",
     "spec.background",
     "spec.mutateExistingOnPolicyUpdate",
     "spec.rules.name",
     "spec.rules.validate.message",
-    // Inlay restarts workloads for changes.
-    "spec.rules.2.match.any.0.resources.operations",
-    // A rule that is reported as a whole, and conditions on the operation or without a counterpart.
+    // A rule that is reported as a whole.
     "spec.rules.3",
-    "Policy: spec.rules.0.preconditions",
     "spec.rules.generate.apiVersion",
   ],
   "patch-operator": [

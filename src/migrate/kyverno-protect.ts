@@ -1,0 +1,85 @@
+/** Converts Kyverno rules that deny changes of a Secret or ConfigMap to its protection. Pure. */
+import type { JsonObject } from "../apimachinery/objects.ts";
+import type { Drafts } from "./kyverno-draft.ts";
+import { isAboutData, isExact, isExcluded, KEEP_RULE, matchesOf, namespacesOf, operationsOf } from "./kyverno-match.ts";
+import type { Input } from "./migration.ts";
+import { compact } from "./parts.ts";
+import type { Tracked } from "./tracked.ts";
+
+export function addProtection(input: Input, rule: Tracked, drafts: Drafts): void {
+  const validate = rule.field("validate");
+  const matches = matchesOf(rule.field("match")).map((match) => ({
+    ...match,
+    namespaces: namespacesOf(match, input.namespace),
+  }));
+  const isKnown = (match: (typeof matches)[number]) =>
+    isAboutData(match) && match.namespaces.length > 0 && match.namespaces.every(isExact);
+  if (!validate.field("deny").exists || !matches.every(isKnown)) {
+    rule.refuse(KEEP_RULE);
+    return;
+  }
+  rule.field("name").ignore();
+  for (const field of ["message", "allowExistingViolations"]) validate.field(field).ignore();
+  validate.field("deny").entries();
+  const conditions = [rule.field("preconditions"), validate.field("deny", "conditions")];
+  for (const match of matches) {
+    const operations = operationsOf(match, ...conditions);
+    if (!["UPDATE", "DELETE"].every((each) => operations.includes(each)))
+      match.block.lose("protect denies both changes and the deletion; this rule denies only one of them");
+  }
+  const actions = [validate.field("failureAction"), input.root.field("spec", "validationFailureAction")];
+  const action = actions.map((each) => each.text()).find((each) => each !== undefined);
+  if (action?.toLowerCase() !== "enforce") {
+    rule.lose("this rule only reports; protect would deny. Add protect to a binding of this Secret if you want that");
+    return;
+  }
+  const excluded = matchesOf(rule.field("exclude"));
+  const writers = excluded.flatMap(({ block }) => writersOf(block));
+  // Who may write does not select the Secrets.
+  const except = excluded.flatMap(({ block }) => [block.field("clusterRoles"), block.field("subjects")]);
+  const concerned = matches.flatMap(({ kinds, names, namespaces }) =>
+    kinds.flatMap((kind) =>
+      namespaces.flatMap((namespace) =>
+        names
+          .filter((name) => !isExcluded(rule, kind, namespace, name))
+          .map((name) => drafts.of(kind, namespace, name, input)),
+      ),
+    ),
+  );
+  if (!drafts.isUnderstood(input, rule, except)) drafts.selectNothing(input, concerned, "Protects nothing.");
+  else for (const draft of concerned) draft.writers = [...(draft.writers ?? []), ...writers];
+}
+
+function writersOf(block: Tracked): JsonObject[] {
+  for (const each of block.field("clusterRoles").list())
+    if (each.text() !== "cluster-admin")
+      each.lose("writers are users, groups and ServiceAccounts; write those with this ClusterRole");
+  return block
+    .field("subjects")
+    .list()
+    .flatMap((subject) => {
+      const [kind = "", name = "", namespace] = ["kind", "name", "namespace"].map((field) =>
+        subject.field(field).text(),
+      );
+      subject.field("apiGroup").ignore();
+      if (/[*?]/.test(name)) {
+        subject.lose("a writer has an exact name; write each of them");
+        return [];
+      }
+      return writerOf(kind, name, namespace);
+    });
+}
+
+const ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
+
+/** A user, a group or an account as a writer. Kyverno's own accounts are omitted, because Kyverno no longer writes the Secret. */
+export function writerOf(kind: string, name: string, namespace?: string): JsonObject[] {
+  const [, inName, ofName] = ACCOUNT.exec(kind === "User" ? name : "") ?? [];
+  const writer =
+    inName !== undefined && ofName !== undefined
+      ? { kind: "ServiceAccount", name: ofName, namespace: inName }
+      : compact({ kind, name, namespace });
+  const isKyverno =
+    writer["kind"] === "ServiceAccount" && writer["namespace"] === "kyverno" && /^kyverno/.test(String(writer["name"]));
+  return isKyverno ? [] : [writer];
+}
