@@ -164,7 +164,12 @@ describe("an object that a binding created is written", () => {
 
   it("not if admission adds an element before the one that a path names by its index", () => {
     const lists = shape({ "spec.parts": { kind: "map", keys: ["name"] } });
-    const parts = composeWhole({ spec: { parts: [{ name: "a" }] } }, [field("spec.parts[0].token", "t")], creator, lists);
+    const parts = composeWhole(
+      { spec: { parts: [{ name: "a" }] } },
+      [field("spec.parts[0].token", "t")],
+      creator,
+      lists,
+    );
     const fieldsV1 = {
       "f:metadata": tree()["f:metadata"],
       "f:spec": { "f:parts": { 'k:{"name":"a"}': { ".": {}, "f:name": {}, "f:token": {} } } },
