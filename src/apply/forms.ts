@@ -16,7 +16,7 @@ import { heldPart, holds, isLeaf, nodesAt } from "./ownership.ts";
 
 /**
  * `equal`: the stored value means the same, whatever was written. `similar`: the stored value may come from the written
- * one, but also from another: only what Inlay saw after its write can tell. `other`: it is another value.
+ * one, but also from another: only what Inlay saw after its write shows which. `other`: it is another value.
  */
 export type Form = "same" | "equal" | "similar" | "other";
 
@@ -51,7 +51,7 @@ export function isStored(
   const form = formIn(live, field, manager, shape, where);
   if (form === "same") return true;
   if (where === undefined || form === "other" || (form === "similar" && !isAsWritten)) return false;
-  // Whoever changes a stored value owns it.
+  // A client that changes a stored value owns it.
   return holds(live, manager, where.held);
 }
 
@@ -101,8 +101,9 @@ const best = (forms: readonly Form[]): Form => FORMS[Math.min(...forms.map((form
 function compare(wanted: JsonValue | undefined, stored: JsonValue | undefined, where: Where): Form {
   if (sameJson(wanted, stored)) return "same";
   const { path, shape } = where;
-  // The API server drops empty values, and sets defaults for them.
-  if (isEmpty(wanted) && (isEmpty(stored) || isDefault(stored, where))) return "equal";
+  // The API server drops empty values, and sets defaults for missing ones.
+  if (isEmpty(wanted) && isEmpty(stored)) return "equal";
+  if ((wanted ?? "") === "" && isDefault(stored, where)) return "equal";
   if (isObject(wanted) && isObject(stored))
     return compareFields(wanted, stored, { ...where, isInOne: where.isInOne || shape.isAtomic(path) });
   if (Array.isArray(wanted) && Array.isArray(stored)) return compareElements(wanted, stored, where);
