@@ -141,6 +141,7 @@ describe("what inlay migrate prints", () => {
         metadata: { name: "reload" },
         spec: { generateExisting: true, rules },
       },
+      secret("bucket", team.namespace, {}, { type: "Opaque" }),
     ]);
     await holds("bucket", () => value);
     const [near, far] = [new Workloads(team), new Workloads(other)];

@@ -181,7 +181,7 @@ describe("a restart that another client reverts", function () {
     }
     assert.match(
       messageOf(await shop.until("main", "RestartReverted")),
-      /spec\.restartToken .*example-operator changed spec/,
+      /spec\.restartToken .*example-operator.* changed spec/,
     );
     assert.equal((await workload()).spec.restartToken, undefined);
   });

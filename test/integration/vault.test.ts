@@ -94,7 +94,7 @@ describe("a source from Vault", function () {
           mount: MOUNT,
           path: team.in("s3"),
           refreshAfter: "1s",
-          destination: { name: "copy", create: true, overwrite: true },
+          destination: { name: "copy", create: true, overwrite: true, transformation: { excludeRaw: true } },
           rolloutRestartTargets: [{ kind: "Deployment", name: "web" }],
         },
       },
