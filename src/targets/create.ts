@@ -302,10 +302,14 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
 /** When to retry for objects that Inlay does not watch, such as a listed namespace. */
 const RETRY_MS = 30_000;
 
-/** The outcome of a failed target. For a selected object that the selection can't have meant, only a note. */
+/**
+ * The outcome of a failed target. For a selected object that the selection can't have meant, only a note, or its exclusion while
+ * its namespace is being deleted.
+ */
 export function failed(record: TargetStatus, problem: Problem): TargetOutcome {
   if (!record.selected || !(problem instanceof UnintendedTarget)) return { record, problem };
-  return { record, note: problem.message, ...(problem.retryPolicy === "Slow" && { requeueAfterMs: RETRY_MS }) };
+  if (problem.retryPolicy !== "Slow") return { record, note: problem.message };
+  return { record, excluded: problem, requeueAfterMs: RETRY_MS };
 }
 
 function accessOf(

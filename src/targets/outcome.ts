@@ -7,6 +7,8 @@ import type { ReadableCopies } from "../transform/plan-types.ts";
 export interface TargetOutcome {
   record: TargetStatus;
   problem?: Problem;
+  /** Why the selection can't mean this object now. Its record stays, but it counts neither as synced nor as failed. */
+  excluded?: Problem;
   /** Information for users although there is no problem, such as omitted optional fields. */
   note?: string;
   /** In the status too, and reported by an event when it begins. */

@@ -199,17 +199,33 @@ describe("copies of a Secret in the namespaces that a selector matches", () => {
     assert.deepEqual(await team.api.get(secretPath(team.namespace)), source);
   });
 
-  it("are not created in a namespace that is being deleted", async () => {
+  it("are neither created nor counted in a namespace that is being deleted, and are created when it returns", async () => {
     const { team } = ending;
     await team.untilGone(secretPath(ends), 30_000);
-    await eventually(async () => {
-      const { status } = await team.binding("blog");
-      assert.match(JSON.stringify(status), /being deleted/);
-      assert.equal(status.conditions[0].reason, "Synced");
-    });
+    await team.secret("late", { user: secretText("late") });
+    await team.bind("late", copy({ namespaceSelector: { names: [ends, stays] } }, {}, "late"));
     await team.secret("blog", { user: secretText("rotated") });
-    await untilCopied(team, stays);
+    for (const name of ["blog", "late"]) {
+      await untilCopied(team, stays, name);
+      await eventually(async () => {
+        const { status } = await team.binding(name);
+        const [ready] = status.conditions;
+        assert.deepEqual([ready.status, status.synced], ["True", "1/1"]);
+        assert.match(ready.message, new RegExp(`^Secret ${stays}/${name} has .* see the notes in status$`));
+        const left = status.targets.find(({ objects }: { objects: string[] }) => objects.includes(`${ends}/${name}`));
+        assert.equal(left?.reason, "TargetNotFound");
+        assert.match(left.message, /is being deleted/);
+      });
+    }
+    await team.bind("alone", copy({ namespaceSelector: { names: [ends] } }, {}, "late"));
+    const alone = await team.until("alone", "Synced");
+    assert.equal(alone.status.synced, "0/0");
+    assert.match(alone.status.conditions[0].message, /^namespace \S+ is being deleted/);
+    await team.unbind("alone");
     await team.api.merge(`${held}/held`, { metadata: { finalizers: null } });
+    await team.untilGone(`/api/v1/namespaces/${ends}`, 30_000);
+    await team.api.create("/api/v1/namespaces", { metadata: { name: ends, labels: labelsOf(team) } });
+    for (const name of ["blog", "late"]) await untilCopied(team, ends, name);
   });
 
   it("are all deleted with their binding, and no other object is", async () => {

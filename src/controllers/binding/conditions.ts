@@ -52,7 +52,8 @@ export function statusOf(
   const all = [...outcomes, ...left];
   const { lacking } = overview;
   const { commands = [] } = lacking ?? {};
-  const synced = outcomes.filter(({ problem }) => problem === undefined).length;
+  const counted = outcomes.filter(({ excluded }) => excluded === undefined);
+  const synced = counted.filter(({ problem }) => problem === undefined).length;
   const says = lacking === undefined ? plainly : sayingHow(binding, lacking);
   const rolledOut = rollout ? rolledOutCondition(binding, rollout, now, says) : [];
   const { message, ...verdict } = judge(all, overview, says);
@@ -60,7 +61,7 @@ export function statusOf(
   const isAcknowledged = binding.spec.acknowledge?.includes("ReadableCopies") ?? false;
   return {
     observedGeneration: binding.metadata.generation ?? 0,
-    synced: `${synced}/${outcomes.length}`,
+    synced: `${synced}/${counted.length}`,
     conditions: withProgress(
       binding,
       [
@@ -141,19 +142,20 @@ export function isSameStatus(a: Status | undefined, b: Status): boolean {
 
 function recordOf(
   binding: SecretBinding,
-  { record, problem, note, readable, applied }: TargetOutcome,
+  { record, problem, excluded, note, readable, applied }: TargetOutcome,
   isAcknowledged: boolean,
   lacking: LackingAccess | undefined,
 ): TargetStatus {
   const { message: _, readablePaths: before = [], ...rest } = record;
-  const message = problem ? targetMessage(binding, problem, lacking) : note;
+  const why = problem ?? excluded;
+  const message = why ? targetMessage(binding, why, lacking) : note;
   // Without a sync, the earlier copies are still there.
   const copies = readable?.paths ?? (applied !== undefined || isAcknowledged ? [] : before);
   const readablePaths = copies.filter((path) => record.paths?.includes(path));
   return {
     ...rest,
     ...(readablePaths.length > 0 && { readablePaths }),
-    reason: problem?.reason ?? "Synced",
+    reason: why?.reason ?? "Synced",
     ...(message !== undefined && { message: message.slice(0, MAX_MESSAGE_LENGTH) }),
   };
 }

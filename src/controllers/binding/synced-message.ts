@@ -6,17 +6,19 @@ import type { TargetOutcome } from "../../targets/outcome.ts";
 
 /** `notes` are about all targets together. The notes of each target are in its entry of the status. */
 export function syncedMessage(outcomes: readonly TargetOutcome[], notes: readonly string[]): string {
-  const [first] = outcomes;
-  if (first === undefined) return notes[0] ?? "there are no targets to write, only workloads to restart";
-  const count = outcomes.length;
+  const counted = outcomes.filter(({ excluded }) => excluded === undefined);
+  const [first] = counted;
+  if (first === undefined)
+    return notes[0] ?? outcomes[0]?.excluded?.message ?? "there are no targets to write, only workloads to restart";
+  const count = counted.length;
   const { kind, namespace, name } = first.record;
-  const isOneKind = outcomes.every(({ record }) => record.kind === kind);
+  const isOneKind = counted.every(({ record }) => record.kind === kind);
   const many = isOneKind ? `${kind} objects` : "targets";
   const [who, verb, are] =
     count === 1 ? [describeObject(kind, namespace, name), "has", "is"] : [`all ${count} ${many}`, "have", "are"];
-  const fields = outcomes.reduce((sum, { record }) => sum + (record.paths?.length ?? 0), 0);
+  const fields = counted.reduce((sum, { record }) => sum + (record.paths?.length ?? 0), 0);
   const what = fields === 1 ? "the value of 1 field" : `the values of ${fields} fields`;
-  const more = notes.length > 0 || outcomes.some(({ note }) => note !== undefined);
+  const more = notes.length > 0 || outcomes.some(({ excluded, note }) => (excluded ?? note) !== undefined);
   return `${who} ${fields === 0 ? `${are} up to date` : `${verb} ${what}`}${more ? "; see the notes in status" : ""}`;
 }
 

@@ -14,7 +14,7 @@ import { bindingOf, recordOf, targetOf } from "../objects.ts";
 import { HARBOR } from "../resources.ts";
 
 const record = { apiVersion: "v1", kind: "Secret", name: "blog", reason: "Pending" };
-const notMeant = new UnintendedTarget("TargetNotFound", "namespace a is being deleted");
+const notMeant = new UnintendedTarget("InvalidBinding", "it is a source of this binding");
 
 describe("an object that can't be created", () => {
   it("is a problem if the target names it", () => {
@@ -23,14 +23,17 @@ describe("an object that can't be created", () => {
 
   it("is only a note if a selector matched it, and can't have meant it", () => {
     const selected = { ...record, selected: true as const };
-    assert.deepEqual(failed(selected, notMeant), { record: selected, note: "namespace a is being deleted" });
-    const ending = new UnintendedTarget("TargetNotFound", "namespace a is being deleted", "Slow");
-    assert.ok(
-      (failed(selected, ending).requeueAfterMs ?? 0) > 0,
-      "it is requeued, because listed namespaces are not watched",
-    );
+    assert.deepEqual(failed(selected, notMeant), { record: selected, note: "it is a source of this binding" });
     const problem = new Problem("Conflict", "it is another's");
     assert.deepEqual(failed(selected, problem), { record: selected, problem });
+  });
+
+  it("is excluded if a selector matched it and its namespace is being deleted, and retried", () => {
+    const selected = { ...record, selected: true as const };
+    const excluded = new UnintendedTarget("TargetNotFound", "namespace a is being deleted", "Slow");
+    // Listed namespaces are not watched.
+    assert.deepEqual(failed(selected, excluded), { record: selected, excluded, requeueAfterMs: 30_000 });
+    assert.deepEqual(failed(record, excluded), { record, problem: excluded });
   });
 });
 

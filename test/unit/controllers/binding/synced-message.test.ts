@@ -1,5 +1,6 @@
 /** The sentence on what a binding wrote, and the hint at a rollout that needs attention. */
 import assert from "node:assert/strict";
+import { UnintendedTarget } from "../../../../src/apimachinery/problem.ts";
 import type { ConditionReason } from "../../../../src/apimachinery/reasons.ts";
 import { statusOf } from "../../../../src/controllers/binding/conditions.ts";
 import { syncedMessage } from "../../../../src/controllers/binding/synced-message.ts";
@@ -25,6 +26,24 @@ describe("the message of a synced binding", () => {
   it("says if there is nothing to write", () => {
     assert.equal(syncedMessage([], ["no object matches spec.targets[0]"]), "no object matches spec.targets[0]");
     assert.equal(syncedMessage([], []), "there are no targets to write, only workloads to restart");
+  });
+
+  it("does not count an object that the selection can't have meant, and says so", () => {
+    const message = "namespace a is being deleted";
+    const excluded = { ...wrote("a", ["spec.a"]), excluded: new UnintendedTarget("TargetNotFound", message) };
+    assert.equal(syncedMessage([excluded], []), message);
+    const noted = "HarborCluster registry/b has the value of 1 field; see the notes in status";
+    assert.equal(syncedMessage([excluded, wrote("b", ["spec.a"])], []), noted);
+    const { synced, targets, conditions } = statusOf(bindingOf(), [excluded, wrote("b", ["spec.a"])], [], new Date());
+    assert.deepEqual([synced, conditions?.[0]?.status], ["1/1", "True"]);
+    // The record stays for the release, and for the namespace's return.
+    assert.deepEqual(
+      targets?.map(({ reason, message, paths }) => [reason, message, paths]),
+      [
+        ["TargetNotFound", "namespace a is being deleted", ["spec.a"]],
+        ["Synced", undefined, ["spec.a"]],
+      ],
+    );
   });
 
   it("refers to the notes in status instead of repeating them", () => {
