@@ -8,7 +8,7 @@ import type { JsonObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { refusal } from "../kube/access-error.ts";
-import { isStatus } from "../kube/api-error.ts";
+import { ApiError, isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import type { EventRecorder } from "../observability/events.ts";
@@ -65,6 +65,8 @@ export interface GeneratedBindingServices {
 
 const BACKOFF: WorkResult = { retry: "backoff" };
 const DONE: WorkResult = { retry: "never" };
+/** A finalizer may hold a namespace for long. No watch shows that a namespace of that name exists again. */
+const LATER: WorkResult = { retry: "after", ms: 30_000 };
 
 export class GeneratedBindings<G extends GeneratedBinding> {
   readonly #services: GeneratedBindingServices;
@@ -165,6 +167,8 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     try {
       return await (present === undefined ? this.#create(ref, desired) : this.#repair(ref, present, desired));
     } catch (error) {
+      // The owner is deleted with the namespace, so it needs no binding.
+      if (error instanceof ApiError && error.namespaceEnds && desired.owner.namespace === namespace) return LATER;
       const verb = present === undefined ? "create" : "update";
       const problem = refusal(error, { identity, ref, verbs: [verb] }, verb);
       if (problem.reason !== "Unavailable") this.#report(desired, problem, before, failures);

@@ -129,6 +129,31 @@ describe("with Reloader's annotations enabled", function () {
     assert.match(traced.text, /reloader-deployment-core/);
   });
 
+  it("a workload that holds its namespace back during the deletion has no binding, and that is no error", async () => {
+    const [{ team }, other] = await Promise.all([newShop(), newShop()]);
+    const held = annotated("held", AUTO);
+    held.metadata.finalizers = ["example.com/hold"];
+    await team.api.create(team.path("apps/v1", "deployments"), held);
+    await untilMade(team, named("held"));
+    const errors = () => controller.metric("controller_runtime_reconcile_errors_total", 'controller="reloader"');
+    const [before, mark] = [await errors(), await auditLog().mark()];
+    const namespace = `/api/v1/namespaces/${team.namespace}`;
+    await team.api.delete(namespace);
+    await eventually(async () => {
+      const requests = await auditLog().since(mark);
+      const isRefused = (each: (typeof requests)[number]) =>
+        each.verb === "create" && each.resource === "inlay.dev/secretbindings" && each.namespace === team.namespace;
+      assert.ok(requests.some(isRefused));
+    });
+    await untilMade(team, []);
+    // A later change, which the same queue processes.
+    await other.make(annotated("core", AUTO));
+    await untilMade(other.team, named("core"));
+    await team.api.merge(`${team.path("apps/v1", "deployments")}/held`, { metadata: { finalizers: null } });
+    await team.untilGone(namespace);
+    assert.equal(await errors(), before);
+  });
+
   it("a user's binding of such a name is not changed, and a warning on the workload reports it", async () => {
     const shop = await newShop();
     const { team } = shop;

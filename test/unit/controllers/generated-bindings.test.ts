@@ -42,6 +42,8 @@ class Cluster {
   readonly warnings: object[] = [];
   readonly unchanged: string[] = [];
   /** What the API server does with the next replacements: an error, or what it stores. */
+  /** Why the API server refuses creations. */
+  refusal: ApiError | undefined;
   answers: (ApiError | ((object: SecretBinding) => SecretBinding))[] = [];
   readonly bindings: GeneratedBindings<ReloaderBinding>;
 
@@ -49,6 +51,7 @@ class Cluster {
     const client = {
       createObject: async () => {
         this.writes.push("create");
+        if (this.refusal !== undefined) throw this.refusal;
         return kubeObjectOf();
       },
       delete: async () => void this.writes.push("delete"),
@@ -61,11 +64,15 @@ class Cluster {
     };
     const log = { warn: (about: object) => this.warnings.push(about) };
     const contention = new ContentionBudget();
-    const services = dependenciesOf<GeneratedBindingServices>({ client, contention, events: {}, log });
+    const services = dependenciesOf<GeneratedBindingServices>({ client, contention, events: { recordOn() {} }, log });
     const identity = serviceAccountIdentity("inlay-system", "inlay-reloader");
     this.bindings = new GeneratedBindings(services, { ...RELOADER_BINDINGS, identity }, (key) =>
       this.unchanged.push(key),
     );
+  }
+
+  async result(wanted: ReloaderBinding): Promise<unknown> {
+    return await this.bindings.sync("shop", [wanted], [], () => undefined).catch((problem) => problem.reason);
   }
 
   async sync(there: SecretBinding[], { wanted = [made], unseen = [] as string[] } = {}): Promise<string[]> {
@@ -89,6 +96,18 @@ describe("of the generated bindings,", () => {
     assert.deepEqual(await cluster.sync([]), ["create"]);
     assert.deepEqual(await cluster.sync([binding()]), []);
     assert.deepEqual(await cluster.sync([binding({ spec: { suspend: true } })]), ["replace"]);
+  });
+
+  it("one is not missing in a namespace that is deleted together with its owner, and is created if the namespace returns", async () => {
+    const cluster = new Cluster();
+    const causes = [{ reason: "NamespaceTerminating" }];
+    cluster.refusal = new ApiError("POST", 403, "Forbidden", { message: "unable to create", details: { causes } });
+    assert.deepEqual(await cluster.result(made), { retry: "after", ms: 30_000 });
+    assert.deepEqual([...cluster.bindings.failuresOf("shop")], []);
+    // An owner elsewhere stays without its binding.
+    const elsewhere = { ...made, owner: { ...owner, namespace: "office" } };
+    assert.equal(await cluster.result(elsewhere), "TargetNotFound");
+    assert.deepEqual([...cluster.bindings.failuresOf("shop").keys()], [NAME]);
   });
 
   it("one is under way while it is corrected, and until a watch shows that", async () => {
