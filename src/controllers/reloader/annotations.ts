@@ -89,15 +89,16 @@ export function choiceOf(
     ConfigMap: rule("ConfigMap"),
     SecretProviderClass: rule("SecretProviderClass"),
   };
-  const minInterval = intervalOf(kind, own, keys.pausePeriod, mistakes);
-  const { [keys.pausePeriod]: pause, [keys.rolloutStrategy]: strategy, ...counted } = pods;
-  checkAll({ ...counted, ...own }, keys, mistakes);
+  const minInterval = intervalOf(kind, own, pods, keys.pausePeriod, mistakes);
   // Reloader reads these two from the workload itself only.
-  for (const [key, text] of [[keys.pausePeriod, pause] as const, [keys.rolloutStrategy, strategy] as const])
-    if (text !== undefined)
-      mistakes.push(
-        `${key} has no effect on the pod template; remove it there, and set it in metadata.annotations of the ${kind}`,
-      );
+  const { [keys.pausePeriod]: _, [keys.rolloutStrategy]: strategy, ...counted } = pods;
+  checkAll({ ...counted, ...own }, keys, mistakes);
+  if (strategy !== undefined)
+    mistakes.push(
+      kind === "Rollout"
+        ? misplaced(kind, own, keys.rolloutStrategy)
+        : `${keys.rolloutStrategy} has no effect on the pod template, nor on a ${kind}; remove it`,
+    );
   const isNothing = CHOSEN_KINDS.every((each) => isIdle(rules[each]));
   // All other kinds restart by their template alone.
   const restartAt = kind === "Rollout" && own[keys.rolloutStrategy] === "restart";
@@ -148,15 +149,25 @@ function listOf(text = "", key: string, namespace: string, mistakes: string[]): 
   });
 }
 
-function intervalOf(kind: string, own: Texts, key: string, mistakes: string[]): string | undefined {
-  const text = own[key];
-  if (text === undefined) return undefined;
+/** The mistake of an annotation on the pod template that counts on the workload. */
+function misplaced(kind: string, own: Texts, key: string): string {
+  const instead = own[key] === undefined ? `, and set it in metadata.annotations of the ${kind}` : "";
+  return `${key} has no effect on the pod template; remove it there${instead}`;
+}
+
+function intervalOf(kind: string, own: Texts, pods: Texts, key: string, mistakes: string[]): string | undefined {
+  const [text, isOnPods] = [own[key], pods[key] !== undefined];
+  if (text === undefined && !isOnPods) return undefined;
   if (kind !== "Deployment") {
+    const itself = isOnPods ? `this ${kind} and its pod template` : `this ${kind}`;
+    const where = text === undefined ? `the pod template of this ${kind}` : itself;
     mistakes.push(
-      `${key} is for Deployments; remove it from this ${kind}, or create a SecretBinding with minInterval for its Secrets`,
+      `${key} is for Deployments; remove it from ${where}, or create a SecretBinding with minInterval for its Secrets`,
     );
     return undefined;
   }
+  if (isOnPods) mistakes.push(misplaced(kind, own, key));
+  if (text === undefined) return undefined;
   const ms = attemptSync(() => parseDuration(text, key));
   if (!(ms instanceof Problem)) return INTERVAL.test(text) && text.length <= MAX_INTERVAL_LENGTH ? text : `${ms}ms`;
   mistakes.push(ms.message);

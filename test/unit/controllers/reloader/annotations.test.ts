@@ -11,6 +11,7 @@ const DEPLOYMENT = { kind: "Deployment", namespace: "shop" };
 const AUTO = "reloader.stakater.com/auto";
 const SEARCH = "reloader.stakater.com/search";
 const PAUSE = "deployment.reloader.stakater.com/pause-period";
+const STRATEGY = "reloader.stakater.com/rollout-strategy";
 const SECRETS = "secret.reloader.stakater.com/reload";
 const CONFIG_MAPS = "configmap.reloader.stakater.com/reload";
 
@@ -237,7 +238,6 @@ describe("a workload with annotations of Reloader restarts for", () => {
 });
 
 describe("an Argo Rollout restarts by its own restart field", () => {
-  const STRATEGY = "reloader.stakater.com/rollout-strategy";
   const restartAt = (kind: string, own: Texts) =>
     choiceOf({ kind, namespace: "shop" }, STANDARD_VIEW.annotationsOf({ [AUTO]: "true", ...own }, {}))?.restartAt;
   it("if its annotation asks for that, and no other workload does", () => {
@@ -327,11 +327,23 @@ describe("the mistakes in Reloader's annotations include", () => {
       { own: { [AUTO]: "true" }, pods: { [PAUSE]: "soon" } },
       /pause-period has no effect on the pod template; remove it there, and set it in metadata\.annotations of the Deployment$/,
     ],
+    "a pause-period on the pod template of a kind other than Deployment": [
+      { kind: "DaemonSet", own: { [AUTO]: "true" }, pods: { [PAUSE]: "20s" } },
+      /pause-period is for Deployments; remove it from the pod template of this DaemonSet, or create a SecretBinding with minInterval/,
+    ],
+    "a pause-period on a DaemonSet and on its pod template": [
+      { kind: "DaemonSet", own: { [AUTO]: "true", [PAUSE]: "20s" }, pods: { [PAUSE]: "20s" } },
+      /pause-period is for Deployments; remove it from this DaemonSet and its pod template, or create/,
+    ],
     "a strategy on the pod template": [
-      { kind: "Rollout", pods: { [AUTO]: "true", "reloader.stakater.com/rollout-strategy": "restart" } },
+      { kind: "Rollout", pods: { [AUTO]: "true", [STRATEGY]: "restart" } },
       /rollout-strategy has no effect on the pod template; .* of the Rollout$/,
     ],
-    "an unknown strategy": [{ own: { "reloader.stakater.com/rollout-strategy": "now" } }, /"now" is not a strategy/],
+    "a strategy on the pod template of a kind other than Rollout": [
+      { pods: { [AUTO]: "true", [STRATEGY]: "restart" } },
+      /rollout-strategy has no effect on the pod template, nor on a Deployment; remove it$/,
+    ],
+    "an unknown strategy": [{ own: { [STRATEGY]: "now" } }, /"now" is not a strategy/],
     "an unknown key": [{ own: { "reloader.stakater.com/atuo": "true" } }, /atuo is not a known annotation/],
     "a named class that writes nothing": [
       { own: { [CLASS_AUTO]: "true" }, ...mounting, present: [writes("vault", [])] },
