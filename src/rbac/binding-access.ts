@@ -3,7 +3,7 @@ import type { SecretBinding } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import type { VaultConnection } from "../api/vault-connection.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SERVICE_ACCOUNTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import { type RequiredPermission, requiredAccess } from "../controllers/binding/required-access.ts";
 import { STREAM_VERBS } from "../kube/access-error.ts";
@@ -12,9 +12,12 @@ import type { FileCluster } from "../render/file-cluster.ts";
 import { fileVault } from "../render/vault.ts";
 import type { VaultValues } from "../render/vault-values.ts";
 import { resolveRollout } from "../rollout/discover/lookups.ts";
+import { secretNamespaces } from "../sources/registry.ts";
 import type { ResolveContext } from "../sources/source.ts";
 import { isSelection, type References, resolveReferences } from "../targets/references.ts";
 import type { SelectedObject } from "../targets/select.ts";
+import { checkFields } from "../transform/plan.ts";
+import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
 import { type KindSearch, withSourceKinds } from "./kinds.ts";
 
 /** In place of the namespaces that a selector finds in the cluster. No namespace has this name. */
@@ -69,6 +72,7 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
     permissions: [...permissions, ...namespaceAccess(references)],
     problems: [
       ...problemsOf(binding, references),
+      ...unacknowledged(binding, references, installation),
       ...unknownConnections(references, cluster),
       ...[found?.problem, ...closed].flatMap((problem) => (problem ? [{ place: "spec.rollout", problem }] : [])),
     ],
@@ -121,6 +125,27 @@ function problemsOf(
     at instanceof Problem ? [{ place: `spec.targets[${binding.spec.targets.indexOf(target)}]`, problem: at }] : [],
   );
   return [...ofSources, ...ofTargets];
+}
+
+/** The copies that the configuration requires to be acknowledged. */
+function unacknowledged(
+  binding: SecretBinding,
+  { parsedSources, targets }: References,
+  installation: Installation,
+): BindingAccess["problems"] {
+  const secrets = secretNamespaces(parsedSources);
+  const names = parsedSources.map(({ name }) => name);
+  return targets.flatMap((each) => {
+    const found = attemptSync(() => {
+      const recipes = checkFields(each.target.fields, names);
+      for (const { ref } of objectsOf(each))
+        if (!(ref instanceof Problem))
+          assertAcknowledged(binding, readableCopies(binding, secrets, recipes, ref), installation);
+    });
+    // Mistakes in fields need no permission.
+    if (!(found instanceof Problem) || found.reason !== "NotAcknowledged") return [];
+    return [{ place: `spec.targets[${binding.spec.targets.indexOf(each.target)}]`, problem: found }];
+  });
 }
 
 /** Without the connection, it is unknown whether the account logs in. */

@@ -27,7 +27,7 @@ import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, planTarget } from "../transform/plan.ts";
 import type { ReadableCopies } from "../transform/plan-types.ts";
-import { notAcknowledged, readableCopies } from "../transform/readable-copies.ts";
+import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
 import { sourcesDiffer } from "../transform/require-same.ts";
 import { checkAgainstSchema, checkManifest, schemaIn } from "../transform/schema-check.ts";
 import { shapeOf } from "../transform/target-shape.ts";
@@ -172,7 +172,7 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   const copies = copiesOf(context, target, ref, schema);
   const whole = attemptSync(() => {
     checkWhole(context, target, schema);
-    if (copies !== undefined && context.installation.requires("ReadableCopies")) throw notAcknowledged(binding, copies);
+    assertAcknowledged(binding, copies, context.installation);
   });
   const waiting = results.find(({ blocks }) => blocks)?.field.problem;
   const differ = waiting === undefined && mismatch !== undefined ? problemAt(place, mismatch) : waiting;

@@ -24,7 +24,7 @@ import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, missingOf, noteOf, planTarget } from "../transform/plan.ts";
 import type { Plan } from "../transform/plan-types.ts";
-import { notAcknowledged, readableCopies } from "../transform/readable-copies.ts";
+import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
 import { checkAgainstSchema, checkManifest, schemaIn } from "../transform/schema-check.ts";
 import { shapeOf, type TargetShape } from "../transform/target-shape.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
@@ -154,8 +154,7 @@ export async function examine(
   const schemaAt = schema && schemaIn(schema.root, schema.resolve);
   const readable = readableCopies(binding, secretNamespaces, recipes, ref, schemaAt);
   const isNamed = ({ path }: Field) => readable?.paths.includes(String(FieldPath.parse(path)));
-  if (readable && deps.installation.requires("ReadableCopies") && due.some(isNamed))
-    throw notAcknowledged(binding, readable);
+  if (due.some(isNamed)) assertAcknowledged(binding, readable, deps.installation);
   const make = () => planTarget(due, sources, schemaAt);
   const planned = kept ? await planning.alone(make) : await planning.plan(target, make);
   const plan: Plan = { ...planned, ...(kept && { kept }), ...(readable && { readable }) };

@@ -1,5 +1,6 @@
 /** Finds fields in which more users can read a value of a Secret than in the Secret, and says what to do. Pure. */
 import type { SecretBinding } from "../api/binding.ts";
+import type { Installation } from "../api/installation.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -38,12 +39,17 @@ export function readableCopies(
   return { paths: paths.map(String), note };
 }
 
-/** The problem of a binding without the acknowledgement that the installation requires. */
-export function notAcknowledged(binding: SecretBinding, { note }: ReadableCopies): Problem {
+/** Throws Problem if the installation requires the acknowledgement that the binding lacks. */
+export function assertAcknowledged(
+  binding: SecretBinding,
+  copies: ReadableCopies | undefined,
+  installation: Pick<Installation, "requires">,
+): void {
+  if (copies === undefined || !installation.requires("ReadableCopies")) return;
   const { namespace, name } = binding.metadata;
   const patch = `kubectl patch secretbinding ${name} -n ${namespace} --type=merge -p '{"spec":{"acknowledge":["ReadableCopies"]}}'`;
-  return new Problem(
+  throw new Problem(
     "NotAcknowledged",
-    `${note}. The installation requires this acknowledgement before anything is written; set it with: ${patch}`,
+    `${copies.note}. The installation requires this acknowledgement before anything is written; set it with: ${patch}`,
   );
 }

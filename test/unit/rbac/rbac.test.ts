@@ -147,6 +147,25 @@ describe("the permissions of the bindings in files", () => {
     assert.match(login.mistakes.map(({ message }) => message).join(), /^spec\.sources\[0\]: .*shop\/main is unknown/);
   });
 
+  it("are none for a copy that the configuration requires to be acknowledged, until it is", async () => {
+    const installation = new Installation({ ownNamespace: "inlay-system", requireAcknowledgement: ["ReadableCopies"] });
+    const secret = (more: object) => ({ apiVersion: "v1", kind: "Secret", fields, ...more });
+    const targets = [
+      target({ name: "a" }),
+      secret({ name: "beside" }),
+      secret({ name: "away", namespace: "bank" }),
+      secret({ name: "wide", namespaceSelector: { matchLabels: { a: "b" } } }),
+    ];
+    const { mistakes } = await required([bindingFile({ sources, targets })], { installation });
+    assert.deepEqual(
+      mistakes.map(({ reason, message }) => [reason, message.split(":")[0]]),
+      [0, 2, 3].map((at) => ["NotAcknowledged", `spec.targets[${at}]`]),
+    );
+    const acknowledged = { sources, targets, acknowledge: ["ReadableCopies"] };
+    assert.deepEqual((await required([bindingFile(acknowledged)], { installation })).mistakes, []);
+    assert.deepEqual((await required([bindingFile({ sources, targets })])).mistakes, []);
+  });
+
   it("have the reason of each rule in YAML and tables, and are a List in JSON", async () => {
     const all = await required([bindingFile({ sources, targets: [target({ name: "a" })] })]);
     assert.match(rbacYaml(all, "x").join("\n"), /\n {2}# source bucket\n {2}- apiGroups: \[""\]\n/);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Field, SecretBinding } from "../../../src/api/binding.ts";
 import { checkFields } from "../../../src/transform/plan.ts";
-import { notAcknowledged, readableCopies } from "../../../src/transform/readable-copies.ts";
+import { assertAcknowledged, readableCopies } from "../../../src/transform/readable-copies.ts";
 import { schemaIn } from "../../../src/transform/schema-check.ts";
 import { bindingOf } from "../objects.ts";
 
@@ -78,12 +78,13 @@ describe("a readable copy", () => {
     assert.equal(readableCopies(binding(["ReadableCopies"]), own, recipes, harbor), undefined);
   });
 
-  it("is refused with the command that acknowledges it", () => {
-    const { reason, message } = notAcknowledged(binding(), { paths: [], note: "so it is" });
-    assert.equal(reason, "NotAcknowledged");
-    assert.match(
-      message,
-      /^so it is\. .*kubectl patch secretbinding b -n team --type=merge -p '\{"spec":\{"acknowledge":/,
-    );
+  it("is refused with the command that acknowledges it, if the installation requires that", () => {
+    const copies = { paths: [], note: "so it is" };
+    assert.throws(() => assertAcknowledged(binding(), copies, { requires: () => true }), {
+      reason: "NotAcknowledged",
+      message: /^so it is\. .*kubectl patch secretbinding b -n team --type=merge -p '\{"spec":\{"acknowledge":/,
+    });
+    assertAcknowledged(binding(), copies, { requires: () => false });
+    assertAcknowledged(binding(), undefined, { requires: () => true });
   });
 });
