@@ -1,5 +1,5 @@
 /** Compares the versions of a kind: which ones drop fields of others, and what an object would lose. Pure. */
-import { apiVersionOf, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { droppedPaths, lacksFields, type VersionSchema } from "../transform/dropped-fields.ts";
@@ -69,22 +69,33 @@ export function lostIn(own: Version, views: ReadonlyMap<Version, KubeObject>, st
   return [...new Set(lost)];
 }
 
-/** The problem of a write that would drop fields of the object. */
+/**
+ * The problem of a write that would drop fields of the object. `lacking`: the names of the versions that have to get the
+ * fields if no version has them all.
+ */
 export function dropsFields(
   { resource }: Pick<ObjectRef, "resource">,
   lost: readonly string[],
   better: Version | undefined,
+  lacking: readonly string[],
   isKnown: boolean,
 ): Problem {
   const what = `the object has ${named(lost)}`;
   const why = `which any write in ${apiVersionOf(resource)} removes, because the versions of the kind have no conversion`;
-  const names = better && `name apiVersion: ${apiVersionOf({ ...resource, version: better.name })} in the binding`;
-  const then = names ?? "no served and stored version has all these fields";
+  const then = better
+    ? `name apiVersion: ${apiVersionOf({ ...resource, version: better.name })} in the binding`
+    : addTo(resource, lacking);
   const unknown = isKnown
     ? ""
     : `. If a webhook converts the versions, allow Inlay's own account to get customresourcedefinitions/${resource.plural}.${resource.group}`;
   const message = `${what}, ${why}. Nothing was written; ${then}, or remove the fields from the object${unknown}`;
   return new Problem("VersionDropsFields", message);
+}
+
+/** Another storage version is no advice: with the next write of an object, the API server drops what that one lacks. */
+function addTo(resource: Resource, versions: readonly string[]): string {
+  const named = versions.map((version) => apiVersionOf({ ...resource, version })).join(" and ");
+  return `add the fields to the schema of ${named} in the CRD`;
 }
 
 /** The written paths that the stored version drops. */
@@ -103,10 +114,8 @@ export function notStored(
 ): Problem {
   const storage = apiVersionOf({ ...resource, version: stored.name });
   const what = `${named(lost)}: the API server stores the kind as ${storage}, which lacks these fields`;
-  return new Problem(
-    "VersionDropsFields",
-    `${what}. Nothing was written; remove the fields from the binding, or set storage: true on another version of the CRD`,
-  );
+  const then = `remove the fields from the binding, or ${addTo(resource, [stored.name])}`;
+  return new Problem("VersionDropsFields", `${what}. Nothing was written; ${then}`);
 }
 
 function named(paths: readonly string[]): string {

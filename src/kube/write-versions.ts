@@ -119,7 +119,15 @@ export class WriteVersions {
     if (lost.length === 0) return first?.metadata.resourceVersion;
     if (!versions.isKnown && (await this.#byCrd(resource, WRITE_LIVES_MS))?.dropping.size === 0) return undefined;
     const better = found.others.find((other) => lostIn(other, views, versions.stored).length === 0);
-    throw dropsFields(ref, lost, better, versions.isKnown);
+    const { stored = found.own } = versions;
+    const lacking = [...new Set([found.own, stored])].filter((each) => lostIn(each, views, undefined).length > 0);
+    throw dropsFields(
+      ref,
+      lost,
+      better,
+      lacking.map((each) => each.name),
+      versions.isKnown,
+    );
   }
 
   /** Requests what writes in the next moment depend on, so that they need not wait for it. If that fails, the write reports it. */

@@ -11,11 +11,9 @@ const from = { source: "bucket", key: "token" };
 const own = { other: text, token: text };
 
 describe("a kind whose stored version lacks a field", () => {
-  it("has no value written into that field, and no object created with it: the condition reports that", async () => {
-    const kind = await Versioned.install([
-      { name: "v1", spec: { ...own, ...listOf({ token: text }) } },
-      { name: "v1beta2", spec: { other: text, ...listOf({}) } },
-    ]);
+  it("has no value written into that field, and no object created with it, until the stored version has the field", async () => {
+    const v1 = { name: "v1", spec: { ...own, ...listOf({ token: text }) } };
+    const kind = await Versioned.install([v1, { name: "v1beta2", spec: { other: text, ...listOf({}) } }]);
     await kind.make("main", { list: [{ name: "db" }] });
     const { metadata } = await kind.get("main");
     await kind.bind("plain", { name: "main" });
@@ -23,10 +21,14 @@ describe("a kind whose stored version lacks a field", () => {
     await kind.bind("made", { create: { manifest: { spec: { other: "x" } } } });
     for (const name of ["plain", "element", "made"]) {
       const { status } = await kind.team.until(name, "VersionDropsFields");
-      assert.match(status.conditions[0].message, /token: .*\/v1beta2\b/);
+      const { message } = status.conditions[0];
+      assert.match(message, /token: .*\/v1beta2\b.*or add the fields to the schema of \S+\/v1beta2 in the CRD$/);
     }
     assert.equal((await kind.get("main")).metadata.resourceVersion, metadata.resourceVersion);
     assert.equal(await kind.team.api.find(kind.path("v1", "made")), undefined);
+    await kind.become([v1, { ...v1, name: "v1beta2" }]);
+    for (const name of ["plain", "element", "made"]) await kind.team.until(name, "Synced");
+    assert.deepEqual((await kind.get("main")).spec, { list: [{ name: "db", token: kind.value }], token: kind.value });
   });
 });
 

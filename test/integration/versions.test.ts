@@ -252,7 +252,8 @@ describe("a kind whose versions have the conversion None", () => {
     await items.make("main", { kafka: KAFKA });
     await items.become([v1beta2, v1]);
     await items.bind("main", { apiVersion: `${items.group}/v1beta2` });
-    await team.until("main", "VersionDropsFields");
+    const { status } = await team.until("main", "VersionDropsFields");
+    assert.match(status.conditions[0].message, /add the fields to the schema of \S+\/v1 in the CRD, or remove/);
     await items.until("main", {});
     await team.api.merge(items.path("v1beta2", "main"), { spec: { other: "written by another user" } });
     await team.until("main", "Synced");

@@ -132,6 +132,24 @@ describe("the version of a write", () => {
     assert.deepEqual(new Set(kind.requests), new Set([CRD, IN_V1BETA1, IN_V1]));
   });
 
+  it("is never advised to become the stored one, which could drop other fields", async () => {
+    const kind = new Kind({ v1beta1: ["a", "b"], v1: ["a", "c"] });
+    const problemOf = async (written?: object[]) => {
+      const result = await kind.versionsOf.assertKeepsAll("me", HARBOR, written).catch((error) => error.message);
+      return String(result).replace(/^.*Nothing was written; /, "");
+    };
+    const remove = "or remove the fields from the object";
+    kind.shown = ["a", "c"];
+    const advice = (version: string) => `add the fields to the schema of goharbor.io/${version} in the CRD`;
+    assert.equal(await problemOf([{ spec: { b: "x" } }]), `remove the fields from the binding, or ${advice("v1")}`);
+    assert.equal(await problemOf(), `name apiVersion: goharbor.io/v1 in the binding, ${remove}`);
+    kind.stored = "v1beta1";
+    assert.equal(await problemOf(), `${advice("v1beta1")}, ${remove}`);
+    kind.shown = ["a", "b", "c"];
+    kind.stored = "v1";
+    assert.equal(await problemOf(), `${advice("v1beta1 and goharbor.io/v1")}, ${remove}`);
+  });
+
   it("is found without permission to read CRDs, and asks for that permission if an object may lose fields", async () => {
     const kind = new Kind({ v1beta1: ["a", "c"], v1: ["a", "b"] });
     kind.mayBeRead = false;
