@@ -228,19 +228,47 @@ function allOf(
   const chosen = [...source.data].filter(([key]) => passes(key));
   if (chosen.length === 0) throw missingIn(source, "no key that passes include and exclude");
   let warning: Problem | undefined;
-  const entries = chosen.map(([key, bytes]) => {
+  const binary: string[] = [];
+  const entries = chosen.flatMap(([key, bytes]) => {
     const made = attemptSync(() => inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget));
-    if (made instanceof Problem) throw made.reason === "NotUtf8" ? notText(source, from, key) : made;
-    warning ??= made.warning;
-    return [key, made.value.reveal()] as const;
+    if (!(made instanceof Problem)) {
+      warning ??= made.warning;
+      return [[key, made.value.reveal()] as const];
+    }
+    if (made.reason !== "NotUtf8") throw made;
+    binary.push(key);
+    return [];
   });
+  if (binary.length > 0) throw notText(source, from, binary, path, schemaAt);
   return { value: new SecretValue(Object.fromEntries(entries)), ...(warning && { warning }) };
 }
 
-/** For a key that can't be copied with the others. */
-function notText(source: DataSource, { source: name }: From, key: string): Problem {
-  const expression = JSON.stringify(`^${key.replaceAll(/[^\w-]/g, "[$&]")}$`);
-  const message = `${keyOf(source, key)} is not UTF-8 text, so it can't be copied with the other keys; leave it out with exclude: [${expression}], and write it by a field of its own: with as: bytes to a field of bytes, such as binaryData of a ConfigMap, or as text with {{base64 ${spell([name, key])}}}`;
+/** How many keys a message lists. */
+const MAX_NAMED = 10;
+const BINARY_DATA = FieldPath.parse("binaryData");
+
+/** For keys that can't be copied with the others. A second field below the path of the copy would overlap with it. */
+function notText(
+  source: DataSource,
+  { source: name }: From,
+  keys: readonly string[],
+  path: FieldPath,
+  schemaAt: SchemaAt,
+): Problem {
+  const [first = "", ...others] = keys;
+  const [named, more] = [keys.slice(0, MAX_NAMED), keys.length - MAX_NAMED];
+  const rest = more > 0 ? ` and ${more} more` : "";
+  const what =
+    others.length === 0
+      ? `${keyOf(source, first)} is not UTF-8 text`
+      : `keys ${named.map(plainWord).join(", ")}${rest} of ${source.description} are not UTF-8 text`;
+  const [it, them] = others.length === 0 ? ["it", "this key"] : ["they", "these keys"];
+  const patterns = `[${named.map((key) => JSON.stringify(`^${key.replaceAll(/[^\w-]/g, "[$&]")}$`)).join(", ")}]${rest}`;
+  const isConfigMap = String(path) === "data" && schemaAt(BINARY_DATA, first)?.format === "byte";
+  const instead = isConfigMap
+    ? `to copy ${them} too, add a field with path: binaryData and from: {source: ${name}, include: ${patterns}}`
+    : `or copy each key by a field of its own instead of all keys by one field, and ${them} with a template such as {{base64 ${spell([name, first])}}}`;
+  const message = `${what}, so ${it} can't be copied with the other keys; leave ${them} out with exclude: ${patterns}; ${instead}`;
   return new Problem("NotUtf8", message);
 }
 

@@ -103,15 +103,32 @@ describe("all data of a source", () => {
     const { status } = await team.until("texts", "NotUtf8");
     const { message } = status.conditions[0];
     assert.match(message, /spec\.env: key b of ConfigMap \S+ is not UTF-8 text/);
-    const [, exclude = "", expression = ""] = /exclude: (\[.*?\]), .* with (\{\{.*\}\})$/.exec(message) ?? [];
-    const fields = [
-      { path: "spec.env", from: { source: "from", exclude: JSON.parse(exclude) } },
-      { path: "spec.free.b", template: expression },
-    ];
-    await team.rebind("texts", { targets: [onApp(...fields)] });
+    const [, exclude = "", expression = ""] = /exclude: (\[.*?\]); or .* (\{\{.*\}\})$/.exec(message) ?? [];
+    await team.rebind("texts", { targets: [filtered({ exclude: JSON.parse(exclude) })] });
+    await untilHeld(team, { a: "é" });
+    const a = { path: "spec.env.a", from: { source: "from", key: "a" } };
+    await team.rebind("texts", { targets: [onApp(a, { path: "spec.env.b", template: expression })] });
+    await untilHeld(team, { a: "é", b: binary });
     await team.until("texts", "Synced");
-    const { env: texts, free } = await specOf(team);
-    assert.deepEqual([texts, free.b], [{ THEIRS: "theirs", a: "é" }, binary]);
+  });
+
+  it("is copied to a ConfigMap by a field for text and a field for bytes, as the message advises", async () => {
+    const team = await newAppTeam();
+    const bytes = Buffer.from([0xff, 0xfe, 1]);
+    await team.secret("from", { a: secretText("copied"), k: bytes, l: bytes });
+    const to = `${team.path("v1", "configmaps")}/to`;
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "to" } });
+    await bind(team, onData("ConfigMap", "to"));
+    const { message } = (await team.until("all", "NotUtf8")).status.conditions[0];
+    const [, exclude = "", path = "", include = ""] =
+      /exclude: (\[.*?\]); .* path: (\w+) and from: .*include: (\[.*?\])\}$/.exec(message) ?? [];
+    const field = (at: string, filter: object) => ({ path: at, from: { source: "from", ...filter } });
+    const fields = [field("data", { exclude: JSON.parse(exclude) }), field(path, { include: JSON.parse(include) })];
+    await team.rebind("all", { targets: [{ apiVersion: "v1", kind: "ConfigMap", name: "to", fields }] });
+    await team.until("all", "Synced");
+    const { data, binaryData } = await team.api.get(to);
+    const base64 = bytes.toString("base64");
+    assert.deepEqual([Object.keys(data), binaryData], [["a"], { k: base64, l: base64 }]);
   });
 
   it("is updated while keys are added, changed and removed, and the keys of others stay", async () => {

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Field } from "../../../src/api/binding.ts";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
-import { type MissingPolicy, Problem } from "../../../src/apimachinery/problem.ts";
+import { attemptSync, type MissingPolicy, Problem } from "../../../src/apimachinery/problem.ts";
+import type { SchemaAt } from "../../../src/transform/convert.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
 import { checkFields, missingOf, planTarget } from "../../../src/transform/plan.ts";
 import { absent, object, secret } from "./sources.ts";
@@ -226,6 +227,30 @@ describe("a plan", () => {
     assert.deepEqual(encoded.fields[0]?.value.reveal(), { bytes: "wyg=" });
     fails([{ path: "spec.a", from: { source: "bucket" } }], "NotUtf8", "spec.a: key bytes of Secret registry/bucket");
     fails([{ path: "spec.a", from: { source: "svc" } }], "InvalidBinding", "has fields, not keys; set fieldPath");
+  });
+
+  it("is not a copy of keys that are not text: the message lists some of them, and advises no path that overlaps", () => {
+    const bytes = Uint8Array.of(0xff, 0xfe, 1);
+    const binary = (count: number) =>
+      new Map([
+        ["s", secret({ text: "x", ...Object.fromEntries(Array.from({ length: count }, (_, n) => [`k.${n}`, bytes])) })],
+      ]);
+    const schemaAt: SchemaAt = (path) => ({ type: "string", ...(String(path) === "binaryData" && { format: "byte" }) });
+    const all: Field = { path: "data", from: { source: "s" } };
+    const message = (count: number, ...more: [SchemaAt?]) => {
+      const made = attemptSync(() => planTarget([all], binary(count), ...more));
+      assert.ok(made instanceof Problem && made.reason === "NotUtf8");
+      return made.message;
+    };
+    const [keys, patterns] = ["k.0, k.1", '["^k[.]0$", "^k[.]1$"]'];
+    const what = `data: keys ${keys} of Secret registry/bucket are not UTF-8 text, so they can't be copied with the other keys; leave these keys out with exclude: ${patterns}`;
+    assert.equal(
+      message(2, schemaAt),
+      `${what}; to copy these keys too, add a field with path: binaryData and from: {source: s, include: ${patterns}}`,
+    );
+    const one = "copy each key by a field of its own instead of all keys by one field";
+    assert.equal(message(2), `${what}; or ${one}, and these keys with a template such as {{base64 s.[k.0]}}`);
+    assert.match(message(12), /k\.9 and 2 more of Secret .*"\^k\[\.\]9\$"\] and 2 more; or copy/);
   });
 
   it("contains only keys that pass include and exclude, and ignores all others", () => {
