@@ -13,6 +13,11 @@ import type { Known } from "./similar-path.ts";
 const STRING_MAP: OpenApiSchema = { type: "object", additionalProperties: { type: "string" } };
 const ANYTHING: OpenApiSchema = {};
 /**
+ * The values of a map with `additionalProperties: true` in a CRD: single values, and lists of them. The API server removes all fields of
+ * objects in there.
+ */
+const NO_FIELDS: OpenApiSchema = { properties: {} };
+/**
  * The limit for matching the patterns of a schema for one target, in instructions times characters: about 10 ms, at
  * most 50 ms.
  */
@@ -157,7 +162,7 @@ class Walk {
       const found = this.resolve(target);
       // A shared type without fields, such as RawExtension, accepts any field; such a schema in a CRD accepts none.
       const isOpen = found.type === "object" && !found.properties && found.additionalProperties === undefined;
-      return isOpen ? { ...found, additionalProperties: true } : found;
+      return isOpen ? { ...found, "x-kubernetes-preserve-unknown-fields": true } : found;
     }
     const { allOf = [], ...own } = schema;
     const merged: OpenApiSchema = own;
@@ -181,7 +186,7 @@ class Walk {
       if (types.length > 0 && !types.includes("array")) {
         throw new Problem("TypeMismatch", `${path}: ${parent} is ${spell(types)}, so it has no elements`);
       }
-      const items = this.#known(schema, segment) ?? ANYTHING;
+      const items = this.#known(schema, segment) ?? (schema === NO_FIELDS ? NO_FIELDS : ANYTHING);
       for (const { key } of segment.kind === "element" ? segment.conditions : []) {
         const named = this.#step(items, { kind: "key", key }, { at, parent: `${parent}[]` });
         if (!isScalar(named))
@@ -202,9 +207,10 @@ class Walk {
     const known = this.#known(schema, segment);
     if (known !== undefined) return known;
     const { additionalProperties: others } = schema;
+    if (others === true) return NO_FIELDS;
     if (typeof others === "object") return this.resolve(others);
     const isEmbedded = schema["x-kubernetes-embedded-resource"] && ["apiVersion", "kind", "metadata"].includes(key);
-    const isOpen = others === true || schema["x-kubernetes-preserve-unknown-fields"] || isEmbedded;
+    const isOpen = schema["x-kubernetes-preserve-unknown-fields"] || isEmbedded;
     if (isOpen || (schema.type === undefined && schema.properties === undefined)) return ANYTHING;
     throw new Problem(
       "UnknownField",

@@ -14,7 +14,7 @@ const known = {
   properties: { a: { type: "string" }, in: { type: "object", properties: { b: { type: "string" } } } },
 };
 const list = (items: object, more: object = {}) => ({ type: "array", items, ...more });
-const map = (additionalProperties: object, more: object = {}) => ({ type: "object", additionalProperties, ...more });
+const map = (additionalProperties: object | true, more: object = {}) => ({ type: "object", additionalProperties, ...more });
 const embedded = { type: "object", "x-kubernetes-embedded-resource": true, properties: { spec: known } };
 
 const kind: Kind = {
@@ -38,6 +38,9 @@ const kind: Kind = {
       map: map(known, open),
       values: map({ ...known, ...open }),
       listsInMap: map(list({ type: "object" }, open)),
+      anyValues: map(true),
+      anyLists: map(true),
+      anyOpenValues: map(true, open),
       any: open,
       object: { ...known, ...open },
       listInObject: { type: "object", ...open, properties: { l: list(known) } },
@@ -63,6 +66,9 @@ const spec = {
   map: { k: element },
   values: { k: element },
   listsInMap: { k: [element] },
+  anyValues: { unknown: OLD, k: element },
+  anyLists: { k: [element] },
+  anyOpenValues: { unknown: OLD, k: element },
   any: element,
   object: element,
   listInObject: { l: [element], other: [element] },

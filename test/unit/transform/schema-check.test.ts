@@ -49,6 +49,7 @@ const root: OpenApiSchema = {
         hosts: { type: "array", items: { type: "object", properties: { host: { type: "string" } } } },
         labels: { type: "object", additionalProperties: { type: "string" } },
         closed: { type: "object" },
+        any: { type: "object", additionalProperties: true },
         raw: ref("RawExtension"),
         json: ref("Json"),
         free: {
@@ -103,6 +104,8 @@ describe("the check against the published schema", () => {
     ["spec.free.any.thing", [1]],
     ["spec.free.known", 1],
     ["spec.raw.any.thing", SECRET],
+    ["spec.any.a", SECRET],
+    ["spec.any", { a: 1, b: [SECRET], c: {} }],
     ["spec.json", { any: [1] }],
     ["spec.json.any", SECRET],
     ["spec.lost.any", SECRET],
@@ -132,6 +135,8 @@ describe("the check against the published schema", () => {
     ["hosts[0].host", "Did you mean spec.hosts[0].host?"],
     ["spec.something", ", and others"],
     ["spec.closed.a", "spec.closed has no fields"],
+    ["spec.any.a.b", "spec.any.a has no fields"],
+    ["spec.any.a[0].b", "spec.any.a[0] has no fields"],
     ["spec.hosts[0].toString", "spec.hosts[0] has host"],
     ["spec.template.spec", "spec.template has data"],
   ];
