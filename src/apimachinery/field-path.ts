@@ -55,7 +55,7 @@ export class FieldPath {
     return this.segments.reduce((from, segment, position) => {
       if (segment.kind !== "element" || !Array.isArray(from)) return step(from, segment);
       const found = elementsOf(from, segment.conditions);
-      if (found.length > 1) throw notUnique(this.upTo(position + 1), found.length);
+      if (found.length > 1) throw notUnique(this.upTo(position + 1), found);
       return from[found[0] ?? -1];
     }, object);
   }
@@ -129,9 +129,13 @@ export function elementsOf(list: readonly unknown[], conditions: readonly Elemen
   return list.flatMap((element, place) => (holds(element) ? [place] : []));
 }
 
-/** The problem of a path whose last conditions match more than one element. */
-export function notUnique(path: FieldPath, count: number): Problem {
-  const message = `${path} matches ${count} elements of the list; name one, by more conditions as in [name=web,port=80] or by its index as in [0]`;
+/** How many indexes a message lists. */
+const MAX_INDEXES = 5;
+
+/** The problem of a path whose last conditions match more than one element, at the indexes `found`. */
+export function notUnique(path: FieldPath, found: readonly number[]): Problem {
+  const indexes = `${found.slice(0, MAX_INDEXES).join(", ")}${found.length > MAX_INDEXES ? ", and others" : ""}`;
+  const message = `${path} matches ${found.length} elements of the list, with the indexes ${indexes}; name one, by more conditions as in [name=web,port=80] or by its index`;
   return new Problem("ElementNotUnique", message);
 }
 

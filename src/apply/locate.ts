@@ -10,6 +10,7 @@ import {
 } from "../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { elementAt } from "../transform/path-advice.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { keysText } from "./duplicates.ts";
 
@@ -116,7 +117,7 @@ function tooMuch(element: FieldPath, keys: readonly string[], more: readonly Ele
 export function placeIn(list: readonly unknown[], segment: Segment, path: FieldPath): number | undefined {
   if (segment.kind === "index") return segment.index < list.length ? segment.index : undefined;
   const found = elementsOf(list, conditionsOf(segment));
-  if (found.length > 1) throw notUnique(path, found.length);
+  if (found.length > 1) throw notUnique(path, found);
   return found[0];
 }
 
@@ -135,7 +136,8 @@ const words = (value: unknown) =>
 function assertFits(node: unknown, segment: Segment, here: FieldPath, path: FieldPath): void {
   if (node === undefined || node === null) return;
   if (segment.kind === "key" && Array.isArray(node)) {
-    const message = `${path}: ${here} is a list in the target; name the element, as in ${here}[${segment.key === "name" ? 0 : "name=..."}]`;
+    const element = segment.key === "name" ? elementAt(here) : `${here}[name=...]`;
+    const message = `${path}: ${here} is a list in the target; name the element, as in ${element}`;
     throw new Problem("TypeMismatch", message);
   }
   if (segment.kind === "key" ? typeof node === "object" : Array.isArray(node)) return;

@@ -51,6 +51,10 @@ function correction(parent: FieldPath, kind: string, version: string | undefined
   return `${fix}; kubectl explain ${keys.join(".")} --api-version=${version} lists the fields`;
 }
 
+/** An element of a list whose index is not known here. Any number would be one of another element. */
+export const elementAt = (list: FieldPath | string, rest = ""): string =>
+  `${list}[INDEX]${rest}, where INDEX is its position in the list, from 0`;
+
 /** How the path can name an element of a list: by the keys of a map list, by its name, or by its index. */
 export function elementHint(
   { parent, path, position = 0 }: Place,
@@ -65,8 +69,10 @@ export function elementHint(
   const conditions = (keys ?? (hasName ? ["name"] : [])).map((each) => `${each}=...`);
   // A path can't change the field by which it finds its element.
   const isCondition = rest.length === 1 && (keys ?? ["name"]).includes(key);
-  const element = isIndex ? key : conditions.length === 0 || isCondition ? "0" : conditions.join(",");
-  return `; name the element, as in ${parent}[${element}]${after}`;
+  if (isIndex) return `; name the element, as in ${parent}[${key}]${after}`;
+  const isByIndex = conditions.length === 0 || isCondition;
+  const element = isByIndex ? elementAt(parent, after) : `${parent}[${conditions.join(",")}]${after}`;
+  return `; name the element, as in ${element}`;
 }
 
 /** The hint for a key with dots in a map, which is written like several fields. */

@@ -13,6 +13,7 @@ import { costOf, type OnDifference, readDocument } from "./document.ts";
 import { assertNoPlaceholder, foreignExpression } from "./foreign-templates.ts";
 import { keyFilter, newFilterEffort } from "./key-filter.ts";
 import type { LiveSource } from "./live-source.ts";
+import { elementAt } from "./path-advice.ts";
 import type { OmittedField, Plan, PlannedField, ReadableCopies } from "./plan-types.ts";
 import { type DataSource, keyOf, missingIn, present, readBytes, readField, textOf } from "./read.ts";
 import { compileTemplate } from "./template.ts";
@@ -129,8 +130,8 @@ function assertFoundAfter(path: FieldPath): void {
   const [element, leaf] = path.segments.slice(-2);
   if (element?.kind !== "element" || leaf?.kind !== "key") return;
   if (!element.conditions.some(({ key }) => key === leaf.key)) return;
-  const index = path.upTo(path.segments.length - 2).with({ kind: "index", index: 0 }, leaf);
-  const message = `${path}: the path finds its element by ${leaf.key}, so it can't change ${leaf.key}; name the element by another field or by its index, as in ${index}`;
+  const list = path.upTo(path.segments.length - 2);
+  const message = `${path}: the path finds its element by ${leaf.key}, so it can't change ${leaf.key}; name the element by another field, or as ${elementAt(list, `.${leaf.key}`)}`;
   throw new Problem("InvalidPath", message);
 }
 

@@ -5,7 +5,7 @@ import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { itemsOf, type OpenApiSchema, type OpenApiType, type ResolveRef } from "../apimachinery/openapi.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { assertNotInManagedFields } from "./managed-fields-keys.ts";
-import { below, dottedKeyHint, elementHint, type Place, unknownField } from "./path-advice.ts";
+import { below, dottedKeyHint, elementAt, elementHint, type Place, unknownField } from "./path-advice.ts";
 import type { Plan, PlannedField } from "./plan-types.ts";
 import { brokenRule } from "./schema-rules.ts";
 import type { Known } from "./similar-path.ts";
@@ -308,8 +308,7 @@ function onlyByIndex({ properties = {} }: OpenApiSchema, path: FieldPath | strin
   const conditions = leaf?.kind === "element" ? leaf.conditions.map(({ key }) => key) : [];
   const [first] = conditions;
   if (first === undefined || !Object.keys(properties).every((key) => conditions.includes(key))) return undefined;
-  const element = path.upTo(path.segments.length - 1).with({ kind: "index", index: 0 }, { kind: "key", key: first });
-  return `; name the element by its index, as in ${element}`;
+  return `; name the element by its index, as in ${elementAt(path.upTo(path.segments.length - 1), `.${first}`)}`;
 }
 
 /** The `as` that converts a text to a type. */

@@ -262,7 +262,12 @@ describe("a target with lists", () => {
     ["spec.list[n=9]", "ElementNotFound", /^there is no element spec\.list\[n=9\]/],
     ["spec.list[3].x", "ElementNotFound", /the list has 2 elements, with the indexes 0 to 1/],
     ["spec.none[0]", "ElementNotFound", /the list is empty/],
-    ["spec.list[m=1].x", "ElementNotUnique", /matches 2 elements/],
+    [
+      "spec.list[m=1].x",
+      "ElementNotUnique",
+      /matches 2 elements of the list, with the indexes 0, 1; name one, by .* or by its index$/,
+    ],
+    ["spec.list.name", "TypeMismatch", /name the element, as in spec\.list\[INDEX\], where INDEX is/],
     ["spec.list.x", "TypeMismatch", /spec\.list is a list in the target; name the element/],
     ["spec.text[0]", "TypeMismatch", /spec\.text is a single value in the target/],
     ["spec.text.x", "TypeMismatch", /needs an object/],

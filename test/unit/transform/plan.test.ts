@@ -354,7 +354,8 @@ describe("a plan", () => {
   });
 
   it("does not write the field by which a path finds its element", () => {
-    fails([key("spec.hosts[name=web].name")], "InvalidPath", "finds its element by name");
+    const advice = "name the element by another field, or as spec.hosts[INDEX].name, where INDEX is its position";
+    fails([key("spec.hosts[name=web].name")], "InvalidPath", advice);
     assert.equal(plan(key("spec.hosts[name=web].parts[host=a].name")).length, 1);
   });
 

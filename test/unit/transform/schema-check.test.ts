@@ -167,7 +167,7 @@ describe("the check against the published schema", () => {
     [
       "spec.hosts.host",
       SECRET,
-      "spec.hosts is a list, so it has no field host; name the element, as in spec.hosts[0].host",
+      "spec.hosts is a list, so it has no field host; name the element, as in spec.hosts[INDEX].host, where INDEX is its position in the list, from 0",
     ],
     ["spec.hosts.1.host", SECRET, "name the element, as in spec.hosts[1].host"],
     [
