@@ -157,7 +157,7 @@ function notFound(path: FieldPath, list: FieldPath, segment: Segment, elements: 
   const named = list.with(segment);
   const why =
     segment.kind === "index"
-      ? `there is no ${named}: the list ${has}; correct the index`
+      ? `there is no ${named}: the list ${has}; ${length === 0 ? "" : "correct the index, "}name the element by a field, as in ${list}[name=...], or add the element to the target. onMissingElement: Append adds only an element that the path names by its fields`
       : `there is no element ${named}; add it to the target, or set onMissingElement: Append`;
   return new Problem("ElementNotFound", String(named) === String(path) ? why : `${path}: ${why}`);
 }

@@ -257,11 +257,13 @@ describe("a target with lists", () => {
     assert.deepEqual([write, acquires], [false, ["spec.list[n=1].x"]]);
   });
 
+  const BY_FIELD =
+    /the list is empty; name the element by a field, as in spec\.none\[name=\.\.\.\], or add the element to the target\. onMissingElement: Append adds only an element that the path names by its fields$/;
   const refused: [path: string, reason: Problem["reason"], says: RegExp][] = [
     ["spec.list[n=9].x", "ElementNotFound", /^spec\.list\[n=9\]\.x: there is no element spec\.list\[n=9\]; add it/],
     ["spec.list[n=9]", "ElementNotFound", /^there is no element spec\.list\[n=9\]/],
-    ["spec.list[3].x", "ElementNotFound", /the list has 2 elements, with the indexes 0 to 1/],
-    ["spec.none[0]", "ElementNotFound", /the list is empty/],
+    ["spec.list[3].x", "ElementNotFound", /the list has 2 elements, with the indexes 0 to 1; correct the index, name/],
+    ["spec.none[0]", "ElementNotFound", BY_FIELD],
     [
       "spec.list[m=1].x",
       "ElementNotUnique",
