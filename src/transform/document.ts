@@ -50,10 +50,10 @@ export function parseText(
     const document = attempt(() => fromYaml(text))?.value;
     if (document !== undefined) {
       const { hasMergeKey, line } = look(document, text);
-      if (hasMergeKey) {
+      const foreign = outsideOf(document, text) ?? (hasMergeKey ? MERGE_KEY : undefined);
+      if (foreign !== undefined) {
         const instead = language === "yaml" ? ", or set as: string to write the text as it is" : "";
-        const message = `${subject} has the merge key <<, which YAML 1.2 does not have; write out what it merges, put it in quotes if it is a key${instead}`;
-        throw new Problem("InvalidValue", message);
+        throw new Problem("InvalidValue", `${subject} has ${foreign}${instead}`);
       }
       const yaml = attempt(() => document.toJS({ maxAliasCount: MAX_ALIASES }));
       if (yaml !== undefined) {
@@ -85,7 +85,22 @@ function attempt<T>(parse: () => T): { value: T } | undefined {
   }
 }
 
-/** Parses one document in the core schema of YAML 1.2: no other tags; keys are unique texts. */
+const MERGE_KEY =
+  "the merge key <<, which YAML 1.2 does not have; write out what it merges, put it in quotes if it is a key";
+
+/** What the text has that is valid YAML, but not one document in the core schema, and what to do about it. */
+function outsideOf({ errors, warnings: [tag] }: Document, text: string): string | undefined {
+  if (errors.length > 0) return "several YAML documents; keep one";
+  if (tag === undefined) return undefined;
+  return `a tag in line ${lineAt(text, tag.pos[0])}, which Inlay does not read; remove the tag, or put it in quotes if it is text`;
+}
+
+const lineAt = (text: string, position: number | undefined) => text.slice(0, position).split("\n").length;
+
+/**
+ * Parses one document in the core schema of YAML 1.2: keys are unique texts. Throws if the text is not valid. A result with an error has
+ * further documents; a result with a warning has other tags.
+ */
 function fromYaml(text: string): Document {
   const document = parseDocument(text, {
     version: "1.2",
@@ -99,7 +114,9 @@ function fromYaml(text: string): Document {
     prettyErrors: false,
     logLevel: "error",
   });
-  const [wrong] = [...document.errors, ...document.warnings];
+  const wrong =
+    document.errors.find(({ code }) => code !== "MULTIPLE_DOCS") ??
+    document.warnings.find(({ code }) => code !== "TAG_RESOLVE_FAILED");
   if (wrong !== undefined) throw wrong;
   assertUniqueKeys(document);
   return document;
@@ -123,8 +140,7 @@ function look(document: Document, text: string): { hasMergeKey: boolean; line: n
     Scalar(position, scalar) {
       if (!isPlain(scalar)) return;
       hasMergeKey ||= position === "key" && scalar.source === "<<";
-      if (line === undefined && IS_OTHER_IN_1_1.test(scalar.source ?? ""))
-        line = text.slice(0, scalar.range?.[0]).split("\n").length;
+      if (line === undefined && IS_OTHER_IN_1_1.test(scalar.source ?? "")) line = lineAt(text, scalar.range?.[0]);
     },
   });
   return { hasMergeKey, line };

@@ -43,6 +43,22 @@ describe("a document", () => {
     it(`refuses the YAML ${JSON.stringify(text)}`, () => refused(text));
   }
 
+  it("refuses several documents and tags by name, and may have a tag of text", () => {
+    const several = "the text has several YAML documents; keep one";
+    const tag =
+      "the text has a tag in line 2, which Inlay does not read; remove the tag, or put it in quotes if it is text";
+    for (const [text, message] of [
+      ["a: 1\n---\nb: 2", several],
+      ["a: 1\nb: !!binary aGk=", tag],
+      ["a: 1\nb: !custom x", tag],
+    ] as const) {
+      assert.throws(() => yaml(text), { message: `${message}, or set as: string to write the text as it is` });
+      assert.throws(() => parseText(text, "either", "the text"), { message });
+    }
+    for (const text of ["a: [\n---\nb: 2", "a: !!binary x\nb: ["]) refused(text);
+    assert.deepEqual(yaml("--- \na: !!str 1\n...\n"), { a: "1" });
+  });
+
   it("refuses a merge key by name, and may have one in quotes or as a value", () => {
     assert.throws(() => yaml("<<: {a: 1}"), /^Problem: the text has the merge key <<, .*as: string/);
     assert.throws(() => parseText("<<: {a: 1}", "either", "the text"), /has the merge key <</);
