@@ -55,7 +55,7 @@ const MAX_CLAUSES = 8;
 const MAX_RULE = 200;
 
 /** What the server's answer says about the paths. No clauses if it names no fields. */
-export function findingsOf(error: ApiError, places: readonly Place[], schemaAt: SchemaAt): Findings {
+export function findingsOf(error: Pick<ApiError, "causes">, places: readonly Place[], schemaAt: SchemaAt): Findings {
   const found = error.causes.reveal().map((cause) => findingOf(cause, places, schemaAt));
   const clauses = [...new Set(found.map(({ clause }) => clause))].slice(0, MAX_CLAUSES);
   return { clauses, areExact: found.length > 0 && found.every(({ isExact }) => isExact) };
@@ -75,6 +75,8 @@ function findingOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): 
     const name = relation.depth === 0 ? "the object" : String(where);
     return { clause: `${name} ${ruleOf(cause, schemaAt(where))}`, isExact: false };
   }
+  const condition = conditionOf(cause, places, schemaAt);
+  if (condition !== undefined) return condition;
   const isMissing = cause.reason === "FieldValueRequired";
   const beside = isMissing ? besideOf(cause.field, places, schemaAt) : undefined;
   if (beside !== undefined) return beside;
@@ -94,6 +96,24 @@ function relationOf(field: string, at: FieldPath): { rest: string } | { depth: n
     rest = rest.slice(found.length);
   }
   return { rest };
+}
+
+/** A field by which a path names its element. A write of a new element has it too. */
+function conditionOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): Finding | undefined {
+  for (const { path, at, existing } of places) {
+    for (const [depth, segment] of path.segments.entries()) {
+      for (const { key } of segment.kind === "element" ? segment.conditions : []) {
+        const [where, place] = [path, at].map((each) => each.upTo(depth + 1).with({ kind: "key", key })) as [
+          FieldPath,
+          FieldPath,
+        ];
+        const relation = relationOf(cause.field, place);
+        if (relation === undefined || !("rest" in relation) || relation.rest !== "") continue;
+        return { clause: `${where} ${ruleAt(cause, where, schemaAt)}`, isExact: existing <= depth };
+      }
+    }
+  }
+  return undefined;
 }
 
 /** A required field of an object to which the binding writes other fields, if the schema has it. */

@@ -2,7 +2,7 @@
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { ApiError } from "../kube/api-error.ts";
+import { ApiError, type Cause } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import type { Decision, Desired, Located } from "./decide.ts";
@@ -73,7 +73,17 @@ export function isSameRefusal(one: ApiError, all: ApiError): boolean {
   return one.status === all.status && (ofAll.length === 0 || ofOne.some((each) => ofAll.includes(each)));
 }
 
+/** The causes of the refusal of one field that the refusal of all has too: without the other fields, others may be missing. */
+export function sharedCauses(one: ApiError, all: ApiError): ApiError["causes"] {
+  const known = all.causes.reveal().map(subjectOf);
+  return known.length === 0
+    ? one.causes
+    : one.causes.map((each) => each.filter((cause) => known.includes(subjectOf(cause))));
+}
+
+const subjectOf = ({ reason, field }: Cause) => `${reason} ${field}`;
+
 function subjectsOf({ denial, causes }: ApiError): string[] {
   if (denial !== undefined) return [JSON.stringify(denial)];
-  return causes.reveal().map(({ reason, field }) => `${reason} ${field}`);
+  return causes.reveal().map(subjectOf);
 }

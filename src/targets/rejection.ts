@@ -11,7 +11,7 @@ import { type Decision, type Desired, decide, type Located } from "../apply/deci
 import { findingsOf, type Place, placesIn, type SchemaAt } from "../apply/findings.ts";
 import { locate } from "../apply/locate.ts";
 import { pathsIn, type Whole } from "../apply/manifest.ts";
-import { isSameRefusal, tryAlone } from "../apply/trial.ts";
+import { isSameRefusal, sharedCauses, tryAlone } from "../apply/trial.ts";
 import { readTarget } from "../apply/write.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { ApiError } from "../kube/api-error.ts";
@@ -88,7 +88,7 @@ async function tryEach(
     const verdict = await tryAlone(client, identity, ref, desired, decision, live, field);
     if (verdict === "unknown") return undefined;
     if (verdict === "accepted") continue;
-    if (isSameRefusal(verdict, error)) alone.push(clauseFor(verdict, live, field, schemaAt));
+    if (isSameRefusal(verdict, error)) alone.push(clauseFor(sharedCauses(verdict, error), live, field, schemaAt));
     else isCertain = false;
   }
   if (alone.length > 0) return { findings: alone, isWhole: true };
@@ -99,8 +99,8 @@ async function tryEach(
   return { findings: [tried.length === all.length ? together : some], isWhole: false };
 }
 
-function clauseFor(error: ApiError, live: KubeObject, field: Located, schemaAt: SchemaAt): string {
-  const { clauses, areExact } = findingsOf(error, placesOf(live, [field]), schemaAt);
+function clauseFor(causes: ApiError["causes"], live: KubeObject, field: Located, schemaAt: SchemaAt): string {
+  const { clauses, areExact } = findingsOf({ causes }, placesOf(live, [field]), schemaAt);
   if (clauses.length === 0) return `${field.path} is refused`;
   return areExact ? clauses.join(", ") : `${field.path} is refused, because ${clauses.join(", ")}`;
 }

@@ -108,6 +108,43 @@ describe("a binding with bad input", () => {
     await team.until("gate", "Synced");
     assert.deepEqual((await team.api.get(objectPath(gate, team.namespace, "gate"))).spec, { a, b: `open ${b}`, c: a });
   });
+
+  it("that names a new element by a field which breaks a rule reports that field and rule, and no field that it writes", async () => {
+    const text = { type: "string" };
+    const tls = { type: "object", required: ["mode", "ca"], properties: { mode: text, ca: text } };
+    const properties = { name: text, url: { ...text, pattern: "^https://" }, token: text, tls };
+    const servers = { type: "array", items: { type: "object", required: ["name", "url", "tls"], properties } };
+    const kind: Kind = {
+      group: "elements.rejected.example.com",
+      kind: "Client",
+      plural: "clients",
+      spec: { type: "object", properties: { servers } },
+    };
+    const team = await createNamespace({ rules: [...usualRules, mayWrite(kind)] });
+    await installKind(team.api, kind);
+    const one = { name: "one", url: "https://one", tls: { mode: "on", ca: "x" } };
+    await createObject(team.api, kind, "main", { servers: [one] }, team.namespace);
+    const values = { token: secretText("token"), mode: secretText("mode"), ca: secretText("ca") };
+    await team.secret("bucket", values);
+    const target = (url: string) => ({
+      apiVersion: apiVersionOf(kind),
+      kind: kind.kind,
+      name: "main",
+      fields: ["token", "tls.mode", "tls.ca"].map((field) => ({
+        path: `spec.servers[name=two,url="${url}"].${field}`,
+        from: { source: "bucket", key: field.split(".").at(-1) },
+        onMissingElement: "Append",
+      })),
+    });
+    await team.bind("main", { sources: [{ secret: { name: "bucket" } }], targets: [target("http://two")] });
+    const { message } = (await team.until("main", "Rejected")).status.targets[0];
+    assert.match(message, /^spec\.servers\[[^\]]*\]\.url must match the pattern \^https:\/\/: the API server refused /);
+    await team.rebind("main", { targets: [target("https://two")] });
+    await team.until("main", "Synced");
+    const { token, ...both } = values;
+    const { spec } = await team.api.get(objectPath(kind, team.namespace, "main"));
+    assert.deepEqual(spec.servers, [one, { name: "two", url: "https://two", token, tls: both }]);
+  });
 });
 
 describe("a webhook that can't be called", () => {

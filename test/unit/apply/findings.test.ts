@@ -10,7 +10,12 @@ const MARKER = "hunter2-s3cr3t";
 const text: OpenApiSchema = { type: "string" };
 const element: OpenApiSchema = {
   type: "object",
-  properties: { name: text, token: text, kind: text, tls: { type: "object", properties: { ca: text, key: text } } },
+  properties: {
+    name: text,
+    token: text,
+    kind: { ...text, pattern: "^k" },
+    tls: { type: "object", properties: { ca: text, key: text } },
+  },
 };
 const schema: OpenApiSchema = {
   type: "object",
@@ -133,6 +138,18 @@ describe("the findings in a refusal", () => {
         true,
         `spec.list[name=${name}].token is not valid`,
       ]);
+  });
+
+  it("name a field by which a path names a new element, and the rule of the field", () => {
+    const cause: Cause = ["spec.list[3].kind", "FieldValueInvalid", "in body should match '^k'"];
+    const clause = "spec.list[kind=x,name=web].kind must match the pattern ^k";
+    const path = "spec.list[name=web,kind=x].tls.ca";
+    assert.deepEqual(find([cause], [added(path)], three), [true, clause]);
+    // Of an element that exists.
+    assert.deepEqual(find([cause], [[path, "spec.list[3].tls.ca"]], { spec: { list: [{}, {}, {}, {}] } }), [
+      false,
+      clause,
+    ]);
   });
 
   it("name the field that a new element or object lacks, and not the one that is written", () => {

@@ -142,6 +142,14 @@ describe("a rejected write", () => {
     starts(await other.explain(invalid("spec")), "spec is not valid: ");
   });
 
+  it("does not report what is only missing because a dry run has no other field", async () => {
+    const parts = new Case(({ b, c }) => (b || c ? invalid("spec", "spec.other") : undefined));
+    starts(
+      await parts.explain(invalid("spec")),
+      "spec.b is refused, because spec is not valid; spec.c is refused, because",
+    );
+  });
+
   it("falls back to what the answer says if a webhook does not support dry runs, or a try fails otherwise", async () => {
     for (const error of [
       answer(400, 'admission webhook "hook.example.com" does not support dry run'),
