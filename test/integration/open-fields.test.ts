@@ -14,7 +14,11 @@ const known = {
   properties: { a: { type: "string" }, in: { type: "object", properties: { b: { type: "string" } } } },
 };
 const list = (items: object, more: object = {}) => ({ type: "array", items, ...more });
-const map = (additionalProperties: object | true, more: object = {}) => ({ type: "object", additionalProperties, ...more });
+const map = (additionalProperties: object | true, more: object = {}) => ({
+  type: "object",
+  additionalProperties,
+  ...more,
+});
 const embedded = { type: "object", "x-kubernetes-embedded-resource": true, properties: { spec: known } };
 
 const kind: Kind = {

@@ -27,8 +27,18 @@ describe("a kind whose stored version lacks a field", () => {
     assert.equal((await kind.get("main")).metadata.resourceVersion, metadata.resourceVersion);
     assert.equal(await kind.team.api.find(kind.path("v1", "made")), undefined);
     await kind.become([v1, { ...v1, name: "v1beta2" }]);
+    await kind.make("probe", {});
+    await eventually(async () => {
+      const { spec } = await kind.team.api.merge(kind.path("v1beta2", "probe"), { spec: { token: "x" } });
+      assert.equal(spec.token, "x");
+    });
+    await kind.rotate();
     for (const name of ["plain", "element", "made"]) await kind.team.until(name, "Synced");
-    assert.deepEqual((await kind.get("main")).spec, { list: [{ name: "db", token: kind.value }], token: kind.value });
+    const token = kind.value;
+    await eventually(async () => {
+      assert.deepEqual((await kind.get("main")).spec, { list: [{ name: "db", token }], token });
+      assert.deepEqual((await kind.get("made")).spec, { other: "x", token });
+    });
   });
 });
 
