@@ -31,6 +31,8 @@ interface Where {
   rest: Rest;
   /** The API server treats an object or list around it as one value. */
   isInOne: boolean;
+  /** The value was already stored before it was written: only a text that a rule makes of any other case counts as similar. */
+  wasThere?: boolean;
 }
 
 type Written = Pick<PlannedField, "path" | "value">;
@@ -62,12 +64,13 @@ export function formIn(
   manager: string,
   shape: TargetShape,
   place = placeOf(live, field, shape),
+  wasThere = false,
 ): Form {
   if (place === undefined || place.missing) return "other";
   const { path, value } = field;
   const { held, within: isInOne } = place;
   const wanted = value.reveal();
-  const where: Where = { path, shape, rest: "ours", isInOne };
+  const where: Where = { path, shape, rest: "ours", isInOne, wasThere };
   const whole = compare(wanted, path.get(live) as JsonValue | undefined, where);
   if (whole === "same" || typeof wanted !== "object" || isInOne) return whole;
   const { own } = nodesAt(live, manager, held);
@@ -110,7 +113,8 @@ function compare(wanted: JsonValue | undefined, stored: JsonValue | undefined, w
   const [written, kept] = [textIn(wanted), textIn(stored)];
   if (written === undefined || kept === undefined) return "other";
   if (isSameQuantity(written, kept)) return shape.isNormalizedQuantity(path) ? "equal" : "similar";
-  return folded(written) === folded(kept) || isSameTime(written, kept) ? "similar" : "other";
+  if (isSameTime(written, kept)) return "similar";
+  return (where.wasThere ? isNormalForm(written, kept) : folded(written) === folded(kept)) ? "similar" : "other";
 }
 
 function compareFields(wanted: JsonObject, stored: JsonObject, where: Where): Form {
@@ -184,7 +188,13 @@ const isDefault = (stored: JsonValue | undefined, { path, shape }: Where): boole
 const textIn = (value: JsonValue | undefined): string | undefined =>
   value === undefined || value === null || typeof value === "object" ? undefined : String(value);
 
-const folded = (text: string): string => text.replaceAll(/\s/g, "").toLowerCase();
+const dense = (text: string): string => text.replaceAll(/\s/g, "");
+const folded = (text: string): string => dense(text).toLowerCase();
+
+/** Whether the stored text is the written one in lower or upper case, or with less white space. */
+const isNormalForm = (written: string, kept: string): boolean =>
+  kept.length <= written.length &&
+  [written, written.toLowerCase(), written.toUpperCase()].some((each) => dense(each) === dense(kept));
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
 

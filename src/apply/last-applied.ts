@@ -5,8 +5,15 @@
  */
 import { createHmac, createSecretKey, randomBytes } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
+import type { FieldPath } from "../apimachinery/field-path.ts";
 import { stringifyJson } from "../apimachinery/json.ts";
-import { apiVersionOf, type KubeObject, type ObjectRef, type Version } from "../apimachinery/objects.ts";
+import {
+  apiVersionOf,
+  type JsonValue,
+  type KubeObject,
+  type ObjectRef,
+  type Version,
+} from "../apimachinery/objects.ts";
 import { type Decision, type Desired, locateField } from "./decide.ts";
 import type { Whole } from "./manifest.ts";
 
@@ -14,26 +21,31 @@ import type { Whole } from "./manifest.ts";
 export interface LastApplied {
   /** Its current version. Changes since the last apply don't concern the binding. */
   version: Version;
+  /** A digest of each value that the apply sent, with its path. */
   values: string;
 }
 
 /** A KeyObject, because `createHmac` takes much longer for a key of raw bytes. */
 const KEY = createSecretKey(randomBytes(32));
 
-/** A digest of these values at these paths; undefined if the values alone don't determine the state of the target. */
+/** Digests of these values at these paths; undefined if the values alone don't determine the state of the target. */
 export function digestOf({ plan: { fields, omitted, kept } }: Desired): string | undefined {
   if (omitted.length > 0 || kept !== undefined) return undefined;
   const values = fields.map(({ path, value }) => [String(path), value.reveal()] as const);
   const isAlone = values.every(([, value]) => value === null || typeof value !== "object");
   if (!isAlone || !fields.every(({ path }) => path.isPlain)) return undefined;
-  return hmacOf(values);
+  return values.map(hmacOf).join(" ");
 }
+
+/** Whether the last apply sent this value at this path. */
+export const wasSent = ({ values }: LastApplied, path: FieldPath, value: JsonValue | undefined): boolean =>
+  value !== undefined && values.split(" ").includes(hmacOf([String(path), value]));
 
 const hmacOf = (values: unknown) => createHmac("sha256", KEY).update(stringifyJson(values)).digest("base64");
 
 /** A digest of the values in an object that the binding creates, in that version of the kind. */
 export const wholeDigestOf = ({ fields }: Whole, { resource }: ObjectRef): string =>
-  hmacOf([apiVersionOf(resource), fields.map(({ path, value }) => [String(path), value.reveal()])]);
+  [apiVersionOf(resource), ...fields.map(({ path, value }) => [String(path), value.reveal()])].map(hmacOf).join(" ");
 
 /** Whether to write to an object that the binding created and last applied; undefined if it must be read. */
 export function decideWholeByLastApplied(

@@ -16,7 +16,7 @@ import { SecretValue } from "../apimachinery/secret-value.ts";
 import { type Adoption, adoptObject } from "../apply/adopt.ts";
 import { correctObject, createObject, isApplied } from "../apply/create.ts";
 import { assertUnique } from "../apply/duplicates.ts";
-import { decideWholeByLastApplied, lastAppliedObject, wholeDigestOf } from "../apply/last-applied.ts";
+import { decideWholeByLastApplied, type LastApplied, lastAppliedObject, wholeDigestOf } from "../apply/last-applied.ts";
 import { type Creator, composeWhole, decideWhole, fieldsByKeys, isCreatedBy, type Whole } from "../apply/manifest.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
 import { assertMay } from "../kube/assert-may.ts";
@@ -28,10 +28,10 @@ import { adoptMode, assertBindingExists, decideAdoption, noteOnOthers } from "./
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import type { SyncContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
-import { createdRecord, withoutOwnership } from "./record-changes.ts";
+import { createdRecord, ofRevision, withoutOwnership } from "./record-changes.ts";
 import { explainObject } from "./rejection.ts";
 import { creatorOf } from "./release.ts";
-import { normalizedIn, reversionIn } from "./reverted.ts";
+import { normalizedIn, reversionIn, revisionOf } from "./reverted.ts";
 
 /** The object that the spec and the sources describe, whatever is in the cluster. */
 interface Wanted {
@@ -51,6 +51,8 @@ export interface PreparedObject {
   wanted: Wanted;
   /** Undefined if the object does not exist. */
   live: KubeObject | undefined;
+  /** Set if the object was not read. */
+  lastApplied?: LastApplied;
   whole: Whole;
   decision: { write: boolean; takenBy: string[] };
   /** The adoption of an object that the binding did not create. */
@@ -108,7 +110,8 @@ function decideWithoutRead(context: SyncContext, wanted: Wanted, record: TargetS
   const whole = compose(context, wanted, plan.fields);
   const decision = decideWholeByLastApplied(whole, ref, record, last);
   if (decision?.write) assertApplicable(wanted, whole);
-  return decision && { record, isNew: false, wanted, live: lastAppliedObject(ref, last), whole, decision };
+  const live = lastAppliedObject(ref, last);
+  return decision && { record, isNew: false, wanted, live, lastApplied: last, whole, decision };
 }
 
 const compose = ({ binding }: SyncContext, { target, ref, shape }: Wanted, fields: readonly PlannedField[]): Whole =>
@@ -173,8 +176,9 @@ async function decideOn(
   const same = record.uid === live.metadata.uid && !isNew ? record : withoutOwnership(record);
   const intent = { ...same, created: true, uid: live.metadata.uid, onRelease };
   const isOnce = isCreatedOnce(context.binding, target, intent);
+  const known = ofRevision(same, revisionOf(context));
   const whole = compose(context, wanted, isOnce ? plan.fields : fieldsFor(wanted, live, same));
-  const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, same, wanted.shape);
+  const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, known, wanted.shape);
   if (decision.write) assertApplicable(wanted, whole, live);
   return { record: intent, isNew, wanted, live, whole, decision };
 }
@@ -258,7 +262,8 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
         : { reason: "Written" as const, note: `corrected ${where}`, send: () => correctObject(access, whole, live) };
   const { shape } = wanted;
   const fields = fieldsByKeys(whole, shape);
-  const answered = { ref, live, fields, fieldManager: whole.creator.fieldManager, shape };
+  const { record, lastApplied } = prepared;
+  const answered = { ref, live, lastApplied, record, fields, fieldManager: whole.creator.fieldManager, shape };
   const write = {
     contender,
     target: where,

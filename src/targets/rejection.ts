@@ -19,7 +19,9 @@ import { Rejection } from "../kube/rejection.ts";
 import { schemaIn } from "../transform/schema-check.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import type { SyncContext } from "./dependencies.ts";
+import { ofRevision } from "./record-changes.ts";
 import type { Trial } from "./rejections.ts";
+import { revisionOf } from "./reverted.ts";
 
 /** How many fields are tried alone. */
 const MAX_TRIALS = 20;
@@ -71,14 +73,18 @@ const placesOf = (live: KubeObject, fields: readonly Located[]): Place[] =>
 
 /** Tries the fields that the write would change, in the current object. Undefined if a try has no answer about its field. */
 async function tryEach(
-  { deps: { client }, identity }: SyncContext,
+  context: SyncContext,
   { ref, desired, record, live: before }: FieldsWrite,
   error: ApiError,
   schemaAt: SchemaAt,
 ): Promise<Trial | undefined> {
+  const {
+    deps: { client },
+    identity,
+  } = context;
   const live = await readTarget(client, identity, ref);
   if (live.metadata.uid !== before.metadata.uid) return undefined;
-  const decision = decide(desired, live, record);
+  const decision = decide(desired, live, ofRevision(record, revisionOf(context)));
   const changed = decision.fields.filter(({ path }) => decision.differing.includes(String(path)));
   const all = changed.length > 0 ? changed : decision.fields;
   const tried = all.slice(0, MAX_TRIALS);

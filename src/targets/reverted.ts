@@ -1,10 +1,13 @@
 /** Compares what the API server stored with what a binding wrote. */
 import { createHash } from "node:crypto";
+import type { TargetStatus } from "../api/binding.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
-import { describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { describeObject, type JsonValue, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { recordedPaths } from "../apply/decide.ts";
 import { type Form, formIn } from "../apply/forms.ts";
+import { type LastApplied, wasSent } from "../apply/last-applied.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import type { SyncContext } from "./dependencies.ts";
@@ -16,10 +19,15 @@ interface Write {
   ref: ObjectRef;
   /** The object before the write, as far as it is known. */
   live: KubeObject | undefined;
-  fields: readonly (Pick<PlannedField, "path" | "value"> & { at: FieldPath })[];
+  /** Set if the write was decided without a read: then `live` has no values. */
+  lastApplied?: LastApplied | undefined;
+  record: TargetStatus;
+  fields: readonly WrittenField[];
   fieldManager: string;
   shape: TargetShape;
 }
+
+type WrittenField = Pick<PlannedField, "path" | "value"> & { at: FieldPath };
 
 /** The problem of a write after which the object holds other values; undefined if it holds these, in any form. */
 export function reversionIn(write: Write, written: KubeObject): Problem | undefined {
@@ -27,11 +35,9 @@ export function reversionIn(write: Write, written: KubeObject): Problem | undefi
   const other = withForm("other", write, written);
   if (other.length === 0) return undefined;
   const isUnchanged = live?.metadata.resourceVersion === written.metadata.resourceVersion;
-  const isOld = ({ at }: (typeof other)[number]) => {
-    const [before, after] = [live, written].map((object) => attemptSync(() => at.get(object)));
-    return isUnchanged || (before !== undefined && sameJson(before, after));
-  };
-  const what = other.every(isOld) ? "the value from before" : "another value";
+  const what = other.every((field) => isUnchanged || wasThere(write, field, written))
+    ? "the value from before"
+    : "another value";
   const [where, paths] = [
     describeObject(ref.resource.kind, ref.namespace, ref.name),
     boundedList(other.map(({ path }) => path)),
@@ -41,6 +47,14 @@ export function reversionIn(write: Write, written: KubeObject): Problem | undefi
     "a mutating admission policy, an admission webhook or the kind itself changed the write. " +
     `Change that rule, or remove the field from the binding. ${FIND_RULES}`;
   return new Problem("Reverted", message);
+}
+
+/** Whether the stored value is the one from before the write; without a read, whether it is the one that Inlay sent last. */
+function wasThere({ live, lastApplied }: Write, { path, at }: WrittenField, written: KubeObject): boolean {
+  const [before, after] = [live, written].map((object) => attemptSync(() => at.get(object)));
+  if (after instanceof Problem) return false;
+  if (lastApplied !== undefined) return wasSent(lastApplied, path, after as JsonValue | undefined);
+  return before !== undefined && sameJson(before, after);
 }
 
 const FIND_RULES = "List the rules with: kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations";
@@ -59,8 +73,21 @@ export function normalizedIn(
   return withForm("similar", write, written).length > 0 ? revisionOf(context) : undefined;
 }
 
-function withForm(form: Form, { fields, fieldManager, shape }: Write, written: KubeObject) {
-  return fields.filter(({ at, value }) => formIn(written, { path: at, value }, fieldManager, shape) === form);
+function withForm(form: Form, write: Write, written: KubeObject): WrittenField[] {
+  return write.fields.filter((field) => formAfter(write, field, written) === form);
+}
+
+/** The form in which the object holds the value after the write. A similar one that was there before may be put back. */
+function formAfter(write: Write, field: WrittenField, written: KubeObject): Form {
+  const { fieldManager, shape, live, lastApplied, record } = write;
+  const formIf = (wasThere: boolean) =>
+    formIn(written, { path: field.at, value: field.value }, fieldManager, shape, undefined, wasThere);
+  const form = formIf(false);
+  if (form !== "similar" || live === undefined || !wasThere(write, field, written)) return form;
+  // The value from before was stored as it was sent, so no rule normalizes such values.
+  if (lastApplied !== undefined) return "other";
+  if (!recordedPaths(record, live).includes(String(field.path))) return formIf(true);
+  return record.normalizedFor === undefined ? "other" : form;
 }
 
 /** Changes with the spec and with every source. Not of any value. */

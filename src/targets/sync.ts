@@ -56,6 +56,8 @@ interface Ready {
   record: TargetStatus;
   ref: ObjectRef;
   live: KubeObject;
+  /** Set if the target was not read. */
+  lastApplied?: LastApplied;
   desired: Desired;
   decision: Decision;
 }
@@ -72,8 +74,7 @@ export async function prepareTarget(
 ): Promise<PreparedTarget> {
   const creates = target.create !== undefined;
   const onRelease = onReleaseOf(context.binding, target, creates && before.created === true);
-  const known = ofRevision(withoutAwaited(before), revisionOf(context));
-  const named = { ...known, apiVersion: target.apiVersion, onRelease };
+  const named = { ...withoutAwaited(before), apiVersion: target.apiVersion, onRelease };
   if (creates && isCreatedOnce(context.binding, target, before)) return { record: named, note: onceNote(target) };
   const found = await attempt(examine(context, target, ref, before, sources, blocked));
   if (creates && found instanceof Problem) return { record: named, problem: found };
@@ -99,20 +100,20 @@ async function decideTarget(
   const { binding } = context;
   const desired = { plan, shape, fieldManager: fieldManagerOf(binding), onConflict: onConflictOf(binding, target) };
   const decision = lastApplied && decideByLastApplied(desired, record, lastApplied);
-  if (decision) return { record, ref, live: lastAppliedObject(ref, lastApplied), desired, decision };
+  if (decision) return { record, ref, live: lastAppliedObject(ref, lastApplied), lastApplied, desired, decision };
   return decideOn(context, ref, desired, record, released ? undefined : live);
 }
 
 /** The decision for a target as it was read, or for the current one. Throws Problem. */
 async function decideOn(
-  { deps, identity }: SyncContext,
+  context: SyncContext,
   ref: ObjectRef,
   desired: Desired,
   record: TargetStatus,
   read?: KubeObject,
 ): Promise<Ready> {
-  const live = read ?? (await readTarget(deps.client, identity, ref));
-  const decision = decide(desired, live, record);
+  const live = read ?? (await readTarget(context.deps.client, context.identity, ref));
+  const decision = decide(desired, live, ofRevision(record, revisionOf(context)));
   return { ref, live, desired, decision, record: intentRecord(record, live, desired, decision) };
 }
 
@@ -237,9 +238,9 @@ async function syncFields(context: SyncContext, prepared: Ready): Promise<Target
 }
 
 /** What the answer of a write is compared with. */
-function answered({ ref, live, decision, desired: { fieldManager, shape } }: Ready) {
+function answered({ ref, live, lastApplied, record, decision, desired: { fieldManager, shape } }: Ready) {
   const fields = decision.fields.map(({ path, place, value }) => ({ path, value, at: pathByKeys(path, place) }));
-  return { ref, live, fields, fieldManager, shape };
+  return { ref, live, lastApplied, record, fields, fieldManager, shape };
 }
 
 function fieldWrite({ deps, identity }: SyncContext, prepared: Ready, contender: string) {

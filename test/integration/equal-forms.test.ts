@@ -212,6 +212,11 @@ describe("a value that the API server stores in another form", function () {
     await team.api.merge(`${team.path("v1", "configmaps")}/values`, { data: { host: "Other.Example" } });
     await eventually(async () => assert.equal(await stored(), "other.example"));
     await team.until("forms", "Synced");
+    // The policy makes the same of it.
+    await team.api.merge(`${team.path("v1", "configmaps")}/values`, { data: { host: "OTHER.Example" } });
+    await team.barrier({ through: target.through });
+    await team.until("forms", "Synced");
+    assert.deepEqual(await writesAfterRestart(team, target), []);
   });
 });
 

@@ -11,7 +11,7 @@ import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPat
 import { secretText } from "../controller/leak-detector.ts";
 import { type Mutation, mutate } from "../controller/mutating.ts";
 import { rolloutBarrier } from "../controller/rollout-barrier.ts";
-import { createNamespace, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
+import { createNamespace, RESTARTED_WITHIN_MS, type Rule, type TestNamespace } from "../controller/test-namespace.ts";
 import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const widget: Kind = {
@@ -110,6 +110,30 @@ describe("a value that a policy puts back", function () {
     await shop.run(["web"]);
     assert.deepEqual(await shop.restarts(), { web: 1 });
   });
+
+  const similar: [title: string, change: (token: string) => string][] = [
+    ["case", (token) => token.toUpperCase()],
+    ["white space", (token) => token.trimEnd()],
+  ];
+  for (const [title, change] of similar) {
+    it(`is Reverted if it differs from the new value only in ${title}, also after a restart of the controller`, async () => {
+      const { team, shop } = await newTeam();
+      const token = `${secretText("line").toLowerCase()}\n`;
+      await team.secret("keys", { token, id: "one" });
+      await team.bind("keys", { ...spec, targets: [{ ...target, fields: [field] }] });
+      await team.until("keys", "Synced");
+      await putBack(team);
+      await team.secret("keys", { token: change(token), id: "two" });
+      await team.until("keys", "Reverted");
+      await team.controller.stop();
+      await team.api.merge(widgetPath(team), { metadata: { labels: { n: "restarted" } } });
+      await team.controller.start();
+      await rolloutBarrier(team);
+      await team.until("keys", "Reverted", RESTARTED_WITHIN_MS);
+      assert.equal(await tokenOf(team), token);
+      assert.deepEqual(await shop.restarts(), { web: 0 });
+    });
+  }
 
   it("is Reverted on the first write too, without an event, and so inlay diff reports it", async () => {
     const { team } = await newTeam();

@@ -61,6 +61,24 @@ describe("a stored value", () => {
     });
   }
 
+  it("that was there before is similar only if a rule makes it of any value: one case, or less white space", () => {
+    const form = (wanted: string, stored: string) =>
+      formIn(holding("spec.text", stored), field("spec.text", wanted), OURS, SHAPE, undefined, true);
+    for (const [wanted, stored] of [
+      ["Token", "token"],
+      ["Token", "TOKEN"],
+      ["token\n", "token"],
+      ["a  B ", "a b"],
+    ] as const)
+      assert.equal(form(wanted, stored), "similar", stored);
+    for (const [wanted, stored] of [
+      ["abcdef", "ABCdef"],
+      ["Token", "tokeN"],
+      ["token", "token\n"],
+    ] as const)
+      assert.equal(form(wanted, stored), "other", stored);
+  });
+
   it("counts in an object with several owners as far as the binding owns it", () => {
     const stored = { a: "a", c: "theirs" };
     const live = holding("spec.object", stored, ["spec.object.a"]);

@@ -6,7 +6,7 @@ import type { JsonValue } from "../../../src/apimachinery/objects.ts";
 import { MissingValue } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { type Desired, decide } from "../../../src/apply/decide.ts";
-import { decideByLastApplied, digestOf } from "../../../src/apply/last-applied.ts";
+import { decideByLastApplied, digestOf, wasSent } from "../../../src/apply/last-applied.ts";
 import { recordOf as syncedRecordOf } from "../objects.ts";
 import { entry, liveObject, OURS, shape } from "./managed.ts";
 
@@ -82,7 +82,16 @@ describe("a target that is as last applied", () => {
       desired({ [KEY]: null }),
     ].map(digestOf);
     assert.equal(new Set(digests).size, digests.length);
-    for (const digest of digests) assert.match(digest ?? "", /^[A-Za-z0-9+/]{43}=$/);
+    for (const digest of digests) assert.match(digest ?? "", /^[A-Za-z0-9+/]{43}=( [A-Za-z0-9+/]{43}=)*$/);
     assert.equal(digestOf(desired({ [KEY]: "1" })), digests[0]);
+  });
+
+  it("shows which value was sent to a path", () => {
+    const last = { version, values: digestOf(desired({ [KEY]: "1", [OTHER]: "2" })) as string };
+    const sent = (path: string, value: JsonValue | undefined) => wasSent(last, FieldPath.parse(path), value);
+    assert.deepEqual(
+      [sent(KEY, "1"), sent(OTHER, "2"), sent(KEY, "2"), sent(KEY, undefined)],
+      [true, true, false, false],
+    );
   });
 });
