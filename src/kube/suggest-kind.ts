@@ -11,16 +11,19 @@ export type KindName = "kind" | "plural";
 const MAX_VERSIONS = 3;
 /** If nothing shows what was meant. */
 export const INSTALL_KIND = "install its CRD, or correct apiVersion or kind";
+/** The list of all kinds is newer than the answer that lacks the kind. */
+const NOT_YET = "its CRD is new and not served yet; wait some seconds, or try again";
 
 /**
- * In this order: the kind in other letters, or its plural for its kind; the kind in another group or version; a kind with a similar
- * name in this version.
+ * In this order: that it is not served yet; the kind in other letters, or its plural for its kind; the kind in another group
+ * or version; a kind with a similar name in this version.
  */
 export function kindAdvice(apiVersion: string, wanted: string, by: KindName, served: readonly ServedKind[]): string {
   const isHere = (each: ServedKind) => apiVersionOf(each) === apiVersion;
   const text = wanted.toLowerCase();
   const same = served.filter(({ kind, plural }) => kind.toLowerCase() === text || plural.toLowerCase() === text);
   const here = same.find(isHere);
+  if (here?.[by] === wanted) return NOT_YET;
   if (here !== undefined) return `did you mean ${here[by]}?`;
   const { group } = parseApiVersion(apiVersion);
   const [first] = same.toSorted((a, b) => Number(b.group === group) - Number(a.group === group));

@@ -99,6 +99,12 @@ describe("discovery", () => {
       assert.equal(await says("v1", "secret"), "did you mean Secret?");
     });
 
+    it("says that a kind is not served yet, and does not suggest its own name", async () => {
+      const notYet = "its CRD is new and not served yet; wait some seconds, or try again";
+      assert.equal(await says("example.com/v1", "Policy"), notYet);
+      assert.equal(await says("example.com/v1", "policies", "plural"), notYet);
+    });
+
     it("suggests the plural to a source that names one", async () => {
       assert.equal(await says("example.com/v1", "Widget", "plural"), "did you mean widgets?");
       assert.equal(
