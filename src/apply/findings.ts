@@ -78,7 +78,9 @@ function findingOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): 
   const condition = conditionOf(cause, places, schemaAt);
   if (condition !== undefined) return condition;
   const isMissing = cause.reason === "FieldValueRequired";
-  const beside = isMissing ? besideOf(cause.field, places, schemaAt) : undefined;
+  const beside = isMissing
+    ? besideOf(cause.field, places, schemaAt)
+    : (duplicateOf(cause, places, schemaAt) ?? siblingOf(cause, places, schemaAt));
   if (beside !== undefined) return beside;
   const is = isMissing ? "is missing" : "is not valid";
   return { clause: `another field, which the binding does not write, ${is}`, isExact: false };
@@ -130,6 +132,37 @@ function besideOf(field: string, places: readonly Place[], schemaAt: SchemaAt): 
   const { where, isWhole } = within(parent, depth === 0 ? `.${rest}` : rest, schemaAt);
   if (!isWhole) return undefined;
   return { clause: `${where} is required, and the binding does not write it`, isExact: depth > existing };
+}
+
+/** An element that the binding writes, or whose key it writes, in the list in which the server names the later duplicate. */
+function duplicateOf({ reason, field }: Cause, places: readonly Place[], schemaAt: SchemaAt): Finding | undefined {
+  if (reason !== "FieldValueDuplicate") return undefined;
+  for (const { path, at } of places) {
+    const depth = at.segments.findLastIndex(({ kind }) => kind === "index");
+    const relation = depth < 0 ? undefined : relationOf(field, at.upTo(depth));
+    if (relation === undefined || !("rest" in relation) || !/^\[\d+\]/.test(relation.rest)) continue;
+    const keys = schemaAt(path.upTo(depth))?.["x-kubernetes-list-map-keys"] ?? [];
+    const [key, ...more] = at.segments.slice(depth + 1);
+    const isKey = key?.kind === "key" && more.length === 0 && keys.includes(key.key);
+    if (key === undefined || isKey)
+      return { clause: `${path.upTo(depth + 1)} must be unique in its list`, isExact: false };
+  }
+  return undefined;
+}
+
+/** A field of the object in which the binding writes another one, if the schema has it: the two may exclude each other. */
+function siblingOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): Finding | undefined {
+  for (const place of places) {
+    const depth = place.at.segments.length - 1;
+    const relation = depth > 0 ? relationOf(cause.field, place.at.upTo(depth)) : undefined;
+    if (relation === undefined || !("rest" in relation)) continue;
+    const { where, isWhole } = within({ ...place, path: place.path.upTo(depth) }, relation.rest, schemaAt);
+    if (!isWhole) continue;
+    const rule = ruleAt(cause, where, schemaAt);
+    const clause = rule === UNCLEAR ? `${where} is not valid beside ${place.path}` : `${where} ${rule}`;
+    return { clause: `${clause}, and the binding does not write it`, isExact: false };
+  }
+  return undefined;
 }
 
 const CHILD = /^(?:\.([A-Za-z_][\w-]*)|\[(\d{1,9})\])/;

@@ -3,11 +3,13 @@
  * fixed.
  */
 import assert from "node:assert/strict";
+import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { createNamespace, harborTarget, usualRules } from "../controller/test-namespace.ts";
 import { Versioned, v1 } from "../controller/versioned.ts";
+import { deployment, rolloutRules } from "../controller/workloads.ts";
 
 /** An address at which no server listens. */
 const NOWHERE = "https://127.0.0.1:1/";
@@ -144,6 +146,49 @@ describe("a binding with bad input", () => {
     const { token, ...both } = values;
     const { spec } = await team.api.get(objectPath(kind, team.namespace, "main"));
     assert.deepEqual(spec.servers, [one, { name: "two", url: "https://two", token, tls: both }]);
+  });
+
+  it("that another field or element excludes reports the path and the rule, and not just another field", async () => {
+    const tagged: Kind = {
+      group: "rejected.example.com",
+      kind: "Tagged",
+      plural: "taggeds",
+      spec: {
+        type: "object",
+        properties: { tags: { type: "array", items: { type: "string" }, "x-kubernetes-list-type": "set" } },
+      },
+    };
+    const team = await createNamespace({ rules: [...rolloutRules, mayWrite(tagged)] });
+    await installKind(team.api, tagged);
+    await createObject(team.api, tagged, "one", { tags: ["other", "more", "there"] }, team.namespace);
+    const web: AnyObject = deployment("web", { replicas: 0 });
+    const [container] = web.spec.template.spec.containers;
+    container.env = [{ name: "B", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }];
+    await team.api.create(team.path("apps/v1", "deployments"), web);
+    await team.secret("bucket", { value: secretText("env") });
+    // The API server copies elements of a set into managedFields, so none comes from a Secret.
+    await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "tags" }, data: { value: "there" } });
+    const env = `spec.template.spec.containers[name=${container.name}].env[name=B]`;
+    const target = (apiVersion: string, kind: string, name: string, path: string, source: string) => ({
+      ...{ apiVersion, kind, name, onConflict: "Force" },
+      fields: [{ path, from: { source, key: "value" } }],
+    });
+    await team.bind("beside", {
+      acknowledge: ["ReadableCopies"],
+      sources: [{ secret: { name: "bucket" } }, { configMap: { name: "tags" } }],
+      targets: [
+        target(apiVersionOf(tagged), tagged.kind, "one", "spec.tags[0]", "tags"),
+        target("apps/v1", "Deployment", "web", `${env}.value`, "bucket"),
+      ],
+    });
+    const { status } = await team.until("beside", "Rejected");
+    const messages = status.targets.map(({ message }: { message: string }) => message.split(": ")[0]);
+    const not = ", and the binding does not write it";
+    assert.deepEqual(messages, [
+      "spec.tags[0] must be unique in its list",
+      `${env}.valueFrom is not valid beside ${env}.value${not}`,
+    ]);
+    assert.deepEqual(foundIn(JSON.stringify([status, await team.events("beside")])), []);
   });
 });
 

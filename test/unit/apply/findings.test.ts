@@ -34,6 +34,8 @@ const schema: OpenApiSchema = {
         mail: { ...text, format: "email" },
         port: { type: "integer", minimum: 1, maximum: 65535 },
         list: { type: "array", maxItems: 3, items: element },
+        map: { type: "array", "x-kubernetes-list-map-keys": ["name"], items: element },
+        tags: { type: "array", items: text },
         labels: { type: "object", additionalProperties: text },
         db: { type: "object", properties: { host: text }, required: ["host"] },
       },
@@ -177,6 +179,31 @@ describe("the findings in a refusal", () => {
     const path = 'metadata.labels["example.com/a"]';
     for (const field of ["metadata.labels[example.com/a]", "metadata.labels.example.com/a"])
       assert.deepEqual(find([[field, "FieldValueInvalid"]], [path]), [true, `${path} is not valid`]);
+  });
+
+  it("name the field beside the binding's that excludes it, or breaks a rule of its own", () => {
+    const token = "spec.list[name=web].token";
+    const web: [string, string] = [token, "spec.list[2].token"];
+    const beside = (field: string, reason: string) => find([[field, reason, MARKER]], [web]);
+    const not = ", and the binding does not write it";
+    const tls = `spec.list[name=web].tls`;
+    assert.deepEqual(beside("spec.list[2].tls", "FieldValueInvalid"), [
+      false,
+      `${tls} is not valid beside ${token}${not}`,
+    ]);
+    assert.deepEqual(beside("spec.list[2].tls.ca", "FieldValueForbidden"), [false, `${tls}.ca may not be set${not}`]);
+    const other = "another field, which the binding does not write, is not valid";
+    assert.deepEqual(beside(`spec.list[2].${MARKER}`, "FieldValueInvalid"), [false, other]);
+  });
+
+  it("name the binding's element if the server names its later duplicate", () => {
+    const duplicate = (field: string, path: string, at: string) => find([[field, "FieldValueDuplicate"]], [[path, at]]);
+    const unique = (element: string) => [false, `${element} must be unique in its list`];
+    assert.deepEqual(duplicate("spec.tags[2]", "spec.tags[0]", "spec.tags[0]"), unique("spec.tags[0]"));
+    const name: [string, string] = ["spec.map[name=web].name", "spec.map[0].name"];
+    assert.deepEqual(duplicate("spec.map[2]", ...name), unique("spec.map[name=web]"));
+    const other = [false, "another field, which the binding does not write, is not valid"];
+    assert.deepEqual(duplicate("spec.map[2]", "spec.map[name=web].token", "spec.map[0].token"), other);
   });
 
   it("prefer the field itself to a field below the same object", () => {
