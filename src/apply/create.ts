@@ -170,5 +170,8 @@ function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
     return new Problem("TargetNotFound", message, "Backoff");
   }
   if (!error.namespaceEnds) return undefined;
-  return new UnintendedTarget("TargetNotFound", namespaceEnding(ref), "Slow");
+  return namespaceEnds(ref);
 }
+
+export const namespaceEnds = (ref: Pick<ObjectRef, "namespace">): Problem =>
+  new UnintendedTarget("TargetNotFound", namespaceEnding(ref), "Slow");

@@ -68,7 +68,7 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
   return new Rejection(error, { verb, object: describe(ref) });
 }
 
-export const namespaceEnding = ({ namespace = "" }: RequiredAccess["ref"]) =>
+export const namespaceEnding = ({ namespace = "" }: { namespace?: string | undefined }) =>
   `namespace ${plainWord(namespace)} is being deleted; nothing can be created in it`;
 
 /**

@@ -20,7 +20,7 @@ import { parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { EventReason } from "../apimachinery/reasons.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
-import { releaseObject } from "../apply/create.ts";
+import { namespaceEnds, releaseObject } from "../apply/create.ts";
 import type { Creator } from "../apply/manifest.ts";
 import { type Released, release } from "../apply/release.ts";
 import { accountNotFound, attempt, verbsFor } from "../kube/access-error.ts";
@@ -278,19 +278,37 @@ async function isDeletedWithNamespace({ deps }: ReleaseContext, record: TargetSt
 }
 
 /**
+ * The problem of a selected object, or the end of its namespace if that explains it: the object and the permissions there may be
+ * gone first.
+ */
+export async function orEndOfNamespace({ deps }: ReleaseContext, record: TargetStatus, problem: Problem) {
+  const { created, namespace, selected, uid } = record;
+  const isKnown = namespace !== undefined && (uid !== undefined || created === true);
+  if (!selected || !isKnown || !["Forbidden", "TargetNotFound"].includes(problem.reason)) return problem;
+  return (await attempt(stateOf(deps, namespace))) === "Terminating" ? namespaceEnds({ namespace }) : problem;
+}
+
+/**
  * The namespace of an object that the binding has read there. For other namespaces, the controller must not reveal
  * whether they exist to an account without permissions there.
  */
 const knownNamespace = ({ uid, namespace }: TargetStatus) => (uid === undefined ? undefined : namespace);
 
 /**
- * Whether the namespace is being deleted: then its objects go anyway, and the account and its permissions may go first.
- * Unknown for a namespace outside of the installation's scope.
+ * Whether the namespace is deleted or being deleted: then its objects go anyway, and the account and its permissions may go
+ * first.
  */
-async function isTerminating({ client, installation }: Dependencies, namespace: string): Promise<boolean> {
+const isTerminating = async (deps: Dependencies, namespace: string): Promise<boolean> =>
+  ["Terminating", "Gone"].includes(await stateOf(deps, namespace));
+
+/** Unknown for a namespace outside of the installation's scope. */
+async function stateOf(
+  { client, installation }: Dependencies,
+  namespace: string,
+): Promise<"Active" | "Terminating" | "Gone" | "Unknown"> {
   const { scope = namespace } = installation;
-  if (namespace !== scope) return false;
-  const ref = { resource: NAMESPACES, name: namespace };
-  const found = await getAsController(client, ref);
-  return found === undefined || found.metadata.deletionTimestamp !== undefined;
+  if (namespace !== scope) return "Unknown";
+  const found = await getAsController(client, { resource: NAMESPACES, name: namespace });
+  if (found === undefined) return "Gone";
+  return found.metadata.deletionTimestamp === undefined ? "Active" : "Terminating";
 }

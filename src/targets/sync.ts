@@ -42,7 +42,7 @@ import type { TargetOutcome } from "./outcome.ts";
 import { appliedRecord, intentRecord, ofRevision, withoutAwaited } from "./record-changes.ts";
 import type { TargetWithRecord } from "./records.ts";
 import { explainFields } from "./rejection.ts";
-import { pathsOf, releasePaths } from "./release.ts";
+import { orEndOfNamespace, pathsOf, releasePaths } from "./release.ts";
 import { normalizedIn, reversionIn, revisionOf } from "./reverted.ts";
 
 /** `record` is the status of the target if the controller stops before the sync. */
@@ -212,7 +212,7 @@ const MAX_TRIES = 5;
 export async function syncTarget(context: SyncContext, prepared: PreparedTarget): Promise<TargetOutcome> {
   let next = prepared;
   for (let tries = 1; ; tries++) {
-    if ("problem" in next) return failed(next.record, next.problem);
+    if ("problem" in next) return failed(next.record, await orEndOfNamespace(context, next.record, next.problem));
     if ("note" in next) return next;
     const outcome = "whole" in next ? await syncObject(context, next) : await syncFields(context, next);
     if (outcome !== "stale") return outcome;

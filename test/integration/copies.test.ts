@@ -199,7 +199,7 @@ describe("copies of a Secret in the namespaces that a selector matches", () => {
     assert.deepEqual(await team.api.get(secretPath(team.namespace)), source);
   });
 
-  it("are neither created nor counted in a namespace that is being deleted, and are created when it returns", async () => {
+  it("are neither created nor counted in a namespace that is being deleted", async () => {
     const { team } = ending;
     await team.untilGone(secretPath(ends), 30_000);
     await team.secret("late", { user: secretText("late") });
@@ -217,15 +217,33 @@ describe("copies of a Secret in the namespaces that a selector matches", () => {
         assert.match(left.message, /is being deleted/);
       });
     }
-    await team.bind("alone", copy({ namespaceSelector: { names: [ends] } }, {}, "late"));
+    await team.secret("alone", { user: secretText("alone") });
+    await team.bind("alone", copy({ namespaceSelector: { names: [ends] } }, {}, "alone"));
     const alone = await team.until("alone", "Synced");
     assert.equal(alone.status.synced, "0/0");
     assert.match(alone.status.conditions[0].message, /^namespace \S+ is being deleted/);
-    await team.unbind("alone");
     await team.api.merge(`${held}/held`, { metadata: { finalizers: null } });
-    await team.untilGone(`/api/v1/namespaces/${ends}`, 30_000);
-    await team.api.create("/api/v1/namespaces", { metadata: { name: ends, labels: labelsOf(team) } });
-    for (const name of ["blog", "late"]) await untilCopied(team, ends, name);
+  });
+
+  it("are not counted in a namespace whose permissions are deleted with it", async () => {
+    const team = await createNamespace({ rules: mayCopy });
+    await team.secret("blog", { user: secretText("user") });
+    const [gone, kept] = [await newNamespace(team), await newNamespace(team)];
+    for (const namespace of [gone, kept]) await team.grant(mayCopy, { namespace, role: "guest" });
+    await team.bind("blog", copy({ namespaceSelector: { names: [gone, kept] } }));
+    await team.until("blog", "Synced");
+    const path = `/api/v1/namespaces/${gone}/configmaps`;
+    await team.api.create(path, { metadata: { name: "held", finalizers: ["example.com/hold"] } });
+    await team.api.delete(`/api/v1/namespaces/${gone}`);
+    await team.untilGone(`/apis/rbac.authorization.k8s.io/v1/namespaces/${gone}/roles/guest`);
+    await team.untilGone(secretPath(gone));
+    await team.secret("blog", { user: secretText("rotated") });
+    await untilCopied(team, kept);
+    await eventually(async () => {
+      const { status } = await team.binding("blog");
+      assert.deepEqual([status.conditions[0].status, status.synced], ["True", "1/1"], status.conditions[0].message);
+    });
+    await team.api.merge(`${path}/held`, { metadata: { finalizers: null } });
   });
 
   it("are all deleted with their binding, and no other object is", async () => {
@@ -266,10 +284,12 @@ describe("copies of a Secret in the namespaces that a selector matches", () => {
     );
   });
 
-  it("do not block the deletion of a namespace", async () => {
+  it("do not block the deletion of a namespace, and are created when it returns", async () => {
     const { team } = ending;
     await team.untilGone(`/api/v1/namespaces/${ends}`, 30_000);
     await eventually(async () => assert.equal((await team.binding("blog")).status.synced, "1/1"));
     await team.until("blog", "Synced");
+    await team.api.create("/api/v1/namespaces", { metadata: { name: ends, labels: labelsOf(team) } });
+    for (const name of ["blog", "late", "alone"]) await eventually(() => team.api.get(secretPath(ends, name)), 45_000);
   });
 });

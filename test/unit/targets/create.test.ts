@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { TargetStatus } from "../../../src/api/binding.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
-import { Problem, UnintendedTarget } from "../../../src/apimachinery/problem.ts";
+import { Problem, type Reason, UnintendedTarget } from "../../../src/apimachinery/problem.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { decideObject, failed, syncObject } from "../../../src/targets/create.ts";
 import { acquires } from "../../../src/targets/prepared.ts";
@@ -11,6 +11,7 @@ import { syncTarget } from "../../../src/targets/sync.ts";
 import { liveObject, shape } from "../apply/managed.ts";
 import { contextOf, dependenciesOf, fakeClient } from "../fakes.ts";
 import { bindingOf, recordOf, targetOf } from "../objects.ts";
+import { bindingWith, ReleaseFixture, recordOf as written } from "../release.ts";
 import { HARBOR } from "../resources.ts";
 
 const record = { apiVersion: "v1", kind: "Secret", name: "blog", reason: "Pending" };
@@ -34,6 +35,29 @@ describe("an object that can't be created", () => {
     // Listed namespaces are not watched.
     assert.deepEqual(failed(selected, excluded), { record: selected, excluded, requeueAfterMs: 30_000 });
     assert.deepEqual(failed(record, excluded), { record, problem: excluded });
+  });
+});
+
+describe("a selected object that can't be written", () => {
+  it("is excluded while the namespace in which it was written is being deleted", async () => {
+    const fixture = new ReleaseFixture();
+    const run = fixture.contextOf(bindingWith());
+    const selected = { ...written("a"), selected: true as const };
+    const { uid: _, ...unseen } = selected;
+    const outcome = async (record: TargetStatus, reason: Reason) => {
+      const { problem, excluded } = await syncTarget(run, { record, problem: new Problem(reason, "") });
+      return [problem?.reason, excluded?.reason];
+    };
+    assert.deepEqual(await outcome(selected, "Forbidden"), ["Forbidden", undefined]);
+    fixture.endNamespace();
+    for (const reason of ["Forbidden", "TargetNotFound"] as const) {
+      assert.deepEqual(await outcome(selected, reason), [undefined, "TargetNotFound"]);
+      assert.deepEqual(await outcome({ ...unseen, created: true }, reason), [undefined, "TargetNotFound"]);
+      assert.deepEqual(await outcome(written("a"), reason), [reason, undefined]);
+      // The account may not know whether the namespace exists.
+      assert.deepEqual(await outcome(unseen, reason), [reason, undefined]);
+    }
+    assert.deepEqual(await outcome(selected, "Conflict"), ["Conflict", undefined]);
   });
 });
 
