@@ -1,8 +1,9 @@
 /** Converts annotations that copy Secrets and ConfigMaps, for the tools that have such annotations, and what all copies have. Pure. */
 import { fieldsAt } from "../apimachinery/fields.ts";
+import { nameMatcher } from "../apimachinery/glob.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import type { Grants } from "./grants.ts";
+import type { Granted, Grants } from "./grants.ts";
 import type { KnownObjects, ObjectName } from "./known-objects.ts";
 import type { Input, Output } from "./migration.ts";
 import { compact, exceptNames, sourceField } from "./parts.ts";
@@ -274,13 +275,35 @@ export function pushCopies(
   output.add("SecretBinding", { name: own, namespace }, spec, [input]);
 }
 
+/** What the copies of a tool that name their sources need. */
+export interface Pulls {
+  readonly prefix: string;
+  /** All objects with annotations of the tool. */
+  readonly annotated: readonly Annotated[];
+  readonly known: KnownObjects;
+  readonly grants: Grants;
+  readonly output: Output;
+  /** The annotations by which a source permits its copies. */
+  readonly consent: string;
+  /** Whether a source with these annotations permits a copy in the namespace. Undefined if the files do not say it. */
+  permits(annotation: (name: string) => unknown, namespace: string): boolean | undefined;
+}
+
+/** Whether one of the expressions matches the name. Undefined if only those could that are no patterns of Inlay. */
+export function isListed(list: unknown, name: string): boolean | undefined {
+  const entries = String(list ?? "")
+    .split(",")
+    .filter((entry) => entry.trim() !== "");
+  const patterns = entries.map(patternOf);
+  if (nameMatcher(patterns.filter((pattern) => pattern !== undefined))(name)) return true;
+  return patterns.includes(undefined) ? undefined : false;
+}
+
 /** A binding in the namespace of a copy that names its source. The copy exists, so it has its type and labels. */
 export function pullCopy(
   { kind, namespace: own, name: copy, input }: Annotated,
   from: Tracked,
-  known: KnownObjects,
-  grants: Grants,
-  output: Output,
+  pulls: Pulls,
   isOnce = false,
 ): void {
   const [namespace = "", name = "", ...more] = (from.text() ?? "").trim().split("/");
@@ -289,6 +312,7 @@ export function pullCopy(
     return;
   }
   const granted = { kind, namespace, name } as const;
+  const { known, grants, output } = pulls;
   // A Secret has no binaryData.
   const source = kind === "Secret" ? undefined : sourceOfCopy(granted, {}, known, from);
   const spec = {
@@ -311,5 +335,35 @@ export function pullCopy(
     ],
   };
   output.add("SecretBinding", { name: copy, namespace: own }, spec, [input]);
-  if (!grants.has(granted)) grants.add(granted, { namespace: own }, input);
+  if (isPermitted(granted, own, from, pulls) && !grants.has(granted)) grants.add(granted, { namespace: own }, input);
+}
+
+/** Whether the source permits a copy in the namespace `own`. Reports on `from` if not, or if that is not known. */
+function isPermitted(
+  granted: ObjectName,
+  own: string,
+  from: Tracked,
+  { prefix, annotated, known, grants, consent, permits }: Pulls,
+): boolean {
+  const { kind, namespace, name } = granted;
+  const input = annotated.find((each) => each.kind === kind && each.namespace === namespace && each.name === name);
+  const object = input === undefined ? known.find(granted) : undefined;
+  const named = `${kind} ${namespace}/${name}`;
+  const grant = namespace === own ? "" : `, and write a SecretGrant in ${namespace} for ${own}`;
+  if (input === undefined && object === undefined) {
+    from.lose(
+      `${named} is not in these files, so it is not known whether it permits this copy; add it to the files, or set --cluster. Or ask its owner${grant}`,
+    );
+    return false;
+  }
+  const annotations = object === undefined ? {} : annotationsOf(prefix, object);
+  const verdict = permits((each) => (input === undefined ? annotations[each] : input.annotation(each).peek()), own);
+  // If labels decide, the grant of the source has them.
+  if (verdict === true || (verdict === undefined && grants.has(granted as Granted))) return true;
+  from.lose(
+    verdict === false
+      ? `${named} does not permit copies in ${own} by ${consent}, so there is none; remove this annotation. Or ask its owner${grant}`
+      : `it is not known whether ${named} permits copies in ${own} by ${consent}; ask its owner${grant}`,
+  );
+  return false;
 }

@@ -51,7 +51,7 @@ export class Sources {
     if (store.provider === "kubernetes") {
       version.refuse("a Secret has no versions; remove it");
       const isOther = store.namespace !== this.#namespace;
-      if (isOther) this.#granted.push({ kind: "Secret", namespace: store.namespace, name: key });
+      if (isOther && !store.isRestricted) this.#granted.push({ kind: "Secret", namespace: store.namespace, name: key });
       return { secret: compact({ name: key, namespace: isOther ? store.namespace : undefined }) };
     }
     const text = version.text();

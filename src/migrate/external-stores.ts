@@ -6,7 +6,13 @@ import { compact, labelSelectorOf, withoutSlashes } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 export type Store =
-  | { readonly provider: "kubernetes"; readonly input: Input; readonly namespace: string }
+  | {
+      readonly provider: "kubernetes";
+      readonly input: Input;
+      readonly namespace: string;
+      /** Only some namespaces may use it. */
+      readonly isRestricted: boolean;
+    }
   | ({
       readonly provider: "vault";
       readonly input: Input;
@@ -36,8 +42,12 @@ export function storeOf(input: Input): Store {
   const provider = spec.field("provider");
   if (provider.field("vault").exists)
     return { provider: "vault", input, paths: new Set(), mounts: new Set(), ...vault(provider.field("vault"), input) };
-  if (provider.field("kubernetes").exists)
-    return { provider: "kubernetes", input, namespace: kubernetes(provider.field("kubernetes")) };
+  if (provider.field("kubernetes").exists) {
+    const conditions = spec.field("conditions");
+    const isRestricted = conditions.exists && JSON.stringify(conditions.peek()) !== "[]";
+    conditions.refuse("write a SecretGrant for the namespaces that may read each Secret, if any: none is printed");
+    return { provider: "kubernetes", input, namespace: kubernetes(provider.field("kubernetes")), isRestricted };
+  }
   const [name, first] = provider.entries()[0] ?? [];
   if (first === undefined) provider.lose(`no provider; ${KEEP}`);
   else first.refuse(`Inlay reads Vault, OpenBao and objects of the cluster, but not ${name}; ${KEEP}`);

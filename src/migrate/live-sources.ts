@@ -1,4 +1,4 @@
-/** Reads what copies take from their sources besides the values: type, labels, and which keys are bytes. */
+/** Reads what copies take from their sources besides the values: type, labels, annotations, and which keys are bytes. */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, KubeObject } from "../apimachinery/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../apimachinery/resources.ts";

@@ -47,7 +47,7 @@ export interface Migration {
   readonly others: number;
   /** The number of objects that belong to the tools. */
   readonly own: number;
-  /** The sources of copies whose type, labels or keys are not known. */
+  /** The sources of copies whose type, labels, annotations or keys are not known. */
   readonly missing: readonly ObjectName[];
 }
 

@@ -1,6 +1,16 @@
 /** Converts the annotations of emberstack's Reflector to bindings and grants. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { type Annotated, annotatedOf, annotationsOf, labelsOf, patternsOf, pullCopy, pushCopies } from "./copies.ts";
+import {
+  type Annotated,
+  annotatedOf,
+  annotationsOf,
+  isListed,
+  labelsOf,
+  type Pulls,
+  patternsOf,
+  pullCopy,
+  pushCopies,
+} from "./copies.ts";
 import { Grants } from "./grants.ts";
 import type { Tool } from "./migration.ts";
 
@@ -29,16 +39,29 @@ export const REFLECTOR: Tool = {
           { namespaceSelector },
           source.input,
         );
+    const consent = "reflection-allowed and its lists";
+    const pulls = { prefix: PREFIX, annotated, known, grants, output, consent, permits };
     for (const { source, pushed } of selections) {
       if (pushed !== undefined) pushCopies(source, pushed, output);
       const reflects = source.annotation("reflects");
-      if (reflects.exists) pullCopy(source, reflects, known, grants, output);
+      if (reflects.exists) pullCopy(source, reflects, pulls);
     }
     grants.write(output);
   },
 };
 
-const isTrue = (value: unknown) => /^true$/i.test(String(value));
+const isTrue = (value: unknown) => /^true$/i.test(String(value).trim());
+
+const isSet = (value: unknown) => String(value ?? "").trim() !== "";
+
+/** Without a list and a selector, a source permits copies everywhere. */
+const permits: Pulls["permits"] = (annotation, namespace) => {
+  const list = annotation("reflection-allowed-namespaces");
+  const hasLabels = isSet(annotation("reflection-allowed-namespaces-selector"));
+  if (!isTrue(annotation("reflection-allowed"))) return false;
+  if (!isSet(list)) return hasLabels ? undefined : true;
+  return isListed(list, namespace) || (hasLabels ? undefined : isListed(list, namespace));
+};
 
 const ALL: JsonObject = { names: ["*"] };
 
@@ -69,7 +92,7 @@ function selectionsOf(source: Annotated): Selections {
 /** The selectors of a list and of labels: a namespace matches one of them. */
 function namespacesOf({ annotation }: Annotated, name: string): readonly JsonObject[] | "unknown" {
   const [list, labels] = [annotation(name), annotation(`${name}-selector`)];
-  const [hasList, hasLabels] = [list, labels].map((each) => (each.text() ?? "").trim() !== "");
+  const [hasList, hasLabels] = [list, labels].map((each) => isSet(each.text()));
   const names = hasList ? patternsOf(list) : undefined;
   const selector = hasLabels ? labelsOf(labels) : undefined;
   if ((hasList && names === undefined) || (hasLabels && selector === undefined)) return "unknown";

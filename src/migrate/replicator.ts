@@ -1,7 +1,16 @@
 /** Converts the annotations of mittwald's kubernetes-replicator to bindings and grants. Pure. */
-import { type Annotated, annotatedOf, annotationsOf, labelsOf, patternsOf, pullCopy, pushCopies } from "./copies.ts";
+import {
+  type Annotated,
+  annotatedOf,
+  annotationsOf,
+  isListed,
+  labelsOf,
+  type Pulls,
+  patternsOf,
+  pullCopy,
+  pushCopies,
+} from "./copies.ts";
 import { Grants } from "./grants.ts";
-import type { KnownObjects } from "./known-objects.ts";
 import type { Output, Tool } from "./migration.ts";
 
 const PREFIX = "replicator.v1.mittwald.de/";
@@ -27,15 +36,23 @@ export const REPLICATOR: Tool = {
       ),
     );
     for (const each of annotated) grant(each, grants);
-    for (const each of annotated) copy(each, known, grants, output);
+    const consent = "replication-allowed and replication-allowed-namespaces";
+    const pulls = { prefix: PREFIX, annotated, known, grants, output, consent, permits };
+    for (const each of annotated) copy(each, pulls, output);
     grants.write(output);
   },
 };
 
+/** As Go reads a boolean. */
+const isTrue = (value: unknown) => /^(?:1|t|T|true|True|TRUE)$/.test(String(value));
+
+const permits: Pulls["permits"] = (annotation, namespace) =>
+  isTrue(annotation("replication-allowed")) && isListed(annotation("replication-allowed-namespaces"), namespace);
+
 /** The consent of a source to copies that name it. */
 function grant({ annotation, kind, namespace, name, input }: Annotated, grants: Grants): void {
   const [allowed, namespaces] = [annotation("replication-allowed"), annotation("replication-allowed-namespaces")];
-  if (allowed.text() !== "true") {
+  if (!isTrue(allowed.text())) {
     namespaces.refuse('has no effect without replication-allowed: "true"');
     return;
   }
@@ -44,7 +61,7 @@ function grant({ annotation, kind, namespace, name, input }: Annotated, grants: 
     grants.add({ kind, namespace, name }, { namespaceSelector: { names: names.slice(at, at + 16) } }, input);
 }
 
-function copy(source: Annotated, known: KnownObjects, grants: Grants, output: Output): void {
+function copy(source: Annotated, pulls: Pulls, output: Output): void {
   const { annotation, name } = source;
   for (const note of NOTES) annotation(note).ignore();
   const isOnce = annotation("replicate-once").text() === "true";
@@ -65,5 +82,5 @@ function copy(source: Annotated, known: KnownObjects, grants: Grants, output: Ou
   if (names !== undefined) pushCopies(source, [{ names: names.slice(0, 16) }], output, options);
   const selector = matching.exists ? labelsOf(matching) : undefined;
   if (selector !== undefined) pushCopies(source, [selector], output, { ...options, name: `${name}-matching` });
-  if (from.exists) pullCopy(source, from, known, grants, output, isOnce);
+  if (from.exists) pullCopy(source, from, pulls, isOnce);
 }

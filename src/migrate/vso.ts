@@ -20,6 +20,7 @@ const KEPT: Readonly<Record<string, string>> = {
     "write its templates, includes and excludes into each VaultStaticSecret that refers to it, and convert again",
 };
 const SOURCE = "vault";
+const DEFAULT = "default";
 const MAX_PATHS = 64;
 const DELETE =
   "Delete the VaultStaticSecret with kubectl delete --cascade=orphan, after this binding is ready. Otherwise, Kubernetes deletes the Secret with it.";
@@ -66,7 +67,7 @@ export const VSO: Tool = {
 
 /** Finds what a reference names: `namespace/name`, a name in the same namespace, or `default` in any namespace. */
 function find<T>(ref: string | undefined, from: Input, all: readonly T[], inputOf: (each: T) => Input): T | undefined {
-  const [first = "", second] = (ref ?? "default").split("/");
+  const [first = "", second] = (ref ?? DEFAULT).split("/");
   const [namespace, name] = second === undefined ? [from.namespace, first] : [first, second];
   const named = all.filter((each) => inputOf(each).name === name);
   const own = named.find((each) => inputOf(each).namespace === namespace);
@@ -100,12 +101,10 @@ function convertAuth(
     auth: auth.auth,
     paths: paths.length > MAX_PATHS ? [...auth.mounts].sort() : paths,
   });
-  for (const allowed of auth.allowed)
-    grants.add(
-      { kind: "VaultConnection", namespace, name },
-      allowed === "*" ? { namespaceSelector: { names: ["*"] } } : { namespace: allowed },
-      auth.input,
-    );
+  // Only alone, the operator reads * as all namespaces.
+  const all = auth.allowed.join() === "*" ? [{ namespaceSelector: { names: ["*"] } }] : undefined;
+  for (const from of all ?? auth.allowed.filter((each) => each !== "*").map((each) => ({ namespace: each })))
+    grants.add({ kind: "VaultConnection", namespace, name }, from, auth.input);
   const listed = `Add ${String(server.spec["address"])} to vault.addresses in the configuration of Inlay.`;
   output.add(
     "VaultConnection",
@@ -148,7 +147,7 @@ function convertSecret(input: Input, auths: readonly Auth[], grants: Grants, out
   const refresh = isInstant ? "5s" : every;
   const account = auth?.account;
   if ((target["fields"] as JsonObject[]).length === 0) return;
-  const connection = connectionOf(ref.text(), auth, input, grants);
+  const connection = connectionOf(ref, auth, input, grants);
   const binding = compact({
     serviceAccountName: account,
     sources: [{ name: SOURCE, vault: { connection, ...(refresh !== undefined && { refresh }), data } }],
@@ -170,14 +169,21 @@ function convertSecret(input: Input, auths: readonly Auth[], grants: Grants, out
   );
 }
 
-function connectionOf(ref: string | undefined, auth: Auth | undefined, input: Input, grants: Grants): JsonObject {
+/** The VaultAuth decides which other namespaces use it. The default one, which an object without vaultAuthRef uses, is for all. */
+function connectionOf(ref: Tracked, auth: Auth | undefined, input: Input, grants: Grants): JsonObject {
   const { namespace } = input;
-  const [first = "", second] = (ref ?? "default").split("/");
+  const named = ref.text();
+  const [first = "", second] = (named ?? DEFAULT).split("/");
   const other = auth?.input.namespace ?? (second === undefined ? namespace : first);
   const name = second ?? first;
   if (other === namespace) return { name };
-  if (auth !== undefined && auth.allowed.length === 0)
+  const allowed = auth?.allowed ?? [];
+  if (auth !== undefined && named === undefined)
     grants.add({ kind: "VaultConnection", namespace: other, name }, { namespace }, input);
+  else if (auth !== undefined && !allowed.includes(namespace) && allowed.join() !== "*")
+    ref.lose(
+      `allowedNamespaces of the VaultAuth ${other}/${name} does not have ${namespace}, so the operator refuses to use it${name === DEFAULT ? " unless it is the default one in the namespace of the operator" : ""}; log in with a VaultAuth of this namespace. Or ask its owner, and write a SecretGrant in ${other} for ${namespace}`,
+    );
   return { name, namespace: other };
 }
 
