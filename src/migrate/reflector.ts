@@ -12,7 +12,7 @@ import {
   pushCopies,
 } from "./copies.ts";
 import { Grants } from "./grants.ts";
-import type { Tool } from "./migration.ts";
+import { describe, type Tool } from "./migration.ts";
 
 const PREFIX = "reflector.v1.k8s.emberstack.com/";
 /** What Reflector notes on copies. */
@@ -42,9 +42,11 @@ export const REFLECTOR: Tool = {
     const consent = "reflection-allowed and its lists";
     const pulls = { prefix: PREFIX, annotated, known, grants, output, consent, permits };
     for (const { source, pushed } of selections) {
-      if (pushed !== undefined) pushCopies(source, pushed, output);
       const reflects = source.annotation("reflects");
       if (reflects.exists) pullCopy(source, reflects, pulls);
+      else if (pushed !== undefined) pushCopies(source, pushed, output);
+      if (reflects.exists && pushed !== undefined)
+        output.remark(`${describe(source.input)}: reflection-auto-enabled has no effect beside reflects`);
     }
     grants.write(output);
   },

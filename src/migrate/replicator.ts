@@ -11,7 +11,7 @@ import {
   pushCopies,
 } from "./copies.ts";
 import { Grants } from "./grants.ts";
-import type { Output, Tool } from "./migration.ts";
+import { describe, type Output, type Tool } from "./migration.ts";
 
 const PREFIX = "replicator.v1.mittwald.de/";
 /** What the replicator notes on copies. */
@@ -76,11 +76,18 @@ function copy(source: Annotated, pulls: Pulls, output: Output): void {
     annotation("replicate-to"),
     annotation("replicate-to-matching"),
   ];
+  if (from.exists) {
+    const others = ["replicate-to", "replicate-to-matching"].filter((each) => annotation(each).exists);
+    for (const each of others) annotation(each).ignore();
+    if (others.length > 0)
+      output.remark(`${describe(source.input)}: ${others.join(" and ")} has no effect beside replicate-from`);
+    pullCopy(source, from, pulls, isOnce);
+    return;
+  }
   const options = { isOnce, rule: { labels: !stripsLabels } };
   const names = to.exists ? patternsOf(to) : undefined;
   if (names !== undefined && names.length > 16) to.lose("more than 16 entries; move the others to a second target");
   if (names !== undefined) pushCopies(source, [{ names: names.slice(0, 16) }], output, options);
   const selector = matching.exists ? labelsOf(matching) : undefined;
   if (selector !== undefined) pushCopies(source, [selector], output, { ...options, name: `${name}-matching` });
-  if (from.exists) pullCopy(source, from, pulls, isOnce);
 }

@@ -24,8 +24,9 @@ async function outcome(tool: string, objects: readonly object[]): Promise<[suspe
     ({ object }) =>
       object["kind"] === "SecretBinding" && (object["metadata"] as { namespace: string }).namespace === "shop",
   );
-  const { suspend } = binding?.object["spec"] as { suspend?: boolean };
-  assert.equal(suspend === true, (binding?.notConverted.length ?? 0) > 0);
+  assert.ok(binding !== undefined);
+  const { suspend } = binding.object["spec"] as { suspend?: boolean };
+  assert.equal(suspend === true, binding.notConverted.length > 0);
   return [suspend === true, specsOf(migration, "SecretGrant").flatMap(({ from }) => from as unknown[])];
 }
 
@@ -91,6 +92,30 @@ describe("a copy that names its source", () => {
         grants,
       );
       assert.equal(migration.lost.length, grants.length > 0 ? 0 : 1);
+    }
+  });
+});
+
+describe("a copy that names its source and has namespaces to copy to", () => {
+  it("is only a copy, as for the tools, and a remark says so", async () => {
+    const source = (prefix: string, consent: Record<string, string>) =>
+      objectOf("ca", "pki", annotated(prefix, consent));
+    const list = { "replication-allowed": "true", "replication-allowed-namespaces": "shop" };
+    const auto = { "reflection-allowed": "true", "reflection-auto-enabled": "true" };
+    for (const [tool, objects] of Object.entries({
+      replicator: [
+        source(REPLICATOR, list),
+        objectOf("ca", "shop", annotated(REPLICATOR, { "replicate-from": "pki/ca", "replicate-to": "team-.*" })),
+      ],
+      reflector: [
+        source(REFLECTOR, { "reflection-allowed": "true" }),
+        objectOf("ca", "shop", annotated(REFLECTOR, { ...auto, reflects: "pki/ca" })),
+      ],
+    })) {
+      const migration = await convert(tool, objects);
+      assert.deepEqual([migration.lost, migration.remarks.length], [[], 1], tool);
+      const targets = specsOf(migration).flatMap((spec) => spec["targets"] as object[]);
+      assert.deepEqual([targets.length, targets.some((each) => "namespaceSelector" in each)], [1, false], tool);
     }
   });
 });
