@@ -167,10 +167,11 @@ export function copyAll(
   { drafts, output }: Pick<Results, "drafts" | "output">,
 ): void {
   // Inlay reads only the metadata of what a composition is for.
-  if (kind === "Secret")
-    place.lose(
-      "a composition can't read the type of a Secret; write it to create.manifest, or to the annotation inlay.dev/secret-type of each Secret that is not Opaque",
-    );
+  place.lose(
+    kind === "Secret"
+      ? "a composition can't read the type of a Secret; write it to create.manifest, or to the annotation inlay.dev/secret-type of each Secret that is not Opaque"
+      : "a composition can't read which keys of a ConfigMap are in binaryData, so all are written to data; for ConfigMaps with binaryData, leave out these keys by exclude, and write a second field with the path binaryData and include",
+  );
   const field = sourceField(kind);
   const targets = targetsOf(kind, "", selectors, settings);
   const spec = {
@@ -205,7 +206,11 @@ export function copyAll(
 
 /** What the target of a composition gets from the object that is cloned. */
 function patchesOf(kind: string, target: string): JsonObject[] {
-  const labels = { fromFieldPath: "metadata.labels", toFieldPath: `${target}.create.manifest.metadata.labels` };
+  const metadata = ["metadata.labels", "metadata.annotations"].map((path) => ({
+    fromFieldPath: path,
+    toFieldPath: `${target}.create.manifest.${path}`,
+    policy: { onMissing: "Remove" },
+  }));
   const type = {
     fromFieldPath: "metadata.annotations[inlay.dev/secret-type]",
     toFieldPath: `${target}.create.manifest.type`,
@@ -213,7 +218,7 @@ function patchesOf(kind: string, target: string): JsonObject[] {
   };
   return [
     { fromFieldPath: "metadata.name", toFieldPath: `${target}.name` },
-    { ...labels, policy: { onMissing: "Remove" } },
+    ...metadata,
     ...(kind === "Secret" ? [type] : []),
   ];
 }

@@ -21,7 +21,7 @@ const policy = (exclude: object, generate: object) => ({
   },
 });
 const CLONE = { apiVersion: "v1", kind: "Secret", name: "a", clone: { namespace: "platform", name: "a" } };
-const CLONE_LIST = { cloneList: { kinds: ["v1/ConfigMap"], namespace: "platform" } };
+const cloneList = (kind: string) => ({ cloneList: { kinds: [`v1/${kind}`], namespace: "platform" } });
 const NAMED = { resources: { names: ["kube-*"] } };
 const LABELLED = { resources: { selector: { matchLabels: { team: "web", stage: "test" } } } };
 
@@ -44,11 +44,19 @@ describe("a binding without a condition of the other tool", () => {
     assert.equal(converted(NAMED, CLONE)["suspend"], undefined);
   });
 
-  it("is suspended if a composition creates it", () => {
-    const suspendOf = (exclude: object) => {
-      const [entry] = converted(exclude, CLONE_LIST)["bindings"] as { base: { spec: JsonObject } }[];
-      return entry?.base.spec["suspend"];
-    };
-    assert.deepEqual([suspendOf(LABELLED), suspendOf(NAMED)], [true, undefined]);
+  it("is suspended if a composition creates it, which can't read what the copies have", () => {
+    for (const kind of ["ConfigMap", "Secret"]) {
+      const [entry] = converted(NAMED, cloneList(kind))["bindings"] as {
+        base: { spec: JsonObject };
+        patches: { fromFieldPath: string; toFieldPath: string }[];
+      }[];
+      assert.equal(entry?.base.spec["suspend"], true);
+      // It reads the metadata.
+      const copied = entry.patches.filter(({ toFieldPath }) => toFieldPath.includes("manifest.metadata"));
+      assert.deepEqual(
+        copied.map(({ fromFieldPath }) => fromFieldPath),
+        ["metadata.labels", "metadata.annotations"],
+      );
+    }
   });
 });
