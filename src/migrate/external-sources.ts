@@ -87,18 +87,52 @@ function pathOf(key: string, { mount, kv }: { mount: string | undefined; kv: 1 |
 }
 
 /** The value of a reference to one property, decoded as it says. Undefined if it can't be expressed. */
-export function propertyOf(ref: Tracked, source: string): Expression | undefined {
+export function propertyOf(ref: Tracked, source: string, { provider }: Store): Expression | undefined {
   const property = ref.field("property");
   const name = property.text();
   if (name === undefined || name === "") {
     ref.lose("without property, the value is all data as JSON, which a field can't be; name a property");
     return undefined;
   }
+  const value = valueAt(source, name, provider === "kubernetes");
+  if (value === undefined) {
+    property.lose("Inlay reads keys, and paths of names and numbers in them; write a field with key and pointer");
+    return undefined;
+  }
   const decoding = ref.field("decodingStrategy");
   const strategy = decoding.text() ?? "None";
-  const value = reference(source, [name]);
   if (strategy === "Base64" || strategy === "Base64URL") return call("base64decode", value);
   if (strategy !== "None")
     decoding.lose("Inlay decodes only what is known to be base64; write a template with base64decode if it is");
   return value;
+}
+
+/**
+ * A property is the name of a key if there is such a key. Otherwise it is a path of gjson, with backslashes before the dots of names.
+ * Undefined for what else gjson has. The keys of a Secret hold texts, so that a path has one name.
+ */
+function valueAt(source: string, property: string, isSecret: boolean): Expression | undefined {
+  const names = namesIn(property);
+  const [key, ...below] = names ?? [];
+  const isPath = below.length > 0 && names?.every((name) => name !== "");
+  const isEscaped = property.includes("\\");
+  if (key === undefined || (isEscaped && below.length > 0 && (isSecret || !isPath))) return undefined;
+  if (isEscaped && below.length === 0) return reference(source, [key]);
+  const whole = reference(source, [property]);
+  if (isSecret || !isPath) return whole;
+  if (!below.every((name) => IN_POINTER.test(name))) return undefined;
+  const text = below.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+  const nested = call("pointer", reference(source, [key]), { kind: "literal", value: text });
+  return isEscaped ? nested : call("default", whole, nested);
+}
+
+/** What a text in a template can have. */
+const IN_POINTER = /^[^"'\\{}]+$/;
+
+/** The names of a path of gjson. Undefined for its queries, wildcards, modifiers and the like. */
+function namesIn(path: string): string[] | undefined {
+  const names = path.match(/(?:\\.|[^\\.])+|(?<=^|\.)(?=\.|$)/gs) ?? [];
+  const plain = names.map((name) => name.replaceAll(/\\./gs, ""));
+  if (plain.some((name) => /[#*?|\\]|^[@!{[]/.test(name))) return undefined;
+  return names.map((name) => name.replaceAll(/\\(.)/gs, "$1"));
 }

@@ -70,16 +70,18 @@ export function targetOf(spec: Tracked, defaultName: string, metadata: JsonObjec
     onRelease: creation === "Orphan" ? "Retain" : undefined,
     removesKeys: deletion.text() === "Merge",
     fields: copiesAll && all !== undefined ? [{ path: "data", from: { source: all.source } }] : fields,
-    notes: [...values.values()].some(hasDot)
-      ? ["A property with a dot is read as the name of a key. For a path in JSON, set key and pointer instead."]
+    notes: [...values.values()].some(isEither)
+      ? [
+          "A property with a dot is the name of a key if there is one, and otherwise a path in JSON. If you know which, set from with the key, or with key and pointer, instead of the template with default.",
+        ]
       : [],
   };
 }
 
 const NO_STORE = "its store has no counterpart in Inlay; keep External Secrets for this value";
 
-const hasDot = (value: Expression): boolean =>
-  value.kind === "reference" && value.reference.path.some((key) => key.includes("."));
+const isEither = (value: Expression): boolean =>
+  value.kind === "call" && (value.helper === "default" || value.args.some(isEither));
 
 /** `spec.data`: a value for each key of the Secret. */
 function valuesOf(spec: Tracked, { storeOf, sources }: Lookup): Map<string, Expression> {
@@ -89,7 +91,7 @@ function valuesOf(spec: Tracked, { storeOf, sources }: Lookup): Map<string, Expr
     each.field("sourceRef", "generatorRef").refuse("Inlay has no generators; keep External Secrets for this value");
     const store = storeOf(each.field("sourceRef", "storeRef"));
     const source = store === undefined ? undefined : sources.add(ref, store);
-    const value = source === undefined ? undefined : propertyOf(ref, source);
+    const value = source === undefined || store === undefined ? undefined : propertyOf(ref, source, store);
     if (value !== undefined) values.set(key, value);
     else if (source === undefined) ref.refuse(NO_STORE);
   }
