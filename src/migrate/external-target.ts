@@ -8,7 +8,7 @@ import type { Store } from "./external-stores.ts";
 import { type Expression, NotTranslated, type Resolve, reference } from "./go-expression.ts";
 import { fieldValue } from "./go-template.ts";
 import { compact, keyPath, templateField } from "./parts.ts";
-import { fieldsOfPatch } from "./patch.ts";
+import { fieldsOfPatch, patchedOf } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
 export interface Target {
@@ -33,7 +33,7 @@ export function targetOf(spec: Tracked, defaultName: string, metadata: JsonObjec
   const values = valuesOf(spec, lookup);
   const [all, ...others] = allOf(spec, lookup);
   const resolve = resolverOf(values, all?.source);
-  const templates = fieldsOfTemplate(template, resolve);
+  const templates = fieldsOfTemplate(template, resolve, apiVersion);
   const isMerged = template.field("mergePolicy").text() === "Merge";
   const isData = apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
   const templated = keysOfTemplate(template);
@@ -153,7 +153,8 @@ const PLACES: Readonly<Record<string, string>> = {
   Labels: "metadata.labels",
 };
 
-function fieldsOfTemplate(template: Tracked, resolve: Resolve): JsonObject[] {
+function fieldsOfTemplate(template: Tracked, resolve: Resolve, apiVersion: string): JsonObject[] {
+  const { isOpen } = patchedOf(apiVersion);
   const engine = template.field("engineVersion");
   if ((engine.text() ?? "v2") !== "v2") engine.lose("templates of engine v1 get bytes; write the fields by hand");
   template
@@ -171,7 +172,8 @@ function fieldsOfTemplate(template: Tracked, resolve: Resolve): JsonObject[] {
         each.field(kind).refuse("Inlay reads no templates from objects; write them to the fields of the binding");
       const target = each.field(each.field("manifestTarget").exists ? "manifestTarget" : "target").text() ?? "Data";
       const path = attemptSync(() => FieldPath.parse(PLACES[target] ?? target));
-      if (!(path instanceof Problem)) return fieldsOfPatch(each.field("literal"), "replace", resolve, path.segments);
+      if (!(path instanceof Problem))
+        return fieldsOfPatch(each.field("literal"), { lists: "replace", isOpen }, resolve, path.segments);
       each.lose("the target is no path of Inlay; write these fields by hand");
       return [];
     });

@@ -12,7 +12,7 @@ import { KEEP_RULE, LEFT_OUT } from "./kyverno-match.ts";
 import type { DataObject } from "./kyverno-value.ts";
 import type { Input } from "./migration.ts";
 import { compact, sourceField, sourceName } from "./parts.ts";
-import { fieldsOfValue } from "./patch.ts";
+import { fieldsOfValue, patchedOf } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
 /** The patch writes keys of Secrets into fields of the targets. */
@@ -47,8 +47,7 @@ export function addValues(
   for (const namespace of namespaces)
     for (const name of trigger.names) {
       const values = new Values({ kind, namespace, name });
-      const lists = group.includes(".") && !group.endsWith(".k8s.io") ? "replace" : "merge";
-      const fields = fieldsAt(expression, () => values.jsonOf(patch), lists, values);
+      const fields = fieldsAt(expression, () => values.jsonOf(patch), apiVersion, values);
       const sources = [...values.sources].map(([source, of]) => {
         if (of.namespace !== namespace) grants.add(of, { namespace }, input);
         const other = of.namespace === namespace ? undefined : of.namespace;
@@ -77,9 +76,9 @@ export function addValues(
   if (!isWhole) drafts.selectNothing(input, [], "");
 }
 
-function fieldsAt(place: Tracked, make: () => JsonValue, lists: "merge" | "replace", values: Values): JsonObject[] {
+function fieldsAt(place: Tracked, make: () => JsonValue, apiVersion: string, values: Values): JsonObject[] {
   try {
-    return fieldsOfValue(place, make(), lists, (text) => values.translate(text));
+    return fieldsOfValue(place, make(), patchedOf(apiVersion), (text) => values.translate(text));
   } catch (error) {
     if (!(error instanceof NotTranslated)) throw error;
     place.lose(`the expression has ${error.message}; write the binding by hand`);

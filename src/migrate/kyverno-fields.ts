@@ -20,7 +20,7 @@ import {
 import { type DataObject, Scope } from "./kyverno-value.ts";
 import type { Input, Output } from "./migration.ts";
 import { compact, exceptNames, objectName, sourceField } from "./parts.ts";
-import { fieldsOfJsonPatch, fieldsOfObject } from "./patch.ts";
+import { fieldsOfJsonPatch, fieldsOfObject, patchedOf } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
 /** What the bindings of all rules go to. */
@@ -194,14 +194,13 @@ function bind(
   if (hasAnchors) merge.refuse("Inlay has no anchors for fields of other objects; write the binding by hand");
   const isWhole = drafts.isUnderstood(input, rule, [...(hasAnchors ? [] : [merge]), json]);
   const written = targets.map(({ of, isSecret }) => {
-    const { group } = parseApiVersion(String(of["apiVersion"]));
-    const lists = group.includes(".") && !group.endsWith(".k8s.io") ? "replace" : "merge";
+    const patched = patchedOf(String(of["apiVersion"]));
     const translate = scope.translator(isSecret);
     return {
       of,
       fields: [
-        ...(merge.exists && !hasAnchors ? fieldsOfObject(merge, lists, translate) : []),
-        ...(json.exists ? fieldsOfJsonPatch(json, translate) : []),
+        ...(merge.exists && !hasAnchors ? fieldsOfObject(merge, patched, translate) : []),
+        ...(json.exists ? fieldsOfJsonPatch(json, translate, patched.isOpen) : []),
       ],
     };
   });

@@ -9,7 +9,7 @@ import { type Granted, Grants } from "./grants.ts";
 import type { KnownObjects } from "./known-objects.ts";
 import { type Input, metadataOf, type Output, partOf, type Tool } from "./migration.ts";
 import { compact, labelSelectorOf, objectName, sourceField, sourceName } from "./parts.ts";
-import { fieldsOfJsonPatch, fieldsOfPatch } from "./patch.ts";
+import { fieldsOfJsonPatch, fieldsOfPatch, patchedOf } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
 /** On the object that is patched when it is created, with the patch, and below it with `-type`. */
@@ -92,7 +92,8 @@ function convertPatch(
   };
   const type = patch.field("patchType");
   const template = patch.field("patchTemplate");
-  const fields = fieldsFor(type, template, resolve);
+  const apiVersion = String(patch.field("targetObjectRef", "apiVersion").peek());
+  const fields = fieldsFor(type, template, resolve, apiVersion);
   const target = targetOf(patch.field("targetObjectRef"), input, scopes);
   if (sources.length === 0)
     template.lose("a binding needs a source, and this patch has none; write its values into the object itself");
@@ -103,12 +104,14 @@ function convertPatch(
   for (const each of granted) grants.add(each, { namespace: input.namespace }, input);
 }
 
-function fieldsFor(type: Tracked, template: Tracked, resolve: Resolve): JsonObject[] {
+function fieldsFor(type: Tracked, template: Tracked, resolve: Resolve, apiVersion: string): JsonObject[] {
+  const { isOpen } = patchedOf(apiVersion);
   const text = type.text() ?? "application/strategic-merge-patch+json";
-  if (text === "application/json-patch+json") return fieldsOfJsonPatch(template, (each) => translate(each, resolve));
-  if (text === "application/merge-patch+json") return fieldsOfPatch(template, "replace", resolve);
+  if (text === "application/json-patch+json")
+    return fieldsOfJsonPatch(template, (each) => translate(each, resolve), isOpen);
+  if (text === "application/merge-patch+json") return fieldsOfPatch(template, { lists: "replace", isOpen }, resolve);
   if (text !== "application/strategic-merge-patch+json") type.lose("unknown type of patch; correct it");
-  return fieldsOfPatch(template, "merge", resolve);
+  return fieldsOfPatch(template, { lists: "merge", isOpen }, resolve);
 }
 
 function targetOf(ref: Tracked, input: Input, scopes: Scopes): JsonObject {
@@ -256,7 +259,7 @@ function convertAnnotation(input: Input, scopes: Scopes, known: KnownObjects, gr
       },
     },
   );
-  const fields = fieldsFor(type, template, resolve);
+  const fields = fieldsFor(type, template, resolve, apiVersion);
   const scope = named !== undefined || (input.namespace !== "" && isNamespaced(scopes, apiVersion, kind));
   if (scope === undefined)
     root

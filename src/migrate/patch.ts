@@ -1,23 +1,35 @@
 /** Converts patches with Go templates in their values, as YAML, to the fields of a binding. Pure. */
+import type { ScalarTag } from "yaml";
 import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
-import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import { type JsonObject, type JsonValue, parseApiVersion } from "../apimachinery/objects.ts";
 import { readDocuments } from "../render/documents.ts";
 import { actionsIn } from "./go-action.ts";
-import { call, NotTranslated, type Resolve } from "./go-expression.ts";
+import { call, type Expression, NotTranslated, type Resolve } from "./go-expression.ts";
 import { fieldValue, type Part, templateOf, translate } from "./go-template.ts";
 import { orLost } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
-/** How a patch changes lists: elements with the same name, or the whole list. */
-type Lists = "merge" | "replace";
+/** What a patch changes. */
+export interface Patched {
+  /** How it changes lists: elements with the same name, or the whole list. */
+  readonly lists: "merge" | "replace";
+  /** Whether a field may have no schema, so that its value decides on the type. */
+  readonly isOpen: boolean;
+}
+
+/** A strategic merge patch for the kind. Lists of custom resources are replaced as a whole. */
+export function patchedOf(apiVersion: string): Patched {
+  const { group } = parseApiVersion(apiVersion);
+  const isOpen = group.includes(".") && !group.endsWith(".k8s.io");
+  return { lists: isOpen ? "replace" : "merge", isOpen };
+}
 
 /** The parts of a text that a patch writes at the path. Throws NotTranslated. */
 export type Translate = (text: string, at: readonly Segment[]) => Part[];
 
-interface Patch {
+interface Patch extends Patched {
   readonly translate: Translate;
-  readonly lists: Lists;
   /** The actions of the template, which placeholders replace in the YAML. */
   readonly actions: readonly string[];
   /** The field that is reported for a part of the patch, and the lines from there to the part. */
@@ -28,26 +40,35 @@ interface Patch {
 const [OPEN, CLOSE] = ["\uE000", "\uE001"] as const;
 const PLACEHOLDERS = /\uE000(\d+)\uE001/g;
 const hasTemplate = (text: string): boolean => text.includes(OPEN);
+/** Begins a text without quotes that has a template, so that YAML decides on its type. */
+const PLAIN = "\uE002";
+const PLAIN_TAG: ScalarTag = {
+  identify: () => false,
+  default: true,
+  tag: "tag:yaml.org,2002:str",
+  test: new RegExp(OPEN),
+  resolve: (text) => `${PLAIN}${text}`,
+};
 const DIRECTIVE = /^\$(?:patch|retainKeys|deleteFromPrimitiveList|setElementOrder)/;
 
 /** The fields for a patch that is merged at the path `at`. Reports on `place`, a field with the text, what can't be converted. */
 export function fieldsOfPatch(
   place: Tracked,
-  lists: Lists,
+  patched: Patched,
   resolve: Resolve,
   at: readonly Segment[] = [],
 ): JsonObject[] {
   const parsed = parse(
     place,
     (text) => translate(text, resolve),
-    lists,
+    patched,
     (value) => isObject(value),
   );
   return parsed === undefined ? [] : [...fieldsOf(parsed.value, at, [], parsed.patch)];
 }
 
 /** The fields for a patch that is an object, and not a text. */
-export function fieldsOfObject(place: Tracked, lists: Lists, translate: Translate): JsonObject[] {
+export function fieldsOfObject(place: Tracked, patched: Patched, translate: Translate): JsonObject[] {
   const actions: string[] = [];
   const value = withPlaceholders(place.take() ?? null, actions);
   if (!isObject(value)) return [];
@@ -58,19 +79,19 @@ export function fieldsOfObject(place: Tracked, lists: Lists, translate: Translat
     );
     return [at ?? place, 0] as const;
   };
-  return [...fieldsOf(value, [], [], { translate, lists, actions, placeOf })];
+  return [...fieldsOf(value, [], [], { ...patched, translate, actions, placeOf })];
 }
 
 /** The fields for a patch of JSON (RFC 6902). */
-export function fieldsOfJsonPatch(place: Tracked, translate: Translate): JsonObject[] {
-  const parsed = parse(place, translate, "replace", (value) => Array.isArray(value));
+export function fieldsOfJsonPatch(place: Tracked, translate: Translate, isOpen: boolean): JsonObject[] {
+  const parsed = parse(place, translate, { lists: "replace", isOpen }, (value) => Array.isArray(value));
   return parsed === undefined ? [] : fieldsOfOperations(parsed.value as JsonValue[], parsed.patch);
 }
 
 /** The fields for a patch that an expression at `place` computes: an object, or the operations of a patch of JSON. */
-export function fieldsOfValue(place: Tracked, value: JsonValue, lists: Lists, translate: Translate): JsonObject[] {
+export function fieldsOfValue(place: Tracked, value: JsonValue, patched: Patched, translate: Translate): JsonObject[] {
   const actions: string[] = [];
-  const patch: Patch = { translate, lists, actions, placeOf: () => [place, 0] };
+  const patch: Patch = { ...patched, translate, actions, placeOf: () => [place, 0] };
   const all = withPlaceholders(value, actions);
   return Array.isArray(all) ? fieldsOfOperations(all, patch) : [...fieldsOf(all, [], [], patch)];
 }
@@ -110,7 +131,7 @@ function fieldsOfOperations(operations: readonly JsonValue[], patch: Patch): Jso
 function parse(
   place: Tracked,
   translate: Translate,
-  lists: Lists,
+  patched: Patched,
   fits: (value: JsonValue) => boolean,
 ): { value: JsonValue; patch: Patch } | undefined {
   const text = place.text();
@@ -123,6 +144,7 @@ function parse(
   const { documents, mistakes } = readDocuments(
     [{ name: "", text: wrapped }],
     "not a YAML object; write the fields by hand",
+    [PLAIN_TAG],
   );
   const [document] = documents;
   const value = isList ? document?.object["list"] : document?.object;
@@ -133,7 +155,7 @@ function parse(
   // A block of text begins in the line after its field.
   const placeOf = (steps: readonly (string | number)[]) =>
     [place, (document?.positionOf(isList ? ["list", ...steps] : steps).line ?? 1) - (isList ? 1 : 0)] as const;
-  return { value, patch: { translate, lists, actions, placeOf } };
+  return { value, patch: { ...patched, translate, actions, placeOf } };
 }
 
 function placeholdersFor(text: string, actions: string[]): string {
@@ -148,7 +170,7 @@ function placeholdersFor(text: string, actions: string[]): string {
 }
 
 const textOf = (text: string, actions: readonly string[]): string =>
-  text.replaceAll(PLACEHOLDERS, (_, at: string) => actions[Number(at)] ?? "");
+  text.replaceAll(PLAIN, "").replaceAll(PLACEHOLDERS, (_, at: string) => actions[Number(at)] ?? "");
 
 function withPlaceholders(value: JsonValue, actions: string[]): JsonValue {
   if (typeof value === "string") return placeholdersFor(value, actions);
@@ -213,28 +235,41 @@ function* elementOf(
 const pathOf = (at: readonly Segment[]): string => String(new FieldPath(at));
 
 function valueAt(value: JsonValue, at: readonly Segment[], patch: Patch): JsonObject {
-  if (typeof value === "string") return fieldValue(partsOf(value, at, patch));
   if (Array.isArray(value)) return { template: jsonTemplate(value, at, patch), as: "json" };
-  const as =
-    typeof value === "boolean"
-      ? "boolean"
-      : Number.isInteger(value) || typeof value === "bigint"
-        ? "integer"
-        : "number";
+  if (typeof value === "string") {
+    const parts = partsOf(value, at, patch);
+    const [only, ...more] = parts;
+    if (!value.startsWith(PLAIN)) return fieldValue(parts);
+    // Without quotes, the JSON of a value is the value.
+    if (typeof only === "object" && only.kind === "call" && only.helper === "json" && more.length === 0)
+      return fieldValue(only.args);
+    return { ...fieldValue(parts), ...(patch.isOpen && mayBeOther(parts) && { as: "yaml" }) };
+  }
+  const as = typeof value === "boolean" ? "boolean" : /^-?\d+$/.test(String(value)) ? "integer" : "number";
   return { template: String(value), as };
 }
+
+/** Whether YAML may read the text as something else than a text. The field of an object keeps its type. */
+const mayBeOther = (parts: readonly Part[]): boolean =>
+  parts.every((part) =>
+    typeof part === "string"
+      ? /^[\w.+-]*$/.test(part)
+      : !(part.kind === "reference" && part.reference.isField === true),
+  );
 
 const partsOf = (text: string, at: readonly Segment[], { actions, translate }: Patch): Part[] =>
   translate(textOf(text, actions), at);
 
-/** The list as JSON, in which each template stays within the quotes of its string. */
+/** The list as JSON, in which each template stays within the quotes of its string, or is read as YAML if it had none. */
 function jsonTemplate(value: JsonValue, at: readonly Segment[], patch: Patch): string {
   const parts = stringifyJson(value).split(/("(?:[^"\\]|\\.)*")/);
   return templateOf(
     parts.flatMap((part): Part[] => {
       if (!part.startsWith('"') || !hasTemplate(part)) return [part];
-      const inner = partsOf(JSON.parse(part) as string, at, patch);
+      const text = JSON.parse(part) as string;
+      const inner = partsOf(text, at, patch);
       if (inner.some((each) => typeof each === "string" && hasTemplate(each))) throw new NotTranslated("a placeholder");
+      if (text.startsWith(PLAIN) && mayBeOther(inner)) return [call("json", call("parse", concatenated(inner)))];
       return [
         '"',
         ...inner.map((each) => (typeof each === "string" ? JSON.stringify(each).slice(1, -1) : call("jsontext", each))),
@@ -242,4 +277,10 @@ function jsonTemplate(value: JsonValue, at: readonly Segment[], patch: Patch): s
       ];
     }),
   );
+}
+
+function concatenated(parts: readonly Part[]): Expression {
+  const all = parts.map((part): Expression => (typeof part === "string" ? { kind: "literal", value: part } : part));
+  const [only, ...more] = all;
+  return only !== undefined && more.length === 0 ? only : call("concat", ...all);
 }

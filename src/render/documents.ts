@@ -78,15 +78,37 @@ const OLD_BOOLEAN: ScalarTag = {
   resolve: (text) => /^(?:y|on$)/i.test(text),
 };
 
+/** Numbers that kubectl and other programs in Go read, and YAML 1.2 does not, or as others: `0755`, `0b1`, `1_000`. */
+const OLD_NUMBER: ScalarTag = {
+  identify: () => false,
+  default: true,
+  tag: "tag:yaml.org,2002:int",
+  test: /^[-+]?(?:0[0-7_]+|0[bB][01_]+|0[oO][0-7_]+|0[xX][\da-fA-F_]+|(?=[\d.]*_)[\d_.]+(?:[eE][-+]?[\d_]+)?)$/,
+  resolve: numberOf,
+};
+
+/** As `strconv.ParseInt` with base 0, or else a decimal number. The text itself if it is neither. */
+function numberOf(text: string): bigint | number | string {
+  const plain = text.replaceAll("_", "");
+  const [, sign, radix = "", digits = ""] = /^([-+]?)(0[box]|0(?=[0-7]+$)|)([\da-f]+)$/i.exec(plain) ?? [];
+  if (digits !== "" && (radix !== "" || /^\d+$/.test(digits)) && /^[-+\d]/.test(text)) {
+    const value = BigInt(`${radix === "0" ? "0o" : radix}${digits}`) * (sign === "-" ? -1n : 1n);
+    if (value >= -(2n ** 63n) && value < 2n ** 64n) return value;
+  }
+  const isDecimal = /^[-+\d]/.test(text) && /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:e[-+]?\d+)?$/i.test(plain);
+  return isDecimal ? Number(plain) : text;
+}
+
 /** Mistakes after which the rest of a document can still be read. */
 const INDEPENDENT = new Set<YAMLError["code"]>(["DUPLICATE_KEY", "BAD_ALIAS", "TAG_RESOLVE_FAILED"]);
 const MAX_ALIASES = 1_000;
 export const NO_OBJECT = "not an object; write apiVersion, kind and metadata";
 
-/** `expected` is the message for a document that is not a mapping. */
+/** `expected` is the message for a document that is not a mapping. `tags` are for what else a text without quotes is. */
 export function readDocuments(
   files: readonly TextFile[],
   expected = NO_OBJECT,
+  tags: readonly ScalarTag[] = [],
 ): { documents: ObjectDocument[]; mistakes: Mistake[] } {
   const documents: ObjectDocument[] = [];
   const mistakes: Mistake[] = [];
@@ -96,7 +118,7 @@ export function readDocuments(
       const { line, col } = lines.linePos(offset);
       return { line: Math.max(1, line), column: Math.max(1, col) };
     };
-    for (const document of parse(text, lines)) {
+    for (const document of parse(text, lines, tags)) {
       const wrong = (at: number | undefined, message: string) =>
         mistakes.push({ file, ...positionAt(at), reason: "InvalidFile", message });
       for (const { code, pos } of errorsOf(document)) wrong(pos[0], RULES[code] ?? "invalid YAML");
@@ -114,14 +136,14 @@ export function readDocuments(
   return { documents, mistakes };
 }
 
-const parse = (text: string, lineCounter: LineCounter): Document.Parsed[] => {
+const parse = (text: string, lineCounter: LineCounter, more: readonly ScalarTag[]): Document.Parsed[] => {
   const parsed = parseAllDocuments(text, {
     lineCounter,
     merge: true,
     intAsBigInt: true,
     prettyErrors: false,
     logLevel: "silent",
-    customTags: (tags) => [OLD_BOOLEAN, ...tags],
+    customTags: (tags) => [...more, OLD_BOOLEAN, OLD_NUMBER, ...tags],
   });
   return Array.isArray(parsed) ? parsed : [];
 };

@@ -34,7 +34,7 @@ describe("a patch of the patch-operator in an annotation", () => {
             name: "letsencrypt",
             mode: "Once",
             fields: [
-              { path: "spec.vault.server", from: { source: "dns", key: "accessKeyID" } },
+              { path: "spec.vault.server", from: { source: "dns", key: "accessKeyID" }, as: "yaml" },
               { path: "spec.vault.path", template: "letsencrypt/{{zone.zone}}" },
             ],
           },
