@@ -1,4 +1,5 @@
 /** Reads what Kyverno's policies with CEL match: their constraints and conditions, as far as Inlay has the same selection. Pure. */
+import { isGlob } from "../apimachinery/glob.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { type Cel, operandsOf, parseCel, partsOf, pathOf, textOf, textsOf, type Variables } from "./cel-syntax.ts";
 import { NotTranslated } from "./go-expression.ts";
@@ -26,6 +27,9 @@ export function constraintsOf(field: Tracked): Constraints {
   const texts = (name: string) => rule.field(name).texts();
   rule.field("scope").ignore();
   field.field("matchPolicy").ignore();
+  const resourceNames = texts("resourceNames");
+  const names = possible(resourceNames);
+  if (names.length === 0 && resourceNames.length > 0) rule.field("resourceNames").lose(NO_NAME);
   const exceptNames = field
     .field("excludeResourceRules")
     .list()
@@ -33,7 +37,7 @@ export function constraintsOf(field: Tracked): Constraints {
       for (const name of ["apiGroups", "apiVersions", "operations", "resources", "scope"]) each.field(name).ignore();
       const names = each.field("resourceNames").texts();
       if (names.length === 0) each.lose("Inlay excludes objects by their names; write the selection by hand");
-      return names;
+      return possible(names);
     });
   return {
     place: field,
@@ -41,12 +45,18 @@ export function constraintsOf(field: Tracked): Constraints {
     versions: texts("apiVersions"),
     resources: texts("resources"),
     operations: texts("operations"),
-    names: texts("resourceNames"),
+    names,
     exceptNames,
     namespaceSelector: labelSelectorOf(field.field("namespaceSelector")),
     objectSelector: labelSelectorOf(field.field("objectSelector")),
   };
 }
+
+const NO_NAME =
+  "Kyverno reads * and ? as a part of a name here, and no object has such a name; write the names by hand";
+
+/** Names and labels have no * and ?, which Kyverno does not read as wildcards in CEL. */
+const possible = (texts: readonly string[]): string[] => texts.filter((each) => !isGlob(each));
 
 const DATA: Readonly<Record<string, "Secret" | "ConfigMap">> = { secrets: "Secret", configmaps: "ConfigMap" };
 
@@ -111,7 +121,7 @@ export const conditionsIn = (place: Tracked, cel: Cel): Condition[] =>
 
 export const negationOf = (part: Cel): Cel => ({ kind: "operation", operator: "!_", args: [part] });
 
-/** A comparison of a field with texts, or with globs; or that a list or map contains a text. */
+/** A comparison of a field with texts, or with globs; or that a list or map contains a text. Texts that the field can't have are left out. */
 export interface Comparison {
   readonly path: string;
   readonly globs: readonly string[];
@@ -145,17 +155,21 @@ function comparedOf(operator: string, [left, right]: readonly Cel[]): Comparison
     const [path, text] = [fieldOf(left) ?? fieldOf(right), textOf(right) ?? textOf(left)];
     return path === undefined || text === undefined || text === ""
       ? undefined
-      : { path, globs: [text], isNegated: operator === "!=", isContaining: false };
+      : { path, globs: textsFor(path, [text]), isNegated: operator === "!=", isContaining: false };
   }
   if (operator !== "in") return undefined;
   const [list, field] = [textsOf(right), fieldOf(left)];
   if (list !== undefined && field !== undefined)
-    return { path: field, globs: list, isNegated: false, isContaining: false };
+    return { path: field, globs: textsFor(field, list), isNegated: false, isContaining: false };
   const [member, container] = [textOf(left), fieldOf(right)];
   return member === undefined || container === undefined
     ? undefined
     : { path: container, globs: [member], isNegated: false, isContaining: true };
 }
+
+/** A text is no glob. */
+const textsFor = (path: string, texts: readonly string[]): readonly string[] =>
+  [...NAME, ...NAMESPACE].includes(path) || path.startsWith(`${LABELS}.`) ? possible(texts) : texts;
 
 const METHODS: Readonly<Record<string, (text: string) => string>> = {
   startsWith: (text) => `${text}*`,
@@ -191,6 +205,7 @@ function fieldOf(tree: Cel): string | undefined {
   return pathOf(tree)?.join(".");
 }
 
+const LABELS = "object.metadata.labels";
 const NAME = ["object.metadata.name", "oldObject.metadata.name", "request.name"];
 const NAMESPACE = [
   "object.metadata.namespace",
@@ -239,7 +254,11 @@ export function identityOf(
   }
   const excepted = new Set(constraints.exceptNames);
   const [ofNames, ofNamespaces] = [common(names), common(namespaces)];
-  if (ofNames.length === 0 || ![...ofNames, ...ofNamespaces].every(isExact))
+  if (
+    ofNames.length === 0 ||
+    (namespaces.length > 0 && ofNamespaces.length === 0) ||
+    ![...ofNames, ...ofNamespaces].every(isExact)
+  )
     constraints.place.lose("the objects have no fixed names and namespaces; write the selection by hand");
   return {
     names: ofNames.filter((name) => isExact(name) && !excepted.has(name)),
@@ -267,18 +286,19 @@ export function namespaceConditions(conditions: readonly Condition[]): {
   let names: readonly string[] | undefined;
   const exceptNames: string[] = [];
   const expressions: JsonObject[] = [];
-  const LABELS = "object.metadata.labels";
   for (const { place, part } of conditions) {
     const { path = "", globs = [], isNegated = false, isContaining = false } = comparisonOf(part) ?? {};
     const key = path.startsWith(`${LABELS}.`) ? path.slice(LABELS.length + 1) : undefined;
     if (NAME.includes(path) && !isContaining) {
       if (isNegated) exceptNames.push(...globs);
+      else if (globs.length === 0) place.lose(NO_NAME);
       else if (names === undefined) names = globs;
       else place.lose("several conditions on the name; write names by hand");
     } else if (key !== undefined && !isContaining && globs.every((each) => !/[*?]/.test(each))) {
       // A missing label is an error, so that Kyverno skips the policy.
       if (isNegated) expressions.push({ key, operator: "Exists" });
-      expressions.push({ key, operator: isNegated ? "NotIn" : "In", values: [...globs] });
+      if (globs.length === 0 && !isNegated) place.lose(NO_NAME);
+      else if (globs.length > 0) expressions.push({ key, operator: isNegated ? "NotIn" : "In", values: [...globs] });
     } else if (path === LABELS && isContaining && globs.length === 1)
       expressions.push({ key: globs[0] as string, operator: isNegated ? "DoesNotExist" : "Exists" });
     else if (!(path === "object.metadata" && isContaining && globs.join() === "labels" && !isNegated) && !isTrue(part))

@@ -2,6 +2,7 @@
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { type Cel, operandsOf, partsOf, pathOf, textOf } from "./cel-syntax.ts";
 import { type Condition, type Constraints, comparisonOf, isTrue } from "./kyverno-cel-match.ts";
+import { isExact } from "./kyverno-match.ts";
 import type { Input } from "./migration.ts";
 import { compact } from "./parts.ts";
 
@@ -32,6 +33,8 @@ export function targetsOf(
     constraints.place
       .field("namespaceSelector")
       .lose("Inlay restarts workloads of named namespaces; write them by hand");
+  if (label !== undefined && !isExact(label))
+    constraints.place.field("namespaceSelector").lose("no namespace has this name; write it, and convert again");
   if (constraints.exceptNames.length > 0)
     constraints.place.field("excludeResourceRules").lose("write exceptNames in the selector of the targets by hand");
   let namespaces: readonly string[] | undefined =
@@ -43,7 +46,8 @@ export function targetsOf(
     const equal = (operandsOf(part, "==") ?? []).map((each) => pathOf(each)?.join("."));
     const by = referenceIn(part, kind, names);
     if (equal.includes(OF_TARGET) && equal.includes("request.namespace")) areBeside = true;
-    else if (path === OF_TARGET && !isNegated && !isContaining && namespaces === undefined) namespaces = globs;
+    else if (path === OF_TARGET && !isNegated && !isContaining && namespaces === undefined && globs.length > 0)
+      namespaces = globs;
     else if (by !== undefined) consumersBy.add(by);
     else if (!isTrue(part) && !isGuard(part, "object"))
       place.lose("Inlay can't read this condition; write the rollout or the targets by hand");

@@ -120,6 +120,14 @@ describe("a migration from Kyverno's policies with CEL", () => {
         { exceptNames: ["kube-*", "ci", "platform", "kyverno"] },
       ],
       [
+        { matchConditions: [condition("!(object.metadata.name in ['prod-?', 'x*', 'ci'])")] },
+        { exceptNames: ["ci", "platform", ...DEFAULTS] },
+      ],
+      [
+        { matchConditions: [condition("object.metadata.name in ['prod-?', 'x'] && object.metadata.name != 'y*'")] },
+        { names: ["x"] },
+      ],
+      [
         { matchConditions: [condition('has(object.metadata.labels) && "pull" in object.metadata.labels')] },
         { matchExpressions: [{ key: "pull", operator: "Exists" }], exceptNames: ["platform", ...DEFAULTS] },
       ],
@@ -159,6 +167,11 @@ describe("a migration from Kyverno's policies with CEL", () => {
       { matchConstraints: constraints("namespaces", {}, { somethingNew: true }) },
       { evaluation: { admission: { enabled: false } } },
       { somethingNew: true },
+      // They are no wildcards, and no name or label has them.
+      { matchConditions: [condition("object.metadata.name == 'team-*'")] },
+      { matchConditions: [condition("object.metadata.name in ['prod-?', 'x*']")] },
+      { matchConditions: [condition("object.metadata.labels['a'] == 'x*'")] },
+      { matchConstraints: constraints("namespaces", { resourceNames: ["team-*"] }) },
     ]) {
       const migration = generate(spec as JsonObject);
       assert.deepEqual([selectorOf(migration), specOf(migration)["suspend"]], [NOTHING, true], JSON.stringify(spec));
