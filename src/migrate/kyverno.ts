@@ -8,7 +8,7 @@ import { addMutated } from "./kyverno-cel-mutate.ts";
 import { addClone } from "./kyverno-clone.ts";
 import { Drafts } from "./kyverno-draft.ts";
 import { addFields, type Results } from "./kyverno-fields.ts";
-import { KEEP_RULE } from "./kyverno-match.ts";
+import { KEEP_RULE, matchesOf } from "./kyverno-match.ts";
 import { addProtection } from "./kyverno-protect.ts";
 import { addRestart, isRestart } from "./kyverno-restart.ts";
 import { type Input, metadataOf, partOf, type Tool } from "./migration.ts";
@@ -84,6 +84,7 @@ function stepsOf(input: Input, results: Results): Step[] {
     rule.field("skipBackgroundRequests").ignore();
     const { drafts, output } = results;
     const of = partOf(input, rule);
+    if (input.kind === "Policy") checkNamespace(input, rule, results);
     if (type === "generate") return [{ type, convert: () => addClone(of, rule, results) }];
     if (type === "validate") return [{ type, convert: () => addProtection(of, rule, drafts) }];
     return [
@@ -94,6 +95,35 @@ function stepsOf(input: Input, results: Results): Step[] {
     ];
   });
 }
+
+/** Reports what Kyverno refuses, or never matches, in a policy of a namespace. Such a rule selects nothing. */
+function checkNamespace({ namespace }: Input, rule: Tracked, { kinds }: Results): void {
+  const isOther = (field: Tracked) =>
+    field.exists && field.peek() !== namespace && !OF_REQUEST.test(String(field.peek()));
+  for (const { block, kinds: matched } of matchesOf(rule.field("match"))) {
+    const resources = block.field("resources");
+    const cluster = matched.filter((kind) => /^[A-Z]\w*$/.test(kind) && !kinds.resourceOf("v1", kind).namespaced);
+    if (cluster.length > 0)
+      resources.field("kinds").lose(`a Policy of a namespace does not match ${cluster.join(", ")}; ${AS_CLUSTER}`);
+    if (resources.field("namespaces").list().some(isOther))
+      resources.field("namespaces").lose(`a Policy matches in its own namespace only; ${AS_CLUSTER}`);
+  }
+  const generate = rule.field("generate");
+  const places = [
+    generate.field("namespace"),
+    generate.field("clone", "namespace"),
+    generate.field("cloneList", "namespace"),
+    ...rule
+      .field("mutate", "targets")
+      .list()
+      .map((each) => each.field("namespace")),
+  ];
+  for (const place of places)
+    if (isOther(place)) place.lose(`a Policy reads and writes in its own namespace only; ${AS_CLUSTER}`);
+}
+
+const OF_REQUEST = /^\{\{\s*request\.(?:namespace|object\.metadata\.namespace)\s*\}\}$/;
+const AS_CLUSTER = "Kyverno would refuse it. If you mean a ClusterPolicy, change the kind, and convert again";
 
 function rulesOf(input: Input): Tracked[] {
   const { root, kind, apiVersion } = input;

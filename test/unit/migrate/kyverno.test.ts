@@ -117,6 +117,44 @@ function copyKeys(
   });
 }
 
+describe("a Policy of a namespace", () => {
+  const of = (rule: JsonObject) => {
+    const migration = convert(policy(rule, {}, "Policy"));
+    const [{ targets, rollout, sources } = {}] = migration.converted.map(
+      ({ object }) => object["spec"] as Record<string, JsonObject[]>,
+    );
+    const selectors = targets?.map((each) => each["namespaceSelector"]);
+    const isProtected = sources?.some((each) => each["protect"] !== undefined) === true;
+    return { lost: migration.lost.length > 0, selectors, rollout, isProtected };
+  };
+
+  it("selects nothing where Kyverno refuses it, or never matches", () => {
+    const generate = {
+      apiVersion: "v1",
+      kind: "Secret",
+      name: "pull",
+      namespace: "{{request.object.metadata.name}}",
+      clone: { namespace: "shop", name: "pull" },
+    };
+    const { lost, selectors } = of({ match: match({ kinds: ["Namespace"] }), generate });
+    assert.deepEqual([lost, selectors], [true, [{ names: ["*"], exceptNames: ["*"] }]]);
+    const validate = { failureAction: "Enforce", deny: {} };
+    const [own, other] = ["shop", "other"].map((namespace) =>
+      of({ match: match({ ...SECRET, namespaces: [namespace], operations: ["UPDATE", "DELETE"] }), validate }),
+    );
+    assert.deepEqual([own?.isProtected, other?.isProtected, other?.lost], [true, false, true]);
+    const patchStrategicMerge = {
+      spec: { template: { metadata: { annotations: { "example.com/at": "{{ time_now() }}" } } } },
+    };
+    const [beside, elsewhere] = ["{{ request.namespace }}", "other"].map((namespace) => {
+      const targets = [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", namespace }];
+      return of({ match: match(SECRET), mutate: { targets, patchStrategicMerge } });
+    });
+    const nothing = { consumersOf: ["database"], suspend: true };
+    assert.deepEqual([beside?.lost, elsewhere?.lost, elsewhere?.rollout], [false, true, nothing]);
+  });
+});
+
 describe("a migration from Kyverno", () => {
   it("protects, copies and reloads as the three policies of the well-known article", () => {
     const { converted, lost } = convert(ARTICLE);
