@@ -33,7 +33,10 @@ export function migrateCommand(): Command {
     ),
     ", with the objects of the tool",
   )
-    .option("--cluster", "read types, labels and annotations of copied objects that are not in the files from your cluster")
+    .option(
+      "--cluster",
+      "read types, labels and annotations of copied objects that are not in the files from your cluster",
+    )
     .option("--kubeconfig <file>", "with --cluster: path to a kubeconfig file (default: as kubectl)")
     .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
     .addOption(outputOption().default("yaml"))
