@@ -954,6 +954,8 @@ export interface StoredBinding {
           readablePaths?: string[];
           /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
           pendingPaths?: string[];
+          /** The paths, among those in pendingPaths, where the API server kept the value from before when Inlay wrote the first time. A release keeps that value. */
+          revertedPaths?: string[];
           /** The paths of the fields that another binding owns, and that this binding waits for. */
           awaitedPaths?: string[];
           /** The parent objects that were created to write a path. Inlay removes them with the path if they are empty then. */
@@ -989,6 +991,8 @@ export interface StoredBinding {
           readablePaths?: string[];
           /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
           pendingPaths?: string[];
+          /** The paths, among those in pendingPaths, where the API server kept the value from before when Inlay wrote the first time. A release keeps that value. */
+          revertedPaths?: string[];
           /** The paths of the fields that another binding owns, and that this binding waits for. */
           awaitedPaths?: string[];
           /** The parent objects that were created to write a path. Inlay removes them with the path if they are empty then. */

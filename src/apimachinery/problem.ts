@@ -68,7 +68,7 @@ export const retryPolicies = {
   UndecodableObject: "Slow",
   WebhookFailed: "Slowing",
   Immutable: "Slow",
-  ReleaseBlocked: "Terminal",
+  ReleaseBlocked: "Slow",
   ReleaseAbandoned: "Terminal",
   Unavailable: "Backoff",
 } as const satisfies Record<string, RetryPolicy>;

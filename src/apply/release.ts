@@ -8,9 +8,10 @@ import { sameJson } from "../apimachinery/json.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { refusal, WRITE_VERBS } from "../kube/access-error.ts";
-import { isNotFound, isStatus } from "../kube/api-error.ts";
+import { type ApiError, isNotFound, isStatus } from "../kube/api-error.ts";
 import type { Client, JsonPatchOperation } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
+import type { Denial } from "../kube/server-text.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { blockedPaths } from "./blocked-paths.ts";
 import { ownParts } from "./leaves.ts";
@@ -24,6 +25,8 @@ export interface Release {
   paths: readonly string[];
   /** The paths that the record lists as written, not only as about to be written. */
   written: readonly string[];
+  /** The paths whose first write left the value from before. */
+  reverted: readonly string[];
   /** The paths that the binding keeps. */
   kept: readonly string[];
   /** Objects, lists and elements that were created with the paths. */
@@ -33,6 +36,8 @@ export interface Release {
   shape: TargetShape;
   /** Paths whose values must stay, because of a rule that is not in the schema. */
   blocked?: readonly string[];
+  /** The policy or webhook with that rule. */
+  denial?: Denial | undefined;
 }
 
 export interface Released {
@@ -48,11 +53,30 @@ export interface Released {
    * same keys.
    */
   shifted: string[];
+  /** Values that stay because a write of others in the same list or object hides whether their own write took place. */
+  unproven: string[];
+  /** Values that a policy or webhook does not allow to be removed. */
+  denied: string[];
+  /** Values that the API server kept although it accepted their removal. */
+  restored: string[];
+  /** What denied the removal of `denied`. */
+  denial?: Denial | undefined;
 }
+
+type Fate = Exclude<keyof Released, "denial">;
 
 const TRIES = 5;
 const BEFORE_FIRST_APPLY = "before-first-apply";
-const nothing = (): Released => ({ removed: [], retained: [], blocked: [], positional: [], shifted: [] });
+const nothing = (): Released => ({
+  removed: [],
+  retained: [],
+  blocked: [],
+  positional: [],
+  shifted: [],
+  unproven: [],
+  denied: [],
+  restored: [],
+});
 
 /** Releases the paths, if anything is left to release. Throws Problem if that is not possible now. */
 export async function release(
@@ -85,6 +109,8 @@ interface ReleasePlan {
   kept: FieldPath[];
   /** Whether it removes a value or a parent. */
   removes: boolean;
+  /** The values that it removes. */
+  gone: readonly Pick<Part, "path" | "at">[];
 }
 
 /** Reads and patches; `stale` if the object changed in between. `again`: there is more to release. */
@@ -97,22 +123,27 @@ async function tryRelease(
   const live = await client.get(identity, ref);
   if (live.metadata.uid !== request.uid) return { released: nothing(), again: false };
   const patch = async (how: Release, dryRun = false) => {
-    const { operations, released, kept, removes } = planRelease(live, how);
-    if (operations.length === 0) return { released, again: false };
+    const plan = planRelease(live, how);
+    const { operations, kept, removes } = plan;
+    if (operations.length === 0) return { released: plan.released, again: false };
     // The manager that removes a value owns the default that replaces it, and gives it up next.
     const manager = removes ? request.fieldManager : CONTROLLER_MANAGER;
-    const after = await client.jsonPatch(identity, ref, operations, manager, dryRun);
+    const answer = removes && !dryRun ? "whole" : "metadata";
+    const after = await client.jsonPatch(identity, ref, operations, manager, dryRun, answer);
+    const released = asStored(plan, live, after, request.shape);
     return { released, again: dropOwnership(after, request.fieldManager, kept).length > 0 };
   };
   const isRefused = async (error: unknown) =>
     isStatus(error, 422) &&
     (await client.get(identity, ref)).metadata.resourceVersion === live.metadata.resourceVersion;
   try {
+    let denial: Denial | undefined;
     try {
       return await patch(request);
     } catch (error) {
       // A 422 for an unchanged object: it is invalid without the values, by a rule beyond the schema.
       if (request.mode !== "Remove" || !(await isRefused(error))) throw error;
+      denial = (error as ApiError).denial;
     }
     // Perhaps only the removal of a parent is refused.
     const bare = { ...request, parents: [] };
@@ -122,11 +153,23 @@ async function tryRelease(
       const others = removed.filter((path) => !some.includes(path));
       return isAccepted(patch({ ...request, blocked: others }, true));
     });
-    return await patch({ ...request, blocked });
+    return await patch({ ...request, blocked, denial });
   } catch (error) {
     if (isStatus(error, 409) || (isStatus(error, 422) && !(await isRefused(error)))) return "stale";
     throw error;
   }
+}
+
+/** The outcome, by what the API server stored: admission may put a value back. A default may have the same value. */
+function asStored({ released, gone }: ReleasePlan, live: KubeObject, after: KubeObject, shape: TargetShape): Released {
+  const isStill = ({ path, at }: Pick<Part, "path" | "at">) => {
+    // By the conditions of the path: the removal of an element moves others.
+    const stored = attemptSync(() => path.with(...at.segments.slice(path.segments.length)).get(after));
+    return stored !== undefined && sameJson(stored, at.get(live)) && !sameJson(stored, shape.defaultAt(at));
+  };
+  const restored = [...new Set(gone.filter(isStill).map(({ path }) => String(path)))];
+  const removed = released.removed.filter((path) => !restored.includes(path));
+  return { ...released, removed, restored };
 }
 
 async function isAccepted(dryRun: Promise<unknown>): Promise<boolean> {
@@ -155,7 +198,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
     return outcomesOf(owned, request, path, place).map(([fate, at]) => ({ path, at, fate }));
   });
   const removal = removeWhatMay(owned, parts, gone, request);
-  const released = nothing();
+  const released = { ...nothing(), ...(request.denial && { denial: request.denial }) };
   for (const { path, fate } of parts) {
     const paths = released[fate];
     if (paths.at(-1) !== String(path)) paths.push(String(path));
@@ -174,6 +217,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
     released,
     kept,
     removes: removal.length > 0,
+    gone: parts.filter(({ fate }) => fate === "removed"),
   };
 }
 
@@ -188,7 +232,7 @@ interface Part {
   path: FieldPath;
   /** Its current location, by indexes. */
   at: FieldPath;
-  fate: keyof Released;
+  fate: Fate;
 }
 
 /**
@@ -210,7 +254,8 @@ function removeWhatMay(
       blocked.includes(String(path)) || (isRequired(at) && !dropped.some((parent) => path.startsWith(parent)));
     const stuck = removed.filter(isBlocked);
     if (stuck.length === 0) return operations;
-    for (const part of stuck) part.fate = "blocked";
+    for (const part of stuck)
+      part.fate = request.denial !== undefined && blocked.includes(String(part.path)) ? "denied" : "blocked";
   }
 }
 
@@ -224,19 +269,29 @@ function locateNow(path: FieldPath, shape: TargetShape, live: KubeObject): Field
 /** The outcome for a value or its parts; none if the binding no longer owns it. */
 function outcomesOf(
   live: KubeObject,
-  { mode, fieldManager, written }: Release,
+  request: Release,
   path: FieldPath,
   place: FieldLocation,
-): (readonly [keyof Released, FieldPath])[] {
+): (readonly [Fate, FieldPath])[] {
+  const { mode, fieldManager, written, reverted } = request;
+  const isHeld = holds(live, fieldManager, place.held);
+  const isWritten = written.includes(String(path));
+  // A write that admission undid owns the value from before.
+  if (!isWritten && reverted.includes(String(path))) return isHeld ? [["retained", place.at]] : [];
   // Inlay appends no element by index, so this one existed before.
   if (mode === "Remove" && path.segments.at(-1)?.kind === "index") return [["positional", place.at]];
-  const isHeld = holds(live, fieldManager, place.held);
-  // In a list or an object that is one value, only the record says what the binding owns.
+  // In a list or an object that is one value, the record says what the binding wrote. If it only announced the write, the
+  // ownership of the whole shows whether that took place, unless another write explains it.
+  if (!isWritten && place.within) {
+    if (!isHeld) return [];
+    if (written.some((other) => isHeldAt(other, place.held, request, live)))
+      return [[mode === "Remove" ? "unproven" : "retained", place.at]];
+  }
   if (!isHeld && !place.within) {
     if (mode === "Retain") return [];
     if (isNumbered(path)) return [["shifted", place.at]];
     // A written field without any owner is still the binding's: managedFields was cleared.
-    const isForgotten = written.includes(String(path)) && otherHolders(live, fieldManager, place.held).length === 0;
+    const isForgotten = isWritten && otherHolders(live, fieldManager, place.held).length === 0;
     return isForgotten ? [["removed", place.at]] : [];
   }
   if (mode === "Retain") return [["retained", place.at]];
@@ -245,6 +300,12 @@ function outcomesOf(
   if (isIndistinct || (!isHeld && isNumbered(path))) return [["shifted", place.at]];
   const parts = place.within ? [{ at: place.at, isShared: false }] : ownParts(live, fieldManager, place);
   return parts.map(({ at, isShared }) => [isShared ? "retained" : "removed", at]);
+}
+
+/** Whether a path of the binding lies in the same list or object that is one value. */
+function isHeldAt(path: string, held: FieldPath, { shape }: Release, live: KubeObject): boolean {
+  const place = locateNow(FieldPath.parse(path), shape, live);
+  return typeof place === "object" && place.held.equals(held);
 }
 
 const isNumbered = (path: FieldPath) => path.segments.some(({ kind }) => kind === "index");

@@ -38,12 +38,22 @@ function messageOf({ status, reason, denial }: ApiError, { verb, object }: Refus
 function denied(denial: Denial, request: string): string {
   if ("webhook" in denial) {
     const advice = "correct the values, or ask the owner of the webhook which values it allows";
-    return `the admission webhook ${denial.webhook} denied the request to ${request}; ${advice}. ${findWebhook}`;
+    return `${deniedBy(denial)} denied the request to ${request}; ${advice}. ${howToShow(denial)}`;
   }
+  return `${deniedBy(denial)} denied the request to ${request}; correct the values, or the policy. ${howToShow(denial)}`;
+}
+
+/** The rule that denied a request, as the subject of a sentence. */
+export function deniedBy(denial: Denial): string {
+  if ("webhook" in denial) return `the admission webhook ${denial.webhook}`;
   const { policyKind, policy, binding } = denial;
-  const by = `${policyKind} ${policy}${binding === undefined ? "" : ` with binding ${binding}`}`;
-  const show = `Show it with: kubectl get ${policyKind.toLowerCase()} ${policy} -o yaml`;
-  return `${by} denied the request to ${request}; correct the values, or the policy. ${show}`;
+  return `${policyKind} ${policy}${binding === undefined ? "" : ` with binding ${binding}`}`;
+}
+
+/** A sentence with the command that shows the rule. */
+export function howToShow(denial: Denial): string {
+  if ("webhook" in denial) return findWebhook;
+  return `Show it with: kubectl get ${denial.policyKind.toLowerCase()} ${denial.policy} -o yaml`;
 }
 
 /** How to find the configuration that has a webhook. */

@@ -4,6 +4,7 @@ import { FieldPath } from "../apimachinery/field-path.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { type Decision, type Desired, waitingIn } from "../apply/decide.ts";
 import type { Whole } from "../apply/manifest.ts";
+import { holds } from "../apply/ownership.ts";
 
 /**
  * The record before the write, with the paths that it acquires, those that an interrupted write may have acquired, and the
@@ -41,7 +42,7 @@ export function appliedRecord(
   { repeated }: Decision,
   normalizedFor: string | undefined,
 ): TargetStatus {
-  const { pendingPaths: _, paths = [], normalizedFor: __, ...rest } = record;
+  const { pendingPaths: _, revertedPaths = [], paths = [], normalizedFor: __, ...rest } = record;
   const written = [...desired.plan.fields, ...repeated].map(({ path }) => String(path));
   const waiting = waitingIn(desired).map(String);
   const ours = [...written, ...paths.filter((path) => waiting.includes(path))];
@@ -49,7 +50,37 @@ export function appliedRecord(
   const inOrder = [...paths.filter((path) => ours.includes(path)), ...ours];
   const open = unconfirmed(record, desired).filter((path) => !ours.includes(path));
   const form = normalizedFor === undefined ? {} : { normalizedFor };
-  return { ...rest, uid: live.metadata.uid, paths: [...new Set(inOrder)], ...form, ...listed("pendingPaths", open) };
+  return {
+    ...rest,
+    uid: live.metadata.uid,
+    paths: [...new Set(inOrder)],
+    ...form,
+    ...listed("pendingPaths", open),
+    ...listed(
+      "revertedPaths",
+      revertedPaths.filter((path) => open.includes(path)),
+    ),
+  };
+}
+
+/**
+ * The record after a write that left some paths unchanged: those that it should have acquired hold no value of Inlay. Not
+ * a path that the field manager owned before, where an interrupted write may have stored a value.
+ */
+export function revertedRecord(
+  record: TargetStatus,
+  live: KubeObject,
+  { fieldManager }: Desired,
+  { fields }: Decision,
+  unchanged: readonly string[],
+): TargetStatus {
+  const { revertedPaths = [], pendingPaths = [], ...rest } = record;
+  const reverted = fields.flatMap(({ path, place }) => {
+    const text = String(path);
+    const isKnown = revertedPaths.includes(text) || !holds(live, fieldManager, place.held);
+    return isKnown && unchanged.includes(text) && pendingPaths.includes(text) ? [text] : [];
+  });
+  return { ...rest, ...listed("pendingPaths", pendingPaths), ...listed("revertedPaths", reverted) };
 }
 
 /** The record of an object that the binding creates, after everything is applied. */
@@ -66,14 +97,23 @@ export function createdRecord(
 
 /** The record without some of its paths. */
 export function withoutPaths(record: TargetStatus, gone: ReadonlySet<string>): TargetStatus {
-  const { paths, pendingPaths, ...rest } = record;
+  const { paths, pendingPaths, revertedPaths, ...rest } = record;
   const left = (list: string[] | undefined) => list?.filter((path) => !gone.has(path)) ?? [];
   const [leftPaths, leftAcquiring] = [left(paths), left(pendingPaths)];
   return {
     ...rest,
     ...(leftPaths.length > 0 && { paths: leftPaths }),
     ...(leftAcquiring.length > 0 && { pendingPaths: leftAcquiring }),
+    ...listed("revertedPaths", left(revertedPaths)),
   };
+}
+
+/** The record with some of its paths as written, which were perhaps only announced. */
+export function writtenRecord(record: TargetStatus, known: readonly string[]): TargetStatus {
+  if (known.length === 0) return record;
+  const { paths = [], pendingPaths = [], ...rest } = record;
+  const open = pendingPaths.filter((path) => !known.includes(path));
+  return { ...rest, ...listed("paths", [...paths, ...known]), ...listed("pendingPaths", open) };
 }
 
 /** The record after some of its paths were released. Removed parents are forgotten: another client may create them. */
@@ -106,7 +146,7 @@ export function ofRevision(record: TargetStatus, revision: string): TargetStatus
 /** The record of a target in which the binding owns nothing. */
 export function withoutOwnership(record: TargetStatus): TargetStatus {
   const { uid: _u, paths: _p, pendingPaths: _a, parents: _r, created: _c, manifestDigest: _m, ...kept } = record;
-  const { normalizedFor: _n, ...rest } = kept;
+  const { normalizedFor: _n, revertedPaths: _v, ...rest } = kept;
   return rest;
 }
 

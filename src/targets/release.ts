@@ -26,14 +26,16 @@ import { type Released, release } from "../apply/release.ts";
 import { accountNotFound, attempt, verbsFor } from "../kube/access-error.ts";
 import { getAsController } from "../kube/get.ts";
 import { type Identity, serviceAccountIdentity } from "../kube/identity.ts";
+import { deniedBy, howToShow } from "../kube/rejection.ts";
 import { describeError } from "../observability/log.ts";
 import { shapeOf } from "../transform/target-shape.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { actorOf } from "./actor.ts";
 import type { Dependencies, ReleaseContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
-import { releasedRecord, withoutOwnership, withoutPaths } from "./record-changes.ts";
+import { releasedRecord, withoutOwnership, withoutPaths, writtenRecord } from "./record-changes.ts";
 import { resolveRecorded } from "./references.ts";
+import { boundedList, FIND_RULES } from "./reverted.ts";
 
 /** How long a deleted binding waits for targets that can't be released, counted across changes of the leader. */
 const BEST_EFFORT_MS = 60_000;
@@ -170,34 +172,45 @@ export async function releasePaths(
   const record = credible(recorded);
   const paths = heldPaths(record).filter((path) => !keep.has(path));
   if (paths.length === 0 && !record.created) return { record, released: false };
+  const restored: string[] = [];
   const work = async () => {
     const ref = await resolveRecorded(record, context.deps.discovery);
     if (ref === undefined) return;
     if (record.created) await releaseCreated(context, ref, record, keep.size > 0 ? "Retain" : mode);
-    else await releaseFields(context, ref, record, mode, paths);
+    else restored.push(...(await releaseFields(context, ref, record, mode, paths)));
   };
   const problem = context.account ?? (await attempt(work()));
   if (problem === undefined || (problem.reason === "Forbidden" && (await isDeletedWithNamespace(context, record)))) {
-    const left = record.created ? withoutOwnership(record) : releasedRecord(record, new Set(paths), mode);
-    return { record: left, released: true };
+    if (record.created) return { record: withoutOwnership(record), released: true };
+    const gone = new Set(paths.filter((path) => !restored.includes(path)));
+    const left = releasedRecord(writtenRecord(record, restored), gone, mode);
+    return { record: left, released: true, ...(restored.length > 0 && { problem: notRemoved(record, restored) }) };
   }
   // The CRD was deleted after discovery: the retry sees that nothing is left to release.
   if (problem.reason === "KindNotFound") context.deps.discovery.forget(record.apiVersion);
   return { record, released: false, problem };
 }
 
+function notRemoved({ kind, namespace, name = "" }: TargetStatus, paths: readonly string[]): Problem {
+  const where = describeObject(kind, namespace, name);
+  const message = `the API server accepted the removal of ${boundedList(paths)} of ${where} and kept the value, such as by a mutating admission policy or webhook; change that rule, or remove the value yourself. ${FIND_RULES}`;
+  return new Problem("ReleaseBlocked", message);
+}
+
+/** Returns the paths whose value is still there, although the API server accepted the removal. */
 async function releaseFields(
   context: ReleaseContext,
   ref: ObjectRef,
   record: TargetStatus,
   mode: "Retain" | "Remove",
   paths: readonly string[],
-): Promise<void> {
+): Promise<string[]> {
   const { deps, binding, identity } = context;
   const released = await release(deps.client, identity, ref, {
     uid: record.uid,
     paths,
     written: record.paths ?? [],
+    reverted: record.revertedPaths ?? [],
     kept: heldPaths(record).filter((path) => !paths.includes(path)),
     parents: record.parents ?? [],
     mode,
@@ -205,6 +218,7 @@ async function releaseFields(
     shape: shapeOf(await deps.schemas.of(ref.resource)),
   });
   recordReleaseEvents(context, ref, released);
+  return released.restored;
 }
 
 async function releaseCreated(
@@ -234,7 +248,7 @@ export function creatorOf(binding: SecretBinding): Creator {
 function recordReleaseEvents(
   { deps, binding }: ReleaseContext,
   ref: ObjectRef,
-  { removed, retained, blocked, positional, shifted }: Released,
+  { removed, retained, blocked, positional, shifted, unproven, denied, restored, denial }: Released,
 ): void {
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const record = (type: "Normal" | "Warning", reason: EventReason, paths: string[], done: string, why: string) => {
@@ -247,9 +261,18 @@ function recordReleaseEvents(
     ": the element existed before, its old value is unknown, and later elements would shift; set or remove it yourself";
   const changed =
     ": others have changed the list, or another element has the same keys, so it may be another element now; check it yourself";
+  const back = `: the API server accepted the removal and kept the value, such as by a mutating admission policy or webhook. ${FIND_RULES}`;
+  const unseen =
+    ": Inlay did not see whether it wrote them, so the values may be others than the binding's; check them yourself";
   record("Normal", "Removed", removed, "removed", "");
   record("Normal", "Retained", retained, "kept", "; this binding no longer owns them");
   record("Warning", "ReleaseBlocked", blocked, "kept", ": the object is not valid without them");
+  if (denial !== undefined) {
+    const why = `: ${deniedBy(denial)} denied the removal. ${howToShow(denial)}`;
+    record("Warning", "ReleaseBlocked", denied, "kept", why);
+  }
+  record("Warning", "ReleaseBlocked", restored, "did not remove", back);
+  record("Warning", "ReleaseBlocked", unproven, "kept", unseen);
   record("Warning", "ReleaseBlocked", positional, "kept", existing);
   record("Warning", "ReleaseBlocked", shifted, "kept", changed);
 }

@@ -29,15 +29,24 @@ interface Write {
 
 type WrittenField = Pick<PlannedField, "path" | "value"> & { at: FieldPath };
 
+/** The API server accepted a write, and stored other values. */
+export class Reversion extends Problem {
+  /** The paths whose value is the one from before the write. */
+  readonly unchanged: readonly string[];
+  constructor(message: string, unchanged: readonly string[]) {
+    super("Reverted", message);
+    this.unchanged = unchanged;
+  }
+}
+
 /** The problem of a write after which the object holds other values; undefined if it holds these, in any form. */
-export function reversionIn(write: Write, written: KubeObject): Problem | undefined {
+export function reversionIn(write: Write, written: KubeObject): Reversion | undefined {
   const { ref, live } = write;
   const other = withForm("other", write, written);
   if (other.length === 0) return undefined;
   const isUnchanged = live?.metadata.resourceVersion === written.metadata.resourceVersion;
-  const what = other.every((field) => isUnchanged || wasThere(write, field, written))
-    ? "the value from before"
-    : "another value";
+  const old = other.filter((field) => isUnchanged || wasThere(write, field, written));
+  const what = old.length === other.length ? "the value from before" : "another value";
   const [where, paths] = [
     describeObject(ref.resource.kind, ref.namespace, ref.name),
     boundedList(other.map(({ path }) => path)),
@@ -46,7 +55,10 @@ export function reversionIn(write: Write, written: KubeObject): Problem | undefi
     `${paths}: the API server accepted the write to ${where}, and stored ${what}. It does not say why: ` +
     "a mutating admission policy, an admission webhook or the kind itself changed the write. " +
     `Change that rule, or remove the field from the binding. ${FIND_RULES}`;
-  return new Problem("Reverted", message);
+  return new Reversion(
+    message,
+    old.map(({ path }) => String(path)),
+  );
 }
 
 /** Whether the stored value is the one from before the write; without a read, whether it is the one that Inlay sent last. */
@@ -57,9 +69,11 @@ function wasThere({ live, lastApplied }: Write, { path, at }: WrittenField, writ
   return before !== undefined && sameJson(before, after);
 }
 
-const FIND_RULES = "List the rules with: kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations";
+/** How to find the rules that change a write. */
+export const FIND_RULES = "List the rules with: kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations";
 
-function boundedList(names: readonly unknown[]): string {
+/** The first names of a list, for a message. */
+export function boundedList(names: readonly unknown[]): string {
   const more = names.length - MAX_NAMED;
   return [...names.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
 }

@@ -39,11 +39,11 @@ import {
 } from "./create.ts";
 import type { SyncContext, WriteContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
-import { appliedRecord, intentRecord, ofRevision, withoutAwaited } from "./record-changes.ts";
+import { appliedRecord, intentRecord, ofRevision, revertedRecord, withoutAwaited } from "./record-changes.ts";
 import type { TargetWithRecord } from "./records.ts";
 import { explainFields } from "./rejection.ts";
 import { orEndOfNamespace, pathsOf, releasePaths } from "./release.ts";
-import { normalizedIn, reversionIn, revisionOf } from "./reverted.ts";
+import { normalizedIn, Reversion, reversionIn, revisionOf } from "./reverted.ts";
 
 /** `record` is the status of the target if the controller stops before the sync. */
 export type PreparedTarget =
@@ -227,6 +227,8 @@ async function syncFields(context: SyncContext, prepared: Ready): Promise<Target
   const contender = `${context.binding.metadata.uid}/${live.metadata.uid}`;
   const written = decision.write ? await writeWithinBudget(context, fieldWrite(context, prepared, contender)) : live;
   if (written === "stale") return written;
+  if (written instanceof Reversion)
+    return { record: revertedRecord(prepared.record, live, desired, decision, written.unchanged), problem: written };
   if (written instanceof Problem)
     return { record: prepared.record, problem: await explainFields(context, prepared, written) };
   const contention = contentionProblem(context, contender, CONTENTION);

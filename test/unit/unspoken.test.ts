@@ -237,6 +237,7 @@ describe("the messages about random values and random mistakes", () => {
       uid: "uid-1",
       paths,
       written: paths,
+      reverted: [],
       kept: [],
       parents: ["spec", "spec.any"],
       mode,

@@ -17,6 +17,7 @@ const asked = (paths: string[], more: Partial<Release> = {}): Release => ({
   uid: "uid-1",
   paths,
   written: paths,
+  reverted: [],
   parents: [],
   mode: "Remove",
   fieldManager: OURS,
@@ -32,7 +33,16 @@ function patch(live: KubeObject, request: Release) {
   return { operations, released, object: patched.newDocument };
 }
 
-const nothing = { removed: [], retained: [], blocked: [], positional: [], shifted: [] };
+const nothing = {
+  removed: [],
+  retained: [],
+  blocked: [],
+  positional: [],
+  shifted: [],
+  unproven: [],
+  denied: [],
+  restored: [],
+};
 const guard = { op: "replace", path: "/metadata/resourceVersion", value: "7" };
 
 describe("a release that removes", () => {
@@ -41,7 +51,7 @@ describe("a release that removes", () => {
     const { operations, released } = patch(live, asked(['spec["a/b~c"]']));
     const giveUp = { op: "remove", path: "/metadata/managedFields/0" };
     assert.deepEqual(operations, [guard, giveUp, { op: "remove", path: "/spec/a~1b~0c" }]);
-    assert.deepEqual(released, { removed: ['spec["a/b~c"]'], retained: [], blocked: [], positional: [], shifted: [] });
+    assert.deepEqual(released, { ...nothing, removed: ['spec["a/b~c"]'] });
   });
 
   it("removes parents that were created with it and are empty now, the deepest first", () => {
@@ -94,7 +104,7 @@ describe("a release that removes", () => {
     ]);
     const { object, released } = patch(live, asked(["data"]));
     assert.deepEqual(object["data"], { b: "x", theirs: "x" });
-    assert.deepEqual(released, { removed: ["data"], retained: ["data"], blocked: [], positional: [], shifted: [] });
+    assert.deepEqual(released, { ...nothing, removed: ["data"], retained: ["data"] });
   });
 
   it("keeps empty parents of another path", () => {
@@ -109,7 +119,7 @@ describe("a release that removes", () => {
       entry("argo", ["spec.a"]),
     ]);
     const { released, object } = patch(live, asked(["spec.a", "spec.b"], { kept: ["spec.c"] }));
-    assert.deepEqual(released, { removed: ["spec.b"], retained: ["spec.a"], blocked: [], positional: [], shifted: [] });
+    assert.deepEqual(released, { ...nothing, removed: ["spec.b"], retained: ["spec.a"] });
     assert.deepEqual(object["spec"], { a: "x" });
     assert.deepEqual(object.metadata.managedFields?.[0]?.fieldsV1, fieldsOf(["spec.c"]));
   });
@@ -117,7 +127,7 @@ describe("a release that removes", () => {
   it("keeps a required leaf, and reports it", () => {
     const live = liveObject({ spec: { a: "x", b: "y" } }, [entry(OURS, ["spec.a", "spec.b"])]);
     const { released, object } = patch(live, asked(["spec.a", "spec.b"], { shape: shape({}, ["spec.a"]) }));
-    assert.deepEqual(released, { removed: ["spec.b"], retained: [], blocked: ["spec.a"], positional: [], shifted: [] });
+    assert.deepEqual(released, { ...nothing, removed: ["spec.b"], blocked: ["spec.a"] });
     assert.deepEqual(object["spec"], { a: "x" });
   });
 
@@ -175,8 +185,9 @@ describe("a release that removes", () => {
     assert.deepEqual(planRelease(live, asked(["spec.a"], { kept: ["spec.b"] })), {
       kept: [FieldPath.parse("spec.b")],
       operations: [],
-      released: { removed: [], retained: [], blocked: [], positional: [], shifted: [] },
+      released: nothing,
       removes: false,
+      gone: [],
     });
   });
 });
@@ -236,8 +247,9 @@ describe("a release of elements of lists", () => {
     assert.deepEqual(planRelease(live, retained), {
       kept: [FieldPath.parse("spec.list")],
       operations: [],
-      released: { removed: [], retained: ["spec.list[id=a].x"], blocked: [], positional: [], shifted: [] },
+      released: { ...nothing, retained: ["spec.list[id=a].x"] },
       removes: false,
+      gone: [],
     });
     assert.deepEqual(planRelease(live, { ...retained, kept: [] }).operations, [
       guard,
@@ -291,7 +303,7 @@ describe("a release that retains", () => {
     const live = liveObject({ spec: { a: "x" } }, [entry("kubectl", ["spec.b"]), entry(OURS, ["spec.a"])]);
     const { operations, released, object } = patch(live, asked(["spec.a"], { mode: "Retain", parents: ["spec"] }));
     assert.deepEqual(operations, [guard, { op: "remove", path: "/metadata/managedFields/1" }]);
-    assert.deepEqual(released, { removed: [], retained: ["spec.a"], blocked: [], positional: [], shifted: [] });
+    assert.deepEqual(released, { ...nothing, retained: ["spec.a"] });
     assert.deepEqual(object["spec"], { a: "x" });
   });
 
@@ -430,7 +442,11 @@ describe("the API server", () => {
     });
     return { client, patches };
   }
-  const givenUp = (object: KubeObject) => ({ ...object, metadata: { ...object.metadata, managedFields: [] } });
+  const givenUp = (object: KubeObject) => ({
+    ...object,
+    spec: {},
+    metadata: { ...object.metadata, managedFields: [] },
+  });
   const answer = (status: number, reason: string) => new ApiError("PATCH /x", status, reason);
 
   it("gets no request if the object was created again, or is gone", async () => {
@@ -507,7 +523,8 @@ describe("the API server", () => {
         return managers.length === 1 ? live : givenUp(live);
       },
     });
-    assert.deepEqual((await release(client, "", HARBOR, asked(["spec.a"]))).removed, ["spec.a"]);
+    const request = asked(["spec.a"], { shape: shape({}, [], [], { "spec.a": "x" }) });
+    assert.deepEqual((await release(client, "", HARBOR, request)).removed, ["spec.a"]);
     assert.deepEqual(managers, [`${OURS} /spec/a`, "inlay /metadata/managedFields/0"]);
   });
 
