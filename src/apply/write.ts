@@ -13,6 +13,7 @@ import type { Decision, Desired, Located } from "./decide.ts";
 import { immutableProblem } from "./immutable.ts";
 import { byPlace } from "./locate.ts";
 import { planPatch } from "./patch.ts";
+import { keepOwned } from "./put-back.ts";
 
 /** The target as the binding's account sees it, current or at least as new as the version `seen`. Throws Problem. */
 export async function readTarget(
@@ -55,12 +56,14 @@ export async function writeTarget(
 }
 
 async function applyFields(
-  ...[client, identity, ref, { fieldManager }, decision, live]: Parameters<typeof writeTarget>
+  ...[client, identity, ref, { fieldManager, shape }, decision, live]: Parameters<typeof writeTarget>
 ) {
   const leaves = leavesOf([...decision.fields, ...decision.repeated]);
   const options = { fieldManager, force: decision.force, answer: "whole" as const };
   try {
-    return await applyTo(live, { client, identity, ref }, leaves, options, decision.keeps);
+    const after = await applyTo(live, { client, identity, ref }, leaves, options, decision.keeps);
+    const change = { before: live, after, manager: fieldManager };
+    return await keepOwned({ client, identity, ref }, change, decision.fields, shape);
   } catch (error) {
     // The answer is also 422 if a new object has the name.
     if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid)

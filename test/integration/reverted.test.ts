@@ -18,13 +18,20 @@ const widget: Kind = {
   group: "reverted.example.com",
   kind: "Widget",
   plural: "widgets",
-  spec: { type: "object", properties: { token: { type: "string" }, note: { type: "string" } } },
+  spec: {
+    type: "object",
+    properties: {
+      token: { type: "string" },
+      note: { type: "string" },
+      open: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+    },
+  },
 };
 const configMaps: Rule = { apiGroups: [""], resources: ["configmaps"], verbs: ["create", "patch", "delete"] };
 /** How long a binding may take to notice that a rule is gone: it retries every half minute. */
 const RETRIED_WITHIN_MS = 60_000;
 
-/** A team whose Deployment reads the Secret `keys`. A rule puts back the old value of `token` when `PUT_BACK` is installed. */
+/** A team whose Deployment reads the Secret `keys`. A rule puts back the old spec when `PUT_BACK` is installed. */
 async function newTeam(): Promise<{ team: TestNamespace; shop: Workloads; token: string }> {
   const team = await createNamespace({ rules: [...rolloutRules, mayWrite(widget), configMaps] });
   await installKind(team.api, widget);
@@ -43,11 +50,11 @@ const PUT_BACK: Mutation = {
   operations: ["UPDATE"],
   apiGroups: [widget.group],
   resources: [widget.plural],
-  when: "has(object.spec.token) && has(oldObject.spec.token) && object.spec.token != oldObject.spec.token",
-  patch: '[JSONPatch{op: "replace", path: "/spec/token", value: oldObject.spec.token}]',
+  when: "has(object.spec) && has(oldObject.spec) && object.spec != oldObject.spec",
+  patch: '[JSONPatch{op: "replace", path: "/spec", value: oldObject.spec}]',
 };
 
-/** Puts every old token back, until the returned function is called. */
+/** Puts every old spec back, until the returned function is called. */
 function putBack(team: TestNamespace): Promise<() => Promise<void>> {
   return mutate(team, `${team.namespace}-back`, PUT_BACK, async () => {
     const before = await team.api.get(widgetPath(team, "probe"));
@@ -134,6 +141,28 @@ describe("a value that a policy puts back", function () {
       assert.deepEqual(await shop.restarts(), { web: 0 });
     });
   }
+
+  it("is Reverted in an object that keeps the keys that it drops, and they go when the policy does", async () => {
+    const { team, shop } = await newTeam();
+    const old = { user: "a", leaked: secretText("leaked"), deep: { n: 1 } };
+    await team.secret("keys", { token: JSON.stringify(old) });
+    const fields = [{ ...field, path: "spec.open.cfg", as: "json" }];
+    await team.bind("keys", { ...spec, targets: [{ ...target, fields }] });
+    await team.until("keys", "Synced");
+    const remove = await putBack(team);
+    await team.secret("keys", { token: '{"user":"a"}' });
+    await team.until("keys", "Reverted");
+    await team.controller.stop();
+    await team.api.merge(widgetPath(team), { metadata: { labels: { n: "restarted" } } });
+    await team.controller.start();
+    await rolloutBarrier(team);
+    await team.until("keys", "Reverted", RESTARTED_WITHIN_MS);
+    const stored = async () => (await team.api.get(widgetPath(team))).spec.open.cfg;
+    assert.deepEqual([await stored(), await shop.restarts()], [old, { web: 0 }]);
+    await remove();
+    await team.until("keys", "Synced", RETRIED_WITHIN_MS);
+    assert.deepEqual(await stored(), { user: "a" });
+  });
 
   it("is Reverted on the first write too, without an event, and so inlay diff reports it", async () => {
     const { team } = await newTeam();
