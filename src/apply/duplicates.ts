@@ -11,11 +11,42 @@ import { textOf } from "./elements.ts";
 
 type Shape = Pick<TargetShape, "listAt" | "isAtomic" | "defaultAt">;
 
-/** The text of the keys of an element. A missing key has its default. */
-export function keysText(element: unknown, keys: readonly string[], list: FieldPath, shape: Shape): string {
-  const given = isObject(element) ? element : {};
-  const defaultOf = (key: string) => shape.defaultAt(list.with({ kind: "index", index: 0 }, { kind: "key", key }));
-  return keys.map((key) => textOf(Object.hasOwn(given, key) ? given[key] : defaultOf(key))).join();
+/** Returns the text of the keys of an element of the list. A missing key has its default. */
+function keysTextIn(list: FieldPath, keys: readonly string[], shape: Shape): (element: unknown) => string {
+  const defaults = keys.map((key) => shape.defaultAt(list.with({ kind: "index", index: 0 }, { kind: "key", key })));
+  return (element) => {
+    const given = isObject(element) ? element : {};
+    return keys.map((key, at) => textOf(Object.hasOwn(given, key) ? given[key] : defaults[at])).join();
+  };
+}
+
+interface Counts {
+  shape: Shape;
+  textIn: (element: unknown) => string;
+  /** The number of elements with these keys. */
+  counts: Map<string, number>;
+}
+
+/** Per list: counting for each field of a binding takes seconds for thousands of elements. */
+const countsOf = new WeakMap<readonly unknown[], Counts>();
+
+/** Whether no other element of the list has the keys of the element. */
+export function isUnique(
+  element: unknown,
+  list: readonly unknown[],
+  keys: readonly string[],
+  path: FieldPath,
+  shape: Shape,
+): boolean {
+  let known = countsOf.get(list);
+  if (known?.shape !== shape) {
+    const textIn = keysTextIn(path, keys, shape);
+    const counts = new Map<string, number>();
+    for (const text of list.map(textIn)) counts.set(text, (counts.get(text) ?? 0) + 1);
+    known = { shape, textIn, counts };
+    countsOf.set(list, known);
+  }
+  return known.counts.get(known.textIn(element)) === 1;
 }
 
 /**
@@ -41,7 +72,7 @@ function assertUniqueElements(
   const type = shape.listAt(list);
   if (type.kind !== "map") return;
   const { keys } = type;
-  const textIn = (element: JsonValue) => keysText(element, keys, list, shape);
+  const textIn = keysTextIn(list, keys, shape);
   const names = keys.join(" and ");
   const own = placesBy(elements, textIn);
   const there = placesBy(live, textIn);

@@ -98,8 +98,9 @@ export function formBeside(live: KubeObject, field: Written, shape: TargetShape)
   return compare(value.reveal(), path.get(live) as JsonValue | undefined, where);
 }
 
-const worst = (forms: readonly Form[]): Form => FORMS[Math.max(0, ...forms.map((form) => FORMS.indexOf(form)))] as Form;
-const best = (forms: readonly Form[]): Form => FORMS[Math.min(...forms.map((form) => FORMS.indexOf(form)))] as Form;
+/** There may be as many forms as an object has fields: more than a call can have arguments. */
+const worst = (forms: readonly Form[]): Form => FORMS.findLast((form) => forms.includes(form)) ?? "same";
+const best = (forms: readonly Form[]): Form => FORMS.find((form) => forms.includes(form)) ?? "other";
 
 function compare(wanted: JsonValue | undefined, stored: JsonValue | undefined, where: Where): Form {
   if (sameJson(wanted, stored)) return "same";

@@ -12,7 +12,7 @@ import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { elementAt } from "../transform/path-advice.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import { keysText } from "./duplicates.ts";
+import { isUnique } from "./duplicates.ts";
 
 export interface FieldLocation {
   /**
@@ -78,17 +78,6 @@ export function locate(path: FieldPath, shape: TargetShape, live: unknown): Fiel
     duplicate = position;
   }
   return { held: new FieldPath(held), keys, within, duplicate, at: new FieldPath(at), missing, unidentified };
-}
-
-function isUnique(
-  element: unknown,
-  list: readonly unknown[],
-  keys: readonly string[],
-  path: FieldPath,
-  shape: TargetShape,
-): boolean {
-  const text = keysText(element, keys, path, shape);
-  return list.every((each) => each === element || keysText(each, keys, path, shape) !== text);
 }
 
 /**

@@ -103,8 +103,11 @@ export class Decider {
     if (judged.isAgain) memory.reverts.clear();
     const first = this.#decideBy(judged, inputs, memory, known, blocked);
     const decided = await this.#read(judged, inputs, memory, known, blocked, first);
-    if (decided.stamps.length === 0) return { decided, known };
-    return { decided: await this.#checked(judged, inputs, memory, known, decided), known };
+    const checked = decided.stamps.length === 0 ? decided : await this.#checked(judged, inputs, memory, known, decided);
+    // No watch shows the deletion of their pods, or the permission to list them.
+    for (const [uid, { revert }] of memory.reverts)
+      if (revert.isEnding || revert.arePodsUnknown) memory.reverts.delete(uid);
+    return { decided: checked, known };
   }
 
   /** Reads the workloads that do not bear their restarts, and decides again. Throws Problem. */
@@ -127,11 +130,7 @@ export class Decider {
         revert: await readRevert(this.#deps.client, judged.identity, dependent, since),
       });
     });
-    const again = this.#decideBy(judged, inputs, memory, known, blocked);
-    // Their deletion is not watched.
-    for (const { version } of decided.unread)
-      if (memory.reverts.get(version.uid)?.revert.isEnding) memory.reverts.delete(version.uid);
-    return again;
+    return this.#decideBy(judged, inputs, memory, known, blocked);
   }
 
   /** Reads what a restart needs, if a restart is due. Throws Problem. */

@@ -29,7 +29,7 @@ export interface Dependencies {
   schemas: Pick<Schemas, "of">;
   bindings: Pick<BindingStore, "competingClaims" | "keyOf">;
   contention: Pick<ContentionBudget, "mayWrite" | "wrote" | "stateOf" | "forget">;
-  rejections: Pick<Rejections, "trial" | "reverted" | "reversion">;
+  rejections: Pick<Rejections, "trial" | "reverted" | "reversion" | "forget">;
   events: Pick<EventRecorder, "record" | "recordOn">;
   propagation: Pick<Propagation, "wrote">;
   log: Pick<Log, "info" | "warn">;

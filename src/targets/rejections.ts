@@ -1,5 +1,5 @@
 /**
- * Remembers writes that were reverted, because whatever changes the object would repeat them at once. Remembers which
+ * Remembers writes and removals that were reverted, because whatever changes the object would repeat them at once. Remembers which
  * fields of a rejected write are refused alone, because a rejected write is repeated every half minute and finding that
  * takes up to twenty-one requests. Limits how often that is tried.
  */
@@ -92,6 +92,11 @@ export class Rejections {
     const last = this.#reverted.get(key);
     const isRecent = last?.sourceRevisions === sourceRevisions && this.#now() - last.at < REVERTED_FOR_MS;
     return isRecent ? last.problem : undefined;
+  }
+
+  /** Forgets what was reverted, for a user who knows that the rule has changed. `prefix` begins the keys of a binding. */
+  forget(prefix: string): void {
+    for (const key of this.#reverted.keys()) if (key.startsWith(prefix)) this.#reverted.delete(key);
   }
 
   #mayTry(namespace: string, now: number): boolean {

@@ -35,7 +35,7 @@ import type { Dependencies, ReleaseContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { releasedRecord, withoutOwnership, withoutPaths, writtenRecord } from "./record-changes.ts";
 import { resolveRecorded } from "./references.ts";
-import { boundedList, FIND_RULES } from "./reverted.ts";
+import { boundedList, FIND_RULES, revisionOf } from "./reverted.ts";
 
 /** How long a deleted binding waits for targets that can't be released, counted across changes of the leader. */
 const BEST_EFFORT_MS = 60_000;
@@ -172,6 +172,13 @@ export async function releasePaths(
   const record = credible(recorded);
   const paths = heldPaths(record).filter((path) => !keep.has(path));
   if (paths.length === 0 && !record.created) return { record, released: false };
+  const { rejections } = context.deps;
+  // A rule that puts the value back may also change the object each time, which would repeat the removal at once.
+  const key = `${context.binding.metadata.uid}/${record.uid} removal`;
+  const { generation } = context.binding.metadata;
+  const removal = revisionOf({ sourceRevisions: [generation, mode, ...paths].join("\n") });
+  const before = rejections.reversion(key, removal);
+  if (before !== undefined) return { record, released: false, problem: before };
   const restored: string[] = [];
   const work = async () => {
     const ref = await resolveRecorded(record, context.deps.discovery);
@@ -184,7 +191,10 @@ export async function releasePaths(
     if (record.created) return { record: withoutOwnership(record), released: true };
     const gone = new Set(paths.filter((path) => !restored.includes(path)));
     const left = releasedRecord(writtenRecord(record, restored), gone, mode);
-    return { record: left, released: true, ...(restored.length > 0 && { problem: notRemoved(record, restored) }) };
+    if (restored.length === 0) return { record: left, released: true };
+    const kept = notRemoved(record, restored);
+    rejections.reverted(key, removal, kept);
+    return { record: left, released: true, problem: kept };
   }
   // The CRD was deleted after discovery: the retry sees that nothing is left to release.
   if (problem.reason === "KindNotFound") context.deps.discovery.forget(record.apiVersion);

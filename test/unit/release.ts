@@ -10,6 +10,7 @@ import { serviceAccountIdentity } from "../../src/kube/identity.ts";
 import { Schemas } from "../../src/kube/schemas.ts";
 import type { EventMessage } from "../../src/observability/events.ts";
 import type { Dependencies, SyncContext } from "../../src/targets/dependencies.ts";
+import { Rejections } from "../../src/targets/rejections.ts";
 import { FakeApiServer } from "./api-server.ts";
 import { entry, liveObject, OURS } from "./apply/managed.ts";
 import { contextOf, dependenciesOf } from "./fakes.ts";
@@ -51,6 +52,7 @@ export class ReleaseFixture {
       discovery: new Discovery(cluster.transport),
       schemas: new Schemas(cluster.transport),
       installation: new Installation({ ownNamespace: "inlay-system" }),
+      rejections: new Rejections(),
       events: { record },
       log: { info: log, warn: log },
     });

@@ -290,6 +290,7 @@ export class Reconciler {
   #expire(key: string, { metadata }: SecretBinding): void {
     this.results.expire(key);
     this.#deps.contention.forget(`${metadata.uid}/`);
+    this.#deps.rejections.forget(`${metadata.uid}/`);
   }
 
   #unsubscribe(key: string): void {

@@ -254,11 +254,12 @@ function judged(turn: RolloutInput, each: Entry): Entry {
   }
   // A user decides when its pods restart, so it has no timeout and no slot until then.
   if (paused || (seen && progress.isHeld)) {
-    const { restartTime, ...rest } = entry;
+    const { restartTime, firstRestartTime = restartTime, ...rest } = entry;
     const message = paused ? PAUSED : progress.message;
+    const first = firstRestartTime === undefined ? {} : { firstRestartTime };
     return {
       ...each,
-      entry: { ...rest, state: "Rolling", message },
+      entry: { ...rest, ...first, state: "Rolling", message },
       isNewlyHeld: !paused && restartTime !== undefined,
     };
   }

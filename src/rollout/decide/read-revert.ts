@@ -21,8 +21,8 @@ import type { Revert } from "./reverts.ts";
 const MAX_NAMED = 3;
 
 /**
- * `since` is the time of the first restart for the values. Without permission to list pods, their age is not known. Throws nothing
- * but errors that are no Problem.
+ * `since` is the time of the first restart for the values. Without permission to list pods, their age is not known. Throws Problem,
+ * if the API server does not answer: then nothing is known.
  */
 export async function readRevert(
   client: Pick<Client, "get" | "list">,
@@ -31,8 +31,8 @@ export async function readRevert(
   since: string,
 ): Promise<Revert> {
   const { ref } = dependent;
-  const found = await attempt(getIfExists({ client, identity, ref, verbs: WRITE_VERBS }));
-  if (found === undefined || found instanceof Problem) return { isReplaced: false, by: UNKNOWN };
+  const found = allowed(await attempt(getIfExists({ client, identity, ref, verbs: WRITE_VERBS })));
+  if (found === undefined) return { isReplaced: false, by: UNKNOWN };
   const owner = found.metadata.ownerReferences?.find(({ controller }) => controller);
   const known = {
     by: reverterOf(found, dependent, since),
@@ -42,15 +42,22 @@ export async function readRevert(
   if (at(found, "spec", "replicas") === 0 && !(Number(at(found, "status", "replicas")) > 0))
     return { isReplaced: true, ...known };
   const selector = at(found, "spec", "selector");
-  // Without a selector, as of a custom kind, its pods are not known.
-  if (!isObject(selector) || !("matchLabels" in selector || "matchExpressions" in selector))
-    return { isReplaced: false, ...known };
-  const labels = selectorText(selector as LabelSelector);
-  const pods = await attempt(listAll(client, identity, PODS, ref.namespace ?? "", { labels }));
-  if (pods instanceof Problem) return { isReplaced: false, ...known, arePodsUnknown: true };
+  // Of other kinds, the field may have another meaning.
+  if (ref.resource.group !== "apps" && ref.resource.group !== "argoproj.io") return { isReplaced: false, ...known };
+  const labels = selectorText((isObject(selector) ? selector : {}) as LabelSelector);
+  if (labels === "") return { isReplaced: false, ...known };
+  const pods = allowed(await attempt(listAll(client, identity, PODS, ref.namespace ?? "", { labels })));
+  if (pods === undefined) return { isReplaced: false, ...known, arePodsUnknown: true };
   const older = pods.filter((pod) => isRunning(pod) && !isNewer(pod, since));
   const isEnding = older.length > 0 && older.every(({ metadata }) => metadata.deletionTimestamp !== undefined);
   return { isReplaced: older.length === 0, ...known, ...(isEnding && { isEnding }) };
+}
+
+/** Undefined if the account lacks the permission. Throws other Problems. */
+function allowed<T>(answer: T | Problem): T | undefined {
+  if (!(answer instanceof Problem)) return answer;
+  if (answer.reason === "Forbidden") return undefined;
+  throw answer;
 }
 
 /** A creation time has full seconds, and a pod of the same second may have started before. */

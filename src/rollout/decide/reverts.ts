@@ -68,8 +68,8 @@ export function reverted(
   // A user undid the restart of a workload that had failed.
   const reverts = before ?? (entry.state === "Failed" ? REPEATS_MS.length : 0);
   const first = firstRestartTime === undefined ? {} : { firstRestartTime };
-  const next =
-    reverts < REPEATS_MS.length ? Date.parse(restartTime ?? "") + (REPEATS_MS[reverts] as number) : undefined;
+  const last = firstRestartTime === undefined ? now : Date.parse(restartTime ?? firstRestartTime);
+  const next = reverts < REPEATS_MS.length ? last + (REPEATS_MS[reverts] as number) : undefined;
   if (isAgain || (next !== undefined && !(next > now)))
     return {
       entry: { ...rest, ...first, reverts: Math.max(1, reverts + (isAgain ? 0 : 1)), state: "Waiting" },

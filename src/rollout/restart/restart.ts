@@ -138,13 +138,13 @@ export class Restarter {
   }
 }
 
-/** The text of a restart that is shared was there before or not: that is not known. */
+/** The text before a restart is the one that this binding saw, also where another binding wrote the restart. */
 function recordOf(
   { dependent, stamp: planned }: PlannedRestart,
-  { text, isShared }: { text: string; isShared: boolean },
+  { text }: { text: string },
   generation: number | undefined,
 ): RestartRecord {
-  const before = isShared ? undefined : textAt(dependent);
+  const before = textAt(dependent);
   // The status repeats no other text: a restart field may have had any.
   const isKept = before !== undefined && before !== text && isMark(before);
   return {

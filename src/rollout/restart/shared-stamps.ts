@@ -31,15 +31,15 @@ export class SharedStamps {
     uid: string,
     { by, place, text, readyAt }: { by: string; place: string; text: string; readyAt: number },
     write: () => Promise<KubeObject | "stale">,
-  ): Promise<{ answer: KubeObject | "stale"; text: string; isShared: boolean }> {
+  ): Promise<{ answer: KubeObject | "stale"; text: string }> {
     const last = this.#written.get(uid);
     if (last !== undefined && last.by !== by && last.place === place && last.sentAt >= readyAt) {
       const shared = await last.answer;
-      if (shared !== "stale") return { answer: shared, text: last.text, isShared: true };
+      if (shared !== "stale") return { answer: shared, text: last.text };
     }
     const sentAt = performance.now();
     const answer = write();
     setNewest(this.#written, uid, { by, place, text, sentAt, answer: answer.catch(() => "stale" as const) }, MAX_SIZE);
-    return { answer: await answer, text, isShared: false };
+    return { answer: await answer, text };
   }
 }

@@ -37,7 +37,7 @@ export const FIELDS: readonly Mistake[] = [
     mistake: "a path into a list without an element",
     spec: at("spec.database.spec.postgresql.hosts.host"),
     reason: "TypeMismatch",
-    says: /hosts.*list.*\[0\]/,
+    says: /hosts.*list.*\[INDEX\]/,
   },
   {
     mistake: "an index that the list does not have",

@@ -55,6 +55,11 @@ describe("a stored value", () => {
     ],
     ["no empty list", "spec.list", [], undefined, "equal"],
   ];
+  it("is compared in objects with more fields than a call can have arguments", () => {
+    const many = Object.fromEntries(Array.from({ length: 150_000 }, (_, n) => [`k${n}`, "x"]));
+    assert.equal(formIn(holding("spec.one", many), field("spec.one", { k0: "x" }), OURS, SHAPE), "similar");
+  });
+
   for (const [title, path, wanted, stored, form] of forms) {
     it(`is ${form}: ${title}`, () => {
       assert.equal(formIn(holding(path, stored), field(path, wanted), OURS, SHAPE), form);

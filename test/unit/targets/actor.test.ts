@@ -7,6 +7,7 @@ import { Installation } from "../../../src/api/installation.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { CONTROLLER } from "../../../src/kube/identity.ts";
 import { actorOf } from "../../../src/targets/actor.ts";
+import { Rejections } from "../../../src/targets/rejections.ts";
 import { releaseDeletedBinding } from "../../../src/targets/release.ts";
 import { dependenciesOf } from "../fakes.ts";
 import { bindingOf } from "../objects.ts";
@@ -44,7 +45,13 @@ describe("the account of a binding that is not composed", () => {
       },
     };
     const events = { record: (_: unknown, { note }: { note: string }) => notes.push(note) };
-    const deps = dependenciesOf({ installation, client, events, log: { warn: () => undefined } });
+    const deps = dependenciesOf({
+      installation,
+      client,
+      events,
+      rejections: new Rejections(),
+      log: { warn: () => undefined },
+    });
     const record = {
       apiVersion: "v1",
       kind: "ConfigMap",

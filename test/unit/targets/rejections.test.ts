@@ -1,5 +1,6 @@
 /** How often rejected writes are tried field by field, whatever changes. */
 import assert from "node:assert/strict";
+import { Problem } from "../../../src/apimachinery/problem.ts";
 import { Rejections } from "../../../src/targets/rejections.ts";
 
 const TRIAL = { findings: ["spec.a is refused"], isWhole: true };
@@ -39,5 +40,20 @@ describe("the trials of rejected writes", () => {
     for (let n = 0; n < 20; n++) await rejected(`${n}`);
     const before = count;
     assert.deepEqual([await rejected("old"), count], [TRIAL, before]);
+  });
+});
+
+describe("a reverted write", () => {
+  it("is not repeated for the same sources for 25 seconds, unless a user requests to forget what is remembered", () => {
+    let now = 0;
+    const rejections = new Rejections(() => now);
+    const problem = new Problem("Reverted", "spec.a");
+    for (const key of ["one/target", "other/target"]) rejections.reverted(key, "1", problem);
+    const remembered = () => ["one/target", "other/target"].map((key) => rejections.reversion(key, "1") === problem);
+    assert.deepEqual([remembered(), rejections.reversion("one/target", "2")], [[true, true], undefined]);
+    rejections.forget("one/");
+    assert.deepEqual(remembered(), [false, true]);
+    now = 25_000;
+    assert.deepEqual(remembered(), [false, false]);
   });
 });

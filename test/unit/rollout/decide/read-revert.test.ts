@@ -16,9 +16,10 @@ describe("a reverted restart", () => {
   /** Reads the Deployment `core` with these entries of managedFields, and pods that were created at these times. */
   function read(
     managedFields: object[],
-    pods: readonly string[] | "denied" = [],
+    pods: readonly string[] | "denied" | "unavailable" = [],
     spec: object = {},
     more: object = {},
+    dependent = dependentOf(),
   ) {
     const selector = { matchLabels: { app: "core" } };
     const object = { metadata: { name: "core", uid: "uid-core", managedFields, ...more }, spec: { selector, ...spec } };
@@ -27,10 +28,11 @@ describe("a reverted restart", () => {
       async *list(_: unknown, { kind }: Resource, namespace: string, selectors: object) {
         assert.deepEqual([kind, namespace, selectors], ["Pod", "registry", { labels: "app=core" }]);
         if (pods === "denied") throw new ApiError("GET", 403, "Forbidden");
+        if (pods === "unavailable") throw new ApiError("GET", 503, "ServiceUnavailable");
         yield pods.map((creationTimestamp) => ({ metadata: { name: "core-1", creationTimestamp } }));
       },
     };
-    return readRevert(client as unknown as Client, ACCOUNT, dependentOf(), SINCE);
+    return readRevert(client as unknown as Client, ACCOUNT, dependent, SINCE);
   }
 
   it("does not matter if all pods are newer, and counts a pod of the same second as older", async () => {
@@ -42,6 +44,24 @@ describe("a reverted restart", () => {
     assert.equal((await read([], "denied", { replicas: 0 })).isReplaced, true);
     const { isReplaced, arePodsUnknown } = await read([], "denied", { replicas: 1 });
     assert.deepEqual([isReplaced, arePodsUnknown], [false, true]);
+  });
+
+  it("is not judged while the API server does not answer", async () => {
+    await assert.rejects(read([], "unavailable"), { reason: "Unavailable" });
+  });
+
+  it("is not judged by spec.selector of a custom kind, which may select anything", async () => {
+    const resource = {
+      group: "example.com",
+      version: "v1",
+      plural: "apps",
+      kind: "App",
+      namespaced: true,
+      hasStatus: true,
+    };
+    const own = dependentOf({ ref: { resource } });
+    const selector = { matchExpressions: "not a list" };
+    assert.deepEqual(await read([], [AFTER], { selector }, {}, own).then(({ isReplaced }) => isReplaced), false);
   });
 
   it("names the managers that changed the spec since then, or have fields there, and not those of other parts", async () => {
