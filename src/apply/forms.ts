@@ -118,23 +118,28 @@ function compare(wanted: JsonValue | undefined, stored: JsonValue | undefined, w
   return (where.wasThere ? isNormalForm(written, kept) : folded(written) === folded(kept)) ? "similar" : "other";
 }
 
+/** A tenant can store any number of fields beside the wanted ones, so the path of one is only made where it matters. */
 function compareFields(wanted: JsonObject, stored: JsonObject, where: Where): Form {
   const own = (object: JsonObject, key: string) => (Object.hasOwn(object, key) ? object[key] : undefined);
-  const keys = [...new Set([...Object.keys(wanted), ...Object.keys(stored)])];
-  return worst(
-    keys.map((key): Form => {
+  const at = (key: string) => below(where, { kind: "key", key });
+  let form = worst(
+    Object.keys(wanted).map((key): Form => {
       const [ours, theirs] = [own(wanted, key), own(stored, key)];
       if (!isNameable(key)) return sameJson(ours, theirs) ? "same" : "other";
-      const at = below(where, { kind: "key", key });
-      return ours === undefined && theirs !== undefined ? formOfRest(theirs, at) : compare(ours, theirs, at);
+      return compare(ours, theirs, at(key));
     }),
   );
-}
-
-/** What is stored beside the wanted fields. In an object with one owner, the API server or a policy has added it. */
-function formOfRest(stored: JsonValue, where: Where): Form {
-  if (where.isInOne) return isEmpty(stored) || isDefault(stored, where) ? "equal" : "similar";
-  return where.rest === "theirs" ? "same" : "other";
+  const isRest = (key: string) => own(wanted, key) === undefined && own(stored, key) !== undefined;
+  if (!where.isInOne) return where.rest === "theirs" || !Object.keys(stored).some(isRest) ? form : "other";
+  // In an object with one owner, the API server or a policy has added the rest.
+  for (const key of Object.keys(stored)) {
+    if (form === "similar" || form === "other") break;
+    if (!isRest(key)) continue;
+    const theirs = own(stored, key);
+    const isAdded = isEmpty(theirs) || (isNameable(key) && isDefault(theirs, at(key)));
+    form = worst([form, isAdded ? "equal" : "similar"]);
+  }
+  return form;
 }
 
 function compareElements(wanted: readonly JsonValue[], stored: readonly JsonValue[], where: Where): Form {
