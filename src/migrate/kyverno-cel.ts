@@ -15,6 +15,7 @@ import {
   variablesOf,
 } from "./kyverno-cel-match.ts";
 import { type CopySettings, copy, copyAll } from "./kyverno-clone.ts";
+import { protect } from "./kyverno-draft.ts";
 import type { Results } from "./kyverno-fields.ts";
 import { isExact, KEEP_RULE, LEFT_OUT, namespaceSelector } from "./kyverno-match.ts";
 import { writerOf } from "./kyverno-protect.ts";
@@ -161,7 +162,7 @@ export function addProtected(input: Input, { drafts }: Results): void {
     identity.names.map((name) => drafts.of(kind, namespace, name, input)),
   );
   if (!drafts.isUnderstood(input, spec)) drafts.selectNothing(input, concerned, "Protects nothing.");
-  else for (const draft of concerned) draft.writers = [...(draft.writers ?? []), ...writers];
+  else for (const draft of concerned) protect(draft, writers);
 }
 
 /** The users for whom a policy makes an exception. Undefined if the comparison is about something else. */

@@ -1,4 +1,5 @@
 /** The bindings that Kyverno's rules about one Secret or ConfigMap become: its copies, its protection and the restarts. Pure. */
+import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Input, Output } from "./migration.ts";
 import { compact, sourceField } from "./parts.ts";
@@ -15,6 +16,12 @@ export interface Draft {
   rollout?: JsonObject;
   /** What selects the objects of a rule is not understood. */
   isIncomplete?: boolean;
+}
+
+/** Kyverno denies what any rule denies, so only those that all rules about the object except may write it. */
+export function protect(draft: Draft, writers: readonly JsonObject[]): void {
+  const isExcepted = (each: JsonObject) => writers.some((writer) => sameJson(writer, each));
+  draft.writers = draft.writers?.filter(isExcepted) ?? [...writers];
 }
 
 /** Matches no name. */

@@ -1,6 +1,6 @@
 /** Converts Kyverno rules that deny changes of a Secret or ConfigMap to its protection. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
-import type { Drafts } from "./kyverno-draft.ts";
+import { type Drafts, protect } from "./kyverno-draft.ts";
 import { isAboutData, isExact, isExcluded, KEEP_RULE, matchesOf, namespacesOf, operationsOf } from "./kyverno-match.ts";
 import type { Input } from "./migration.ts";
 import { compact } from "./parts.ts";
@@ -47,13 +47,17 @@ export function addProtection(input: Input, rule: Tracked, drafts: Drafts): void
     ),
   );
   if (!drafts.isUnderstood(input, rule, except)) drafts.selectNothing(input, concerned, "Protects nothing.");
-  else for (const draft of concerned) draft.writers = [...(draft.writers ?? []), ...writers];
+  else for (const draft of concerned) protect(draft, writers);
 }
 
 function writersOf(block: Tracked): JsonObject[] {
   for (const each of block.field("clusterRoles").list())
     if (each.text() !== "cluster-admin")
       each.lose("writers are users, groups and ServiceAccounts; write those with this ClusterRole");
+  if (block.field("clusterRoles").exists && block.field("subjects").exists) {
+    block.field("subjects").refuse("these subjects are excepted only with the ClusterRole; write writers by hand");
+    return [];
+  }
   return block
     .field("subjects")
     .list()

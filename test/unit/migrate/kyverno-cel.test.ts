@@ -230,6 +230,23 @@ describe("a migration from Kyverno's policies with CEL", () => {
     assert.deepEqual(validate("false", { validationActions: ["Audit"] }).converted, []);
   });
 
+  it("lets only those write a protected Secret whom all ValidatingPolicies about it except", () => {
+    const policies = [
+      'request.userInfo.username in ["alice", "bob"]',
+      'request.userInfo.username == "bob"',
+      "false",
+    ].map((expression) =>
+      policy("ValidatingPolicy", {
+        matchConstraints: constraints("secrets", NAMED, IN_SHOP),
+        validations: [{ expression }],
+      }),
+    );
+    const protectOf = (...objects: JsonObject[]) =>
+      (specOf(convert(...objects))["sources"] as JsonObject[])[0]?.["protect"];
+    assert.deepEqual(protectOf(...policies.slice(0, 2)), { writers: [{ kind: "User", name: "bob" }] });
+    assert.deepEqual(protectOf(...policies), {});
+  });
+
   it("restarts the workloads that a MutatingPolicy annotates", () => {
     const rollouts: [JsonObject, JsonObject][] = [
       [mutate(), { targets: [{ kind: "Deployment", selector: { names: ["*"] } }] }],

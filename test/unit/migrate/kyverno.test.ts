@@ -337,6 +337,31 @@ describe("a migration from Kyverno", () => {
     assert.deepEqual(protect({ exclude: match({ namespaces: ["shop"] }) }).converted, []);
   });
 
+  it("lets only those write a protected Secret whom all rules about it except", () => {
+    const writersOf = (...excludes: (JsonObject | undefined)[]) => {
+      const migration = convert(
+        ...excludes.map((exclude) =>
+          policy({
+            match: match({ ...SECRET, operations: ["UPDATE", "DELETE"] }),
+            ...(exclude && { exclude }),
+            validate: { failureAction: "Enforce", deny: {} },
+          }),
+        ),
+      );
+      const [source] = specOf(migration)["sources"] as JsonObject[];
+      return [source?.["protect"], specOf(migration)["suspend"]];
+    };
+    const [bot, alice] = [
+      { kind: "User", name: "ci-bot" },
+      { kind: "User", name: "alice" },
+    ];
+    const except = (...subjects: JsonObject[]) => ({ any: [{ subjects }] });
+    assert.deepEqual(writersOf(except(bot, alice), except(alice)), [{ writers: [alice] }, undefined]);
+    assert.deepEqual(writersOf(except(bot), undefined), [{}, undefined]);
+    assert.deepEqual(writersOf(undefined, except(bot)), [{}, undefined]);
+    assert.deepEqual(writersOf({ any: [{ clusterRoles: ["cluster-admin"], subjects: [bot] }] }), [{}, true]);
+  });
+
   it("selects nothing if the policy has a condition for all rules, or a PolicyException", () => {
     const conditions = { matchConditions: [{ name: "x", expression: "false" }] };
     const excepted = {
