@@ -12,7 +12,7 @@ import {
   isOfV1,
   variablesOf,
 } from "./kyverno-cel-match.ts";
-import { selectedBy, type Targets, targetsOf } from "./kyverno-cel-targets.ts";
+import { besideTargets, selectedBy, type Targets, targetsOf } from "./kyverno-cel-targets.ts";
 import { addValues } from "./kyverno-cel-values.ts";
 import type { Results } from "./kyverno-fields.ts";
 import { KEEP_RULE, LEFT_OUT } from "./kyverno-match.ts";
@@ -53,14 +53,15 @@ export function addMutated(input: Input, results: Results): void {
     input.root.refuse(KEEP_RULE);
     return;
   }
-  const trigger = identityOf(constraints, conditionsOf(spec.field("matchConditions"), variables), input.namespace);
-  if (!trigger.operations.includes("UPDATE"))
+  const matched = identityOf(constraints, conditionsOf(spec.field("matchConditions"), variables), input.namespace);
+  if (!matched.operations.includes("UPDATE"))
     constraints.place.lose("Inlay acts when the Secret changes, and this policy does not; keep Kyverno for it");
   const ofTargets = [
     ...conditionsOf(spec.field("targetMatchConditions"), variables),
     ...(condition === undefined ? [] : conditionsIn(expression, condition)),
   ];
-  const targets = targetsOf(input, constraintsOf(spec.field("targetMatchConstraints")), ofTargets, kind, trigger.names);
+  const targets = targetsOf(input, constraintsOf(spec.field("targetMatchConstraints")), ofTargets, kind, matched.names);
+  const trigger = besideTargets(matched, targets);
   const value = annotationOf(patch);
   if (value !== undefined) addRestarts(input, spec, kind, trigger, targets, value, expression, results);
   else addValues(input, spec, kind, trigger, targets, patch, expression, results);

@@ -1,7 +1,8 @@
 /** Reads which objects a MutatingPolicy changes, by its constraints and by conditions on them. Pure. */
+import { nameMatcher } from "../apimachinery/glob.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { type Cel, operandsOf, partsOf, pathOf, textOf } from "./cel-syntax.ts";
-import { type Condition, type Constraints, comparisonOf, isTrue } from "./kyverno-cel-match.ts";
+import { type Condition, type Constraints, comparisonOf, type Identity, isTrue } from "./kyverno-cel-match.ts";
 import { isExact } from "./kyverno-match.ts";
 import type { Input } from "./migration.ts";
 import { compact } from "./parts.ts";
@@ -53,6 +54,16 @@ export function targetsOf(
       place.lose("Inlay can't read this condition; write the rollout or the targets by hand");
   }
   return { constraints, namespaces, areBeside, consumersBy: [...consumersBy] };
+}
+
+/** What changes, in the namespaces of targets that must be beside it. */
+export function besideTargets(trigger: Identity, { constraints, namespaces, areBeside }: Targets): Identity {
+  if (!areBeside || namespaces === undefined) return trigger;
+  const isOfTargets = nameMatcher(namespaces);
+  const both = trigger.namespaces?.filter((each) => isOfTargets(each)) ?? namespaces;
+  if (both.length > 0 && both.every(isExact)) return { ...trigger, namespaces: both };
+  constraints.place.lose("the targets have no fixed namespace that is also one of the Secret; write it by hand");
+  return trigger;
 }
 
 /** `has(object.spec)`, which protects an expression after it. */

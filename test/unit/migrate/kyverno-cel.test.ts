@@ -285,6 +285,38 @@ describe("a migration from Kyverno's policies with CEL", () => {
     }
   });
 
+  it("restarts and writes only in the namespaces of targets that are beside the Secret", () => {
+    const beside = (expression: string, namespaces: string[] | undefined, more: JsonObject = {}) => {
+      const inNamespaces = (namespaces ?? []).map((each) => `request.namespace == "${each}"`).join(" || ");
+      const migration = convert(
+        mutate(
+          {
+            matchConditions: namespaces === undefined ? [] : [condition(inNamespaces)],
+            targetMatchConditions: [
+              condition(`object.metadata.namespace == request.namespace && object.metadata.namespace == "prod"`),
+            ],
+            ...more,
+          },
+          expression,
+          "MutatingPolicy",
+        ),
+        CRD,
+      );
+      const found = migration.converted.map(({ object }) => (object["metadata"] as JsonObject)["namespace"]);
+      return [migration.lost.length > 0, found, specOf(migration)["suspend"]];
+    };
+    const harbor = { targetMatchConstraints: constraints("harborclusters", { resourceNames: ["harbor"] }) };
+    const write = "Object{spec: Object.spec{user: string(base64.decode(request.object.data.user))}}";
+    for (const [expression, more] of [
+      [ANNOTATE, {}],
+      [write, harbor],
+    ] as const) {
+      assert.deepEqual(beside(expression, ["shop", "prod"], more), [false, ["prod"], undefined]);
+      assert.deepEqual(beside(expression, undefined, more), [false, ["prod"], undefined]);
+      assert.deepEqual(beside(expression, ["shop"], more), [true, ["shop"], true]);
+    }
+  });
+
   it("restarts nothing and suspends the binding if it does not understand what a MutatingPolicy changes", () => {
     for (const each of [
       mutate({ targetMatchConditions: [condition('object.metadata.name == "web"')] }),
