@@ -158,7 +158,10 @@ function restartSelected(
   if (!isWhole) drafts.selectNothing(input, [], "");
 }
 
-/** The bindings of the Secret. Without namespaces, these are the bindings of all Secrets of that name and of their copies. */
+/**
+ * The bindings of the Secret. Without namespaces, these are the bindings of all Secrets of that name, except where Kyverno
+ * leaves them out, and of their copies.
+ */
 export function draftsAbout(
   input: Input,
   kind: string,
@@ -168,7 +171,8 @@ export function draftsAbout(
 ): Draft[] {
   if (namespaces !== undefined) return namespaces.map((namespace) => drafts.of(kind, namespace, name, input));
   const isCopyOfIt = (target: JsonObject) => target["kind"] === kind && target["name"] === name;
-  return drafts.all().filter((draft) => (draft.kind === kind && draft.name === name) || draft.targets.some(isCopyOfIt));
+  const isIt = (draft: Draft) => draft.kind === kind && draft.name === name && !LEFT_OUT.includes(draft.namespace);
+  return drafts.all().filter((draft) => isIt(draft) || draft.targets.some(isCopyOfIt));
 }
 
 /** Whether the rule is about the Secrets of that name in all namespaces. */
@@ -208,7 +212,7 @@ export function restart(draft: Draft, of: Restart, name: string, place: Tracked)
     return;
   }
   draft.rollout = compact({
-    consumersOf: draft.name === name ? [name] : undefined,
+    consumersOf: draft.name === name && !LEFT_OUT.includes(draft.namespace) ? [name] : undefined,
     consumersOfTargets: hasCopies && isOnlyName ? true : undefined,
     consumersBy: [...consumersBy],
     kinds: [...kinds],

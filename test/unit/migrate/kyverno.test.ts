@@ -259,6 +259,27 @@ describe("a migration from Kyverno", () => {
     assert.deepEqual([system.converted.length, system.lost.length], [0, 1]);
   });
 
+  it("restarts nothing for a Secret of a namespace that Kyverno leaves out, except for its copies", () => {
+    const everywhere = restart(env(NAMED), { rule: { match: match({ kinds: ["Secret"], names: ["database"] }) } });
+    const rolloutOf = (migration: Migration) => specOf(migration)["rollout"] as JsonObject;
+    const cloned = (namespace: string, name: string) =>
+      policy({
+        match: match({ kinds: ["Namespace"] }),
+        generate: {
+          apiVersion: "v1",
+          kind: "Secret",
+          name,
+          namespace: "{{request.object.metadata.name}}",
+          clone: { namespace, name: "database" },
+        },
+      });
+    assert.deepEqual(rolloutOf(convert(cloned("shop", "other"), everywhere))["consumersOf"], ["database"]);
+    const ofCopies = rolloutOf(convert(cloned("kube-system", "database"), everywhere));
+    assert.deepEqual([ofCopies["consumersOf"], ofCopies["consumersOfTargets"]], [undefined, true]);
+    const none = convert(cloned("kube-system", "other"), everywhere);
+    assert.deepEqual([rolloutOf(none), none.lost.length], [undefined, 1]);
+  });
+
   it("restarts consumers of copies only if the rule is about the copies, too", () => {
     const named = ARTICLE.replace(
       /(reload-blogsecret[\s\S]*?- blogsecret\n)/,
