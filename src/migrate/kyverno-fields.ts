@@ -7,6 +7,7 @@ import type { Grants } from "./grants.ts";
 import type { KnownObjects } from "./known-objects.ts";
 import { type Drafts, NOTHING } from "./kyverno-draft.ts";
 import {
+  excludedBy,
   isAboutData,
   isExact,
   isExcluded,
@@ -135,7 +136,7 @@ function fromContext(input: Input, rule: Tracked, matches: readonly Match[], res
 }
 
 function admitted(match: Match, rule: Tracked, input: Input, results: Results): Target[] {
-  const excluded = matchesOf(rule.field("exclude"));
+  const excluded = excludedBy(rule);
   for (const { block, kinds, names, namespaces } of excluded)
     if (kinds.length > 0 || (names.length > 0 && namespaces.length > 0))
       block.field("resources").lose("an exclusion by several criteria can't be selected; write the targets by hand");

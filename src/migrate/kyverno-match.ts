@@ -44,6 +44,19 @@ export function matchesOf(field: Tracked): Match[] {
   });
 }
 
+/** What the rule excludes. Reports what no selection of Inlay can leave out. */
+export function excludedBy(rule: Tracked): Match[] {
+  const blocks = matchesOf(rule.field("exclude"));
+  for (const { block, kinds, operations } of blocks) {
+    const resources = block.field("resources");
+    if (operations.length > 0)
+      resources.field("operations").lose("an exclusion of some operations can't be selected; write it by hand");
+    if (kinds.some(isGlob))
+      resources.field("kinds").lose("Inlay has no wildcards here; write each kind, and convert again");
+  }
+  return blocks;
+}
+
 /** `v1/Secret` and `Secret` are the same kind here. */
 export const kindOf = (text: string): string => text.replace(/^\*?\/?v1\//, "");
 
@@ -77,9 +90,7 @@ function namespaceNames({ names, namespaces, block }: Match): readonly string[] 
 
 /** The selectors of namespaces that a rule about Namespaces matches: one for each block. `except` are further names. */
 export function namespaceSelectorsOf(rule: Tracked, except: readonly string[]): JsonObject[] {
-  const excluded = matchesOf(rule.field("exclude")).filter(
-    ({ kinds }) => kinds.length === 0 || kinds.includes("Namespace"),
-  );
+  const excluded = excludedBy(rule).filter(({ kinds }) => kinds.length === 0 || kinds.includes("Namespace"));
   const expressions = excluded.flatMap((match) => negated(match));
   const names = excluded.flatMap(namespaceNames);
   return matchesOf(rule.field("match")).map((match) =>
@@ -118,7 +129,11 @@ function negated({ names, namespaces, block, selector }: Match): JsonObject[] {
     ...Object.entries(matchLabels as JsonObject).map(([key, value]) => ({ key, operator: "In", values: [value] })),
     ...(matchExpressions as JsonObject[]),
   ] as JsonObject[];
-  if (first === undefined) return [];
+  if (first === undefined) {
+    if (names.length === 0 && namespaces.length === 0 && block.field("resources").exists)
+      block.field("resources").lose("excludes namespaces without a name or selector; write namespaceSelector by hand");
+    return [];
+  }
   const operator = OPPOSITES[String(first["operator"])];
   if (names.length === 0 && namespaces.length === 0 && more.length === 0 && operator !== undefined)
     return [{ ...first, operator }];
@@ -131,9 +146,9 @@ function negated({ names, namespaces, block, selector }: Match): JsonObject[] {
 /** Whether a block of `exclude` names the object. Handles kinds, names and namespaces. */
 export function isExcluded(rule: Tracked, kind: string, namespace: string, name: string): boolean {
   const isMatch = (globs: readonly string[], text: string) => globs.length === 0 || nameMatcher(globs)(text);
-  return matchesOf(rule.field("exclude")).some(({ block, kinds, names, namespaces }) => {
+  return excludedBy(rule).some(({ block, kinds, names, namespaces, operations }) => {
     const resources = block.field("resources");
-    if (!resources.exists) return false;
+    if (!resources.exists || operations.length > 0) return false;
     if (block.entries().length > 1)
       resources.lose("an object is excluded for some users only; write a binding for each protected object");
     return (kinds.length === 0 || kinds.includes(kind)) && isMatch(names, name) && isMatch(namespaces, namespace);

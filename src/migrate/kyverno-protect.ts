@@ -1,7 +1,16 @@
 /** Converts Kyverno rules that deny changes of a Secret or ConfigMap to its protection. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { type Drafts, protect } from "./kyverno-draft.ts";
-import { isAboutData, isExact, isExcluded, KEEP_RULE, matchesOf, namespacesOf, operationsOf } from "./kyverno-match.ts";
+import {
+  excludedBy,
+  isAboutData,
+  isExact,
+  isExcluded,
+  KEEP_RULE,
+  matchesOf,
+  namespacesOf,
+  operationsOf,
+} from "./kyverno-match.ts";
 import type { Input } from "./migration.ts";
 import { compact } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
@@ -33,7 +42,7 @@ export function addProtection(input: Input, rule: Tracked, drafts: Drafts): void
     rule.lose("this rule only reports; protect would deny. Add protect to a binding of this Secret if you want that");
     return;
   }
-  const excluded = matchesOf(rule.field("exclude"));
+  const excluded = excludedBy(rule);
   const writers = excluded.flatMap(({ block }) => writersOf(block));
   // Who may write does not select the Secrets.
   const except = excluded.flatMap(({ block }) => [block.field("clusterRoles"), block.field("subjects")]);

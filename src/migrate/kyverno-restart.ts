@@ -3,6 +3,7 @@ import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { type Draft, type Drafts, isCopy, NOTHING } from "./kyverno-draft.ts";
 import {
+  excludedBy,
   isAboutData,
   isExact,
   isExcluded,
@@ -118,7 +119,7 @@ function restartSelected(
   if (targets.some(({ namespace }) => namespace !== undefined))
     rule.field("mutate", "targets").lose("the workloads are not in the namespace of the Secret; write rollout by hand");
   const selector = match.selector();
-  const excluded = matchesOf(rule.field("exclude"));
+  const excluded = excludedBy(rule);
   for (const { block, kinds, names } of excluded)
     if (kinds.length > 0 || names.length > 0)
       block
@@ -184,7 +185,7 @@ function checkExcludedCopies(rule: Tracked, drafts: readonly Draft[]): void {
   const exceptNames = drafts
     .flatMap(({ targets }) => targets)
     .map(({ namespaceSelector }) => (namespaceSelector as JsonObject | undefined)?.["exceptNames"] ?? []);
-  for (const { block, namespaces } of matchesOf(rule.field("exclude")))
+  for (const { block, namespaces } of excludedBy(rule))
     if (!namespaces.every((each) => exceptNames.every((names) => (names as string[]).includes(each))))
       block
         .field("resources", "namespaces")

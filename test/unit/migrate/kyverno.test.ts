@@ -224,6 +224,7 @@ describe("a migration from Kyverno", () => {
       restart({}, { rule: { match: match({ ...SECRET, annotations: { reload: "yes" } }) } }),
       restart({}, { rule: { match: match(SECRET, { subjects: [{ kind: "User", name: "alice" }] }) } }),
       restart({}, { rule: { match: match({ ...SECRET, operations: ["CREATE"] }) } }),
+      restart({}, { rule: { exclude: match({ namespaces: ["shop"], operations: ["CREATE"] }) } }),
       restart({}, { rule: { context: [{ name: "x", variable: { value: 1 } }] } }),
       restart({}, { rule: { celPreconditions: [{ name: "x", expression: "false" }] } }),
       restart(
@@ -318,6 +319,11 @@ describe("a migration from Kyverno", () => {
       clone([{ resources: { names: ["a"], namespaces: ["b"] } }]),
       clone([{ clusterRoles: ["cluster-admin"] }]),
       clone([{ resources: { annotations: { a: "b" } } }]),
+      clone([{ resources: { operations: ["CREATE"] } }]),
+      clone([{ resources: { names: ["a"], operations: ["CREATE"] } }]),
+      clone([{ resources: { kinds: ["Namespace"] } }]),
+      clone([{ resources: { kinds: ["Namespace"], selector: {} } }]),
+      clone([{ resources: { kinds: ["*"], names: ["a"] } }]),
       clone([], { match: match({ kinds: ["Namespace"], names: ["a"], namespaces: ["b"] }) }),
       clone([], { match: match({ kinds: ["Namespace"], operations: ["DELETE"] }) }),
       clone([], {
@@ -350,6 +356,9 @@ describe("a migration from Kyverno", () => {
       { match: match({ ...SECRET, operations: ["DELETE"] }) },
       { match: match({ ...SECRET, selector: { matchLabels: { a: "b" } } }) },
       { preconditions: { all: [{ key: "{{ request.object.data.a }}", operator: "Equals", value: "b" }] } },
+      { exclude: match({ kinds: ["Secret"], operations: ["CREATE"] }) },
+      { exclude: match({ namespaces: ["shop"], operations: ["CREATE"] }) },
+      { exclude: match({ kinds: ["*"], namespaces: ["shop"] }) },
       { exclude: match({ namespaces: ["x"] }, { subjects: [{ kind: "User", name: "alice" }] }) },
     ] as JsonObject[]) {
       const migration = protect(rule);
