@@ -34,7 +34,13 @@ export function constraintsOf(field: Tracked): Constraints {
     .field("excludeResourceRules")
     .list()
     .flatMap((each) => {
-      for (const name of ["apiGroups", "apiVersions", "operations", "resources", "scope"]) each.field(name).ignore();
+      each.field("scope").ignore();
+      const isOfAll = (name: string) => {
+        const excluded = each.field(name).texts();
+        return excluded.includes("*") || texts(name).every((text) => excluded.includes(text));
+      };
+      if (!["apiGroups", "apiVersions", "operations", "resources"].map(isOfAll).every(Boolean))
+        each.lose("Inlay excludes objects for all that the policy matches; write the selection by hand");
       const names = each.field("resourceNames").texts();
       if (names.length === 0) each.lose("Inlay excludes objects by their names; write the selection by hand");
       return possible(names);

@@ -140,6 +140,18 @@ describe("a migration from Kyverno's policies with CEL", () => {
         { matchLabels: { a: "b" }, exceptNames: ["platform", ...DEFAULTS] },
       ],
       [
+        {
+          matchConstraints: constraints(
+            "namespaces",
+            {},
+            {
+              excludeResourceRules: constraints("namespaces", { resourceNames: ["ci"] })["resourceRules"] as JsonObject,
+            },
+          ),
+        },
+        { exceptNames: ["ci", "platform", ...DEFAULTS] },
+      ],
+      [
         { matchConstraints: constraints("namespaces", { resourceNames: ["team-a", "kyverno"] }) },
         { names: ["team-a"] },
       ],
@@ -165,6 +177,17 @@ describe("a migration from Kyverno's policies with CEL", () => {
       { matchConditions: [condition('request.userInfo.username != "alice"')] },
       { matchConstraints: constraints("namespaces", { operations: ["DELETE"] }) },
       { matchConstraints: constraints("namespaces", {}, { somethingNew: true }) },
+      ...[{ operations: ["UPDATE"] }, { resources: ["pods"] }].map((more) => ({
+        matchConstraints: constraints(
+          "namespaces",
+          {},
+          {
+            excludeResourceRules: constraints("namespaces", { resourceNames: ["ci"], ...more })[
+              "resourceRules"
+            ] as JsonObject,
+          },
+        ),
+      })),
       { evaluation: { admission: { enabled: false } } },
       { somethingNew: true },
       // They are no wildcards, and no name or label has them.
