@@ -74,6 +74,9 @@ export function addRestart(input: Input, rule: Tracked, drafts: Drafts, output: 
       const all = draftsOf(input, match, name, drafts);
       const concerned = all.filter((draft) => !isExcluded(rule, draft.kind, draft.namespace, name));
       if (isEverywhere(input, match)) checkExcludedCopies(rule, concerned);
+      const ofExcluded = all.filter((draft) => !concerned.includes(draft)).flatMap(({ targets }) => targets);
+      if (isEverywhere(input, match) && ofExcluded.some((target) => isCopy(target) && target["name"] === name))
+        rule.field("exclude").lose("Inlay can't restart only the consumers of the copies; write rollout by hand");
       const targets = targetsOf(mutate.field("targets"), references !== undefined);
       const kinds = [...new Set(targets.map(({ kind }) => String(kind)))];
       if (stamp === undefined) continue;

@@ -277,6 +277,14 @@ describe("a migration from Kyverno", () => {
     assert.deepEqual(rolloutOf(convert(cloned("shop", "other"), everywhere))["consumersOf"], ["database"]);
     const ofCopies = rolloutOf(convert(cloned("kube-system", "database"), everywhere));
     assert.deepEqual([ofCopies["consumersOf"], ofCopies["consumersOfTargets"]], [undefined, true]);
+    const excluded = restart(env(NAMED), {
+      rule: {
+        match: match({ kinds: ["Secret"], names: ["database"] }),
+        exclude: match({ namespaces: ["shop"] }),
+      },
+    });
+    const ofExcluded = convert(cloned("shop", "database"), excluded);
+    assert.deepEqual([rolloutOf(ofExcluded), ofExcluded.lost.length], [undefined, 1]);
     const none = convert(cloned("kube-system", "other"), everywhere);
     assert.deepEqual([rolloutOf(none), none.lost.length], [undefined, 1]);
   });
