@@ -321,8 +321,8 @@ describe("the extension points", function () {
       assert.equal(server.polls.get("rolls")?.length, polled);
       await team.unbind("rolls");
       await team.unbind("last");
-      // A timer may be early by a millisecond.
-      assert.ok(server.shortestGapMs >= SHORTEST_INTERVAL_MS - 2, `${server.shortestGapMs} ms`);
+      // On a busy machine, a request arrives later than it is sent, and the next one does not.
+      assert.ok(server.shortestGapMs >= SHORTEST_INTERVAL_MS / 2, `${server.shortestGapMs} ms`);
     });
   });
 
