@@ -102,6 +102,8 @@ describe("a source that changes right before or after the creation of a workload
 
   it("restarts it once by an annotation, if its pods may lack what changed", async () => {
     const shop = await newShop();
+    // From now on, Inlay watches the workloads of the namespace.
+    await shop.barrier();
     await act(shop.team, listed);
     const restarted = async () => assert.deepEqual(await restarts(shop.team, "reloader-deployment-"), expected);
     await eventually(restarted, WITHIN_MS);
