@@ -1,6 +1,7 @@
 /** Decides whether a binding adopts an object that it did not create: `create.adopt`. */
 import type { Target } from "../api/binding.ts";
 import { CREATED_BY } from "../api/manifest.ts";
+import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject, type KubeObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
@@ -54,7 +55,7 @@ export async function decideAdoption(
   const isGone = ({ uid }: { uid: string }) => marks.includes(uid) && context.deps.bindings.keyOf(uid) === undefined;
   const adoption = adoptionOf(live, preview, whole.creator.fieldManager, isGone);
   if (mode === "Any" || adoption.differing.length === 0) return adoption;
-  const message = `${describe(ref)} exists and differs from what the binding would write, at ${bounded(adoption.differing)}, so it is not adopted. Make them equal, set create.adopt: Any to overwrite these fields, or delete the object`;
+  const message = `${describe(ref)} exists and differs from what the binding would write, at ${firstOf(adoption.differing, MAX_NAMED)}, so it is not adopted. Make them equal, set create.adopt: Any to overwrite these fields, or delete the object`;
   throw new Problem("Conflict", message);
 }
 
@@ -76,7 +77,9 @@ export function noteOnOthers(target: Target, ref: ObjectRef, live: KubeObject, w
   const keys = keysOfOthers(live, whole);
   return keys.length === 0
     ? []
-    : [`the object has keys that this binding does not write: ${bounded(keys)}; remove them if nothing needs them`];
+    : [
+        `the object has keys that this binding does not write: ${firstOf(keys, MAX_NAMED)}; remove them if nothing needs them`,
+      ];
 }
 
 /**
@@ -120,8 +123,3 @@ const isSecret = ({ resource: { group, kind } }: ObjectRef) => group === "" && k
 const isConfigMap = ({ resource: { group, kind } }: ObjectRef) => group === "" && kind === "ConfigMap";
 
 const typeOf = (secret: { [field: string]: unknown }) => secret["type"] ?? "Opaque";
-
-function bounded(names: readonly string[]): string {
-  const more = names.length - MAX_NAMED;
-  return [...names.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
-}

@@ -15,6 +15,7 @@ import {
 import { fieldManagerOf } from "../api/field-manager.ts";
 import { isWritableKind, isWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
+import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject, isSameKind, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
 import { parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -35,7 +36,7 @@ import type { Dependencies, ReleaseContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { releasedRecord, withoutOwnership, withoutPaths, writtenRecord } from "./record-changes.ts";
 import { resolveRecorded } from "./references.ts";
-import { boundedList, FIND_RULES, revisionOf } from "./reverted.ts";
+import { FIND_RULES, MAX_NAMED, revisionOf } from "./reverted.ts";
 
 /** How long a deleted binding waits for targets that can't be released, counted across changes of the leader. */
 const BEST_EFFORT_MS = 60_000;
@@ -203,7 +204,7 @@ export async function releasePaths(
 
 function notRemoved({ kind, namespace, name = "" }: TargetStatus, paths: readonly string[]): Problem {
   const where = describeObject(kind, namespace, name);
-  const message = `the API server accepted the removal of ${boundedList(paths)} of ${where} and kept the value, such as by a mutating admission policy or webhook; change that rule, or remove the value yourself. ${FIND_RULES}`;
+  const message = `the API server accepted the removal of ${firstOf(paths, MAX_NAMED)} of ${where} and kept the value, such as by a mutating admission policy or webhook; change that rule, or remove the value yourself. ${FIND_RULES}`;
   return new Problem("ReleaseBlocked", message);
 }
 

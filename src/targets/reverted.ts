@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
+import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject, type JsonValue, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { recordedPaths } from "../apply/decide.ts";
@@ -13,7 +14,7 @@ import type { TargetShape } from "../transform/target-shape.ts";
 import type { SyncContext } from "./dependencies.ts";
 
 /** The limit of paths in a message. */
-const MAX_NAMED = 5;
+export const MAX_NAMED = 5;
 
 interface Write {
   ref: ObjectRef;
@@ -49,7 +50,10 @@ export function reversionIn(write: Write, written: KubeObject): Reversion | unde
   const what = old.length === other.length ? "the value from before" : "another value";
   const [where, paths] = [
     describeObject(ref.resource.kind, ref.namespace, ref.name),
-    boundedList(other.map(({ path }) => path)),
+    firstOf(
+      other.map(({ path }) => String(path)),
+      MAX_NAMED,
+    ),
   ];
   const message =
     `${paths}: the API server accepted the write to ${where}, and stored ${what}. It does not say why: ` +
@@ -71,12 +75,6 @@ function wasThere({ live, lastApplied }: Write, { path, at }: WrittenField, writ
 
 /** How to find the rules that change a write. */
 export const FIND_RULES = "List the rules with: kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations";
-
-/** The first names of a list, for a message. */
-export function boundedList(names: readonly unknown[]): string {
-  const more = names.length - MAX_NAMED;
-  return [...names.slice(0, MAX_NAMED), ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
-}
 
 /** What the record keeps after a write: the revision of the values, if the API server stores one in a similar form. */
 export function normalizedIn(
