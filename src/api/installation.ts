@@ -8,6 +8,7 @@ import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, Resource } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import { DEFAULT_LIMITS, type Limits } from "./limits.ts";
 import type { ReceiverRules } from "./notification-rules.ts";
 import type { ReloaderRules } from "./reloader-rules.ts";
 import { VaultAddresses } from "./vault-addresses.ts";
@@ -62,6 +63,8 @@ export interface InstallationRules {
   readonly notifications?: readonly ReceiverRules[];
   /** The servers that VaultConnections may use. Without it, none. */
   readonly vaultAddresses?: VaultAddresses;
+  /** The limits that differ from the defaults. */
+  readonly limits?: Partial<Limits>;
 }
 
 /** Everything that one target writes. */
@@ -88,6 +91,7 @@ export class Installation {
   readonly reloader: ReloaderRules | undefined;
   readonly notifications: readonly ReceiverRules[];
   readonly vaultAddresses: VaultAddresses;
+  readonly limits: Limits;
   readonly #isReloading: (namespace: string) => boolean;
   readonly #closed: ReadonlySet<string>;
   readonly #deny: readonly Matcher[];
@@ -104,6 +108,7 @@ export class Installation {
     this.reloader = reloader;
     this.notifications = rules.notifications ?? [];
     this.vaultAddresses = rules.vaultAddresses ?? new VaultAddresses([]);
+    this.limits = { ...DEFAULT_LIMITS, ...rules.limits };
     this.#isReloading = nameMatcher(reloader?.namespaces ?? [], reloader?.exceptNamespaces);
     if (scope !== undefined && reloader?.namespaceSelector !== undefined) {
       const why = `this Inlay is installed for the namespace ${scope} only and can't read labels of namespaces; remove the field`;

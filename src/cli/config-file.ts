@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { parseDocument } from "yaml";
 import { type Acknowledgement, Installation, type RolloutRules, type WriteRule } from "../api/installation.ts";
+import { DEFAULT_LIMITS, type Limits } from "../api/limits.ts";
 import { VaultAddresses } from "../api/vault-addresses.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
@@ -50,6 +51,7 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
     "reloader",
     "notifications",
     "vault",
+    "limits",
   ];
   const config = fieldsOf(read(text), "", [...Object.keys(TYPE), ...sections]);
   for (const [field, expected] of Object.entries(TYPE)) {
@@ -77,7 +79,17 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
     reloader: reloader === undefined ? undefined : reloaderOf(reloader),
     notifications: notificationsOf(config["notifications"] ?? []),
     vaultAddresses: vaultAddressesOf(config["vault"] ?? {}),
+    limits: limitsOf(config["limits"] ?? {}),
   });
+}
+
+function limitsOf(value: unknown): Partial<Limits> {
+  const limits = fieldsOf(value, "limits", Object.keys(DEFAULT_LIMITS));
+  for (const [name, limit] of Object.entries(limits)) {
+    if (Number.isSafeInteger(limit) && Number(limit) > 0) continue;
+    throw new Error(`limits.${name}: must be a whole number of at least 1; remove it for the default`);
+  }
+  return limits;
 }
 
 function vaultAddressesOf(value: unknown): VaultAddresses {

@@ -39,6 +39,7 @@ import { DigestKeys } from "../rollout/digest/keys.ts";
 import { ContentionBudget } from "../targets/contention-budget.ts";
 import { Rejections } from "../targets/rejections.ts";
 import { VaultConnections } from "../vault/connections.ts";
+import { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 import { DryRun } from "./dry-run.ts";
 import { LEASE_DEADLINE_MS, LeaderElection } from "./leader-election.ts";
 import { type Controller, Manager } from "./manager.ts";
@@ -187,6 +188,7 @@ function servicesOf(
 ) {
   const { notifications, ownNamespace, scope, reloader } = installation;
   const metrics = new Metrics();
+  const cpu = new CpuScheduler();
   const schemas = new Schemas(transport);
   const versions = new WriteVersions(transport, schemas, scope === undefined);
   const gate = { mayWrite, wrote: metrics.wrote.bind(metrics) };
@@ -201,6 +203,7 @@ function servicesOf(
   return {
     installation,
     client,
+    cpu,
     accountTokens: new AccountTokens({ transport, mayBeSent: mayWrite, loginRole: scope ? "role" : "clusterrole" }),
     vault: new VaultConnections(),
     serverTime: () => transport.serverTime(),

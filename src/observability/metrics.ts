@@ -3,6 +3,7 @@
  * or the name of an object other than a BindingComposition or VaultConnection.
  */
 import { Counter, collectDefaultMetrics, type Gauge, Histogram, Registry } from "prom-client";
+import type { LimitName } from "../api/limits.ts";
 import type { WorkQueue } from "../workqueue/work-queue.ts";
 import type { InstallationProblems } from "./installation-problems.ts";
 import { liveGauge } from "./live-gauge.ts";
@@ -91,6 +92,12 @@ export class Metrics {
     "result",
   );
 
+  readonly #limited = this.#counter(
+    "inlay_tenant_limited_total",
+    "What was not done, or was done later, because a namespace exceeded a limit.",
+    "limit",
+  );
+
   readonly vault = new VaultMetrics(this.#registry, SECONDS);
   readonly objects = new ObjectMetrics(this.#registry);
 
@@ -153,6 +160,11 @@ export class Metrics {
   /** Notifications to a receiver, with their result. */
   notified(receiver: string, result: string, count: number): void {
     this.#notifications.inc({ receiver, result }, count);
+  }
+
+  /** A namespace exceeded a limit, so something was not done, or was done later. */
+  limited(limit: LimitName, count = 1): void {
+    this.#limited.inc({ limit }, count);
   }
 
   propagated(seconds: number): void {

@@ -9,13 +9,13 @@ type Recipes = ReturnType<typeof checkFields>;
 
 /** For one reconcile, in which the sources don't change. */
 export class PlanCache {
-  readonly #turns: CpuScheduler;
+  readonly #turns: Pick<CpuScheduler, "run">;
   readonly #namespace: string;
   readonly #checked = new Map<Target, Recipes | Problem>();
   readonly #plans = new Map<Target, Plan | Problem>();
   readonly #fits = new Map<Plan, true | Problem>();
 
-  constructor(turns: CpuScheduler, namespace: string) {
+  constructor(turns: Pick<CpuScheduler, "run">, namespace: string) {
     this.#turns = turns;
     this.#namespace = namespace;
   }

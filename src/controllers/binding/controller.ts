@@ -24,6 +24,7 @@ import type { ResolveContext } from "../../sources/source.ts";
 import { usesConnection } from "../../sources/vault.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies } from "../../targets/dependencies.ts";
+import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { readinessOf } from "../readiness.ts";
 import { dependsOn, incompleteFor } from "./incomplete.ts";
@@ -65,6 +66,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   installation: Installation;
   client: Client;
   versions: Pick<WriteVersions, "expectWrite">;
+  cpu: Pick<CpuScheduler, "run">;
   bindings: BindingStore;
   informers: Pick<Informers, "watcher" | "changed">;
   schemas: Pick<Schemas, "of" | "onChange">;

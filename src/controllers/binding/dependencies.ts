@@ -16,6 +16,7 @@ import type { Targets, TargetWithRecord } from "../../targets/records.ts";
 import type { References } from "../../targets/references.ts";
 import type { PreparedTarget } from "../../targets/sync.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
+import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { ObservedState } from "./observed-state.ts";
 import type { TargetResult } from "./result-cache.ts";
 
@@ -23,6 +24,8 @@ export interface BindingDependencies extends Dependencies {
   bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "wrote">;
   watcher: Watcher;
   versions: Pick<WriteVersions, "expectWrite">;
+  /** Runs work whose cost a namespace chooses. */
+  cpu: Pick<CpuScheduler, "run">;
   /** Polls servers outside of the cluster. */
   polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">;
   vault: ResolveContext["vault"];

@@ -27,7 +27,6 @@ import { pathsOf, releaseDeletedBinding, releaseRemovedTargets } from "../../tar
 import { selectTargets } from "../../targets/select.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { sourcesDiffer } from "../../transform/require-same.ts";
-import { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 import { ownsAnything } from "./announce.ts";
 import { type BindingStatusWriter, bindingStatusWriter } from "./binding-status-writer.ts";
@@ -53,7 +52,6 @@ export class Reconciler {
   readonly #rollouts: Rollouts;
   readonly results = new ResultCache();
   readonly #deletions = new Deletions((...deletion) => releaseDeletedBinding(this.#deps, ...deletion));
-  readonly #cpu = new CpuScheduler();
   readonly #status: BindingStatusWriter;
   readonly #permissions: PermissionAdvice;
 
@@ -187,7 +185,7 @@ export class Reconciler {
       sourceUids,
       parsedSources: references.parsedSources,
       secretNamespaces: secretNamespaces(references.parsedSources),
-      planning: new PlanCache(this.#cpu, binding.metadata.namespace as string),
+      planning: new PlanCache(this.#deps.cpu, binding.metadata.namespace as string),
     };
     return { targets, known, sources, context };
   }

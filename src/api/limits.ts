@@ -1,0 +1,56 @@
+/**
+ * The limits of what one namespace can make Inlay keep and do, so that it can't stop Inlay for others. `limits` in the configuration
+ * file changes them. What exceeds a limit reports that on the object, and everything else works on.
+ */
+
+/** Numbers of bytes are lengths of an object as JSON, in UTF-8. */
+export interface Limits {
+  /** The size of one SecretBinding, with its status. */
+  readonly bindingBytes: number;
+  /** The size of all SecretBindings of a namespace together. */
+  readonly bindingBytesPerNamespace: number;
+  /** The claims of a namespace for which BindingCompositions generate bindings. */
+  readonly claimsPerNamespace: number;
+  /** The VaultConnections of a namespace. */
+  readonly connectionsPerNamespace: number;
+  /** The SecretGrants of a namespace. */
+  readonly grantsPerNamespace: number;
+  /** The SecretGrants that are considered for one source of a binding. */
+  readonly grantsPerSource: number;
+  /** The keys of one source. */
+  readonly keysPerSource: number;
+  /** The Secrets, ConfigMaps and other objects that the pods of one workload refer to. */
+  readonly referencesPerWorkload: number;
+}
+
+export const DEFAULT_LIMITS: Limits = {
+  bindingBytes: 512 * 1024,
+  bindingBytesPerNamespace: 32 * 1024 ** 2,
+  claimsPerNamespace: 10_000,
+  connectionsPerNamespace: 100,
+  grantsPerNamespace: 1_000,
+  grantsPerSource: 100,
+  keysPerSource: 20_000,
+  referencesPerWorkload: 1_000,
+};
+
+/**
+ * What the controller did not do, or did later, for a namespace that takes too much: the label `limit` of the metric
+ * `inlay_tenant_limited_total`. A limit of the configuration has its name, others are named here.
+ */
+export const OTHER_LIMITS = [
+  /** An answer of the API server, or an object in it, was too large to read. */
+  "answerBytes",
+  /** A status was too large for the API server. */
+  "statusBytes",
+  /** Work waited because its namespace had used its share of the processor. */
+  "processor",
+  /** A reconcile was ended at its deadline, or after its number of requests. */
+  "reconcile",
+  /** An event was dropped. */
+  "events",
+  /** A workload was not restarted, because it restarted too often. */
+  "restarts",
+] as const;
+
+export type LimitName = keyof Limits | (typeof OTHER_LIMITS)[number];

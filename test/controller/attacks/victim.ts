@@ -1,0 +1,72 @@
+/**
+ * A namespace with one binding, beside a tenant who attacks the controller: how long its changes take, and how long the controller's event
+ * loop blocks meanwhile.
+ */
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ControllerProcess } from "../controller.ts";
+import { eventually } from "../eventually.ts";
+import { secretText } from "../leak-detector.ts";
+import { createNamespace, type TestNamespace } from "../test-namespace.ts";
+
+/** How long a change may take before the victim gives up. */
+const GIVES_UP_MS = 60_000;
+const PAUSE_MS = 250;
+
+export interface Served {
+  /** How long each change took to arrive, in ms. */
+  changes: number[];
+  /** The longest delay of a timer in the controller, in ms. */
+  blockedMs: number;
+}
+
+export class Victim {
+  readonly #controller: ControllerProcess;
+  readonly #team: TestNamespace;
+
+  private constructor(controller: ControllerProcess, team: TestNamespace) {
+    this.#controller = controller;
+    this.#team = team;
+  }
+
+  static async beside(controller: ControllerProcess): Promise<Victim> {
+    const team = await createNamespace({ controller: false });
+    await team.boundHarbor();
+    return new Victim(controller, team);
+  }
+
+  /** Changes a value again and again until `attack` has ended and `afterMs` have passed since. */
+  async during(attack: Promise<unknown>, afterMs: number): Promise<Served> {
+    const served: Served = { changes: [], blockedMs: 0 };
+    await this.#blockedMs();
+    let isOver = false;
+    const over = attack
+      .then(() => sleep(afterMs))
+      .finally(() => {
+        isOver = true;
+      });
+    // The loop ends before an error of the attack is thrown.
+    over.catch(() => {});
+    do {
+      served.changes.push(await this.change());
+      served.blockedMs = Math.max(served.blockedMs, await this.#blockedMs());
+      await sleep(PAUSE_MS);
+    } while (!isOver);
+    await over;
+    return served;
+  }
+
+  /** Returns how many ms a new value takes to arrive. Fails after a minute. */
+  async change(): Promise<number> {
+    const accessKeyID = secretText("access");
+    const from = performance.now();
+    await this.#team.secret("bucket", { accessKeyID });
+    await eventually(async () => assert.equal((await this.#team.s3()).accesskey, accessKeyID), GIVES_UP_MS);
+    return performance.now() - from;
+  }
+
+  /** Since the last call. */
+  async #blockedMs(): Promise<number> {
+    return 1_000 * (await this.#controller.metric("nodejs_eventloop_lag_max_seconds"));
+  }
+}
