@@ -39,6 +39,7 @@ describe("the metrics", () => {
       "inlay_rollout_restarts_total counter",
       "inlay_rollout_seconds histogram",
       "inlay_rollouts_pending gauge",
+      "inlay_tenant_limited_total counter",
       "inlay_vault_connections gauge",
       "inlay_vault_logins_total counter",
       "inlay_vault_read_seconds histogram",
