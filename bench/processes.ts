@@ -12,7 +12,7 @@ const dockerfile = readFileSync(join(root, "Dockerfile"), "utf8");
 /** The controller as its image runs it, from dist, which `npm run bench` builds first. */
 export class BuiltController extends ControllerProcess {
   protected override readonly command = entrypoint();
-  protected override readonly env = { ...process.env, ...environment() };
+  protected override readonly env = imageEnvironment();
 
   get process(): Process {
     return new Process(this.pid);
@@ -44,9 +44,10 @@ function entrypoint(): string[] {
   return args.map((arg) => arg.replace(/^\/inlay\//, `${root}/`));
 }
 
-function environment(): Record<string, string> {
+/** The environment of this process with the settings of the image. */
+export function imageEnvironment(): NodeJS.ProcessEnv {
   const settings = [...dockerfile.matchAll(/^ENV (.*)$/gm)].flatMap(([, line = ""]) => line.split(" "));
-  return Object.fromEntries(settings.map((each) => each.split("=")));
+  return { ...process.env, ...Object.fromEntries(settings.map((each) => each.split("="))) };
 }
 
 export class Process {

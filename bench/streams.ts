@@ -5,12 +5,25 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { namedDeployment, namingBinding } from "../test/controller/hostile.ts";
 import { atOnce } from "./cluster.ts";
-import { type Rotations, report, requestsServed, startGood } from "./hostile.ts";
 import type { Rig } from "./rig.ts";
-import { bindingPath, dropBindings } from "./world.ts";
+import { quantile } from "./table.ts";
+import {
+  accessKeyOf,
+  bindingPath,
+  dropBindings,
+  harborPath,
+  makeBindings,
+  makeHarbors,
+  makeNamespace,
+  makeSecrets,
+  secretPath,
+} from "./world.ts";
 
 const GOOD = "beside-naming";
+const GOOD_COUNT = 20;
 const ROTATIONS = 100;
+/** The pause between changes: Inlay slows down for a Secret that changes sixty times in a minute. */
+const PAUSE_MS = 100;
 const WATCHED_SECONDS = 20;
 /** Until the pauses between attempts have reached their maximum. */
 const SETTLED_SECONDS = 15;
@@ -75,4 +88,84 @@ async function reportBeside(rig: Rig, rotations: Rotations, what: string): Promi
   table.ours("  processor of the controller, of one core", `${((100 * used) / WATCHED_SECONDS).toFixed(0)} %`);
   const { resident, most } = await controller.process.memory();
   table.ours("  resident", `${resident} (most: ${most})`);
+}
+
+/** Creates working bindings in a namespace, and starts the controller. */
+async function startGood(rig: Rig, namespace: string): Promise<Rotations> {
+  const { client, controller } = rig;
+  await makeNamespace(client, namespace);
+  await makeSecrets(client, () => namespace, GOOD_COUNT);
+  await makeHarbors(client, () => namespace, GOOD_COUNT);
+  await makeBindings(client, () => namespace, GOOD_COUNT);
+  await controller.start();
+  await rig.synced(GOOD_COUNT);
+  await controller.process.quiet();
+  return Rotations.start(rig, namespace);
+}
+
+/** Changes of one Secret after the other, and how long each took to arrive in its target. */
+class Rotations {
+  readonly #rig: Rig;
+  readonly #arrivals = new Map<string, (at: number) => void>();
+  #count = 0;
+  stop: () => void = () => {};
+
+  readonly #namespace: string;
+
+  private constructor(rig: Rig, namespace: string) {
+    this.#rig = rig;
+    this.#namespace = namespace;
+  }
+
+  static async start(rig: Rig, namespace: string): Promise<Rotations> {
+    const rotations = new Rotations(rig, namespace);
+    rotations.stop = await rig.client.watch(harborPath(namespace), (object, at) =>
+      rotations.#arrivals.get(accessKeyOf(object) ?? "")?.(at),
+    );
+    return rotations;
+  }
+
+  async times(count: number): Promise<number[]> {
+    const took: number[] = [];
+    for (let n = 0; n < count; n++) took.push(await this.#once());
+    return took;
+  }
+
+  async until(end: Promise<unknown>): Promise<number[]> {
+    let isOver = false;
+    void end.then(() => {
+      isOver = true;
+    });
+    const took: number[] = [];
+    do {
+      took.push(await this.#once());
+    } while (!isOver);
+    return took;
+  }
+
+  async #once(): Promise<number> {
+    const n = this.#count++;
+    const value = `good-${n}`;
+    const { promise, resolve } = Promise.withResolvers<number>();
+    this.#arrivals.set(value, resolve);
+    const from = performance.now();
+    await this.#rig.client.merge(secretPath(this.#namespace, `s-${n % GOOD_COUNT}`), {
+      stringData: { accessKeyID: value },
+    });
+    const took = (await promise) - from;
+    this.#arrivals.delete(value);
+    await sleep(PAUSE_MS);
+    return took;
+  }
+}
+
+function report({ table }: Rig, what: string, times: readonly number[]): void {
+  const [half, most] = [0.5, 0.99].map((q) => `${quantile(times, q).toFixed(0)} ms`);
+  table.ours(`${what}, p50 and p99 of ${times.length}`, `${half}, ${most}`);
+}
+
+async function requestsServed({ cluster }: Rig): Promise<number> {
+  const text = (await cluster.kubectl("get", "--raw", "/metrics")).stdout;
+  const lines = text.split("\n").filter((line) => line.startsWith("apiserver_request_total{"));
+  return lines.reduce((sum, line) => sum + Number(line.split(" ").pop()), 0);
 }

@@ -10,7 +10,7 @@ export const manyKeys: Attack = {
   tenant: `${CONFIG_MAPS} ConfigMaps of ${KEYS} keys`,
   async launch(tenant, scale) {
     await tenant.createAccount();
-    await tenant.grant(READ);
+    await tenant.grant(READ, { role: "attack" });
     const data = Object.fromEntries(Array.from({ length: KEYS }, (_, n) => [`k${n}`, ""]));
     for (let n = 0; n < sized(CONFIG_MAPS, scale); n++)
       await tenant.api.create(tenant.path("v1", "configmaps"), { metadata: { name: `many-${n}` }, data });
