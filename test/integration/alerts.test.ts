@@ -304,6 +304,8 @@ describe("the dashboard and the alerts", function () {
     InlayRolloutsFail: { inlay_rollout_failures_total: (at) => (at < 10 ? 0 : 1) },
     InlayRestartsALot: { inlay_rollout_restarts_total: (at) => 10 * at },
     InlayNotificationsLost: { 'inlay_notifications_total{receiver="ops",result="failed"}': (at) => (at < 10 ? 0 : 1) },
+    InlayTenantLimited: { 'inlay_tenant_limited_total{limit="bindingBytes"}': (at) => (at < 10 ? 0 : 1) },
+    InlayTenantThrottled: { 'inlay_tenant_limited_total{limit="processor"}': (at) => 100 * at },
   };
 
   it("fire once in the state that they are for, and not before their time", async () => {
