@@ -188,7 +188,7 @@ function servicesOf(
 ) {
   const { notifications, ownNamespace, scope, reloader } = installation;
   const metrics = new Metrics();
-  const cpu = new CpuScheduler();
+  const cpu = new CpuScheduler(undefined, () => metrics.limited("processor"));
   const schemas = new Schemas(transport);
   const versions = new WriteVersions(transport, schemas, scope === undefined);
   const gate = { mayWrite, wrote: metrics.wrote.bind(metrics) };

@@ -66,7 +66,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   installation: Installation;
   client: Client;
   versions: Pick<WriteVersions, "expectWrite">;
-  cpu: Pick<CpuScheduler, "run">;
+  cpu: Pick<CpuScheduler, "run" | "steps">;
   bindings: BindingStore;
   informers: Pick<Informers, "watcher" | "changed">;
   schemas: Pick<Schemas, "of" | "onChange">;

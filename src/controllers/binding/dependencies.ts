@@ -25,7 +25,7 @@ export interface BindingDependencies extends Dependencies {
   watcher: Watcher;
   versions: Pick<WriteVersions, "expectWrite">;
   /** Runs work whose cost a namespace chooses. */
-  cpu: Pick<CpuScheduler, "run">;
+  cpu: Pick<CpuScheduler, "run" | "steps">;
   /** Polls servers outside of the cluster. */
   polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">;
   vault: ResolveContext["vault"];

@@ -7,9 +7,14 @@ describe("turns", () => {
   let now: number;
   let turns: CpuScheduler;
   let log: string[];
+  let throttled: number;
   beforeEach(() => {
     now = 0;
-    turns = new CpuScheduler(() => now);
+    throttled = 0;
+    const count = () => {
+      throttled++;
+    };
+    turns = new CpuScheduler(() => now, count);
     log = [];
   });
   const work = (name: string, ms: number) => () => {
@@ -41,12 +46,12 @@ describe("turns", () => {
   });
 
   it("run small work at once", async () => {
-    await whileTurning(() => Array.from({ length: 5 }, (_, n) => turns.run("one", work(`${n}`, 3))));
+    await whileTurning(() => Array.from({ length: 5 }, (_, n) => turns.run("one", work(`${n}`, 2))));
     assert.deepEqual(log.join(""), "01234");
   });
 
-  it("leave the event loop its turn after 20 ms of work", async () => {
-    await whileTurning(() => Array.from({ length: 6 }, (_, n) => turns.run("one", work(`${n}`, 10))));
+  it("leave the event loop its turn after 10 ms of work", async () => {
+    await whileTurning(() => Array.from({ length: 6 }, (_, n) => turns.run("one", work(`${n}`, 5))));
     assert.deepEqual(log.join("").replace(/\|$/, ""), "01|23|45");
   });
 
@@ -82,6 +87,7 @@ describe("turns", () => {
       })();
       await pass(0);
       assert.equal(done, 3, "what may be had at once");
+      assert.equal(throttled, 1, "reported");
       for (let time = 0; time < 40; time++) {
         await pass(100);
         await turns.run("modest", work("m", 1));
@@ -91,6 +97,83 @@ describe("turns", () => {
       for (let time = 0; time < 100; time++) await pass(100);
       await greedy;
     });
+  });
+
+  describe("of a generator", () => {
+    /** Steps of so many ms, each with its own name in the log. */
+    function* steps(name: string, count: number, ms: number): Generator<void, string> {
+      for (let n = 0; n < count; n++) {
+        work(`${name}${n}`, ms)();
+        yield;
+      }
+      return name;
+    }
+
+    it("run it at once if it is cheap", async () => {
+      const whole = turns.steps("one", steps("a", 3, 2));
+      assert.deepEqual(log, ["a0", "a1", "a2"]);
+      assert.equal(await whole, "a");
+    });
+
+    it("interrupt it after 10 ms", async () => {
+      await whileTurning(() => [turns.steps("one", steps("a", 6, 5))]);
+      assert.deepEqual(log.join("").replace(/\|$/, ""), "a0a1|a2a3|a4a5");
+    });
+
+    it("let names that used less time go between", async () => {
+      const long = turns.steps("greedy", steps("a", 100, 1));
+      await Promise.all([long, turns.run("modest", work("m", 1))]);
+      assert.equal(log.indexOf("m"), 10);
+    });
+
+    it("throw what it throws", async () => {
+      function* failing(): Generator<void, never> {
+        yield;
+        throw new Error("wrong");
+      }
+      await assert.rejects(turns.steps("one", failing()), /wrong/);
+      assert.equal(await turns.run("one", () => 1), 1);
+    });
+  });
+
+  describe("of many", () => {
+    it("come to 20,000 works of one name in their order, and to another name before", async () => {
+      const all = Array.from({ length: 20_000 }, (_, n) => turns.run("greedy", work(`${n}`, 0.005)));
+      const began = performance.now();
+      await Promise.all([turns.run("modest", work("m", 1)), ...all]);
+      const took = performance.now() - began;
+      assert.ok(took < 2_000, `${took} ms`);
+      assert.deepEqual(
+        log.filter((name) => name !== "m").map(Number),
+        Array.from({ length: 20_000 }, (_, n) => n),
+      );
+      assert.ok(log.indexOf("m") <= 2_001, `${log.indexOf("m")}`);
+    });
+
+    it("forget names that owe nothing", async () => {
+      for (let n = 0; n < 25_000; n++) {
+        await turns.run(`name ${n}`, work("", 0.001));
+        now += 1;
+      }
+      assert.ok(turns.busiest(Number.POSITIVE_INFINITY).length <= 10_000);
+    });
+  });
+
+  it("name those that used the most time lately", async () => {
+    const all = Array.from({ length: 3 }, () => turns.run("greedy", work("g", 60)));
+    await Promise.all([turns.run("modest", work("m", 1)), ...all]);
+    all.push(turns.run("greedy", work("g", 60)));
+    const shown = turns
+      .busiest(2)
+      .map(({ name, share, waiting }) => ({ name, percent: (100 * share).toFixed(2), waiting }));
+    assert.deepEqual(shown, [
+      { name: "greedy", percent: "0.30", waiting: 1 },
+      { name: "modest", percent: "0.00", waiting: 0 },
+    ]);
+    await Promise.all(all);
+    now += 60_000;
+    const [later] = turns.busiest(1);
+    assert.ok(later && later.share < 0.002, "what is long ago counts less");
   });
 
   it("come to every name, also after work that failed", async () => {
