@@ -14,7 +14,8 @@ import {
   type ObjectMeta,
   type Version,
 } from "../apimachinery/objects.ts";
-import { NAMESPACES } from "../apimachinery/resources.ts";
+import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
+import { sizeOf } from "../transform/budget.ts";
 import { type Workload, workloadOf } from "../workloads/workload.ts";
 import {
   consumersKey,
@@ -39,8 +40,9 @@ export interface CachedObject extends Version {
   fields?: JsonObject;
   /** The text of the field by which its subscriptions select objects. */
   having?: FieldText;
+  /** It has a deletionTimestamp. */
   isDeleted?: true;
-  /** When a workload, Secret or ConfigMap was created, in seconds of the epoch. */
+  /** When a workload, Secret, ConfigMap or SecretGrant was created, in seconds of the epoch. */
   createdAt?: number;
   /** The version that its creation had, if the watch has shown the creation. */
   createdAs?: string;
@@ -99,7 +101,23 @@ export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): P
   if (resourceKey(resourceOf(dependency)) === resourceKey(NAMESPACES))
     return (object) => ({ ...versionOf(object), labels: object.metadata.labels ?? {} });
   if (!isCollection(dependency) || !dependency.whole) return versionOf;
+  if (resourceKey(resourceOf(dependency)) === resourceKey(SECRET_GRANTS))
+    return (object) => grantIn(object, versionOf(object));
   return (object) => ({ ...versionOf(object), spec: object["spec"] });
+}
+
+/** More than the longest names in all entries of a SecretGrant. */
+const MAX_GRANT_CHARACTERS = 64 * 1024;
+
+/** The spec of a SecretGrant is not kept if the grant is too large. */
+function grantIn({ metadata, ["spec"]: spec = {} }: KubeObject, version: CachedObject): CachedObject {
+  const { characters, elements } = sizeOf(spec as JsonObject);
+  return {
+    ...version,
+    ...createdAtOf(metadata),
+    ...(metadata.deletionTimestamp !== undefined && { isDeleted: true }),
+    ...(characters + elements < MAX_GRANT_CHARACTERS && { spec }),
+  };
 }
 
 function textIn(object: KubeObject, field: string): Pick<CachedObject, "having"> {

@@ -5,15 +5,15 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { STANDARD_VIEW } from "../api/reloader.ts";
-import type { Effort } from "../apimachinery/glob.ts";
+import { type Effort, isGlob } from "../apimachinery/glob.ts";
 import { isImpersonation } from "../kube/access-error.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER, homeOf } from "../kube/identity.ts";
 import type { WatchTransport } from "../kube/list-watch.ts";
 import { type AccessPlace, AccountRules } from "./account-rules.ts";
-import { nameIn } from "./cached-object.ts";
 import { ChangedObjects } from "./changed-objects.ts";
+import { membersAt } from "./collection-index.ts";
 import { namesBeside } from "./names-beside.ts";
 import { OneByOne } from "./one-by-one.ts";
 import { PacedCalls } from "./paced-calls.ts";
@@ -136,14 +136,19 @@ export class Informers {
 
   #list(dependent: string, collection: CollectionSubscription, effort?: Effort): ReturnType<Watcher["list"]> {
     const { state, stream, subscriber } = this.#carrierOf(dependent, collection);
+    if (subscriber === undefined || stream?.reflector === undefined) return { ...state, members: [] };
+    const { names, exceptNames, namespace } = collection;
+    const { index, reflector } = stream;
+    const named = keysByName(collection);
+    const all =
+      named === undefined
+        ? index.membersOf(subjectKey(collection), namespace, reflector)
+        : membersAt(named, namespace, reflector);
+    if (names === undefined && exceptNames === undefined) return { ...state, members: all };
     const members: ListedObject[] = [];
-    if (subscriber === undefined || stream?.reflector === undefined) return { ...state, members };
-    for (const key of stream.index.keysOf(subjectKey(collection), stream.reflector)) {
-      const name = nameIn(key);
-      const version = stream.reflector.get(key);
+    for (const each of all) {
       if (effort !== undefined && effort.left < 0) break;
-      if (version === undefined || !subscriber.isNamed(name, effort)) continue;
-      members.push({ ...(collection.namespace !== undefined && { namespace: collection.namespace }), name, version });
+      if (subscriber.isNamed(each.name, effort)) members.push(each);
     }
     return { ...state, members };
   }
@@ -297,4 +302,11 @@ export class Informers {
       for (const subscriber of subscribers.values())
         if (groups.has(groupKey(subscriber.dependency))) void this.#subscribe(subscriber);
   }
+}
+
+/** The keys of the objects that a collection may have, if it names them without wildcards: there may be far more in its place. */
+function keysByName(collection: CollectionSubscription): string[] | undefined {
+  const { names, having, consumersOf } = collection;
+  if (names === undefined || having !== undefined || consumersOf !== undefined || names.some(isGlob)) return undefined;
+  return [...new Set(names)].map((name) => `${subjectKey(collection)}${name}`);
 }

@@ -21,10 +21,14 @@ export interface Watcher {
   /** The names of the workloads beside a workload, if its watch shows them. */
   namesBeside(key: string, workload: ObjectSubscription): Iterable<string>;
   /**
-   * Returns whether the watch for a collection of `key` is in sync, and the objects of the collection. The list is incomplete once the
-   * effort is spent.
+   * Returns whether the watch for a collection of `key` is in sync, and the objects of the collection: without names, the same array until
+   * one of them changes. The list is incomplete once the effort is spent.
    */
-  list(key: string, collection: CollectionSubscription, effort?: Effort): ReflectorState & { members: ListedObject[] };
+  list(
+    key: string,
+    collection: CollectionSubscription,
+    effort?: Effort,
+  ): ReflectorState & { members: readonly ListedObject[] };
 }
 
 /** An object of a collection. */

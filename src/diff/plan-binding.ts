@@ -28,7 +28,7 @@ import { releaseModeOf, releasePaths, releaseRemovedTargets } from "../targets/r
 import { selectTargets } from "../targets/select.ts";
 import { prepareTarget, syncTarget } from "../targets/sync.ts";
 import { sourcesDiffer } from "../transform/require-same.ts";
-import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
+import { type CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { changeOf } from "./changes.ts";
 import { reasonForUser, type TargetChange } from "./difference.ts";
@@ -82,8 +82,8 @@ export async function planBinding(
     each instanceof Problem ? [] : [each],
   );
   const { selection, grants } = await readers.lists.settled(() => ({
-    selection: selectTargets(watcher, key, identity, references),
-    grants: observeGrants(watcher, key, binding, resolved, compositionOf),
+    selection: finish(selectTargets(watcher, key, identity, references)),
+    grants: finish(observeGrants(watcher, key, binding, resolved, compositionOf)),
   }));
   const account = accountProblem(binding, actor);
   const listed = (source: ListedSource) => {

@@ -32,6 +32,7 @@ import { sourcesDiffer } from "../transform/require-same.ts";
 import { checkAgainstSchema, checkManifest, schemaIn } from "../transform/schema-check.ts";
 import { shapeOf } from "../transform/target-shape.ts";
 import { compileTemplate } from "../transform/template.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 import type { BindingToRender } from "./claims.ts";
 import type { Mistake } from "./documents.ts";
 import type { FileCluster } from "./file-cluster.ts";
@@ -98,7 +99,7 @@ export async function fieldsOf(
     compositionOf: () => producedBy,
   });
   const { sources, notes, problems } = await sourcesOf(binding, references, { cluster, vault, inputs }, producedBy);
-  const selection = selectTargets(watcher, `${namespace}/${name}`, identity, references);
+  const selection = finish(selectTargets(watcher, `${namespace}/${name}`, identity, references));
   const mistakes = problems.map(({ place, problem }) => mistakeAt(problem.reason, `${place}: ${problem.message}`));
   const warnings: Mistake[] = [];
   // The message of a field already begins with its place.

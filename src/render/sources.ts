@@ -9,6 +9,7 @@ import { readSources } from "../sources/read.ts";
 import type { ListedSource, ResolvedSource } from "../sources/source.ts";
 import type { References } from "../targets/references.ts";
 import type { LiveSource } from "../transform/live-source.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 import type { FileCluster } from "./file-cluster.ts";
 import type { Inputs } from "./inputs.ts";
 import type { FileVault } from "./vault.ts";
@@ -37,7 +38,7 @@ export async function sourcesOf(
   await vault.ask(sources.values());
   const resolved = [...sources.values()].flatMap((each): ResolvedSource[] => (each instanceof Problem ? [] : [each]));
   const { namespace = "", name } = binding.metadata;
-  const observed = observeGrants(watcher, `${namespace}/${name}`, binding, resolved, () => producedBy);
+  const observed = finish(observeGrants(watcher, `${namespace}/${name}`, binding, resolved, () => producedBy));
   const isGrant = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretGrant" };
   const hasGrants = isCluster || objects.some(({ object }) => isSameKind(object, isGrant));
   const grants: GrantedSources = hasGrants ? observed : { ...observed, grantsFor: () => undefined };

@@ -1,6 +1,7 @@
 /** Decides whether a SecretGrant permits a binding to read an object in its namespace, and what to report otherwise. Pure. */
+import type { Limits } from "../api/limits.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
-import { nameMatcher } from "../apimachinery/glob.ts";
+import { type NameMatcher, nameMatcher } from "../apimachinery/glob.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
 import { apiVersionOf, describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
@@ -33,7 +34,7 @@ export interface HomeNamespace {
 export const homeOf = ({ metadata: { uid, labels = {} } }: KubeObject): HomeNamespace => ({ uid, labels });
 
 /** Facts besides names. Unknown facts match nothing. */
-interface Known {
+export interface Known {
   namespace: HomeNamespace | undefined;
   /** Labels. */
   object: Labels | undefined;
@@ -78,6 +79,15 @@ export function mayAllow(spec: Spec, asker: Asker, asked: ObjectRef): boolean {
   const matches = { holds: isTrue, hasUID: isTrue, isComposedBy: composedBy(asker, "any") };
   return isFrom(spec, asker, asked, matches) && isTo(spec, asked, isTrue);
 }
+
+/** Whether an entry of `from` is about the namespace or the composition of the binding, so that the grant may apply. */
+export const namesAsker = ({ from }: Spec, asker: Asker): boolean =>
+  from.some(
+    ({ namespace, namespaceSelector, composition }) =>
+      namespace === asker.namespace ||
+      namespaceSelector !== undefined ||
+      (composition !== undefined && composedBy(asker, "any")(composition)),
+  );
 
 /** Whether a composition in `from` decides. */
 export const dependsOnComposition = ({ from }: Spec): boolean =>
@@ -124,7 +134,16 @@ function isTo({ to }: Spec, { resource, name }: ObjectRef, holds: (selector: Lab
 }
 
 const selects = (selector: Selector, name: string, holds: (selector: LabelSelector) => boolean) =>
-  nameMatcher(selector.names, selector.exceptNames)(name) && holds(selector);
+  matcherOf(selector)(name) && holds(selector);
+
+/** Compiling the patterns takes longer than matching them. */
+const matchers = new WeakMap<Selector, NameMatcher>();
+
+function matcherOf(selector: Selector): NameMatcher {
+  const matcher = matchers.get(selector) ?? nameMatcher(selector.names, selector.exceptNames);
+  matchers.set(selector, matcher);
+  return matcher;
+}
 
 /** A source without a required grant counts as missing: its policy decides what happens to its fields. */
 export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy): MissingValue {
@@ -161,6 +180,27 @@ function readerOf({ namespace, account, composition }: Asker) {
 export function compositionUnknown({ resource, namespace = "", name }: ObjectRef): Problem {
   const what = describeObject(resource.kind, namespace, name);
   const message = `a SecretGrant in namespace ${namespace} permits a BindingComposition to ${verbFor(resource)} ${what}, but Inlay does not know at the moment whether it composes this binding; check its condition Accepted with: kubectl get bindingcompositions`;
+  return new Problem("Unavailable", message);
+}
+
+/**
+ * Too many grants, so that it is not known whether one of them permits the read: nothing is read and nothing is removed. `what` names them,
+ * such as `1200 SecretGrants`.
+ */
+export function tooManyGrants(
+  { resource, namespace = "", name }: ObjectRef,
+  what: string,
+  count: number,
+  limit: keyof Limits,
+): Problem {
+  const object = describeObject(resource.kind, namespace, name);
+  const message = `namespace ${namespace} has ${what}, and only the oldest ${count} count; none of these permits the binding to ${verbFor(resource)} ${object}; delete those that are not needed, or ask the administrator of Inlay to raise limits.${limit}`;
+  return new Problem("LimitExceeded", message);
+}
+
+/** Many grants permit the read by the watch, and none of those that were read again does. */
+export function grantsBehind({ namespace = "" }: ObjectRef): Problem {
+  const message = `many SecretGrants in namespace ${namespace} were changed or deleted a moment ago, and Inlay does not know yet which of them permit the binding; it retries`;
   return new Problem("Unavailable", message);
 }
 

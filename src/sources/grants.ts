@@ -4,6 +4,7 @@
  * grant was deleted is never used.
  */
 import type { SecretBinding, Status } from "../api/binding.ts";
+import { DEFAULT_LIMITS } from "../api/limits.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
@@ -15,6 +16,8 @@ import type { Client } from "../kube/client.ts";
 import { getAsController } from "../kube/get.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { LiveSource } from "../transform/live-source.ts";
+import { finish, type RunSteps } from "../workqueue/cpu-scheduler.ts";
+import { type Grant, type GrantIndex, type GrantLimits, indexOf } from "./grant-index.ts";
 import {
   type Asker,
   admits,
@@ -23,23 +26,30 @@ import {
   coversObject,
   dependsOnComposition,
   dependsOnNamespace,
+  grantsBehind,
   homeOf,
+  type Known,
   mayAllow,
   namespaceDeleted,
   notGranted,
   type ProducedBy,
+  tooManyGrants,
 } from "./grant-rules.ts";
 import type { ParsedSource, PolledSource, ResolvedSource, WatchedSource } from "./source.ts";
 
-type Spec = SecretGrant["spec"];
+/** The most grants that are read again for one source, one after the other, while the watch is behind. */
+const MAX_READ = 8;
 
-type Grant = ReturnType<typeof grantOf>;
+/** What `observeGrants` may do, and how. */
+export interface GrantOptions {
+  limits: GrantLimits;
+  /** Runs the work of comparing grants. */
+  steps: RunSteps;
+  /** Called when it turns out that grants of a namespace don't count. */
+  limited(namespace: string, index: GrantIndex): void;
+}
 
-const grantOf = ({ name, version: { resourceVersion, spec } }: ListedObject) => ({
-  name,
-  version: resourceVersion,
-  spec: spec as Spec,
-});
+const DEFAULTS: GrantOptions = { limits: DEFAULT_LIMITS, steps: async (work) => finish(work), limited: () => {} };
 
 export interface GrantedSources {
   /** The binding when this is called: its composition may change after each request. */
@@ -54,15 +64,20 @@ export interface GrantedSources {
   state: string;
   /** The grants that permit the source unless its labels forbid it, or the reason why they are unknown. Undefined: it needs no grant. */
   grantsFor(ref: ObjectRef): readonly Grant[] | Problem | undefined;
+  /** Why other grants may permit the source that don't count. */
+  exceededFor(ref: ObjectRef): Problem | undefined;
+  steps: RunSteps;
 }
 
-export function observeGrants(
+/** Yields where it may be interrupted: the number and size of the grants have high limits. */
+export function* observeGrants(
   watcher: Pick<Watcher, "list">,
   key: string,
   { metadata, spec: { serviceAccountName }, status }: SecretBinding,
   sources: readonly Pick<ResolvedSource, "grantedObject" | "grantedLabels">[],
   compositionOf: () => ProducedBy,
-): GrantedSources {
+  { limits, steps, limited }: GrantOptions = DEFAULTS,
+): Generator<void, GrantedSources> {
   const own = metadata.namespace as string;
   const copied = status?.copiedSources ?? [];
   const askerNow = (): Asker => ({ namespace: own, account: serviceAccountName, composition: compositionOf() });
@@ -72,8 +87,10 @@ export function observeGrants(
     ),
   );
   const needing = sources.flatMap(({ grantedObject }) => grantedObject ?? []);
+  const exceeded = new Map<ObjectRef, Problem>();
+  const common = { asker: askerNow, copied, steps, exceededFor: (ref: ObjectRef) => exceeded.get(ref) };
   if (needing.length === 0)
-    return { asker: askerNow, copied, isPending: false, dependencies: [], state: "", grantsFor: () => undefined };
+    return { ...common, isPending: false, dependencies: [], state: "", grantsFor: () => undefined };
 
   const asker = askerNow();
   const dependencies: CollectionSubscription[] = [];
@@ -83,13 +100,36 @@ export function observeGrants(
     if (seen.phase !== "failed") return seen.members;
     return streamRefusal(seen.error, { identity: ref.identity, ref, verbs: READ_VERBS }, "watch");
   };
+  const listed = new Map<string, readonly ListedObject[] | Problem>();
   const standings = new Map<ObjectRef, readonly Grant[] | Problem>();
   for (const ref of needing) {
-    const members = shown(collection({ resource: SECRET_GRANTS, namespace: ref.namespace, whole: true }));
+    const { namespace = "" } = ref;
+    const members = listed.get(namespace) ?? shown(collection({ resource: SECRET_GRANTS, namespace, whole: true }));
+    listed.set(namespace, members);
+    if (members instanceof Problem) {
+      standings.set(ref, members);
+      continue;
+    }
+    const { index, isNew } = yield* indexOf(members, limits);
+    const { uncounted, tooLarge } = index;
+    if (isNew && uncounted.length + tooLarge.length > 0) limited(namespace, index);
+    const all = index.for(asker, ref);
+    const { grantsPerSource, grantsPerNamespace } = limits;
+    if (all.length > grantsPerSource) {
+      const what = `${all.length} SecretGrants that may permit it`;
+      exceeded.set(ref, tooManyGrants(ref, what, grantsPerSource, "grantsPerSource"));
+    } else if (uncounted.length > 0) {
+      const what = `${grantsPerNamespace + uncounted.length} SecretGrants`;
+      exceeded.set(ref, tooManyGrants(ref, what, grantsPerNamespace, "grantsPerNamespace"));
+    }
     const known = labels.get(ref);
-    const isRelevant = ({ spec }: Grant) =>
-      mayAllow(spec, asker, ref) && (known === undefined || coversObject(spec, ref, known));
-    standings.set(ref, members instanceof Problem ? members : members.map(grantOf).filter(isRelevant));
+    const relevant: Grant[] = [];
+    for (const grant of all.slice(0, grantsPerSource)) {
+      yield;
+      const { spec } = grant;
+      if (mayAllow(spec, asker, ref) && (known === undefined || coversObject(spec, ref, known))) relevant.push(grant);
+    }
+    standings.set(ref, relevant);
   }
   const byNamespace = [...standings].flatMap(([ref, grants]) =>
     !(grants instanceof Problem) && grants.some(({ spec }) => dependsOnNamespace(spec)) ? [ref] : [],
@@ -98,12 +138,14 @@ export function observeGrants(
   let isPending = false;
   const [place] = home instanceof Problem ? [] : home.map(({ version: { uid, labels = {} } }) => ({ uid, labels }));
   for (const [ref, grants] of standings) {
+    yield;
     if (grants instanceof Problem) continue;
     const admitting = grants.filter(({ spec }) => admits(spec, asker, ref, place, "any"));
+    const tooMany = admitting.length === 0 ? exceeded.get(ref) : undefined;
     const isKnown = admitting.length === 0 || admitting.some(({ spec }) => admits(spec, asker, ref, place));
     // Without that watch, a changed label or uid of the namespace would not withdraw the permission.
     if (home instanceof Problem && byNamespace.includes(ref)) standings.set(ref, home);
-    else standings.set(ref, isKnown ? admitting : compositionUnknown(ref));
+    else standings.set(ref, tooMany ?? (isKnown ? admitting : compositionUnknown(ref)));
     isPending ||= !isKnown && asker.composition === "pending";
   }
   const { composition } = asker;
@@ -117,37 +159,37 @@ export function observeGrants(
   );
   const versions = home instanceof Problem ? [] : home.map(({ version }) => version.resourceVersion);
   const all = [...state, ...versions].join();
-  return { asker: askerNow, isPending, copied, dependencies, state: all, grantsFor: (ref) => standings.get(ref) };
+  return { ...common, isPending, dependencies, state: all, grantsFor: (ref) => standings.get(ref) };
 }
 
 /** Reads a source that needs a grant, if a grant permits it. */
 export async function readGranted(
   client: Pick<Client, "get">,
-  asker: () => Asker,
-  grants: readonly Grant[] | Problem,
+  { asker, grantsFor, exceededFor, steps }: Pick<GrantedSources, "asker" | "grantsFor" | "exceededFor" | "steps">,
   ref: ObjectRef,
   { description, policy, read }: WatchedSource | PolledSource,
   seen: string | undefined,
 ): Promise<LiveSource | Problem> {
+  const grants = grantsFor(ref) ?? [];
   if (grants instanceof Problem) return grants;
   if (grants.length === 0) return refused(description, notGranted(asker(), ref, policy));
   const source = await read(seen);
   if (source instanceof Problem || source.kind === "absent") return source;
   const place = getAsController(client, { resource: NAMESPACES, name: ref.namespace as string });
   const asking = asker();
-  const permitted = permitsNow(client, asking, ref, source.labels.reveal(), grants);
+  const permitted = permitsNow(client, asking, ref, source.labels.reveal(), grants, steps);
   const now = await attempt(Promise.all([place, permitted]));
   if (now instanceof Problem) return now;
   const [there, by] = now;
   if (there === undefined || isBeingDeleted(there)) return refused(description, namespaceDeleted(ref, policy));
-  if (by === undefined) return refused(description, notGranted(asking, ref, policy));
+  if (by === undefined) return exceededFor(ref) ?? refused(description, notGranted(asking, ref, policy));
   // The version includes the grants, because a new grant is a change even for an unchanged source.
   return { ...source, version: `${source.version} ${by}`, isGranted: true };
 }
 
 /**
  * The versions of the grants that permit the binding to read an object with these labels now; undefined if there are none. Throws
- * Problem("Unavailable") if an unknown composition decides.
+ * Problem("Unavailable") if an unknown composition decides, or if the watch shows many grants that no longer permit it.
  */
 async function permitsNow(
   client: Pick<Client, "get">,
@@ -155,21 +197,40 @@ async function permitsNow(
   asked: ObjectRef,
   object: Readonly<Record<string, string>>,
   grants: readonly Grant[],
+  steps: RunSteps,
 ): Promise<string | undefined> {
   const isByNamespace = grants.some(({ spec }) => dependsOnNamespace(spec));
   const home = isByNamespace
     ? await getAsController(client, { resource: NAMESPACES, name: asker.namespace })
     : undefined;
   const known = { namespace: home && homeOf(home), object };
-  for (const { name } of grants.filter(({ spec }) => allows(spec, asker, asked, known))) {
+  const { permitting, isUnknown } = await steps(permittedBy(grants, asker, asked, known));
+  for (const { name } of permitting.slice(0, MAX_READ)) {
     const ref = { resource: SECRET_GRANTS, namespace: asked.namespace as string, name };
     const grant = await getAsController<SecretGrant & KubeObject>(client, ref);
     if (grant !== undefined && !isBeingDeleted(grant) && allows(grant.spec, asker, asked, known))
       return [grant, home].map((each) => `${each?.metadata.uid}/${each?.metadata.resourceVersion}`).join();
   }
-  if (grants.some(({ spec }) => allows(spec, asker, asked, known, "any") && !allows(spec, asker, asked, known)))
-    throw compositionUnknown(asked);
+  if (permitting.length > MAX_READ) throw grantsBehind(asked);
+  if (isUnknown) throw compositionUnknown(asked);
   return undefined;
+}
+
+/** The grants that permit the binding to read an object, and whether an unknown composition decides for others. */
+function* permittedBy(
+  grants: readonly Grant[],
+  asker: Asker,
+  asked: ObjectRef,
+  known: Known,
+): Generator<void, { permitting: Grant[]; isUnknown: boolean }> {
+  const permitting: Grant[] = [];
+  let isUnknown = false;
+  for (const grant of grants) {
+    if (allows(grant.spec, asker, asked, known)) permitting.push(grant);
+    else isUnknown ||= allows(grant.spec, asker, asked, known, "any");
+    yield;
+  }
+  return { permitting, isUnknown };
 }
 
 /** Adds to a source without a grant whether its values were copied before. */

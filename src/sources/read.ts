@@ -43,10 +43,9 @@ export async function readSources(
     if (problem !== undefined) return problem;
     if (source.listed) return observed.listed(source);
     const { watched, grantedObject } = source;
-    const granted = grantedObject && grants.grantsFor(grantedObject);
     const seen = watched && observed.seenVersion(watched);
-    if (grantedObject === undefined || granted === undefined) return source.read(seen);
-    return asWithdrawn(await readGranted(client, grants.asker, granted, grantedObject, source, seen), grants);
+    if (grantedObject === undefined || grants.grantsFor(grantedObject) === undefined) return source.read(seen);
+    return asWithdrawn(await readGranted(client, grants, grantedObject, source, seen), grants);
   };
   return new Map(await Promise.all([...sources].map(async ([name, source]) => [name, await read(source)] as const)));
 }

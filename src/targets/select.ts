@@ -65,12 +65,13 @@ interface Search {
   membersOf(target: Target, collection: CollectionSubscription, verbs: readonly string[]): readonly ListedObject[];
 }
 
-export function selectTargets(
+/** Yields where it may be interrupted: the objects of a namespace have no limit. */
+export function* selectTargets(
   watcher: Pick<Watcher, "list">,
   key: string,
   identity: Identity,
   references: Pick<References, "targets">,
-): SelectionResult {
+): Generator<void, SelectionResult> {
   const effort = { left: MAX_EFFORT };
   const found: SelectionResult = {
     objects: [],
@@ -103,6 +104,7 @@ export function selectTargets(
   const inOrder = [...references.targets.entries()];
   // Targets that name an object come before those that select it.
   for (const [position, { target, at }] of inOrder.sort(([, a], [, b]) => rank(a.target) - rank(b.target))) {
+    yield;
     const where = `spec.targets[${position}]`;
     if (at instanceof Problem && selects(target)) {
       found.unresolved.push({ target, problem: at });
@@ -122,17 +124,21 @@ export function selectTargets(
       refuse(target, message);
       continue;
     }
-    const refs = selected(search, target, at);
+    const refs = yield* selected(search, target, at);
     if (effort.left < 0) {
       const message = `comparing the names of ${where} with all objects takes too long; write simpler names, or select by labels`;
       refuse(target, message);
       continue;
     }
     // Objects that may belong to an earlier, unresolved target stay unchanged: a later one would revert its values.
-    const own = refs.filter(
-      (ref) => !taken.has(idOf(ref)) && !found.unresolved.some((each) => isBefore(each, target, ref)),
-    );
-    for (const ref of own) taken.add(idOf(ref));
+    const own: ObjectRef[] = [];
+    for (const [index, ref] of refs.entries()) {
+      if (index % STEP === STEP - 1) yield;
+      const id = idOf(ref);
+      if (taken.has(id) || found.unresolved.some((each) => isBefore(each, target, ref))) continue;
+      own.push(ref);
+      taken.add(id);
+    }
     const total = count + own.length;
     const characters = own.map(({ namespace = "", name }) => namespace.length + name.length + UID_AND_MARKS);
     const totalSize = characters.reduce((sum, each) => sum + each, size);
@@ -184,8 +190,11 @@ function notesOn(where: string, all: number, own: number, closed: readonly Unres
   return [...others, ...apart];
 }
 
+/** How often a walk over objects may be interrupted. */
+const STEP = 256;
+
 /** The objects of one target, sorted by namespace and name. */
-function selected(search: Search, target: Target, selection: Selection): ObjectRef[] {
+function* selected(search: Search, target: Target, selection: Selection): Generator<void, ObjectRef[]> {
   const { identity, found } = search;
   const { resource, objects, namespaces } = selection;
   const wide = target.namespaceSelector !== undefined;
@@ -197,22 +206,27 @@ function selected(search: Search, target: Target, selection: Selection): ObjectR
     return problem === undefined;
   };
   const where = isByLabels(namespaces) ? namespacesOf(search, target, namespaces) : namespaces;
-  return where.flatMap((namespace): ObjectRef[] => {
-    if (namespace !== undefined && !isOpen({ namespace })) return [];
+  const refs: ObjectRef[] = [];
+  for (const namespace of where) {
+    yield;
+    if (namespace !== undefined && !isOpen({ namespace })) continue;
     const inside = { resource, ...(namespace !== undefined && { namespace }) };
     if (typeof objects === "string") {
       const ref = { ...inside, name: objects };
       found.dependencies.push({ identity, ref, wide });
-      return [ref];
+      refs.push(ref);
+      continue;
     }
     const members = search.membersOf(target, { identity, resource, namespace, ...objects, wide }, WRITE_VERBS);
     const open = namespace === undefined ? members.filter(({ name }) => isOpen({ name })) : members;
-    return open.toSorted(byName).map(({ name, version }) => {
+    for (const [at, { name, version }] of open.toSorted(byName).entries()) {
+      if (at % STEP === STEP - 1) yield;
       const ref = { ...inside, name };
       found.versions.set(ref, version);
-      return ref;
-    });
-  });
+      refs.push(ref);
+    }
+  }
+  return refs;
 }
 
 const isByLabels = (namespaces: Selection["namespaces"]): namespaces is SelectionCriteria => "labels" in namespaces;

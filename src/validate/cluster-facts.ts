@@ -15,6 +15,7 @@ import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
 import type { Surroundings } from "../render/inputs.ts";
 import { type ServedKinds, servedKinds } from "../render/kinds.ts";
 import { selectTargets } from "../targets/select.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 
 export interface ClusterReaders {
   readonly reader: Pick<Reader, "list">;
@@ -61,7 +62,7 @@ async function emptySelections(lists: LiveLists, bindings: readonly AnalysedBind
   return lists.settled(() => {
     const empty = new Set<string>();
     for (const { each, references } of bindings) {
-      const { objects, unresolved } = selectTargets(lists, "validate/validate", CONTROLLER, references);
+      const { objects, unresolved } = finish(selectTargets(lists, "validate/validate", CONTROLLER, references));
       const known = new Set([...objects, ...unresolved].map(({ target }) => target));
       for (const [position, { target }] of references.targets.entries())
         if (!known.has(target)) empty.add(keyOf(each.binding, position));

@@ -33,6 +33,17 @@ interface Job {
   next: Job | undefined;
 }
 
+/** Runs a generator to its end, on behalf of nobody else. */
+export function finish<T>(work: Generator<unknown, T>): T {
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** Runs a generator in slices, or at once. */
+export type RunSteps = <T>(work: Generator<unknown, T>) => Promise<T>;
+
 /** How much of the processor a name used. */
 export interface Usage {
   readonly name: string;

@@ -65,7 +65,7 @@ describe("workloads", function () {
     workload: { template: WORKLOAD_KINDS[kind].template },
     consumersOf: { kind: "Secret", name: secret },
   });
-  const consumers = (kind: Known, secret = "bucket"): ListedObject[] =>
+  const consumers = (kind: Known, secret = "bucket"): readonly ListedObject[] =>
     watcher.list(secret, collection(kind, secret)).members;
   const path = (kind: Known, name = "") =>
     `${team.path(WORKLOAD_KINDS[kind].apiVersion, plural(kind))}${name && `/${name}`}`;

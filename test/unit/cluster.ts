@@ -21,6 +21,7 @@ import type { RolloutDependencies } from "../../src/rollout/dependencies.ts";
 import { actorOf } from "../../src/targets/actor.ts";
 import { ContentionBudget } from "../../src/targets/contention-budget.ts";
 import { Rejections } from "../../src/targets/rejections.ts";
+import { CpuScheduler } from "../../src/workqueue/cpu-scheduler.ts";
 import { entry } from "./apply/managed.ts";
 import { dependenciesOf, WITHOUT_ADVICE } from "./fakes.ts";
 import { FakeInformers, placeOf } from "./informers.ts";
@@ -132,6 +133,8 @@ export class FakeCluster {
       rejections: new Rejections(),
       events: { record, recordOn: record },
       propagation: new Propagation(ignore),
+      cpu: new CpuScheduler(),
+      metrics: { limited: ignore },
       log: { info: ignore, warn: ignore },
       incomplete: () => undefined,
       actorOf: (binding: SecretBinding) => actorOf(binding, this.#installation),

@@ -11,6 +11,7 @@ import { Poller } from "../../src/sources/poller.ts";
 import { parseSources } from "../../src/sources/registry.ts";
 import type { References } from "../../src/targets/references.ts";
 import { selectTargets } from "../../src/targets/select.ts";
+import { finish } from "../../src/workqueue/cpu-scheduler.ts";
 import { FakeInformers, placeOf, version } from "./informers.ts";
 import { bindingOf, targetOf } from "./objects.ts";
 import { ACCOUNTS, HARBOR, SECRETS } from "./resources.ts";
@@ -65,18 +66,19 @@ export class ObservedStateFixture {
       sources: new Map(sources.map((ref) => [ref.name, watched(ref, undefined, ref.namespace !== "registry")])),
       targets: binding.spec.targets.map((target) => ({ target, at })),
     };
-    return observe(
+    const looked = observe(
       this.informers,
       this.poller,
       KEY,
       binding,
       { as: { identity: IDENTITY }, account },
       references,
-      selectTargets(this.informers, KEY, IDENTITY, references),
+      finish(selectTargets(this.informers, KEY, IDENTITY, references)),
       () => older,
       () => composition,
       workloads,
     );
+    return finish(looked);
   }
 }
 

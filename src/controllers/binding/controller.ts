@@ -70,7 +70,7 @@ interface Services extends Omit<Dependencies, "propagation"> {
   bindings: BindingStore;
   informers: Pick<Informers, "watcher" | "changed">;
   schemas: Pick<Schemas, "of" | "onChange">;
-  metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts" | "objects">;
+  metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts" | "objects" | "limited">;
   actors: ActorProvider;
   compositions: CompositionProvider;
   vault: VaultConnectionProvider;

@@ -1,10 +1,12 @@
 /** The services that reconcile bindings, and the inputs of one reconcile. Types only. */
 import type { SecretBinding, TargetStatus } from "../../api/binding.ts";
+import type { Installation } from "../../api/installation.ts";
 import type { Verdict } from "../../api/verdict.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Watcher } from "../../cache/watcher.ts";
 import type { WriteVersions } from "../../kube/write-versions.ts";
+import type { Metrics } from "../../observability/metrics.ts";
 import type { RolloutContext } from "../../rollout/discover/dependents.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { Poller } from "../../sources/poller.ts";
@@ -22,10 +24,12 @@ import type { TargetResult } from "./result-cache.ts";
 
 export interface BindingDependencies extends Dependencies {
   bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "wrote">;
+  installation: Dependencies["installation"] & Pick<Installation, "limits">;
   watcher: Watcher;
   versions: Pick<WriteVersions, "expectWrite">;
   /** Runs work whose cost a namespace chooses. */
   cpu: Pick<CpuScheduler, "run" | "steps">;
+  metrics: Pick<Metrics, "limited">;
   /** Polls servers outside of the cluster. */
   polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">;
   vault: ResolveContext["vault"];

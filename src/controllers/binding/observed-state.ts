@@ -18,7 +18,7 @@ import {
 import { CONTROLLER } from "../../kube/identity.ts";
 import type { Owners } from "../../rollout/discover/dependents.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
-import { observeGrants } from "../../sources/grants.ts";
+import { type GrantOptions, observeGrants } from "../../sources/grants.ts";
 import type { Poll, PollState } from "../../sources/poll.ts";
 import type { Poller } from "../../sources/poller.ts";
 import type { ListedSource } from "../../sources/source.ts";
@@ -27,9 +27,10 @@ import type { References } from "../../targets/references.ts";
 import type { SelectionResult } from "../../targets/select.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 
-export type ObservedState = ReturnType<typeof observe>;
+export type ObservedState = ReturnType<typeof observe> extends Generator<unknown, infer State> ? State : never;
 
-export function observe(
+/** Yields where it may be interrupted. A change that arrives meanwhile requeues the binding. */
+export function* observe(
   watcher: Watcher,
   polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">,
   key: string,
@@ -40,13 +41,14 @@ export function observe(
   competingAt: (target: Target, ref: ObjectRef) => readonly unknown[],
   compositionOf: () => ProducedBy,
   workloads: readonly Subscription[] = [],
+  grantOptions?: GrantOptions,
 ) {
   const { identity } = as;
   const { objects, unresolved, closed, notes, dependencies, versions } = selection;
   const resolved = [...references.sources.values()].flatMap((source) => (source instanceof Problem ? [] : [source]));
   const watchedSources = resolved.flatMap((each) => (each.watched ? [each] : []));
   const sourceRefs = watchedSources.map(({ watched }) => watched);
-  const grantedSources = observeGrants(watcher, key, binding, resolved, compositionOf);
+  const grantedSources = yield* observeGrants(watcher, key, binding, resolved, compositionOf, grantOptions);
   // Inlay neither watches nor polls a source that no SecretGrant permits.
   const granted = resolved.filter(({ grantedObject }) => {
     const grants = grantedObject && grantedSources.grantsFor(grantedObject);

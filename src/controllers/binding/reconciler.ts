@@ -12,7 +12,7 @@ import { unsyncedTargets } from "../../rollout/decide/unsynced-targets.ts";
 import { dependentsFingerprint, watchedFor } from "../../rollout/discover/dependents.ts";
 import type { RolloutController } from "../../rollout/rollout-controller.ts";
 import { type RolloutResult, rolloutOf } from "../../rollout/status.ts";
-import { copiedSources } from "../../sources/grants.ts";
+import { copiedSources, type GrantOptions } from "../../sources/grants.ts";
 import { readSources, sourceRevisions } from "../../sources/read.ts";
 import { secretNamespaces } from "../../sources/registry.ts";
 import type { Actor } from "../../targets/actor.ts";
@@ -39,6 +39,7 @@ import { protectedTokens, protectsSecrets } from "./protected-tokens.ts";
 import { requeueResult } from "./requeue.ts";
 import { ResultCache } from "./result-cache.ts";
 import { rolloutPending, syncTargets } from "./target-sync.ts";
+import { UncountedGrants } from "./uncounted-grants.ts";
 
 type Rollouts = Pick<RolloutController, "find" | "look" | "needsValues" | "roll" | "forget">;
 
@@ -54,12 +55,14 @@ export class Reconciler {
   readonly #deletions = new Deletions((...deletion) => releaseDeletedBinding(this.#deps, ...deletion));
   readonly #status: BindingStatusWriter;
   readonly #permissions: PermissionAdvice;
+  readonly #uncounted: UncountedGrants;
 
   constructor(deps: BindingDependencies, rollouts: Rollouts) {
     this.#deps = deps;
     this.#rollouts = rollouts;
     this.#status = bindingStatusWriter(deps);
     this.#permissions = new PermissionAdvice(deps);
+    this.#uncounted = new UncountedGrants(deps.events);
   }
 
   /** Records a binding that no longer exists. The caller requeues its key. */
@@ -126,21 +129,26 @@ export class Reconciler {
     const accountUid = watcher.get(key, { identity: CONTROLLER, ref: actor.account }).version?.uid;
     const context = { ...this.#deps, client, identity, accountUid, compositionOf };
     const references = await resolveReferences(binding, context);
-    const selection = selectTargets(watcher, key, identity, references);
+    const namespace = binding.metadata.namespace as string;
+    const selection = await this.#deps.cpu.steps(namespace, selectTargets(watcher, key, identity, references));
     const found = await this.#rollouts.find(binding, identity, { ...references, objects: selection.objects });
     const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, pathsOf(target));
     const lookups = found && [...found.lookups.map((each) => watchedFor(actor.as, each)), ...found.classes];
-    const observed = observe(
-      watcher,
-      polls,
-      key,
-      binding,
-      actor,
-      references,
-      selection,
-      competing,
-      compositionOf,
-      lookups,
+    const observed = await this.#deps.cpu.steps(
+      namespace,
+      observe(
+        watcher,
+        polls,
+        key,
+        binding,
+        actor,
+        references,
+        selection,
+        competing,
+        compositionOf,
+        lookups,
+        this.#grantOptionsIn(namespace),
+      ),
     );
     // The watch requeues the binding when it is in sync.
     if (observed.pending) return DONE;
@@ -153,6 +161,18 @@ export class Reconciler {
     else if (rollout.patienceMs > 0) return { retry: "after", ms: rollout.patienceMs };
     const workloads = rollout && dependentsFingerprint(rollout.dependents);
     return { key, binding, stored: binding, actor, references, observed, rollout, workloads };
+  }
+
+  #grantOptionsIn(namespace: string): GrantOptions {
+    const { cpu, installation, metrics } = this.#deps;
+    return {
+      limits: installation.limits,
+      steps: (work) => cpu.steps(namespace, work),
+      limited: (where, index) => {
+        metrics.limited("grantsPerNamespace");
+        this.#uncounted.report(where, index, installation.limits);
+      },
+    };
   }
 
   /** Reads each source once, and only if a target, the rollout or protection needs it. */

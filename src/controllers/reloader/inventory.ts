@@ -48,7 +48,7 @@ export interface InventoryResult {
 }
 
 interface Listed {
-  members: ListedObject[];
+  members: readonly ListedObject[];
   isRefused: boolean;
 }
 

@@ -9,6 +9,7 @@ import type { ProducedBy } from "../../../src/sources/grant-rules.ts";
 import { asWithdrawn, copiedSources, observeGrants, readGranted } from "../../../src/sources/grants.ts";
 import { parseSources } from "../../../src/sources/registry.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
+import { finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { SECRETS } from "../resources.ts";
 import { secret } from "../transform/sources.ts";
 import { watched } from "./watched.ts";
@@ -38,7 +39,7 @@ const consentWith = (shown: Shown, sources = [watched(bucket, undefined, true)],
     const shownOf = (each: object) => version(plural === "namespaces" ? each : { spec: each });
     return { phase: "synced", members: there.map((each, at) => ({ name: `${plural}-${at}`, version: shownOf(each) })) };
   };
-  return observeGrants({ list }, "registry/b", binding, sources, compositionOf);
+  return finish(observeGrants({ list }, "registry/b", binding, sources, compositionOf));
 };
 
 /** The answers of the API server by path; a missing path is not found. */
@@ -58,8 +59,8 @@ async function read(shown: Shown, answers: Answers, compositionOf = noCompositio
     return secret({ key: "value" });
   };
   const source = watched(bucket, readSource, true);
-  const { asker, grantsFor } = consentWith(shown, [source], compositionOf);
-  const found = await readGranted({ get }, asker, grantsFor(bucket) ?? [], bucket, source, undefined);
+  const observed = consentWith(shown, [source], compositionOf);
+  const found = await readGranted({ get }, observed, bucket, source, undefined);
   const outcome =
     found instanceof Problem ? `!${found.reason}` : found.kind === "absent" ? found.problem.reason : "read";
   return { outcome, asked };

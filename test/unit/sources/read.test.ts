@@ -8,6 +8,7 @@ import { readSources, sourceRevisions } from "../../../src/sources/read.ts";
 import { parseSources, resolveSources } from "../../../src/sources/registry.ts";
 import type { ResolveContext } from "../../../src/sources/source.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
+import { finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { bindingOf } from "../bindings.ts";
 import { WITHOUT_ADVICE } from "../fakes.ts";
 import { CONFIGMAPS, HARBORS } from "../resources.ts";
@@ -23,6 +24,8 @@ const ownAlone: GrantedSources = {
   dependencies: [],
   state: "",
   grantsFor: () => undefined,
+  exceededFor: () => undefined,
+  steps: async (work) => finish(work),
 };
 const nothing: ResolveContext["client"] = { get: () => Promise.reject(new Error("nothing is asked")) };
 

@@ -11,6 +11,7 @@ import { readSources } from "../../../src/sources/read.ts";
 import { parseSources, resolveSources, SOURCE_KINDS, secretNamespaces } from "../../../src/sources/registry.ts";
 import type { PolledSource, ResolveContext, SourceKind } from "../../../src/sources/source.ts";
 import { usesOf } from "../../../src/sources/uses.ts";
+import { finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { bindingOf } from "../bindings.ts";
 import { WITHOUT_ADVICE } from "../fakes.ts";
 import { CONFIGMAPS, HARBORS, ISSUERS, SECRETS } from "../resources.ts";
@@ -219,6 +220,8 @@ describe("a kind of source that is polled", () => {
       dependencies: [],
       state: "",
       grantsFor: () => assert.fail("it has no namespace"),
+      exceededFor: () => undefined,
+      steps: async (work) => finish(work),
     };
     const observed = {
       account: undefined,

@@ -5,6 +5,7 @@ import type { Watcher } from "../../../src/cache/watcher.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { References } from "../../../src/targets/references.ts";
 import { selectTargets } from "../../../src/targets/select.ts";
+import { finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { selectingTargetOf, targetOf } from "../objects.ts";
 import { CONFIGMAPS } from "../resources.ts";
 
@@ -33,7 +34,7 @@ function found(targets: Referenced[], shown: Record<string, string[] | undefined
     if (names === undefined) return { phase: "failed", error: new ApiError("LIST", 403, "Forbidden"), members: [] };
     return { phase: "synced", members: names.map((name) => ({ ...(namespace && { namespace }), name, version })) };
   };
-  return selectTargets({ list }, "team/b", "system:serviceaccount:team:inlay", { targets });
+  return finish(selectTargets({ list }, "team/b", "system:serviceaccount:team:inlay", { targets }));
 }
 const namesOf = ({ objects }: ReturnType<typeof found>) =>
   objects.map(({ ref, selected: isSelected }) =>
