@@ -217,7 +217,7 @@ function servicesOf(
     bindings: new BindingStore(storeOf(SECRET_BINDINGS)),
     contention: new ContentionBudget(),
     rejections: new Rejections(),
-    events: new EventRecorder(client, hostname()),
+    events: new EventRecorder(client, hostname(), () => metrics.limited("events")),
     notifier: new Notifier(isDryRun ? [] : notifications, {
       client,
       ownNamespace,

@@ -1,6 +1,6 @@
 /**
  * Writes Kubernetes events about bindings, which `kubectl describe` shows. Works in the background: a reconcile never waits for an event,
- * and an event that can't be written is dropped.
+ * and an event that can't be written is dropped. Namespaces take turns, and in each the objects.
  */
 import { randomBytes } from "node:crypto";
 import type { SecretBinding } from "../api/binding.ts";
@@ -16,7 +16,10 @@ const AT_ONCE = 2;
 /** An event costs the API server a third of the write that it reports. The rate is that of client-go, with a smaller burst. */
 const PER_SECOND = 20;
 const FIRST_FEW = 30;
-const MAX_BACKLOG_LENGTH = 1000;
+/** For each namespace and type. */
+const MAX_BACKLOG_LENGTH = 500;
+/** After so many warnings, an event of the type Normal is written. */
+const MAX_WARNINGS = 3;
 /** How long stopping waits for events that are still queued. */
 const STOP_WITHIN_MS = 5_000;
 
@@ -35,23 +38,54 @@ export interface Regarding {
   metadata: { name: string; namespace?: string | undefined; uid: string; resourceVersion?: string | undefined };
 }
 
+type Write = () => Promise<void>;
+
+/** The queued events of one type, by namespace and object. */
+class Backlog {
+  /** In the order of their turns, none of them empty. */
+  readonly #namespaces = new Map<string, RoundRobinQueue<Write>>();
+
+  /** Returns whether an event of the namespace was dropped. */
+  add({ namespace = "", uid }: Regarding["metadata"], key: string, write: Write): boolean {
+    const queue = this.#namespaces.get(namespace) ?? new RoundRobinQueue(MAX_BACKLOG_LENGTH);
+    this.#namespaces.set(namespace, queue);
+    return queue.set(uid, key, write);
+  }
+
+  next(): Write | undefined {
+    for (const [namespace, queue] of this.#namespaces) {
+      const write = queue.next();
+      this.#namespaces.delete(namespace);
+      if (queue.size > 0) this.#namespaces.set(namespace, queue);
+      return write;
+    }
+    return undefined;
+  }
+
+  clear(): void {
+    this.#namespaces.clear();
+  }
+}
+
 export class EventRecorder {
   readonly #client: Pick<Client, "create">;
   readonly #instance: string;
-  /** Queued events, by binding. Warnings have their own queue, so that they do not wait behind many successes. */
-  readonly #backlog = {
-    Warning: new RoundRobinQueue<() => Promise<void>>(MAX_BACKLOG_LENGTH),
-    Normal: new RoundRobinQueue<() => Promise<void>>(MAX_BACKLOG_LENGTH),
-  };
+  readonly #dropped: () => void;
+  /** Warnings have their own queue, so that they do not wait behind many successes. */
+  readonly #backlog = { Warning: new Backlog(), Normal: new Backlog() };
+  /** How many warnings were written since the last event of the type Normal. */
+  #warnings = 0;
   readonly #underWay = new Set<Promise<void>>();
   /** How many events may be written now. */
   #allowance = FIRST_FEW;
   #refill: NodeJS.Timeout | undefined;
   #stopping = false;
 
-  constructor(client: Pick<Client, "create">, instance: string) {
+  /** `dropped` is called for an event that is dropped because its namespace has too many. */
+  constructor(client: Pick<Client, "create">, instance: string, dropped: () => void = () => {}) {
     this.#client = client;
     this.#instance = instance;
+    this.#dropped = dropped;
   }
 
   /** Queues an event. An event that is already queued is not queued again. */
@@ -62,7 +96,8 @@ export class EventRecorder {
   /** Like `record`, for an object that is not a binding. */
   recordOn(regarding: Regarding, happening: EventMessage): void {
     const key = [happening.reason, happening.note].join();
-    this.#backlog[happening.type].set(regarding.metadata.uid, key, () => this.#write(regarding, happening));
+    const write = () => this.#write(regarding, happening);
+    if (this.#backlog[happening.type].add(regarding.metadata, key, write)) this.#dropped();
     this.#pump();
   }
 
@@ -80,8 +115,7 @@ export class EventRecorder {
 
   #pump(): void {
     while (this.#underWay.size < AT_ONCE && (this.#allowance > 0 || this.#stopping)) {
-      const { Warning, Normal } = this.#backlog;
-      const write = Warning.next() ?? Normal.next();
+      const write = this.#next();
       if (write === undefined) return;
       this.#spend();
       const work = write()
@@ -92,6 +126,13 @@ export class EventRecorder {
         });
       this.#underWay.add(work);
     }
+  }
+
+  #next(): Write | undefined {
+    const { Warning, Normal } = this.#backlog;
+    const warning = this.#warnings < MAX_WARNINGS ? Warning.next() : undefined;
+    this.#warnings = warning === undefined ? 0 : this.#warnings + 1;
+    return warning ?? Normal.next() ?? Warning.next();
   }
 
   #spend(): void {

@@ -14,14 +14,19 @@ export class RoundRobinQueue<T> {
     return this.#size;
   }
 
-  /** Replaces the item with the same key. If the queue is too long, the last item of the largest group is dropped. */
-  set(group: string, key: string, item: T): void {
+  /**
+   * Replaces the item with the same key. If the queue is too long, the last item of the largest group is dropped. Returns whether one was
+   * dropped.
+   */
+  set(group: string, key: string, item: T): boolean {
     const items = this.#groups.get(group) ?? new Map<string, T>();
     this.#groups.set(group, items);
     this.#size -= items.size;
     items.set(key, item);
     this.#size += items.size;
-    if (this.#size > this.#most) this.#dropOne();
+    if (this.#size <= this.#most) return false;
+    this.#dropOne();
+    return true;
   }
 
   /** Removes and returns the first item of the next group that `may` permits. The group then goes behind all others. */

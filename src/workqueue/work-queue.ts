@@ -74,7 +74,6 @@ interface Waiting {
 
 interface Running {
   priority: Priority;
-  group: string;
   since: number;
   done: Promise<void>;
 }
@@ -89,6 +88,8 @@ export class WorkQueue {
   };
   readonly #waiting = new Map<string, Waiting>();
   readonly #running = new Map<string, Running>();
+  /** The number of runs of each group. */
+  readonly #runs = new Map<string, number>();
   /** Keys that were added while they ran. */
   readonly #dirty = new Map<string, AddedPriority>();
   readonly #timers = new Map<string, { timer: NodeJS.Timeout; rateLimitGroup: string | undefined }>();
@@ -176,7 +177,7 @@ export class WorkQueue {
 
   #startRuns(): void {
     const started = this.#started;
-    while (started !== undefined && this.#running.size < this.#options.concurrency) {
+    while (started !== undefined && (this.#running.size < this.#options.concurrency || this.#hasRoomForGroup)) {
       const next = this.#next();
       if (next === undefined) return;
       this.#startRun(next, started);
@@ -203,13 +204,21 @@ export class WorkQueue {
 
   /**
    * The keys of a group take a quarter of the runs that they find free, or up to four runs if they leave a quarter free. The rest is for
-   * groups that are added later: many requests of one group at once delay those of others at the API server.
+   * groups that are added later: many requests of one group at once delay those of others at the API server. A group of which no key runs
+   * need not wait for groups that have several slow ones: until so many groups run, it may start beyond the number of runs.
    */
   #mayStart(group: string): boolean {
-    if (this.#options.groupOf === undefined) return true;
-    const own = [...this.#running.values()].filter((run) => run.group === group).length;
-    const free = this.#options.concurrency - this.#running.size;
-    return own < (own < FEW_RUNS ? 3 * free : free / 3);
+    const { concurrency } = this.#options;
+    const own = this.#runs.get(group) ?? 0;
+    const free = concurrency - this.#running.size;
+    if (own === 0) return free > 0 || this.#hasRoomForGroup;
+    return this.#options.groupOf === undefined ? free > 0 : own < (own < FEW_RUNS ? 3 * free : free / 3);
+  }
+
+  get #hasRoomForGroup(): boolean {
+    const { concurrency, groupOf } = this.#options;
+    if (groupOf === undefined) return false;
+    return this.#runs.size < concurrency && this.#running.size < 2 * concurrency;
   }
 
   #startRun({ key, priority, since }: Waiting, started: Started): void {
@@ -218,7 +227,9 @@ export class WorkQueue {
     started.hooks?.started(secondsSince(since));
     // Only after it counts as running: the worker may add its own key, or throw, before its first await.
     const done = Promise.resolve().then(() => this.#run(key, started));
-    this.#running.set(key, { priority, group: this.#groupOf(key), since: performance.now(), done });
+    this.#running.set(key, { priority, since: performance.now(), done });
+    const group = this.#groupOf(key);
+    this.#runs.set(group, (this.#runs.get(group) ?? 0) + 1);
   }
 
   async #run(key: string, { worker, onError, hooks }: Started): Promise<void> {
@@ -233,6 +244,10 @@ export class WorkQueue {
     }
     hooks?.ended(secondsSince(began), hasFailed ? "error" : result.retry);
     this.#running.delete(key);
+    const group = this.#groupOf(key);
+    const runs = (this.#runs.get(group) ?? 0) - 1;
+    if (runs > 0) this.#runs.set(group, runs);
+    else this.#runs.delete(group);
     if (result.retry === "backoff") this.#failures.set(key, (this.#failures.get(key) ?? 0) + 1);
     else this.#failures.delete(key);
     const dirty = this.#dirty.get(key);

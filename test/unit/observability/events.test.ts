@@ -38,12 +38,15 @@ function recorder() {
       return promise.finally(() => underWay.splice(underWay.indexOf(writing), 1));
     },
   });
-  const events = new EventRecorder(client, "inlay-0");
+  let count = 0;
+  const events = new EventRecorder(client, "inlay-0", () => {
+    count++;
+  });
   const endAll = async (error?: Error) => {
     for (const writing of [...underWay]) writing.end(error);
     await settled();
   };
-  return { events, underWay, written, endAll };
+  return { events, underWay, written, endAll, dropped: () => count };
 }
 
 describe("an event", () => {
@@ -184,13 +187,42 @@ describe("an event", () => {
     );
   });
 
-  it("is dropped if a thousand are queued", async () => {
-    const { events, underWay, written, endAll } = recorder();
-    for (let i = 0; i < 1_500; i++) events.record(binding, happening(`${i}`));
+  it("is dropped and counted if five hundred of its namespace are queued", async () => {
+    const { events, underWay, written, endAll, dropped } = recorder();
+    for (let i = 0; i < 1_000; i++) events.record(binding, happening(`${i}`));
+    const other = bindingOf({ metadata: { namespace: "victim", uid: "u2" } });
+    events.record(other, happening());
     const stop = events.stop();
     while (underWay.length > 0) await endAll();
     await stop;
-    assert.equal(written.length, 1_002);
+    assert.deepEqual([written.length, dropped()], [503, 498]);
+  });
+
+  it("is written soon beside a namespace with thousands of warnings, whatever its type", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    for (let i = 0; i < 2_000; i++)
+      events.record(bindingOf({ metadata: { uid: `u${i}` } }), { ...happening(`${i}`), type: "Warning" });
+    const victim = bindingOf({ metadata: { namespace: "victim", uid: "v" } });
+    events.record(victim, happening("mine"));
+    events.record(victim, { ...happening("careful"), type: "Warning" });
+    for (let turn = 0; turn < 4; turn++) await endAll();
+    const notes = written.map(({ event }) => event.note);
+    assert.ok(notes.includes("mine") && notes.includes("careful"), notes.join());
+    const stop = events.stop(0);
+    while (underWay.length > 0) await endAll();
+    await stop;
+  });
+
+  it("of one object does not delay those of others in its namespace", async () => {
+    const { events, underWay, written, endAll } = recorder();
+    for (let i = 0; i < 400; i++) events.record(binding, happening(`${i}`));
+    events.record(bindingOf({ metadata: { uid: "u2" } }), happening("other"));
+    await endAll();
+    await endAll();
+    assert.ok(written.some(({ event }) => event.note === "other"));
+    const stop = events.stop();
+    while (underWay.length > 0) await endAll();
+    await stop;
   });
 
   it("is written before the recorder stops", async () => {

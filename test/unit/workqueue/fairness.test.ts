@@ -166,6 +166,28 @@ describe("the work queue's order", () => {
       assert.deepEqual(started, ["a0", "a1", "b0", "c0", "a2", "b1", "a3", "a4"]);
     });
 
+    it("runs a key of a group of which no key runs at once, however many keys of others are slow", async () => {
+      const { queue, underWay } = heldQueue(32, (key) => key.split("/")[0] ?? "");
+      for (let group = 0; group < 20; group++) for (let n = 0; n < 10; n++) queue.add(`slow-${group}/${n}`);
+      await settled();
+      for (let victim = 0; victim < 12; victim++) {
+        queue.add(`victim-${victim}/0`);
+        await settled();
+        assert.equal(underWay.at(-1)?.key, `victim-${victim}/0`);
+      }
+      for (let group = 0; group < 100; group++) queue.add(`other-${group}/0`);
+      await settled();
+      const running = new Set(underWay.map(({ key }) => key.split("/")[0]));
+      assert.ok(underWay.length <= 64 && running.size === 32, `${running.size} groups with ${underWay.length} runs`);
+    });
+
+    it("runs no more keys than it may if each is of another group", async () => {
+      const { queue, underWay } = heldQueue(8, (key) => key);
+      for (let group = 0; group < 100; group++) queue.add(`${group}`);
+      await settled();
+      assert.equal(underWay.length, 8);
+    });
+
     it("leaves runs to other groups while one has more keys than there are runs", async () => {
       const { queue, underWay, finish } = heldQueue(16, groupOf);
       for (let n = 0; n < 50; n++) queue.add(`a${n}`);
