@@ -7,6 +7,7 @@ import { ApiError, isNotFound } from "./api-error.ts";
 import { grantCommands, resourceText, shellWord } from "./grant-commands.ts";
 import { CONTROLLER, describeIdentity, homeOf, type Identity, serviceAccountIdentity } from "./identity.ts";
 import { findWebhook, Rejection } from "./rejection.ts";
+import { OVER_BUDGET } from "./request-budget.ts";
 import type { Failure } from "./server-text.ts";
 import { INSTALL_KIND } from "./suggest-kind.ts";
 
@@ -53,6 +54,10 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
   if (error.namespaceEnds) return new Problem("TargetNotFound", namespaceEnding(ref), "Slow");
   if (error.denial !== undefined) return new Rejection(error, { verb, object: describe(ref) });
   if (error.status === 404 && !isNotFound(error)) return kindNotFound(apiVersionOf(ref.resource), ref.resource.kind);
+  if (error.reason === OVER_BUDGET) {
+    const message = `Inlay ended this reconcile because it took too long or needed too many requests, before it could ${verb} ${describe(ref)}; it continues later; if that happens again, split the binding`;
+    return new Problem("Unavailable", message);
+  }
   if (error.reason === "TooDeep") {
     const message = `${describe(ref)} has more than ${MAX_LEVELS} levels, including its managedFields, and Inlay can't read it; nest fewer objects and lists`;
     return new Problem("TooDeep", message);

@@ -25,6 +25,7 @@ import { Discovery } from "../kube/discovery.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
+import { RequestBudget } from "../kube/request-budget.ts";
 import { Schemas } from "../kube/schemas.ts";
 import { Transport } from "../kube/transport.ts";
 import { WriteVersions } from "../kube/write-versions.ts";
@@ -192,7 +193,8 @@ function servicesOf(
   const schemas = new Schemas(transport);
   const versions = new WriteVersions(transport, schemas, scope === undefined);
   const gate = { mayWrite, wrote: metrics.wrote.bind(metrics) };
-  const client = new LosslessClient(transport, gate, versions);
+  const requests = new RequestBudget();
+  const client = new LosslessClient(requests.limit(transport), gate, versions);
   const restarted = (resource: Resource, reason: RestartReason) =>
     metrics.watchRestarted(resourceName(resource), reason);
   const failed = ({ kind }: Resource, error: ApiError) =>
@@ -203,6 +205,7 @@ function servicesOf(
   return {
     installation,
     client,
+    requests,
     cpu,
     accountTokens: new AccountTokens({ transport, mayBeSent: mayWrite, loginRole: scope ? "role" : "clusterrole" }),
     vault: new VaultConnections(),

@@ -7,6 +7,7 @@ import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
 import type { Client } from "../../kube/client.ts";
+import type { RequestBudget } from "../../kube/request-budget.ts";
 import type { Schemas } from "../../kube/schemas.ts";
 import type { WriteVersions } from "../../kube/write-versions.ts";
 import type { InstallationProblems } from "../../observability/installation-problems.ts";
@@ -65,6 +66,7 @@ export interface VaultConnectionProvider extends Pick<ResolveContext["vault"], "
 interface Services extends Omit<Dependencies, "propagation"> {
   installation: Installation;
   client: Client;
+  requests: Pick<RequestBudget, "during">;
   versions: Pick<WriteVersions, "expectWrite">;
   cpu: Pick<CpuScheduler, "run" | "steps">;
   bindings: BindingStore;
@@ -80,6 +82,9 @@ interface Services extends Omit<Dependencies, "propagation"> {
   problems: Pick<InstallationProblems, "all" | "onChange">;
 }
 
+/** The longest pause before a reconcile is tried again that exceeded its budget. */
+const OVER_BUDGET_MS = 60_000;
+
 export class BindingController {
   readonly name = "secretbinding";
   readonly store: BindingStore;
@@ -88,10 +93,12 @@ export class BindingController {
   readonly #propagation: Propagation;
   readonly #polls: Poller;
   readonly #rollouts: RolloutController;
+  readonly #services: Pick<Services, "requests" | "metrics">;
 
   constructor(services: Services, concurrency: number) {
     const { installation, client, schemas, bindings, informers, metrics, actors, compositions, vault, log, problems } =
       services;
+    this.#services = services;
     this.store = bindings;
     // In an installation for one namespace, there are no others to leave runs to.
     const groups = installation.scope === undefined ? { groupOf: namespaceIn } : {};
@@ -190,7 +197,13 @@ export class BindingController {
   }
 
   reconcile(key: string): Promise<WorkResult> {
-    const run = () => this.#reconciler.reconcile(key);
+    const { requests, metrics } = this.#services;
+    const run = async (): Promise<WorkResult> => {
+      const { result, isOver } = await requests.during(() => this.#reconciler.reconcile(key));
+      if (!isOver) return result;
+      metrics.limited("reconcile");
+      return { retry: "backoff", mostMs: OVER_BUDGET_MS, rateLimitGroup: namespaceIn(key) };
+    };
     return this.#propagation.during(key, run, ({ retry }) => retry === "backoff");
   }
 }
