@@ -24,7 +24,7 @@ export interface Limits {
 }
 
 export const DEFAULT_LIMITS: Limits = {
-  bindingBytes: 512 * 1024,
+  bindingBytes: 1024 ** 2,
   bindingBytesPerNamespace: 32 * 1024 ** 2,
   claimsPerNamespace: 10_000,
   connectionsPerNamespace: 100,

@@ -2,11 +2,14 @@
  * Stores the SecretBindings with their claims on objects: the fields that the spec names, and the fields that the status records as owned.
  */
 import { bindingKey, type SecretBinding, type StoredBinding } from "../api/binding.ts";
+import { DEFAULT_LIMITS, type Limits } from "../api/limits.ts";
 import { asRecorded } from "../api/status-records.ts";
+import { isStub, stubOf } from "../api/stub.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
+import { BindingRoom, type Excess } from "./binding-room.ts";
 import { type CompetingClaim, FieldClaims, type ResolvedTarget } from "./field-claims.ts";
 import type { StreamState } from "./reflector.ts";
-import type { ResourceStore } from "./resource-store.ts";
+import { type ResourceStore, withoutManagedFields } from "./resource-store.ts";
 
 export interface BindingListener {
   /**
@@ -22,9 +25,14 @@ export class BindingStore {
   readonly #store: ResourceStore<StoredBinding>;
   readonly #claims = new FieldClaims();
   readonly #listeners: BindingListener[] = [];
+  readonly #room: BindingRoom;
+  #hasSynced = false;
 
-  constructor(store: ResourceStore<StoredBinding>) {
+  /** Of bindings that exceed the limits, only stubs are kept. */
+  constructor(store: ResourceStore<StoredBinding>, limits: Limits = DEFAULT_LIMITS) {
     this.#store = store;
+    this.#room = new BindingRoom(limits, (key) => this.#moved(key));
+    store.keepBy(this.#room);
     store.listen({
       gone: (key, binding) => {
         const last = asRecorded(binding);
@@ -35,6 +43,7 @@ export class BindingStore {
         this.#changed(this.#claims.put(binding));
       },
       synced: () => {
+        this.#hasSynced = true;
         const { all } = store;
         for (const each of all) this.#claims.put(each);
         this.#changed(all.map(bindingKey), "resync");
@@ -50,6 +59,25 @@ export class BindingStore {
   get(key: string): SecretBinding | undefined {
     const stored = this.#store.get(key);
     return stored && asRecorded(stored);
+  }
+
+  /** Which limit a binding exceeds. A stub that exceeds none can be restored. */
+  excessOf(key: string): Excess | undefined {
+    const entry = this.#store.entryOf(key);
+    return entry && this.#room.excessOf(entry);
+  }
+
+  /** Keeps the whole binding in place of its stub, if there is room and the watch shows this version. Returns whether it is kept. */
+  restore(binding: StoredBinding): boolean {
+    const { uid, resourceVersion } = binding.metadata;
+    const entry = this.#store.entryOf(bindingKey(binding));
+    if (entry === undefined || entry.object.metadata.uid !== uid || entry.resourceVersion !== resourceVersion)
+      return false;
+    entry.object = withoutManagedFields(binding);
+    this.#room.put(entry);
+    if (isStub(entry.object)) return false;
+    this.#changed(this.#claims.put(entry.object));
+    return true;
   }
 
   /** The bindings of a namespace, by name. */
@@ -73,7 +101,8 @@ export class BindingStore {
 
   /** Uses the API server's answer to our own write as the binding's state until the watch has caught up. Returns the binding. */
   wrote(binding: StoredBinding): SecretBinding {
-    this.#store.wrote(binding);
+    const before = this.#store.entryOf(bindingKey(binding))?.object;
+    this.#store.wrote(before !== undefined && isStub(before) ? stubOf(binding) : binding);
     return asRecorded(binding);
   }
 
@@ -103,6 +132,15 @@ export class BindingStore {
 
   stop(): Promise<void> {
     return this.#store.stop();
+  }
+
+  /** A binding lost its room, or has room again. */
+  #moved(key: string): void {
+    const binding = this.#store.entryOf(key)?.object;
+    // The end of the first list reports every binding.
+    if (binding === undefined || !this.#hasSynced) return;
+    this.#changed([key]);
+    this.#changed(this.#claims.put(binding));
   }
 
   #changed(keys: Iterable<string>, cause: "change" | "resync" = "change"): void {

@@ -26,6 +26,7 @@ import {
   resourceKey,
   resourceOf,
   type Subscription,
+  unknownConsumersKey,
 } from "./subscription.ts";
 
 /** The cached parts of an object besides its version, if a subscription asks for them: its spec, or the facts that rollouts need. */
@@ -68,7 +69,7 @@ export interface Change {
 export type Projection = (object: KubeObject) => CachedObject;
 
 /** Throws Problem("InvalidPath") for a malformed path in a workload. `view` says which annotations count as Reloader's. */
-export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): Projection {
+export function projectionFor(dependency: Subscription, view = STANDARD_VIEW, mostReferences?: number): Projection {
   const isSource = isOfSources(dependency);
   /** The fields that show whether an object changed. */
   const versionOf = ({ metadata }: KubeObject): CachedObject => {
@@ -85,7 +86,7 @@ export function projectionFor(dependency: Subscription, view = STANDARD_VIEW): P
     return (object) => ({
       ...versionOf(object),
       ...createdAtOf(object.metadata),
-      workload: workloadOf({ ...object, ...type }, pods, field, view),
+      workload: workloadOf({ ...object, ...type }, pods, field, view, mostReferences),
     });
   }
   if (isCollection(dependency) && dependency.fields !== undefined) {
@@ -244,14 +245,20 @@ export function isChoice(after: CachedObject | undefined, before: CachedObject |
 }
 
 const choiceOf = ({ workload }: CachedObject) =>
-  workload && [workload.reloaderAnnotations, workload.references, workload.isPassing, workload.copied];
+  workload && [
+    workload.reloaderAnnotations,
+    workload.references,
+    workload.hasTooManyReferences,
+    workload.isPassing,
+    workload.copied,
+  ];
 
 /** The name in an object's key. */
 export const nameIn = (key: string) => key.slice(key.indexOf("/") + 1);
 
 /**
  * The collections that an object belongs to: the collection of its place, of its field text, and of the consumers of each object that its
- * pods read.
+ * pods read, or of workloads that may consume any object.
  */
 export function collectionsOf(key: string, seen: CachedObject): string[] {
   const place = key.slice(0, -nameIn(key).length);
@@ -260,5 +267,6 @@ export function collectionsOf(key: string, seen: CachedObject): string[] {
     place,
     ...(seen.having ? [havingKey(place, seen.having)] : []),
     ...references.map((reference) => consumersKey(place, reference)),
+    ...(seen.workload?.hasTooManyReferences ? [unknownConsumersKey(place)] : []),
   ];
 }

@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { bindingKey, namespaceIn, recordId, type StoredBinding, type TargetStatus } from "../api/binding.ts";
 import { expand } from "../api/status-records.ts";
+import { isStub } from "../api/stub.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { idOf, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
@@ -81,6 +82,8 @@ export class FieldClaims {
 
   /** Replaces the claims of a binding by its current spec and status. Returns the bindings to reconcile. */
   put(binding: StoredBinding): Set<string> {
+    // A stub names no targets.
+    if (isStub(binding)) this.#resolved.delete(bindingKey(binding));
     return this.#index(bindingKey(binding), binding);
   }
 
@@ -247,12 +250,13 @@ class ObjectClaims {
   }
 
   set(key: string, claims: readonly FieldClaim[]): void {
-    for (const path of pathsIn(this.get(key))) this.#index?.delete(path, key);
+    // Without an index, no path is parsed: parsed paths are far larger than their text.
+    if (this.#index) for (const path of pathsIn(this.get(key))) this.#index.delete(path, key);
     if (claims.length === 0) this.#byKey.delete(key);
     else this.#byKey.set(key, claims);
-    for (const path of pathsIn(claims)) this.#index?.add(path, key);
     if (this.size <= FEW) this.#index = undefined;
-    else this.#index ??= this.#indexed();
+    else if (this.#index === undefined) this.#index = this.#indexed();
+    else for (const path of pathsIn(claims)) this.#index.add(path, key);
   }
 
   /** Claims of others that match `isWanted` and touch one of the paths. */

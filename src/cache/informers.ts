@@ -29,6 +29,7 @@ import {
   streamKeyOf,
   subjectKey,
   subscriptionKey,
+  unknownConsumersKey,
 } from "./subscription.ts";
 import { groupKey, listWatchScope, narrowerScope, placeOf, type WatchScope, WatchScopes } from "./watch-scope.ts";
 import type { ChangeHandler, ListedObject, Watcher } from "./watcher.ts";
@@ -53,6 +54,8 @@ export class Informers {
   });
   readonly #calls = new PacedCalls();
   readonly #view: typeof STANDARD_VIEW;
+  /** How many references of each workload are kept. */
+  readonly #mostReferences: number | undefined;
   readonly changed: ChangedObjects;
   #watchers = 0;
 
@@ -63,8 +66,10 @@ export class Informers {
     restarted: RestartHandler,
     isNamespaced = false,
     view = STANDARD_VIEW,
+    mostReferences?: number,
   ) {
     this.#view = view;
+    this.#mostReferences = mostReferences;
     const reviews = new AccountRules(client);
     this.changed = new ChangedObjects(reviews);
     this.#scopes = new WatchScopes(client, reviews, isNamespaced);
@@ -110,7 +115,7 @@ export class Informers {
       const key = subscriptionKey(dependency);
       const known = before.get(key) ?? after.get(key);
       if (known === undefined) this.#scopes.join(dependency);
-      after.set(key, known ?? subscriberOf(dependent, dependency, notify, this.#view));
+      after.set(key, known ?? subscriberOf(dependent, dependency, notify, this.#view, this.#mostReferences));
     }
     this.#subscriptions.set(dependent, after);
     for (const [key, subscriber] of before) {
@@ -140,10 +145,16 @@ export class Informers {
     const { names, exceptNames, namespace } = collection;
     const { index, reflector } = stream;
     const named = keysByName(collection);
-    const all =
+    const chosen =
       named === undefined
         ? index.membersOf(subjectKey(collection), namespace, reflector)
         : membersAt(named, namespace, reflector);
+    // Whether these read the source is unknown.
+    const unknown =
+      collection.consumersOf === undefined
+        ? []
+        : index.membersOf(unknownConsumersKey(`${namespace}/`), namespace, reflector);
+    const all = unknown.length === 0 ? chosen : [...chosen, ...unknown];
     if (names === undefined && exceptNames === undefined) return { ...state, members: all };
     const members: ListedObject[] = [];
     for (const each of all) {

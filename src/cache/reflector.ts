@@ -26,6 +26,8 @@ export interface Shown {
 export interface ReflectorEvents<T> {
   /** Returns the parts of an object that are kept. `before` is what was kept of it. */
   keep(object: KubeObject, before: T | undefined, shown: Shown): T;
+  /** What was kept of an object of a list that failed afterwards. What was kept before stays. */
+  dropped?(key: string, kept: T): void;
   /** `after` is undefined for a deleted object, `before` for a new one. Not called for the objects of the first list. */
   changed(key: string, after: T | undefined, before: T | undefined): void;
   /** The stream is in sync for the first time, has recovered, or has failed. */
@@ -200,13 +202,18 @@ export class Reflector<T extends { resourceVersion: string }> {
     // Each page is reduced before the next one arrives: the kept part of an object may be far smaller than the object.
     const seen = new Map<string, T>();
     let version = "";
-    for await (const page of this.#source.list(this.#end.signal)) {
-      for (const item of page.items) {
-        const key = objectKey(item.metadata.namespace, item.metadata.name);
-        seen.set(key, this.#keep(key, item, { since: this.#seen, isAdded: false, isWhole: false }));
+    try {
+      for await (const page of this.#source.list(this.#end.signal)) {
+        for (const item of page.items) {
+          const key = objectKey(item.metadata.namespace, item.metadata.name);
+          seen.set(key, this.#keep(key, item, { since: this.#seen, isAdded: false, isWhole: false }));
+        }
+        version = page.resourceVersion;
+        this.#heard = performance.now();
       }
-      version = page.resourceVersion;
-      this.#heard = performance.now();
+    } catch (error) {
+      for (const [key, kept] of seen) if (this.#store.get(key) !== kept) this.#events.dropped?.(key, kept);
+      throw error;
     }
     for (const key of [...this.#store.keys()]) if (!seen.has(key)) this.#put(key, undefined);
     for (const [key, kept] of seen) this.#put(key, kept);

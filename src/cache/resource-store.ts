@@ -30,9 +30,18 @@ export interface StoreEvents {
   restarted(resource: Resource, reason: RestartReason): void;
 }
 
-interface Entry<T> {
-  resourceVersion: string;
+/** An object as it is kept. */
+export interface Entry<T> {
+  readonly resourceVersion: string;
   object: T;
+}
+
+/** Decides how much of each object is kept. It may reduce `object` of an entry at any time. */
+export interface Keeper<T> {
+  /** The entry is new, or replaces the one of the same object. Called before the listeners. */
+  put(entry: Entry<T>): void;
+  /** The entry is not kept. */
+  removed(entry: Entry<T>): void;
 }
 
 export class ResourceStore<T extends StoredObject> {
@@ -41,18 +50,29 @@ export class ResourceStore<T extends StoredObject> {
   readonly #listeners: StoreListener<T>[] = [];
   /** The answers to our own writes that the watch has not shown yet. */
   readonly #written = new Map<string, T>();
+  #keeper: Keeper<T> | undefined;
 
   /** Watches all namespaces, unless one is given. */
   constructor(transport: WatchTransport, resource: Resource, events: StoreEvents, namespace?: string) {
     this.#resource = resource;
     const source = new ListWatch(transport, CONTROLLER, { resource, form: "whole", namespace });
     this.#reflector = new Reflector<Entry<T>>(source, {
-      keep: (object) => ({
-        resourceVersion: object.metadata.resourceVersion,
-        object: withoutManagedFields(object as StoredObject as T),
-      }),
+      keep: (object) => {
+        const entry = {
+          resourceVersion: object.metadata.resourceVersion,
+          object: withoutManagedFields(object as StoredObject as T),
+        };
+        this.#keeper?.put(entry);
+        return entry;
+      },
+      dropped: (key, entry) => {
+        this.#keeper?.removed(entry);
+        const there = this.#reflector.get(key);
+        if (there !== undefined) this.#keeper?.put(there);
+      },
       changed: (key, after, before) => {
         if (after === undefined) this.#written.delete(key);
+        if (before !== undefined) this.#keeper?.removed(before);
         const isAnother = before?.object.metadata.uid !== after?.object.metadata.uid;
         for (const listener of this.#listeners) {
           if (before !== undefined && isAnother) listener.gone(key, before.object);
@@ -70,6 +90,16 @@ export class ResourceStore<T extends StoredObject> {
   /** Listeners are called in the order in which they were added. */
   listen(listener: StoreListener<T>): void {
     this.#listeners.push(listener);
+  }
+
+  /** Reduces what is kept of the objects. Call it before `start`. */
+  keepBy(keeper: Keeper<T>): void {
+    this.#keeper = keeper;
+  }
+
+  /** The entry of an object, as the watch has shown it. */
+  entryOf(key: string): Entry<T> | undefined {
+    return this.#reflector.get(key);
   }
 
   get(key: string): T | undefined {
@@ -110,7 +140,7 @@ export class ResourceStore<T extends StoredObject> {
 }
 
 /** Half of an object's size is managedFields. A status update without managedFields leaves them unchanged. */
-function withoutManagedFields<T extends StoredObject>(object: T): T {
+export function withoutManagedFields<T extends StoredObject>(object: T): T {
   const { managedFields: _, ...metadata } = object.metadata;
   return { ...object, metadata };
 }

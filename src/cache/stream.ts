@@ -56,10 +56,11 @@ export function subscriberOf(
   dependency: Subscription,
   notify: Subscriber["notify"],
   view?: ReloaderView,
+  mostReferences?: number,
 ): Subscriber {
   const { names, exceptNames } = isCollection(dependency) ? dependency : { names: undefined };
   const isNamed = nameMatcher(names, exceptNames);
-  const keep = projectionFor(dependency, view);
+  const keep = projectionFor(dependency, view, mostReferences);
   const none = { streamKey: undefined, refused: undefined, wasSynced: false, isOneByOne: false };
   return { dependent, notify, dependency, isNamed, keep, ...none };
 }
@@ -131,8 +132,16 @@ export function notifyOf(
       const isRelevant = !isCollection(dependency) || !dependency.choice || isChoice(after, before);
       if (isRelevant && (effort.left < 0 || isNamed(name, effort))) concerned.push(subscriber);
     }
+  if ([after, before].some((seen) => seen?.workload?.hasTooManyReferences))
+    concerned.push(...subscribersOf(stream).filter(({ dependency }) => mayConsume(key, dependency)));
   notifyAll(concerned, news === "progress" ? "resync" : "change", name);
 }
+
+/** Whether a subscriber wants the consumers of an object in the namespace of a workload that may consume any object. */
+const mayConsume = (key: string, dependency: Subscription): boolean =>
+  isCollection(dependency) &&
+  dependency.consumersOf !== undefined &&
+  `${dependency.namespace}/` === key.slice(0, -nameIn(key).length);
 
 /** Calls each key once, even if several of its subscriptions are concerned. `name` is the changed object, if there is one. */
 export function notifyAll(subscribers: readonly Subscriber[], cause: "change" | "resync", name?: string): void {

@@ -74,6 +74,9 @@ export function subjectKey(dependency: Subscription): string {
 /** The subject for the consumers of an object below a key prefix. It never equals an object's key, because names are not empty. */
 export const consumersKey = (place: string, { kind, name }: Consumed) => `${place}/${kind}/${name}`;
 
+/** The collection of workloads whose references are too many to be known, below a key prefix. */
+export const unknownConsumersKey = (place: string) => `${place}/`;
+
 /** The subject for objects with a text in a field, likewise. */
 export const havingKey = (place: string, { field, text }: FieldText) => `${place}/${field}/${text}`;
 

@@ -3,6 +3,7 @@
  * that needs no change costs no request.
  */
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
+import { isStub } from "../api/stub.ts";
 import { sameJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
@@ -188,6 +189,8 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     const { spec } = desired;
     if (this.isAsGenerated(present, desired) || isForeign(present) || isBeingDeleted(present)) return DONE;
     if (isReplaced(present, desired)) return this.#delete(present);
+    // Only its stub is known. The binding reports that it is too large.
+    if (isStub(present)) return DONE;
     const contender = `generated/${present.metadata.uid}`;
     const revision = stringifyJson(spec);
     const wait = contention.mayWrite(contender, revision, []);

@@ -1,15 +1,49 @@
 /** Writes the status and the finalizer of Inlay's own kinds, and records an event when an object stops being ready. */
 import type { Condition } from "../api/binding.ts";
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
-import { apiVersionOf, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
-import { storedReason } from "../apimachinery/reasons.ts";
+import { jsonLength } from "../apimachinery/json-length.ts";
+import { setNewest } from "../apimachinery/newest.ts";
+import {
+  apiVersionOf,
+  type JsonObject,
+  type ObjectMeta,
+  type ObjectRef,
+  type Resource,
+} from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { type ConditionReason, storedReason } from "../apimachinery/reasons.ts";
 import { objectKey } from "../cache/reflector.ts";
-import { isNotFound, isStatus } from "../kube/api-error.ts";
+import { ApiError, isNotFound, isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { EventRecorder } from "../observability/events.ts";
 import type { Log } from "../observability/log.ts";
-import { Outdated } from "../workqueue/work-queue.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import { Outdated, type WorkResult } from "../workqueue/work-queue.ts";
+
+/**
+ * Thrown if an object has no room for its status or finalizer. An event reports that. The write is not repeated until the object changes, or the
+ * status is smaller.
+ */
+export class StatusTooLarge extends Error {
+  override readonly name = "StatusTooLarge";
+  /** What is too large, and what to do. */
+  readonly problem: Problem;
+  constructor(problem: Problem) {
+    super(problem.message);
+    this.problem = problem;
+  }
+}
+
+/** Work that ends if the object has no room for its status: a change of the object requeues it. */
+export async function untilTooLarge(work: Promise<WorkResult>): Promise<WorkResult> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof StatusTooLarge) return { retry: "never" };
+    throw error;
+  }
+}
 
 /** The part of an object that is read here. */
 interface StatusObject {
@@ -28,6 +62,8 @@ interface StatusKind<T extends StatusObject, S extends object> {
   logKey: string;
   isSame(before: StatusOf<T> | undefined, status: StatusOf<T>): boolean;
   encode(object: T, status: StatusOf<T>): S;
+  /** Why an object with its status is too large to be kept. Without it, only the API server decides. */
+  excessOf?(stored: S): string | undefined;
   /** Passes the API server's answer to the store. Returns it for the caller. */
   wrote(answer: S): T;
 }
@@ -36,48 +72,97 @@ interface Services {
   client: Pick<Client, "replaceStatus" | "mergePatch">;
   events: Pick<EventRecorder, "recordOn">;
   log: Pick<Log, "warn">;
+  metrics: Pick<Metrics, "limited">;
 }
+
+/** Of how many objects it is remembered that their status was too large. */
+const MAX_REMEMBERED = 10_000;
+const TOO_LARGE = "the object is larger than the API server stores";
 
 export class StatusWriter<T extends StatusObject, S extends object> {
   readonly #services: Services;
   readonly #kind: StatusKind<T, S>;
+  /** By uid: the version of an object that had no room for a status, and the size of that status. */
+  readonly #refused = new Map<string, { resourceVersion: string; size: number }>();
 
-  constructor({ client, events, log }: Services, kind: StatusKind<T, S>) {
-    this.#services = { client, events, log };
+  constructor({ client, events, log, metrics }: Services, kind: StatusKind<T, S>) {
+    this.#services = { client, events, log, metrics };
     this.#kind = kind;
   }
 
-  /** Writes nothing if the status is the same. Returns the object as stored afterwards. Throws Outdated if there is a later version, or none. */
+  /**
+   * Writes nothing if the status is the same. Returns the object as stored afterwards. Throws Outdated if there is a later version, or none, and
+   * StatusTooLarge.
+   */
   async writeStatus(object: T, status: StatusOf<T>): Promise<T> {
-    const { isSame, encode, wrote } = this.#kind;
+    return this.#write(object, status, this.#kind.excessOf);
+  }
+
+  /** Like `writeStatus`, for a status that differs in its conditions: only the API server decides whether it is too large. */
+  async writeConditions(object: T, status: StatusOf<T>): Promise<T> {
+    return this.#write(object, status, undefined);
+  }
+
+  async #write(object: T, status: StatusOf<T>, excessOf: ((stored: S) => string | undefined) | undefined): Promise<T> {
+    const { isSame, encode } = this.#kind;
     if (isSame(object.status, status)) return object;
     const { client } = this.#services;
     const stored = encode(object, status);
-    return wrote(await current(client.replaceStatus(CONTROLLER, this.#refOf(object), stored, CONTROLLER_MANAGER)));
+    const write = () => client.replaceStatus(CONTROLLER, this.#refOf(object), stored, CONTROLLER_MANAGER);
+    return this.#fitting(object, jsonLength(status as JsonObject), excessOf?.(stored), write);
+  }
+
+  /** Does not repeat a write for which the same version of the object had no room. */
+  async #fitting(object: T, size: number, excess: string | undefined, write: () => Promise<S>): Promise<T> {
+    const { uid, resourceVersion } = object.metadata;
+    const known = this.#refused.get(uid);
+    const isNew = known?.resourceVersion !== resourceVersion;
+    const wasRefused = known !== undefined && !isNew && size >= known.size;
+    if (excess === undefined && !wasRefused)
+      try {
+        const stored = this.#kind.wrote(await current(write()));
+        this.#refused.delete(uid);
+        // A smaller status had room. The larger one has none in this version either.
+        if (known !== undefined && !isNew) this.#remember(stored, known.size);
+        return stored;
+      } catch (error) {
+        if (!(error instanceof ApiError) || !error.isTooLarge) throw error;
+      }
+    this.#remember(object, wasRefused ? known.size : size);
+    const { kind } = this.#kind.resource;
+    const why = excess ?? TOO_LARGE;
+    const note = `the status can't be written: with it, ${why}; make the ${kind} smaller, or split it`;
+    if (isNew) {
+      this.#services.metrics.limited("statusBytes");
+      this.#warn(object, "TooLarge", note);
+    }
+    throw new StatusTooLarge(new Problem("TooLarge", note));
+  }
+
+  #remember({ metadata: { uid, resourceVersion } }: T, size: number): void {
+    setNewest(this.#refused, uid, { resourceVersion, size }, MAX_REMEMBERED);
   }
 
   /**
    * Records a warning when the first condition becomes False, or its reason or message changes. `object` is the one from before.
    */
   recordEvent(object: T, status: StatusOf<T>): void {
-    const { events, log } = this.#services;
-    const { resource, logKey } = this.#kind;
     const [before, now] = [object.status?.conditions?.[0], status.conditions?.[0]];
     if (now?.status !== "False" || (before?.reason === now.reason && before.message === now.message)) return;
-    const regarding = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: object.metadata };
-    events.recordOn(regarding, {
-      type: "Warning",
-      reason: storedReason(now.reason),
-      action: "Sync",
-      note: now.message,
-    });
-    const { namespace, name } = object.metadata;
-    log.warn({ [logKey]: objectKey(namespace, name), reason: now.reason }, now.message);
+    this.#warn(object, storedReason(now.reason), now.message);
+  }
+
+  #warn({ metadata }: T, reason: ConditionReason, note: string): void {
+    const { events, log } = this.#services;
+    const { resource, logKey } = this.#kind;
+    const regarding = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata };
+    events.recordOn(regarding, { type: "Warning", reason, action: "Sync", note });
+    log.warn({ [logKey]: objectKey(metadata.namespace, metadata.name), reason }, note);
   }
 
   /** Adds or removes the finalizer. Returns the object as stored afterwards. Throws Outdated. */
   async setFinalizer(object: T, isWanted: boolean): Promise<T> {
-    const { finalizer, wrote } = this.#kind;
+    const { finalizer } = this.#kind;
     const finalizers = object.metadata.finalizers ?? [];
     if (finalizer === undefined) throw new Error(`${this.#kind.resource.kind} has no finalizer`);
     if (isWanted === finalizers.includes(finalizer)) return object;
@@ -85,7 +170,8 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     const { resourceVersion } = object.metadata;
     const patch = { metadata: { resourceVersion, finalizers: isWanted ? [...others, finalizer] : others } };
     const { client } = this.#services;
-    return wrote(await current(client.mergePatch<S>(CONTROLLER, this.#refOf(object), patch, CONTROLLER_MANAGER)));
+    const write = () => client.mergePatch<S>(CONTROLLER, this.#refOf(object), patch, CONTROLLER_MANAGER);
+    return this.#fitting(object, 0, undefined, write);
   }
 
   /** Removes the finalizer of an object that is being deleted and may be gone already. */

@@ -24,6 +24,9 @@ const NO_RIGHT = / is forbidden: User "/;
 /** The message if the permission to impersonate the account is missing, not a permission of the account. */
 const NO_IMPERSONATION = / cannot impersonate resource "serviceaccounts" /;
 
+/** etcd's message for an object that is larger than it stores, with status 500, from the server and from its client. */
+const TOO_LARGE = /\brequest is too large\b|\bmessage larger than max\b/;
+
 /** Node's codes for certificates that it rejects, with what is wrong and how to fix it. */
 const UNTRUSTED: Record<string, string> = {
   CERT_HAS_EXPIRED: "the server's certificate has expired: renew it",
@@ -86,6 +89,8 @@ export class ApiError extends Error {
   readonly refusesImpersonation: boolean;
   /** The namespace is being deleted, so nothing can be created in it. */
   readonly namespaceEnds: boolean;
+  /** The object, or the request, is larger than the API server accepts. */
+  readonly isTooLarge: boolean;
   /** The resource and name in the server's refusal. If impersonation is refused, these are the account's. */
   readonly subject: { resource: string; name: string };
   readonly retryAfterSeconds: number | undefined;
@@ -105,6 +110,7 @@ export class ApiError extends Error {
     this.refusesDryRun = status === 400 && refusesDryRun(text);
     this.isMisread = status === 500 && this.failure === undefined && says(MISREAD);
     this.isDenied = status === 403 && says(/./) && !says(NO_RIGHT);
+    this.isTooLarge = status === 413 || (status === 500 && says(TOO_LARGE));
     this.refusesImpersonation = status === 403 && says(NO_IMPERSONATION);
     const { kind = "", name = "", causes = [] } = (body as { details?: Details } | undefined)?.details ?? {};
     this.subject = { resource: kind, name };

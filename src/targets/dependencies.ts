@@ -21,7 +21,7 @@ import type { PlanCache } from "./plan-cache.ts";
 import type { Rejections } from "./rejections.ts";
 
 export interface Dependencies {
-  installation: Pick<Installation, "scope" | "ownNamespace" | "closedNamespace" | "refusal" | "requires">;
+  installation: Pick<Installation, "scope" | "ownNamespace" | "closedNamespace" | "refusal" | "requires" | "limits">;
   client: Pick<Client, keyof Client>;
   /** The API server's time, in ms of the epoch. */
   serverTime: () => number;

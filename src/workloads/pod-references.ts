@@ -32,9 +32,15 @@ const CONTAINERS = ["initContainers", "containers", "ephemeralContainers"];
 /** Volumes of other systems, which name their Secret in the field secretRef. */
 const WITH_SECRET_REF = ["cephfs", "cinder", "rbd", "iscsi", "flexVolume", "scaleIO", "storageos"];
 
-/** One reference for each object and way, sorted by kind, name and way. A malformed part of the spec has no references. */
-export function podReferences(podSpec: unknown): PodReference[] {
-  const found = new Found();
+/** No object has a longer name, and no Secret or ConfigMap a longer key. */
+const MAX_NAME_LENGTH = 253;
+
+/**
+ * One reference for each object and way, sorted by kind, name and way. A malformed part of the spec has no references. Not more than `most`
+ * references, and if they have more than `most` keys in all, those with the last keys are for all keys of their object.
+ */
+export function podReferences(podSpec: unknown, most = Number.POSITIVE_INFINITY): PodReference[] {
+  const found = new Found(most);
   for (const container of CONTAINERS.flatMap((field) => listAt(podSpec, field))) {
     for (const variable of listAt(container, "env")) {
       const from = at(variable, "valueFrom");
@@ -73,16 +79,30 @@ interface FoundReference {
 const isOptional = (selector: unknown): boolean => at(selector, "optional") === true;
 
 class Found {
+  readonly #most: number;
   readonly #found = new Map<string, FoundReference>();
+  #keys = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
 
   /** Adds the whole object, unless keys are given. An object is optional if all its references are. */
   add(kind: PodSource, name: unknown, by: PodPlace, keys: readonly string[] | "all" = "all", optional = false): void {
-    if (typeof name !== "string" || name === "") return;
+    if (typeof name !== "string" || name === "" || name.length > MAX_NAME_LENGTH) return;
     const id = `${kind}/${name}/${by}`;
     const known: FoundReference = this.#found.get(id) ?? { kind, name, keys: new Set<string>(), by, optional };
-    known.optional &&= optional;
-    known.keys = known.keys === "all" || keys === "all" ? "all" : new Set([...known.keys, ...keys]);
+    if (!this.#found.has(id) && this.#found.size >= this.#most) return;
     this.#found.set(id, known);
+    known.optional &&= optional;
+    if (keys === "all") known.keys = "all";
+    else for (const key of keys) this.#addKey(known, key);
+  }
+
+  #addKey(known: FoundReference, key: string): void {
+    if (known.keys === "all" || key.length > MAX_NAME_LENGTH || known.keys.has(key)) return;
+    known.keys.add(key);
+    if (++this.#keys > this.#most) known.keys = "all";
   }
 
   addKey(kind: PodSource, selector: unknown, by: PodPlace): void {

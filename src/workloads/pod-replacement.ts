@@ -30,6 +30,8 @@ export type Next = { do: "nothing" } | { do: "wait"; requeueAfterMs?: number } |
 
 const GENERATION = "deprecated.daemonset.template.generation";
 
+const MAX_SELECTOR_LENGTH = 8 * 1024;
+
 /** Undefined for any other workload. */
 export function replacingOf(object: KubeObject): PodReplacement | undefined {
   const { metadata } = object;
@@ -38,9 +40,12 @@ export function replacingOf(object: KubeObject): PodReplacement | undefined {
   if (!(isStateful || groupKindOf(object) === "apps/DaemonSet") || !isOnDelete(spec)) return undefined;
   const isObserved = Number(status["observedGeneration"]) >= (metadata.generation ?? 0);
   const revision = isStateful ? status["updateRevision"] : metadata.annotations?.[GENERATION];
+  const selector = selectorText(fieldsAt(spec, "selector") as LabelSelector);
+  // It is part of a URL.
+  if (selector.length > MAX_SELECTOR_LENGTH) return undefined;
   const updateStrategy = { type: "RollingUpdate", rollingUpdate: {} };
   return {
-    selector: selectorText(fieldsAt(spec, "selector") as LabelSelector),
+    selector,
     wanted: Number(isStateful ? (spec["replicas"] ?? 1) : (status["desiredNumberScheduled"] ?? 0)),
     label: isStateful ? "controller-revision-hash" : "pod-template-generation",
     revision: isObserved && typeof revision === "string" ? revision : undefined,

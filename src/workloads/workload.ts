@@ -17,6 +17,8 @@ import { isMark, isStamp } from "./rollout-stamp.ts";
 export interface Workload {
   /** What its pods read, one entry for each object and way. */
   readonly references: readonly PodReference[];
+  /** Its pods read more objects than are kept, so it has no `references`. */
+  readonly hasTooManyReferences?: true;
   readonly progress: Progress;
   /** A change of its template changes no pod until a user resumes it. */
   readonly paused: boolean;
@@ -70,19 +72,24 @@ export const WORKLOAD_KINDS = {
   Rollout: { apiVersion: "argoproj.io/v1alpha1", template: "spec.template" },
 } as const satisfies Record<string, { apiVersion: string; template: string }>;
 
+/** How many labels, annotations of restarts, owners and containers without a probe are kept. */
+const MAX_KEPT = 256;
+
 /** Shared empty values. */
 const NONE: readonly never[] = [];
 const NO_TEXTS = {};
 
 /**
  * `template`: the path of the pod template. Without one, as in a Rollout that uses the template of a Deployment, there are no
- * references. `restart`: the path of the restart field, if that is another field.
+ * references. `restart`: the path of the restart field, if that is another field. Of lists that have few elements in practice, the first ones
+ * are kept.
  */
 export function workloadOf(
   object: KubeObject,
   template: FieldPath | undefined,
   restart?: FieldPath,
   view = STANDARD_VIEW,
+  mostReferences = Number.POSITIVE_INFINITY,
 ): Workload {
   const pods = template && valueAt(object, template);
   const podSpec = at(pods, "spec");
@@ -92,12 +99,17 @@ export function workloadOf(
   const progress = progressOf(object);
   const replacing = replacingOf(object);
   const text = restart && restartText(object, restart);
-  const marks = Object.entries(textsOf(pods, "annotations")).filter(([, each]) => isMark(each));
+  const references = podReferences(podSpec, mostReferences + 1);
+  const isOver = references.length > mostReferences;
+  const marks = Object.entries(textsOf(pods, "annotations"))
+    .filter(([, each]) => isMark(each))
+    .slice(0, MAX_KEPT);
   const texts = [...marks.map(([, each]) => each), ...(text === undefined ? [] : [text])];
   const original = isAJob ? copied(object) : undefined;
   const annotations = view.annotationsOf(original?.annotations ?? metadata.annotations, textsOf(pods, "annotations"));
   return {
-    references: orNone(podReferences(podSpec)),
+    references: isOver ? NONE : orNone(references),
+    ...(isOver && { hasTooManyReferences: true as const }),
     progress: (restart && progress.state === "Done" ? restarting(object, restart) : undefined) ?? progress,
     paused: at(spec, "paused") === true,
     ...(pods === undefined && isObject(spec) && groupKind === ARGO_ROLLOUT && { templateElsewhere: true as const }),
@@ -109,10 +121,10 @@ export function workloadOf(
     ...(replacing && { replacing }),
     ...(isAJob && isPassing(object) && { isPassing: true as const }),
     ...(original && { copied: { name: original.name, uid: original.uid } }),
-    unprobed: orNone(groupKind.startsWith("batch/") ? NONE : unprobedIn(podSpec)),
-    owners: orNone((metadata.ownerReferences ?? NONE).map(({ uid }) => uid)),
+    unprobed: orNone(groupKind.startsWith("batch/") ? NONE : unprobedIn(podSpec).slice(0, MAX_KEPT)),
+    owners: orNone((metadata.ownerReferences ?? NONE).slice(0, MAX_KEPT).map(({ uid }) => uid)),
     stamps: orNone(texts.filter(isStamp)),
-    labels: textsOf(pods, "labels"),
+    labels: firstOf(textsOf(pods, "labels")),
     ...(annotations !== undefined && { reloaderAnnotations: annotations }),
   };
 }
@@ -132,6 +144,11 @@ function textsOf(pods: unknown, map: "labels" | "annotations"): Readonly<Record<
   if (!isObject(texts)) return NO_TEXTS;
   const entries = Object.entries(texts).filter((each): each is [string, string] => typeof each[1] === "string");
   return Object.fromEntries(entries);
+}
+
+function firstOf(texts: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const entries = Object.entries(texts);
+  return entries.length > MAX_KEPT ? Object.fromEntries(entries.slice(0, MAX_KEPT)) : texts;
 }
 
 const orNone = <T>(all: readonly T[]): readonly T[] => (all.length === 0 ? NONE : all);

@@ -3,6 +3,7 @@ import jsonPatch from "fast-json-patch";
 import { bindingKey, type SecretBinding, type Status, type StoredBinding } from "../../src/api/binding.ts";
 import { Installation } from "../../src/api/installation.ts";
 import { asRecorded } from "../../src/api/status-records.ts";
+import { stubOf } from "../../src/api/stub.ts";
 import { isObject } from "../../src/apimachinery/json.ts";
 import {
   apiVersionOf,
@@ -12,6 +13,7 @@ import {
   type ObjectMeta,
   type ObjectRef,
 } from "../../src/apimachinery/objects.ts";
+import type { Excess } from "../../src/cache/binding-room.ts";
 import type { CompetingClaim, ResolvedTarget } from "../../src/cache/field-claims.ts";
 import type { BindingDependencies } from "../../src/controllers/binding/dependencies.ts";
 import { ApiError } from "../../src/kube/api-error.ts";
@@ -52,6 +54,11 @@ export class FakeCluster {
   /** The objects and paths that bindings were found to name. */
   readonly named: ResolvedTarget[] = [];
   readonly informers = new FakeInformers();
+  /** The limits that were exceeded. */
+  readonly limited: string[] = [];
+  /** The store keeps only stubs of bindings, which exceed this limit. */
+  keepsStubs = false;
+  excess: Excess | undefined;
   /** The watches do not show changes yet. */
   lags = false;
   readonly #installation: Installation;
@@ -120,21 +127,29 @@ export class FakeCluster {
         forget: ignore,
       },
       versions: { expectWrite: () => {} },
+      cpu: new CpuScheduler(),
+      metrics: { limited: (limit: string) => this.limited.push(limit) },
       schemas: { of: async () => undefined },
       bindings: {
         all: [],
-        get: (key: string) => this.bindings.get(key),
+        get: (key: string) => {
+          const binding = this.bindings.get(key);
+          return binding && this.keepsStubs ? (stubOf(binding as StoredBinding) as SecretBinding) : binding;
+        },
         wrote: asRecorded,
         resolved: (_: string, named: readonly ResolvedTarget[]) => this.named.push(...named),
         released: ignore,
+        excessOf: () => this.excess,
+        restore: () => {
+          this.keepsStubs = false;
+          return true;
+        },
         competingClaims: () => this.competing,
       },
       contention: new ContentionBudget(),
       rejections: new Rejections(),
       events: { record, recordOn: record },
       propagation: new Propagation(ignore),
-      cpu: new CpuScheduler(),
-      metrics: { limited: ignore },
       log: { info: ignore, warn: ignore },
       incomplete: () => undefined,
       actorOf: (binding: SecretBinding) => actorOf(binding, this.#installation),
@@ -147,6 +162,9 @@ export class FakeCluster {
       this.#admit(identity, "get", ref);
       return this.#found(ref);
     },
+
+    list: (identity: string, resource: ObjectRef["resource"], namespace: string, { fields = "" } = {}) =>
+      this.#listed(identity, { resource, namespace, name: fields.replace("metadata.name=", "") }),
 
     may: async (identity: string, verb: string, resource: ObjectRef["resource"], namespace: string, name: string) =>
       !this.denied.has(this.#admit(identity, `may ${verb}`, { resource, namespace, name })),
@@ -199,6 +217,13 @@ export class FakeCluster {
     const refused = this.refused.get(request);
     if (refused !== undefined) throw refused;
     return request;
+  }
+
+  /** The binding of that name. */
+  async *#listed(identity: string, ref: ObjectRef): AsyncGenerator<KubeObject[], void> {
+    this.#admit(identity, "list", ref);
+    const found = this.bindings.get(`${ref.namespace}/${ref.name}`);
+    yield found === undefined ? [] : [found as object as KubeObject];
   }
 
   #found(ref: ObjectRef): KubeObject {

@@ -131,6 +131,7 @@ export class RolloutFixture {
           pending: this.pending,
           unknown: this.unknown,
           missing: this.missing,
+          unread: [],
           problem: this.problem,
         },
         sources: new Map([["bucket", watched(BUCKET)]]),

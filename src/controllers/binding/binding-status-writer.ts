@@ -1,15 +1,20 @@
 /** Writes the status of SecretBindings. The selected objects that are in the same state share one entry of the status. */
 import { FINALIZER, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
+import type { Installation } from "../../api/installation.ts";
 import { storedStatus } from "../../api/status-records.ts";
 import { SECRET_BINDINGS } from "../../apimachinery/resources.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import { StatusWriter } from "../status-writer.ts";
 import { isSameStatus } from "./conditions.ts";
+import { excessText } from "./too-large.ts";
 
 export type BindingStatusWriter = StatusWriter<SecretBinding, StoredBinding>;
 
 export function bindingStatusWriter(
-  services: ConstructorParameters<typeof StatusWriter>[0] & { bindings: Pick<BindingStore, "wrote"> },
+  services: ConstructorParameters<typeof StatusWriter>[0] & {
+    installation: Pick<Installation, "limits">;
+    bindings: Pick<BindingStore, "wrote">;
+  },
 ): BindingStatusWriter {
   return new StatusWriter<SecretBinding, StoredBinding>(services, {
     resource: SECRET_BINDINGS,
@@ -17,6 +22,7 @@ export function bindingStatusWriter(
     logKey: "binding",
     isSame: isSameStatus,
     encode: (binding, status) => ({ ...binding, status: storedStatus(status) }),
+    excessOf: (stored) => excessText(stored, services.installation.limits),
     wrote: (answer) => services.bindings.wrote(answer),
   });
 }

@@ -3,6 +3,7 @@
  * could take away its fields.
  */
 import { bindingKey, type SecretBinding, type TargetStatus } from "../../api/binding.ts";
+import { isStub } from "../../api/stub.ts";
 import type { StillHeld } from "../../targets/release.ts";
 
 /**
@@ -14,7 +15,8 @@ export type ReleaseLeft = (binding: SecretBinding, left: readonly TargetStatus[]
 interface Deletion {
   readonly binding: SecretBinding;
   readonly since: number;
-  left: readonly TargetStatus[];
+  /** Undefined for the stub of a binding: the records are in the status of the whole binding. */
+  left: readonly TargetStatus[] | undefined;
 }
 
 export class Deletions {
@@ -33,24 +35,31 @@ export class Deletions {
     const { uid } = binding.metadata;
     const deletion = this.#held.get(uid) ?? begun(binding);
     this.#held.delete(uid);
-    if (deletion.left.length === 0) return;
+    // The records of a stub went with the binding.
+    if ((deletion.left ?? []).length === 0) return;
     const key = bindingKey(binding);
     this.#gone.set(key, [...(this.#gone.get(key) ?? []), deletion]);
   }
 
-  /** Releases a binding that still exists. Its finalizer may be removed when no records are left. */
-  async releaseHeld(binding: SecretBinding): Promise<StillHeld> {
+  /**
+   * Releases a binding that still exists. Its finalizer may be removed when no records are left. `whole` is the binding itself, if only its
+   * stub is kept.
+   */
+  async releaseHeld(binding: SecretBinding, whole = binding): Promise<StillHeld> {
     const { uid } = binding.metadata;
     const deletion = this.#held.get(uid) ?? begun(binding);
     // Kept until the binding is gone: `gone` then knows that nothing is left to release.
     this.#held.set(uid, deletion);
-    return this.#continue(deletion, binding);
+    if (!isStub(binding) || isDone(deletion)) return this.#continue(deletion, binding);
+    const held = await this.#release(whole, whole.status?.targets ?? [], deletion.since);
+    deletion.left = held.records.length === 0 ? [] : undefined;
+    return held;
   }
 
   /** Releases what deleted bindings of this name wrote. Returns whether all of it is released. */
   async releaseGone(key: string): Promise<boolean> {
     for (const deletion of this.#gone.get(key) ?? []) await this.#continue(deletion, deletion.binding);
-    const unfinished = (this.#gone.get(key) ?? []).filter(({ left }) => left.length > 0);
+    const unfinished = (this.#gone.get(key) ?? []).filter((each) => !isDone(each));
     if (unfinished.length > 0) this.#gone.set(key, unfinished);
     else this.#gone.delete(key);
     return unfinished.length === 0;
@@ -58,13 +67,16 @@ export class Deletions {
 
   /** `binding` is the present one: its spec may have changed since the deletion. */
   async #continue(deletion: Deletion, binding: SecretBinding): Promise<StillHeld> {
-    if (deletion.left.length === 0) return { records: [] };
-    const held = await this.#release(binding, deletion.left, deletion.since);
+    const { left = [], since } = deletion;
+    if (left.length === 0) return { records: [] };
+    const held = await this.#release(binding, left, since);
     deletion.left = held.records;
     return held;
   }
 }
 
 function begun(binding: SecretBinding): Deletion {
-  return { binding, since: Date.now(), left: binding.status?.targets ?? [] };
+  return { binding, since: Date.now(), left: isStub(binding) ? undefined : (binding.status?.targets ?? []) };
 }
+
+const isDone = ({ left }: Deletion) => left?.length === 0;

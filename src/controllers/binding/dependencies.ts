@@ -23,13 +23,16 @@ import type { ObservedState } from "./observed-state.ts";
 import type { TargetResult } from "./result-cache.ts";
 
 export interface BindingDependencies extends Dependencies {
-  bindings: Pick<BindingStore, "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "wrote">;
   installation: Dependencies["installation"] & Pick<Installation, "limits">;
+  bindings: Pick<
+    BindingStore,
+    "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "wrote" | "excessOf" | "restore"
+  >;
+  metrics: Pick<Metrics, "limited">;
   watcher: Watcher;
   versions: Pick<WriteVersions, "expectWrite">;
   /** Runs work whose cost a namespace chooses. */
   cpu: Pick<CpuScheduler, "run" | "steps">;
-  metrics: Pick<Metrics, "limited">;
   /** Polls servers outside of the cluster. */
   polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">;
   vault: ResolveContext["vault"];

@@ -2,11 +2,15 @@
  * Reconciles one SecretBinding: gate, observe, read sources, release removed targets, sync targets, roll out, report. It depends
  * on the state of the cluster alone, never on the event that requeued the binding.
  */
-import { FINALIZER, isAfterRollout, type SecretBinding, type Target } from "../../api/binding.ts";
+import { FINALIZER, isAfterRollout, type SecretBinding, type StoredBinding, type Target } from "../../api/binding.ts";
 import { isRefreshRequested } from "../../api/refresh.ts";
+import { asRecorded } from "../../api/status-records.ts";
+import { isStub } from "../../api/stub.ts";
 import type { Verdict } from "../../api/verdict.ts";
-import type { ObjectRef } from "../../apimachinery/objects.ts";
+import type { KubeObject, ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
+import { SECRET_BINDINGS } from "../../apimachinery/resources.ts";
+import { listedAsController } from "../../kube/get.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
 import { unsyncedTargets } from "../../rollout/decide/unsynced-targets.ts";
 import { dependentsFingerprint, watchedFor } from "../../rollout/discover/dependents.ts";
@@ -28,9 +32,10 @@ import { selectTargets } from "../../targets/select.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { sourcesDiffer } from "../../transform/require-same.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { StatusTooLarge, untilTooLarge } from "../status-writer.ts";
 import { ownsAnything } from "./announce.ts";
 import { type BindingStatusWriter, bindingStatusWriter } from "./binding-status-writer.ts";
-import { heldStatus, newlyReadable, refused, SUSPENDED, statusOf } from "./conditions.ts";
+import { heldStatus, isSameStatus, newlyReadable, refused, SUSPENDED, statusOf } from "./conditions.ts";
 import { Deletions } from "./deletions.ts";
 import type { BindingDependencies, Inputs, Observation } from "./dependencies.ts";
 import { observe } from "./observed-state.ts";
@@ -39,6 +44,7 @@ import { protectedTokens, protectsSecrets } from "./protected-tokens.ts";
 import { requeueResult } from "./requeue.ts";
 import { ResultCache } from "./result-cache.ts";
 import { rolloutPending, syncTargets } from "./target-sync.ts";
+import { tooLarge } from "./too-large.ts";
 import { UncountedGrants } from "./uncounted-grants.ts";
 
 type Rollouts = Pick<RolloutController, "find" | "look" | "needsValues" | "roll" | "forget">;
@@ -47,6 +53,12 @@ const DONE: WorkResult = { retry: "never" };
 const BACKOFF: WorkResult = { retry: "backoff" };
 /** A watch requeues the binding when it is in sync. This is for a watch that lost its sync for a moment. */
 const SOON: WorkResult = { retry: "after", ms: 1_000 };
+/** While another large binding of the namespace is in memory. */
+const READING: WorkResult = { retry: "after", ms: 250 };
+
+const AT_ONCE: WorkResult = { retry: "after", ms: 0 };
+
+const isHeld = ({ metadata }: SecretBinding): boolean => metadata.finalizers?.includes(FINALIZER) === true;
 
 export class Reconciler {
   readonly #deps: BindingDependencies;
@@ -56,6 +68,8 @@ export class Reconciler {
   readonly #status: BindingStatusWriter;
   readonly #permissions: PermissionAdvice;
   readonly #uncounted: UncountedGrants;
+  /** The namespaces of which a whole binding is in memory for a moment. */
+  readonly #reading = new Set<string>();
 
   constructor(deps: BindingDependencies, rollouts: Rollouts) {
     this.#deps = deps;
@@ -73,18 +87,32 @@ export class Reconciler {
   async reconcile(key: string): Promise<WorkResult> {
     if (await this.#deletions.releaseGone(key)) {
       this.#deps.bindings.released(key);
-      return this.#reconcile(key);
+      return this.#attempt(key);
     }
     // A former binding of this name that is not released yet may own the fields of this one.
     this.results.forget(key);
-    await this.#reconcile(key);
+    await this.#attempt(key);
     this.results.forget(key);
     return BACKOFF;
+  }
+
+  /** If there is no room for the status, a change of the binding or its sources requeues it. */
+  async #attempt(key: string): Promise<WorkResult> {
+    try {
+      return await this.#reconcile(key);
+    } catch (error) {
+      if (!(error instanceof StatusTooLarge)) throw error;
+      this.results.forget(key);
+      const binding = this.#deps.bindings.get(key);
+      if (binding === undefined || isStub(binding)) return DONE;
+      return untilTooLarge(this.#reportVerdict(binding, refused(error.problem)).then(() => DONE));
+    }
   }
 
   async #reconcile(key: string): Promise<WorkResult> {
     const binding = this.#deps.bindings.get(key);
     if (binding === undefined) return this.#forget(key);
+    if (isStub(binding)) return this.#reconcileStub(key, binding);
     if (binding.metadata.deletionTimestamp !== undefined) return this.#delete(key, binding);
     const gate = this.#gate(binding);
     if (gate === undefined) return DONE;
@@ -110,6 +138,52 @@ export class Reconciler {
     const others = [...written, ...released];
     const last = await syncTargets(this.#status, observation, inputs, after, others, blocked);
     return this.#report(observation, inputs, [...written, ...last], released, rollout);
+  }
+
+  /** For a binding that was too large to be kept whole. It is read whole for each thing that needs more than the stub. */
+  async #reconcileStub(key: string, stub: SecretBinding): Promise<WorkResult> {
+    const { bindings, installation, incomplete } = this.#deps;
+    const isDeleted = stub.metadata.deletionTimestamp !== undefined;
+    const excess = bindings.excessOf(key);
+    if (isDeleted && !isHeld(stub)) return DONE;
+    if (isDeleted || excess === undefined)
+      return this.#withWhole(stub, async (whole) => {
+        if (isDeleted) return this.#delete(key, stub, asRecorded(whole));
+        // The watch requeues a binding that has changed since.
+        return bindings.restore(whole) ? AT_ONCE : DONE;
+      });
+    this.#stop(key);
+    const verdict = refused(tooLarge(excess, installation.limits));
+    const now = new Date();
+    const isReported = isSameStatus(stub.status, heldStatus(stub, verdict, now, undefined, incomplete(stub)));
+    if (isReported) return DONE;
+    return this.#withWhole(stub, async (whole) => {
+      await this.#reportVerdict(asRecorded(whole), verdict);
+      return DONE;
+    });
+  }
+
+  /** Reads the binding of a stub. So at most one whole binding of each namespace is in memory beside those that are kept. */
+  async #withWhole(
+    { metadata }: SecretBinding,
+    work: (whole: StoredBinding) => Promise<WorkResult>,
+  ): Promise<WorkResult> {
+    const { namespace = "", name, uid } = metadata;
+    if (this.#reading.has(namespace)) return READING;
+    this.#reading.add(namespace);
+    try {
+      const ref = { resource: SECRET_BINDINGS, namespace, name };
+      const whole = await listedAsController(this.#deps.client, ref);
+      return whole?.metadata.uid === uid ? await work(whole as KubeObject & StoredBinding) : DONE;
+    } finally {
+      this.#reading.delete(namespace);
+    }
+  }
+
+  async #reportVerdict(binding: SecretBinding, verdict: Verdict): Promise<void> {
+    const status = heldStatus(binding, verdict, new Date(), undefined, this.#deps.incomplete(binding));
+    await this.#status.writeConditions(binding, status);
+    this.#status.recordEvent(binding, status);
   }
 
   /** The account that Inlay impersonates for the binding, or why Inlay does not process it. */
@@ -277,10 +351,7 @@ export class Reconciler {
    * again.
    */
   async #hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
-    this.results.forget(key);
-    this.#permissions.forget(key);
-    const deferred = this.#rollouts.forget(key);
-    this.#unsubscribe(key);
+    const deferred = this.#stop(key);
     const held = await this.#status.setFinalizer(binding, ownsAnything(binding.status?.targets ?? []));
     const rollout = deferred && rolloutOf({ status: deferred, workloads: deferred.pending?.workloads?.length ?? 0 });
     const status = heldStatus(held, verdict, new Date(), rollout, this.#deps.incomplete(binding));
@@ -289,18 +360,25 @@ export class Reconciler {
     return DONE;
   }
 
-  async #delete(key: string, binding: SecretBinding): Promise<WorkResult> {
-    if (!binding.metadata.finalizers?.includes(FINALIZER)) return DONE;
+  /** `whole` is the binding itself, if only its stub is kept. */
+  async #delete(key: string, binding: SecretBinding, whole = binding): Promise<WorkResult> {
+    if (!isHeld(binding)) return DONE;
     this.results.forget(key);
     this.#rollouts.forget(key);
-    const { records, problem } = await this.#deletions.releaseHeld(binding);
+    const { records, problem } = await this.#deletions.releaseHeld(binding, whole);
+    let last = whole;
     if (problem !== undefined) {
-      const status = heldStatus(binding, refused(problem), new Date());
-      await this.#status.writeStatus(binding, status);
-      this.#status.recordEvent(binding, status);
+      const status = heldStatus(whole, refused(problem), new Date());
+      try {
+        last = await this.#status.writeConditions(whole, status);
+      } catch (error) {
+        // The release goes on.
+        if (!(error instanceof StatusTooLarge)) throw error;
+      }
+      this.#status.recordEvent(whole, status);
     }
     if (records.length > 0) return BACKOFF;
-    await this.#status.removeFinalizer(binding);
+    await this.#status.removeFinalizer(last);
     return DONE;
   }
 
@@ -311,16 +389,21 @@ export class Reconciler {
     this.#deps.rejections.forget(`${metadata.uid}/`);
   }
 
+  /** Ends everything that goes on for a binding that still exists. Returns the status of its rollout that is not written yet. */
+  #stop(key: string): ReturnType<Rollouts["forget"]> {
+    this.results.forget(key);
+    this.#permissions.forget(key);
+    this.#unsubscribe(key);
+    return this.#rollouts.forget(key);
+  }
+
   #unsubscribe(key: string): void {
     this.#deps.watcher.subscribe(key, []);
     this.#deps.polls.subscribe(key, []);
   }
 
   #forget(key: string): WorkResult {
-    this.results.forget(key);
-    this.#permissions.forget(key);
-    this.#rollouts.forget(key);
-    this.#unsubscribe(key);
+    this.#stop(key);
     return DONE;
   }
 }

@@ -19,6 +19,7 @@ import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { requeueResult } from "../binding/requeue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
+import { untilTooLarge } from "../status-writer.ts";
 import { accept } from "./accept.ts";
 import { ClaimReconciler, type ClaimRef } from "./claim-reconciler.ts";
 import { ClaimWriter } from "./claim-writer.ts";
@@ -131,8 +132,8 @@ export class CompositionController {
   async reconcile(key: string): Promise<WorkResult> {
     const { composition, claim } = parseKey(key);
     if (claim === undefined)
-      return this.#reconcileComposition(composition).finally(() => this.#considered(composition));
-    return claim === "" ? this.#report(composition) : this.#reconcileClaim(composition, claim);
+      return untilTooLarge(this.#reconcileComposition(composition)).finally(() => this.#considered(composition));
+    return claim === "" ? untilTooLarge(this.#report(composition)) : this.#reconcileClaim(composition, claim);
   }
 
   #considered(name: string): void {

@@ -20,7 +20,7 @@ import {
 } from "./composition-status.ts";
 
 export interface ReportedMetrics {
-  metrics: Pick<Metrics, "objects">;
+  metrics: Pick<Metrics, "objects" | "limited">;
 }
 
 type Services = ConstructorParameters<typeof StatusWriter>[0] &

@@ -22,7 +22,7 @@ import type { ConnectionSettings } from "../../vault/settings.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { BACKOFF_MS } from "../binding/requeue.ts";
 import { countByConnection } from "../readiness.ts";
-import { StatusWriter } from "../status-writer.ts";
+import { StatusWriter, untilTooLarge } from "../status-writer.ts";
 import { Checks } from "./checks.ts";
 import { isNewlyReadable, isSameStatus, statusOf, TOKEN_READABLE } from "./connection-status.ts";
 import { ConnectionReconciler, type OpenConnection } from "./reconciler.ts";
@@ -37,7 +37,7 @@ interface Services extends StatusServices {
   accountTokens: Pick<AccountTokens, "request">;
   /** The sources' view of the connections. */
   vault: VaultConnections;
-  metrics: Pick<Metrics, "vault" | "objects">;
+  metrics: Pick<Metrics, "vault" | "objects" | "limited">;
   storeOf<T extends VaultConnection>(resource: typeof VAULT_CONNECTIONS): ResourceStore<T>;
 }
 
@@ -117,7 +117,7 @@ export class VaultController {
   }
 
   reconcile(key: string): Promise<WorkResult> {
-    return this.#reconciler.reconcile(key);
+    return untilTooLarge(this.#reconciler.reconcile(key));
   }
 
   /** Revokes the tokens that Inlay obtained from Vault, if the servers answer in time. */

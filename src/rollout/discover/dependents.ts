@@ -33,6 +33,8 @@ export interface Dependents {
   unknown: readonly NamespaceProblem[];
   /** Workloads that the binding names and that do not exist. */
   missing: readonly MissingWorkload[];
+  /** Workloads with too many references: whether they read a source of the binding is not known, so they are not restarted. */
+  unread: readonly ObjectRef[];
   /** Why no workload can be known. */
   problem: Problem | undefined;
 }
@@ -117,7 +119,8 @@ export function dependentsOf(
   const owners = lookups.some(({ find }) => find.by === "owner") ? ownersOf() : undefined;
   const isDeletionCounted = binding.spec.rollout?.restartOn?.includes("SourceDeleted") === true;
   const sources = isDeletionCounted ? parseSources(binding) : [];
-  const out: Dependents = { all: [], used: new Set(), pending: false, unknown: [], missing, problem };
+  const unread = new Map<string, ObjectRef>();
+  const out: Dependents = { all: [], used: new Set(), pending: false, unknown: [], missing, unread: [], problem };
   for (const lookup of lookups) {
     const { resource, namespace, paths, stampAt, step, find } = lookup;
     const place = { stampAt, isRestartField: paths.restart !== undefined, step };
@@ -143,6 +146,10 @@ export function dependentsOf(
       )
         continue;
       const ref: ObjectRef = { resource, namespace, name };
+      if (find.by === "reference" && workload.hasTooManyReferences) {
+        unread.set(idOf(ref), ref);
+        continue;
+      }
       const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
       // The binding does not write the keys that the workload reads there.
       if (find.by === "reference" && uses.length === 0) continue;
@@ -155,6 +162,8 @@ export function dependentsOf(
   out.all = [...found.values()].sort((a, b) => a.step - b.step);
   out.used = new Set(out.all.flatMap(({ uses }) => [...uses]));
   out.unknown = [...unknown.values()];
+  // It may also be named.
+  out.unread = [...unread].flatMap(([id, ref]) => (found.has(id) ? [] : [ref]));
   const characters = out.all.reduce((sum, { ref }) => sum + ref.name.length + (ref.namespace ?? "").length + AROUND, 0);
   if (characters > MAX_CHARACTERS) {
     const what = `spec.rollout selects ${out.all.length} workloads, more than the status of one binding has room for`;
@@ -163,11 +172,16 @@ export function dependentsOf(
   return out;
 }
 
-/** The sources without which its pods can't start. */
-function requiredBy({ references }: Workload, home: string, sources: readonly ParsedSource[]): Set<string> {
+/** The sources without which its pods can't start, or may not be able to. */
+function requiredBy(
+  { references, hasTooManyReferences }: Workload,
+  home: string,
+  sources: readonly ParsedSource[],
+): Set<string> {
   const isRequired = ({ data }: ParsedSource) =>
     data?.namespace === home &&
-    references.some(({ kind, name, optional }) => kind === data.kind && name === data.name && !optional);
+    (hasTooManyReferences === true ||
+      references.some(({ kind, name, optional }) => kind === data.kind && name === data.name && !optional));
   return new Set(sources.filter(isRequired).map(({ name }) => name));
 }
 
@@ -229,9 +243,9 @@ function sourcesOf(binding: SecretBinding): string[] {
 }
 
 /** Everything that the start of a rollout depends on. */
-export function dependentsFingerprint({ all, unknown, missing, problem }: Dependents): string {
+export function dependentsFingerprint({ all, unknown, missing, unread, problem }: Dependents): string {
   const workloads = all.map(({ ref, version, uses }) => `${idOf(ref)} ${version.uid} ${[...uses].sort().join(",")}`);
-  const others = [...unknown.map((each) => each.problem.message), ...missing.map(idOf)];
+  const others = [...unknown.map((each) => each.problem.message), ...missing.map(idOf), "", ...unread.map(idOf)];
   return [problem?.message ?? "", ...others, ...workloads].join("\n");
 }
 
@@ -239,16 +253,21 @@ export function dependentsFingerprint({ all, unknown, missing, problem }: Depend
 const MAX_NAMED = 3;
 
 /**
- * The problems that keep the condition from being True while other workloads continue: unknown namespaces, and missing workloads.
+ * The problems that keep the condition from being True while other workloads continue: unknown namespaces, missing workloads, and those with
+ * too many references.
  */
-export function apartFrom({ unknown, missing }: Pick<Dependents, "unknown" | "missing">): Problem | undefined {
+export function apartFrom({
+  unknown,
+  missing,
+  unread,
+}: Pick<Dependents, "unknown" | "missing" | "unread">): Problem | undefined {
   const [first, ...more] = unknown;
   if (first !== undefined) {
     const others = more.map(({ namespace }) => namespace);
     const and = others.length === 0 ? "" : `; the same for ${firstOf(others, MAX_NAMED)}`;
     return first.problem.within(`namespace ${first.namespace}: `, and);
   }
-  if (missing.length === 0) return undefined;
+  if (missing.length === 0) return unread.length === 0 ? undefined : tooManyReferences(unread);
   const names = missing.map(({ resource, namespace, name, similar }, at) => {
     const meant = at < MAX_NAMED ? similar?.() : undefined;
     const guess = meant === undefined ? "" : ` (did you mean ${meant}?)`;
@@ -256,6 +275,12 @@ export function apartFrom({ unknown, missing }: Pick<Dependents, "unknown" | "mi
   });
   const message = `spec.rollout: there is no ${firstOf(names, MAX_NAMED)}; create it, or correct the name`;
   return new Problem("WorkloadNotFound", message);
+}
+
+function tooManyReferences(unread: readonly ObjectRef[]): Problem {
+  const names = unread.map(({ resource, namespace, name }) => describeObject(resource.kind, namespace, name));
+  const message = `spec.rollout: the pods of ${firstOf(names, MAX_NAMED)} refer to more Secrets and ConfigMaps than Inlay reads (limits.referencesPerWorkload), so it is not known whether they use a source, and they are not restarted; remove references, or name the workload in spec.rollout.targets`;
+  return new Problem("TooLarge", message);
 }
 
 /** Objects that may own workloads. */

@@ -1,13 +1,16 @@
 /** The present state of a binding: as the watch showed it, or as our own last write left it. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../src/api/binding.ts";
+import { DEFAULT_LIMITS } from "../../../src/api/limits.ts";
+import { isStub } from "../../../src/api/stub.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { SECRET_BINDINGS } from "../../../src/apimachinery/resources.ts";
 import { BindingStore } from "../../../src/cache/binding-store.ts";
 import { ResourceStore } from "../../../src/cache/resource-store.ts";
 import type { ApiError } from "../../../src/kube/api-error.ts";
 import { fakeClock, settled } from "../clock.ts";
-import { bindingOf } from "../objects.ts";
+import { bindingOf, targetOf } from "../objects.ts";
+import { HARBOR } from "../resources.ts";
 import { FakeApi } from "./api.ts";
 import { apiError } from "./list-watch.ts";
 
@@ -54,6 +57,52 @@ describe("the binding store", () => {
     assert.equal(store.state.phase, "synced");
     assert.deepEqual(calls, [`changed ${KEY}`]);
     assert.equal(version(), "1");
+  });
+
+  it("keeps a stub of a binding that is too large, which claims nothing, until it is smaller or restored", async () => {
+    const naming = (at: string) => ({ ...binding(at), ...bindingOf({ metadata: { resourceVersion: at }, spec }) });
+    const spec = { targets: [targetOf()] };
+    const large = naming("2");
+    large.metadata.labels = { large: "x".repeat(DEFAULT_LIMITS.bindingBytes) };
+    const claims = () => {
+      const other = bindingOf({ metadata: { name: "other", creationTimestamp: "2027-01-01T00:00:00Z" } });
+      return store.competingClaims(other, HARBOR, ["spec.key"]).length;
+    };
+    const isKept = () => [isStub(store.get(KEY) ?? {}), store.excessOf(KEY)?.limit, claims()];
+    await started(naming("1"));
+    assert.deepEqual(isKept(), [false, undefined, 1]);
+    await send("MODIFIED", large);
+    assert.deepEqual(isKept(), [true, "bindingBytes", 0]);
+    // The answer to a write is as large.
+    store.wrote({ ...large, metadata: { ...large.metadata, resourceVersion: "3" } });
+    assert.deepEqual([version(), isKept()], ["3", [true, "bindingBytes", 0]]);
+    assert.equal(store.restore(large), false);
+    await send("MODIFIED", naming("4"));
+    assert.deepEqual(isKept(), [false, undefined, 1]);
+  });
+
+  it("restores a binding that has room again, in the version that the watch shows", async () => {
+    const labels = { large: "x".repeat(DEFAULT_LIMITS.bindingBytes - 10_000) };
+    const named = (name: string) => {
+      const each = binding("1", `uid-${name}`);
+      return { ...each, metadata: { ...each.metadata, name, labels, creationTimestamp: `2026-01-01T00:00:0${name}Z` } };
+    };
+    const [first, second, third] = [named("a"), named("b"), named("c")];
+    api.objects.set("registry/secretbindings", [first, second, third]);
+    const limits = { ...DEFAULT_LIMITS, bindingBytesPerNamespace: 2 * DEFAULT_LIMITS.bindingBytes };
+    const events = { failed: () => {}, restarted: () => {} };
+    store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, events), limits);
+    store.listen({ changed: (key) => calls.push(key), gone: () => {} });
+    store.start();
+    await settled();
+    const key = "registry/c";
+    assert.equal(store.excessOf(key)?.limit, "bindingBytesPerNamespace");
+    calls = [];
+    await send("DELETED", { ...first, metadata: { ...first.metadata, resourceVersion: "5" } });
+    assert.deepEqual([calls.includes(key), store.excessOf(key)], [true, undefined]);
+    const other = { ...third, metadata: { ...third.metadata, resourceVersion: "9" } };
+    assert.deepEqual([store.restore(other), store.restore(third)], [false, true]);
+    assert.equal(isStub(store.get(key) ?? {}), false);
   });
 
   it("finds a binding by its uid, as long as it exists", async () => {

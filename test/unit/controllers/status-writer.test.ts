@@ -1,12 +1,14 @@
 /** When Inlay writes the status and the finalizer of an object of its own kind, and which problems it reports. */
 import assert from "node:assert/strict";
 import { FINALIZER, type SecretBinding, type Status, type TargetStatus } from "../../../src/api/binding.ts";
+import { DEFAULT_LIMITS } from "../../../src/api/limits.ts";
 import { asRecorded } from "../../../src/api/status-records.ts";
 import { SECRET_BINDINGS } from "../../../src/apimachinery/resources.ts";
 import {
   type BindingStatusWriter,
   bindingStatusWriter,
 } from "../../../src/controllers/binding/binding-status-writer.ts";
+import { ApiError } from "../../../src/kube/api-error.ts";
 import { Outdated } from "../../../src/workqueue/work-queue.ts";
 import { FakeApiServer } from "../api-server.ts";
 import { dependenciesOf } from "../fakes.ts";
@@ -28,11 +30,12 @@ describe("the status writer", () => {
   let wrote: string[];
   let events: object[];
   let logged: unknown[];
+  let limited: string[];
   let writer: BindingStatusWriter;
   beforeEach(() => {
     cluster = new FakeApiServer();
     cluster.kinds = [SECRET_BINDINGS];
-    [wrote, events, logged] = [[], [], []];
+    [wrote, events, logged, limited] = [[], [], [], []];
     const services = dependenciesOf<Parameters<typeof bindingStatusWriter>[0]>({
       client: cluster.client,
       bindings: {
@@ -43,6 +46,8 @@ describe("the status writer", () => {
       },
       events: { recordOn: (_: object, event: object) => events.push(event) },
       log: { warn: (...line: unknown[]) => logged.push(line) },
+      installation: { limits: { ...DEFAULT_LIMITS, bindingBytes: 4_000 } },
+      metrics: { limited: (limit: string) => limited.push(limit) },
     });
     writer = bindingStatusWriter(services);
   });
@@ -91,6 +96,41 @@ describe("the status writer", () => {
       const gone = { ...binding, metadata: { ...binding.metadata, name: "gone" } };
       for (const each of [stale, gone]) await assert.rejects(writer.writeStatus(each, statusWith("False")), Outdated);
       assert.deepEqual([there(), wrote], [binding, []]);
+    });
+  });
+
+  describe("a status for which there is no room", () => {
+    const isTooLarge = { name: "StatusTooLarge" };
+    const statusOf = (message: string) => statusWith("True", "Synced", message);
+    const puts = () => cluster.requests.length;
+
+    it("is reported by one event, and written again only if it is smaller, or to another version", async () => {
+      for (const [status, text] of [
+        [500, "etcdserver: request is too large"],
+        [413, "Request entity too large: limit is 3145728"],
+      ] as const) {
+        cluster.intervene = () => ApiError.fromAnswer("PUT it", status, JSON.stringify({ message: text }));
+        const binding = stored();
+        for (let n = 0; n < 3; n++) await assert.rejects(writer.writeStatus(binding, statusOf("large")), isTooLarge);
+        assert.deepEqual([puts(), events.length, limited], [1, 1, ["statusBytes"]]);
+        await assert.rejects(writer.writeStatus(binding, statusOf("small")), isTooLarge);
+        assert.deepEqual([puts(), events.length], [1, 1]);
+        await assert.rejects(writer.writeStatus(binding, statusOf("s")), isTooLarge);
+        assert.deepEqual([puts(), events.length], [2, 1]);
+        binding.metadata.resourceVersion = "8";
+        await assert.rejects(writer.writeStatus(binding, statusOf("large")), isTooLarge);
+        assert.deepEqual([puts(), events.length], [3, 2]);
+        cluster.requests.length = events.length = limited.length = 0;
+      }
+    });
+
+    it("is not sent if Inlay would not keep the binding with it, except for its conditions", async () => {
+      const binding = stored(statusWith("True"));
+      const targets = Array.from({ length: 50 }, (_, n) => record(`harbor-${n}`));
+      await assert.rejects(writer.writeStatus(binding, { ...statusWith("True"), targets }), isTooLarge);
+      assert.deepEqual([cluster.requests, events.length], [[], 1]);
+      const failed = statusWith("False", "TooLarge", "x".repeat(4_000));
+      assert.deepEqual((await writer.writeConditions(binding, failed)).status, failed);
     });
   });
 

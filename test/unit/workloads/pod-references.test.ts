@@ -183,6 +183,28 @@ describe("the references of a pod's spec", () => {
     );
   });
 
+  it("are at most as many as wanted, and their keys too", () => {
+    const env = Array.from({ length: 20_000 }, (_, n) => ({
+      valueFrom: { secretKeyRef: { name: `s${n % 3}`, key: `k${Math.floor(n / 3)}` } },
+    }));
+    const envFrom = Array.from({ length: 20_000 }, (_, n) => ({ secretRef: { name: `s${n}` } }));
+    assert.equal(podReferences({ containers: [{ envFrom }] }, 100).length, 100);
+    assert.equal(
+      podReferences({ containers: [{ envFrom: [...envFrom.slice(0, 99), ...envFrom.slice(0, 99)] }] }, 100).length,
+      99,
+    );
+    // More than 100 keys in all: the references become references to all keys.
+    assert.deepEqual(
+      podReferences({ containers: [{ env }] }, 100),
+      ["s0", "s1", "s2"].map((name) => ({ kind: "Secret", name, by: "env" })),
+    );
+    const few = podReferences({ containers: [{ env: env.slice(0, 90) }] }, 100);
+    assert.deepEqual(
+      few.map(({ keys }) => keys?.length),
+      [30, 30, 30],
+    );
+  });
+
   it("of a malformed template are found without a failure, and none has an empty name", () => {
     const field = fc.constantFrom("containers", "env", "valueFrom", "secretKeyRef", "name", "key", "volumes", "secret");
     const anything = fc.letrec((tie) => ({

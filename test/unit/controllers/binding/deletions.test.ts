@@ -1,6 +1,7 @@
 /** Each record of a deleted binding is released exactly once. */
 import assert from "node:assert/strict";
-import type { SecretBinding } from "../../../../src/api/binding.ts";
+import type { SecretBinding, StoredBinding } from "../../../../src/api/binding.ts";
+import { stubOf } from "../../../../src/api/stub.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { Deletions } from "../../../../src/controllers/binding/deletions.ts";
 import { bindingOf, recordOf } from "../../objects.ts";
@@ -42,6 +43,22 @@ describe("deleted bindings", () => {
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [false, "A two"]);
     refused.clear();
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [true, "A two"]);
+    assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [true]);
+  });
+
+  it("of which only a stub is kept are released by their whole bindings, and remembered without their records", async () => {
+    refused.add("two");
+    const whole = bindingWith("A", "one", "two");
+    const stub = stubOf(whole as StoredBinding) as SecretBinding;
+    const isDone = async () => (await deletions.releaseHeld(stub, whole)).records.length === 0;
+    for (let n = 0; n < 2; n++) assert.deepEqual(await released(isDone), [false, "A one", "A two"]);
+    refused.clear();
+    assert.deepEqual(await released(isDone), [true, "A one", "A two"]);
+    assert.deepEqual(await released(isDone), [true]);
+    deletions.gone(stub);
+    assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [true]);
+    // Without a finalizer, the records are gone with the binding.
+    deletions.gone(stub);
     assert.deepEqual(await released(() => deletions.releaseGone(KEY)), [true]);
   });
 

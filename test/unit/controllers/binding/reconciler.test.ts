@@ -32,6 +32,77 @@ describe("a reconcile", () => {
   });
   const specOf = (ref = HARBOR) => cluster.find(ref)?.["spec"];
 
+  describe("of a binding that is too large to be kept", () => {
+    const LIST = "- list secretbindings/harbor-s3";
+    beforeEach(async () => {
+      await loop.sync();
+      cluster.keepsStubs = true;
+      cluster.excess = { limit: "bindingBytes", bytes: 2 * 1024 ** 2 };
+    });
+
+    it("reads it once, to report that, and changes nothing else of its status", async () => {
+      const { targets } = loop.binding.status ?? {};
+      for (let n = 0; n < 2; n++) assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(cluster.takeRequests(), [LIST, WRITE_STATUS]);
+      assert.deepEqual([loop.ready, cluster.events.at(-1)], [["False", "TooLarge"], "TooLarge"]);
+      assert.deepEqual(
+        loop.binding.status?.targets?.map(({ paths }) => paths),
+        targets?.map(({ paths }) => paths),
+      );
+      loop.rotate("new");
+      await loop.reconcile();
+      assert.deepEqual(specOf(), { key: "old" });
+    });
+
+    it("continues when there is room for it", async () => {
+      await loop.reconcile();
+      cluster.excess = undefined;
+      loop.rotate("new");
+      assert.deepEqual(await loop.reconcile(), { retry: "after", ms: 0 });
+      await loop.reconcile();
+      assert.deepEqual([specOf(), loop.ready], [{ key: "new" }, ["True", "Synced"]]);
+    });
+
+    it("releases it when it is deleted, by the records in its status, and keeps the finalizers of others", async () => {
+      loop.edit({ defaults: { ...loop.binding.spec.defaults, onRelease: "Remove" } });
+      loop.delete("others", OURS);
+      cluster.takeRequests();
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual(cluster.takeWrites(), [LIST, RELEASE, setFinalizers("others")]);
+      assert.deepEqual(specOf(), {});
+    });
+  });
+
+  describe("of a binding without room for its status", () => {
+    const refuses = (isRefused: boolean) => {
+      if (isRefused) cluster.refused.set(WRITE_STATUS, new ApiError("PUT", 413, "RequestEntityTooLarge"));
+      else cluster.refused.clear();
+    };
+
+    it("writes nothing that the status can't announce, reports that once, and does not retry", async () => {
+      refuses(true);
+      for (let n = 0; n < 3; n++) assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual([specOf(), cluster.events, cluster.limited], [{}, ["TooLarge"], ["statusBytes"]]);
+      assert.ok(cluster.takeRequests().filter((each) => each === WRITE_STATUS).length <= 3);
+      loop.edit({});
+      refuses(false);
+      await loop.reconcile();
+      assert.deepEqual(loop.ready, ["True", "Synced"]);
+    });
+
+    it("still releases it when it is deleted", async () => {
+      await loop.sync();
+      loop.edit({ defaults: { ...loop.binding.spec.defaults, onRelease: "Remove" } });
+      loop.delete(OURS);
+      refuses(true);
+      cluster.refused.set(RELEASE, unavailable);
+      assert.deepEqual(await loop.reconcile(), BACKOFF);
+      cluster.refused.delete(RELEASE);
+      assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual([specOf(), loop.binding.metadata.finalizers], [{}, []]);
+    });
+  });
+
   describe("that writes", () => {
     it("reads and writes as the binding's account, and records in the status what it writes before it does so", async () => {
       assert.deepEqual(await loop.reconcile(), NEVER);

@@ -14,8 +14,9 @@ function found(
   owners: Owners,
   names = ["core"],
   namesBeside = () => ["cores", "portal"],
+  more: Parameters<typeof workloadDataOf>[0] = {},
 ): Dependents {
-  const workload = workloadDataOf({ owners: ["harbor"] });
+  const workload = workloadDataOf({ owners: ["harbor"], ...more });
   const members = names.map((name) => ({
     name,
     version: { uid: name, resourceVersion: "1", generation: 1, workload },
@@ -58,6 +59,23 @@ describe("the workloads of a binding", () => {
       problemOf("other")?.message,
       "spec.rollout: there is no Deployment registry/other; create it, or correct the name",
     );
+  });
+
+  it("are reported and not restarted if they have too many references, unless the binding names them", () => {
+    const none = { uids: new Set<string>(), problem: undefined };
+    const reference = { by: "reference", kind: "Secret", name: "bucket", uses: () => ["bucket"] } as const;
+    const unread = found(reference, none, ["core", "portal"], undefined, { hasTooManyReferences: true });
+    assert.deepEqual(namesOf(unread), []);
+    const { reason, message } = apartFrom(unread) as Problem;
+    assert.equal(reason, "TooLarge");
+    assert.match(
+      message,
+      /^spec\.rollout: the pods of Deployment registry\/core, Deployment registry\/portal refer to more .*name the workload/,
+    );
+    const named = found({ by: "choice", names: ["core"], labels: "" }, none, ["core"], undefined, {
+      hasTooManyReferences: true,
+    });
+    assert.deepEqual([namesOf(named), apartFrom(named)], [["core"], undefined]);
   });
 
   it("are compared with a missing one only for its message", () => {

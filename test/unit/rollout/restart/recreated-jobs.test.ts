@@ -36,6 +36,7 @@ const of = (all: Dependent[]): Dependents => ({
   pending: false,
   unknown: [],
   missing: [],
+  unread: [],
   problem: undefined,
 });
 const rollingOut = (uid: string): RolloutStatus => {

@@ -54,6 +54,7 @@ async function replaced(all: ReturnType<typeof workload>[], { isSeen = true, sta
       pending: false,
       unknown: [],
       missing: [],
+      unread: [],
       problem: undefined,
     },
   };

@@ -1,0 +1,73 @@
+/**
+ * The stub of a SecretBinding that is too large to be kept: what Inlay needs to report that, and to find out who generated the binding. It has
+ * no sources and no targets, and so claims no field.
+ */
+import { jsonLength } from "../apimachinery/json-length.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import { FINALIZER, type StoredBinding } from "./binding.ts";
+import { CLAIM_ANNOTATION, CLAIM_UID_LABEL, COMPOSITION_LABEL, TEMPLATE_LABEL } from "./composed.ts";
+import { GENERATED_FOR, GENERATED_FOR_UID } from "./reloader.ts";
+
+const STUB = Symbol("stub");
+const LABELS = [COMPOSITION_LABEL, TEMPLATE_LABEL, CLAIM_UID_LABEL, GENERATED_FOR];
+const ANNOTATIONS = [CLAIM_ANNOTATION, GENERATED_FOR_UID];
+/** The names of a claim and its namespace, and a uid. */
+const MAX_ANNOTATION_LENGTH = 512;
+const MAX_OWNERS = 8;
+
+/** Whether it is the stub of a binding. To write or release the binding, read it first. */
+export const isStub = (binding: object): boolean => STUB in binding;
+
+export function stubOf({ apiVersion, kind, metadata, spec, status }: StoredBinding): StoredBinding {
+  const { labels, annotations, finalizers = [], ownerReferences, ...rest } = metadata;
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = rest;
+  const { observedGeneration, conditions } = status ?? {};
+  const stub: StoredBinding & { [STUB]: true } = {
+    [STUB]: true,
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      ...(namespace !== undefined && { namespace }),
+      uid,
+      resourceVersion,
+      ...(generation !== undefined && { generation }),
+      ...(creationTimestamp !== undefined && { creationTimestamp }),
+      ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+      labels: picked(labels, LABELS),
+      annotations: picked(annotations, ANNOTATIONS),
+      finalizers: finalizers.filter((each) => each === FINALIZER),
+      ...(ownerReferences && { ownerReferences: ownerReferences.slice(0, MAX_OWNERS) }),
+    },
+    spec: {
+      serviceAccountName: spec.serviceAccountName,
+      ...(spec.suspend !== undefined && { suspend: spec.suspend }),
+      defaults: spec.defaults,
+      sources: [],
+      targets: [],
+    },
+    ...(status && {
+      status: { ...(observedGeneration !== undefined && { observedGeneration }), ...(conditions && { conditions }) },
+    }),
+  };
+  return stub;
+}
+
+function picked(texts: Readonly<Record<string, string>> = {}, keys: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    keys.flatMap((key) => {
+      const text = texts[key];
+      return text !== undefined && text.length <= MAX_ANNOTATION_LENGTH ? [[key, text]] : [];
+    }),
+  );
+}
+
+/**
+ * About the number of characters of a binding as JSON, which `limits.bindingBytes` limits. The conditions do not count: so a binding does not
+ * become smaller by the condition that it is too large.
+ */
+export function bindingLength({ metadata, spec, status }: StoredBinding): number {
+  const { conditions: _, ...rest } = status ?? {};
+  const { managedFields: __, ...own } = metadata;
+  return jsonLength({ metadata: own, spec, status: rest } as object as JsonObject);
+}
