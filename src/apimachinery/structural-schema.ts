@@ -61,6 +61,30 @@ export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoi
   });
 }
 
+/** The first list that is longer than its schema allows. The elements of such a list are not visited. */
+export function longList(schema: OpenApiSchema, value: JsonValue, path: string): WrongChoice | undefined {
+  if (Array.isArray(value)) {
+    const { items, maxItems = Infinity } = schema;
+    if (value.length > maxItems) return { path, rule: `must have at most ${maxItems} elements` };
+    if (items === undefined) return undefined;
+    return firstOf(value.entries(), ([at, each]) => longList(items, each, `${path}[${at}]`));
+  }
+  if (!isObject(value)) return undefined;
+  const { properties = {} } = schema;
+  return firstOf(Object.entries(value), ([key, each]) => {
+    const child = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    return child && longList(child, each, `${path}.${key}`);
+  });
+}
+
+function firstOf<T, R>(all: Iterable<T>, find: (each: T) => R | undefined): R | undefined {
+  for (const each of all) {
+    const found = find(each);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 /** Each object in the value with its schema, from the outermost. */
 function* objectsIn(
   schema: OpenApiSchema,

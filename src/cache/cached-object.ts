@@ -37,13 +37,16 @@ export interface CachedObject extends Version {
   mark?: ReloaderMark;
   /** Only for a Namespace. */
   labels?: Readonly<Record<string, string>>;
-  /** The object with only the fields that its subscription names. */
+  /** The object with only the fields that its subscription names, and their estimated size. */
   fields?: JsonObject;
+  fieldsCost?: number;
+  /** The fields are not kept, because the objects of its namespace have too many. */
+  isTooLarge?: true;
   /** The text of the field by which its subscriptions select objects. */
   having?: FieldText;
   /** It has a deletionTimestamp. */
   isDeleted?: true;
-  /** When a workload, Secret, ConfigMap or SecretGrant was created, in seconds of the epoch. */
+  /** When a workload, Secret, ConfigMap, SecretGrant or object with fields was created, in seconds of the epoch. */
   createdAt?: number;
   /** The version that its creation had, if the watch has shown the creation. */
   createdAs?: string;
@@ -94,6 +97,7 @@ export function projectionFor(dependency: Subscription, view = STANDARD_VIEW, mo
     const field = dependency.having?.field;
     return (object) => ({
       ...versionOf(object),
+      ...createdAtOf(object.metadata),
       fields: pickFields(object, paths),
       ...(field !== undefined && textIn(object, field)),
       ...(object.metadata.deletionTimestamp !== undefined && { isDeleted: true }),
@@ -164,7 +168,7 @@ export function withHistory(
   metadata: ObjectMeta,
   shown: Shown,
 ): CachedObject {
-  if (after.createdAt === undefined) return after;
+  if (after.createdAt === undefined || after.fields !== undefined) return after;
   const known = before?.uid === after.uid ? before : undefined;
   const createdAs = shown.isCreation ? after.resourceVersion : known?.createdAs;
   const markedAt = known !== undefined && known.mark !== after.mark ? after.dataAt : known?.markedAt;
@@ -212,7 +216,8 @@ export function classifyChange(
   before: CachedObject | undefined,
 ): "none" | "progress" | "change" {
   if (after?.fields !== undefined && before?.fields !== undefined) {
-    const isSame = after.uid === before.uid && after.isDeleted === before.isDeleted;
+    const isSame =
+      after.uid === before.uid && after.isDeleted === before.isDeleted && after.isTooLarge === before.isTooLarge;
     return isSame && sameJson(after.fields, before.fields) ? "none" : "change";
   }
   if (after?.workload === undefined || before?.workload === undefined || after.uid !== before.uid) return "change";

@@ -9,6 +9,7 @@ import { SlowBucket } from "../workqueue/slow-bucket.ts";
 import { type CachedObject, classifyChange, type Projection, withHistory } from "./cached-object.ts";
 import type { ChangedObjects } from "./changed-objects.ts";
 import { CollectionIndex } from "./collection-index.ts";
+import { KeptFields } from "./kept-fields.ts";
 import {
   objectKey,
   Reflector,
@@ -94,9 +95,12 @@ export class Streams {
       // With a selector, an object may be added because its labels or fields changed.
       const showsCreations = (scope.labels ?? "") === "" && scope.fields === undefined;
       const source = new ListWatch(this.#transport, identity, scope);
-      stream.reflector = this.#reflectorOf(stream, source, (object, before, { since, isAdded, isWhole }) => {
+      const kept = new KeptFields();
+      stream.reflector = this.#reflectorOf(stream, source, kept, (object, before, { since, isAdded, isWhole }) => {
         if (isWhole && scope.form === "changes") this.#offer(stream, identity, object);
-        return withHistory(keep(object), before, object.metadata, { since, isCreation: isAdded && showsCreations });
+        const { namespace, name } = object.metadata;
+        const after = kept.keep(objectKey(namespace, name), keep(object), before);
+        return withHistory(after, before, object.metadata, { since, isCreation: isAdded && showsCreations });
       });
       stream.reflector.start();
     };
@@ -139,11 +143,12 @@ export class Streams {
     if (tenant !== undefined) this.#opening.release(tenant, key, isOpening);
   }
 
-  #reflectorOf(stream: Stream, source: ListWatch, keep: Keep): Reflector<CachedObject> {
+  #reflectorOf(stream: Stream, source: ListWatch, kept: KeptFields, keep: Keep): Reflector<CachedObject> {
     const { resource, tenant = "" } = stream;
     const reflector: Reflector<CachedObject> = new Reflector<CachedObject>(source, {
       keep,
       changed: (key, after, before) => {
+        if (after === undefined) kept.gone(key, before);
         stream.index.changed(reflector, key, after, before);
         const news = classifyChange(after, before);
         if (news !== "none") notifyOf(stream, key, after, before, news);
@@ -164,6 +169,7 @@ export class Streams {
         notifyAll(subscribersOf(stream), "resync");
       },
       restarted: (reason) => {
+        kept.recount(reflector.keys(), (key) => reflector.get(key));
         this.#restarted(resource, reason);
         if (reason === "ended") this.#events.ended(stream);
       },

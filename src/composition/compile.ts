@@ -15,6 +15,7 @@ import { assertReadsClaim, assertWritesBinding, assertWritesClaim, type ClaimKin
 import { compileNotSupported, type NotSupportedRule } from "./not-supported.ts";
 import { claimPaths } from "./patches/claim-paths.ts";
 import { type CompiledPatch, checkPatchSets, compilePatches } from "./patches/compile.ts";
+import type { CompositePath } from "./patches/path.ts";
 
 /** The schema of a SecretBinding. A CRD's schema has no references. */
 export const BINDING_SCHEMA = bindingSchema as unknown as OpenApiSchema;
@@ -92,7 +93,19 @@ function compileBinding(
     assertWritesBinding(patch);
     for (const each of patch.reads) assertReadsClaim(each, kind, patch.place);
   }
-  return { name: template.name, base, patches };
+  const limited = patches.map((patch) =>
+    patch.direction === "ToComposite" ? patch : { ...patch, maxItems: maxItemsAt(patch.writes) },
+  );
+  return { name: template.name, base, patches: limited };
+}
+
+/** The most elements of a list of a binding. */
+function maxItemsAt({ segments }: CompositePath): number | undefined {
+  const found = segments.reduce<OpenApiSchema | undefined>((schema, segment) => {
+    if (segment.kind === "key") return schema?.properties?.[segment.key];
+    return schema?.items;
+  }, BINDING_SCHEMA);
+  return found?.maxItems;
 }
 
 function compileBase(base: JsonObject, kind: ClaimKind, place: string): CompiledBinding["base"] {

@@ -2,19 +2,23 @@
  * Composes the bindings of a claim from a compiled composition: complete bindings with the API server's defaults, or the reason why there
  * is none. Pure.
  */
+import { DEFAULT_LIMITS } from "../api/limits.ts";
 import { elementsOf, FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject, MAX_VALUE_LEVELS, nestsDeeper, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
-import { missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
+import { longList, missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
+import { sizeOf } from "../transform/budget.ts";
 import { checkManifest } from "../transform/schema-check.ts";
 import { isMetadataOnly } from "./allowed-paths.ts";
 import { type Claim, claimObject, namespaceOfClaim } from "./claim.ts";
 import { BINDING_SCHEMA, type CompiledBinding, type CompiledComposition } from "./compile.ts";
 import { assertSupported } from "./not-supported.ts";
 import { applyPatch } from "./patches/apply.ts";
+import { copyJson } from "./patches/merge.ts";
+import { Work } from "./patches/work.ts";
 import { assertWithinReach, type WrittenPatch } from "./reach.ts";
 import { assertSameExpressions } from "./templates.ts";
 
@@ -30,6 +34,8 @@ export interface ComposedBinding {
   /** The fields of written patches, as in toFieldPath. */
   readonly patched: readonly string[];
   readonly missing: readonly MissingField[];
+  /** The estimated memory of the spec. */
+  readonly size: number;
 }
 
 /** A field of a claim that a patch reads and that is missing. */
@@ -47,10 +53,10 @@ export interface MissingField {
 
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 const MAX_NAME_LENGTH = 253;
-/** The API server accepts objects of up to 1.5 MB, including managedFields. */
-const MAX_LENGTH = 1_000_000;
-/** Finding the size serializes the whole binding, so it is not checked after each patch. */
-const PATCHES_PER_CHECK = 16;
+/** Inlay reads no larger binding by default. */
+const MAX_LENGTH = DEFAULT_LIMITS.bindingBytes;
+/** The memory of a value beyond its text. */
+const PER_VALUE = 32;
 const OWN_KEY = /^inlay\.dev\//;
 const SPEC_SCHEMA = BINDING_SCHEMA.properties?.["spec"] ?? {};
 
@@ -63,16 +69,15 @@ export function composeBinding(
   const place = `bindings[${binding.name}]`;
   const home = namespaceOfClaim(claim, kind);
   const { base } = binding;
-  const composed: JsonObject = structuredClone({ metadata: { ...base.metadata }, spec: base.spec }) as JsonObject;
+  const composed = copyJson({ metadata: { ...base.metadata }, spec: base.spec } as JsonObject) as JsonObject;
   const from = claimObject(claim);
-  assertSupported(notSupported, from);
+  const work = new Work();
+  assertSupported(notSupported, from, work);
   const missing: MissingField[] = [];
   const written: WrittenPatch[] = [];
-  let applied = 0;
   for (const patch of binding.patches) {
     if (patch.direction !== "FromComposite") continue;
-    const outcome = applyPatch(patch, from, composed);
-    if (++applied % PATCHES_PER_CHECK === 0) assertSmall(composed, place);
+    const outcome = applyPatch(patch, from, composed, work);
     // Elements are recorded by index: later patches may change the fields that identify them in a path.
     if (outcome.outcome === "written")
       written.push({ patch, paths: outcome.paths.map((path) => placed(path, composed)) });
@@ -85,10 +90,10 @@ export function composeBinding(
         isRemoved: patch.isRemoved,
       });
   }
-  if (reach === "ClaimNamespace") assertWithinReach(composed, written, home);
-  assertSameExpressions(base.spec, composed, written, place);
-  grantNamedSources(composed, written, claim, kind);
   assertSmall(composed, place);
+  if (reach === "ClaimNamespace") assertWithinReach(composed, written, home);
+  assertSameExpressions(base.spec, composed, written, place, work);
+  grantNamedSources(composed, written, claim, kind);
   // As the API server stores it, which treats null as missing.
   const spec = withDefaults(SPEC_SCHEMA, fieldsAt(composed, "spec")) as JsonObject;
   assertValid(spec, missing, place);
@@ -108,6 +113,7 @@ export function composeBinding(
     spec,
     patched: [...new Set(written.map(({ patch }) => patch.writes.text))],
     missing,
+    size: memoryOf(spec),
   };
 }
 
@@ -137,6 +143,11 @@ function grantNamedSources(
   }
 }
 
+function memoryOf(value: JsonValue): number {
+  const { characters, elements } = sizeOf(value);
+  return characters + elements * PER_VALUE;
+}
+
 /** The path with elements by index, as far as they exist. */
 function placed({ segments }: FieldPath, object: JsonObject): FieldPath {
   const found: Segment[] = [];
@@ -158,15 +169,16 @@ function isClaimItself(
   return name === claim.name && (namespace === undefined || namespace === claim.namespace);
 }
 
-/** Checked because many patches may copy the same large field. */
+/** Checked before everything else, because the fields of the claim may be large. */
 function assertSmall(composed: JsonObject, place: string): void {
   const problem = nestsDeeper(composed, MAX_VALUE_LEVELS)
     ? `the binding would have more than ${MAX_VALUE_LEVELS} levels`
     : stringifyJson(composed).length > MAX_LENGTH
       ? `the binding would have more than ${MAX_LENGTH} characters`
       : undefined;
-  if (problem !== undefined)
-    throw new Problem("InvalidValue", `${place}: ${problem}; copy smaller fields of the claim`);
+  if (problem !== undefined) throw new Problem("TooLarge", `${place}: ${problem}; copy smaller fields of the claim`);
+  const long = longList(SPEC_SCHEMA, fieldsAt(composed, "spec"), "spec");
+  if (long !== undefined) throw new Problem("InvalidValue", `${place}: ${long.path}: the value ${long.rule}`);
 }
 
 /** Checked here because the API server's error would quote the value. */

@@ -8,7 +8,8 @@ import { getField } from "./patches/fields.ts";
 import { concrete, pathIn } from "./patches/option-paths.ts";
 import { Options } from "./patches/options.ts";
 import type { ConcretePath } from "./patches/path.ts";
-import { checkPattern, Matcher } from "./patches/patterns.ts";
+import { checkPattern, isFoundIn } from "./patches/patterns.ts";
+import type { Work } from "./patches/work.ts";
 
 export interface NotSupportedRule {
   /** Its place in the composition, such as `notSupported[2]`. */
@@ -41,12 +42,13 @@ export function compileNotSupported(rules: Rules | undefined, kind: ClaimKind): 
 }
 
 /** Throws Problem("NotSupported") for the first rule that applies to the claim. */
-export function assertSupported(rules: readonly NotSupportedRule[], claim: JsonObject): void {
+export function assertSupported(rules: readonly NotSupportedRule[], claim: JsonObject, work: Work): void {
   for (const { place, reads, message, matches, unless } of rules) {
     const value = attemptSync(() => getField(claim, reads.segments));
     if (value instanceof Problem || value === undefined || isEmpty(value)) continue;
+    if (matches !== undefined || unless !== undefined) work.value(value);
     const text = typeof value === "string" ? value : stringifyJson(value);
-    const isFound = (pattern: string) => new Matcher().isFoundIn(pattern, text);
+    const isFound = (pattern: string) => isFoundIn(pattern, text, work);
     if (matches !== undefined && !isFound(matches)) continue;
     if (unless !== undefined && isFound(unless)) continue;
     throw new Problem("NotSupported", `${place}, ${reads.text}: ${message}`);

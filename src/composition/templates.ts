@@ -4,6 +4,7 @@ import { at, listAt } from "../apimachinery/fields.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import type { Work } from "./patches/work.ts";
 import type { WrittenPatch } from "./reach.ts";
 
 const EXPRESSION = /\{\{[\s\S]*?\}\}+/g;
@@ -18,9 +19,13 @@ export function assertSameExpressions(
   composed: JsonObject,
   written: readonly WrittenPatch[],
   place: string,
+  work: Work,
 ): void {
   const before = templatesIn(base);
+  const fields = written.reduce((sum, { paths }) => sum + paths.length, 0);
   for (const [path, template] of templatesIn(composed["spec"] as JsonObject)) {
+    if (!template.includes("{{")) continue;
+    work.compare(fields);
     const field = FieldPath.parse(`spec.${path}`);
     const writing = written.filter(({ paths }) => paths.some((each) => mayOverlap(each, field)));
     const known = [before.get(path) ?? "", ...writing.flatMap(({ patch }) => patch.constants)];

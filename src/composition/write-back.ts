@@ -6,6 +6,7 @@ import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { type Claim, claimObject } from "./claim.ts";
 import type { CompiledBinding, CompiledComposition } from "./compile.ts";
 import { applyPatch } from "./patches/apply.ts";
+import { Work } from "./patches/work.ts";
 
 export interface WriteBack {
   /** All fields of the claim that patches write, with their present values where a patch has nothing to write. */
@@ -28,6 +29,7 @@ export function writeBack(
   const before = pickFields(claimObject(claim), writes);
   let fields = structuredClone(before);
   const problems: Problem[] = [];
+  const work = new Work();
   for (const entry of bindings) {
     const { name, patches } = entry;
     const problem = failed.get(name);
@@ -39,7 +41,7 @@ export function writeBack(
       if (patch.direction !== "ToComposite") continue;
       // A failing patch may have changed a part.
       const changed = structuredClone(fields);
-      const outcome = attemptSync(() => applyPatch(patch, binding as JsonObject, changed));
+      const outcome = attemptSync(() => applyPatch(patch, binding as JsonObject, changed, work));
       if (outcome instanceof Problem) problems.push(outcome);
       else if (outcome.outcome === "written") fields = changed;
       // A binding that was not created lacks most fields, for a reason that is already known.

@@ -21,6 +21,8 @@ export interface CompiledPatch {
   readonly isRequired: boolean;
   /** Whether a missing field of the claim removes the field of the binding. */
   readonly isRemoved: boolean;
+  /** The most elements that the written field may have, if it is a list of a binding. */
+  readonly maxItems?: number | undefined;
   /** How the value is merged into the existing value; by default, it replaces that. */
   readonly merge: MergePolicy | undefined;
   /** Combines all values to one text, for patches of the type Combine. */

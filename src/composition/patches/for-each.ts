@@ -9,6 +9,7 @@ import { assertWritable, concrete, pathIn } from "./option-paths.ts";
 import { Options } from "./options.ts";
 import type { ConcretePath } from "./path.ts";
 import type { CompiledTransforms, ElementField, Step } from "./steps.ts";
+import type { Work } from "./work.ts";
 
 type Compile = (transforms: readonly Transform[] | undefined, place: string) => CompiledTransforms;
 
@@ -20,12 +21,12 @@ export function compileForEach(options: Options, compile: Compile): Step {
   options.only(["fields"]);
   const fields = options.list("fields").map((each, n) => compileField(each, `${options.place}.fields[${n}]`, compile));
   if (fields.length === 0) throw options.missing("fields", EXAMPLE);
-  const apply = (value: GoValue): GoValue => {
+  const apply = (value: GoValue, work: Work): GoValue => {
     if (!Array.isArray(value)) throw invalid(`forEach takes a list, not ${typeOf(value)}`);
     return value.map((element, at) => {
       const from = toJson(element);
       if (!isObject(from)) throw invalid(`forEach takes a list of objects, and element ${at} is ${typeOf(element)}`);
-      return elementOf(from, fields, at);
+      return elementOf(from, fields, at, work);
     });
   };
   return { apply, constants: fields.flatMap(({ transforms }) => transforms.constants), elements: fields };
@@ -54,13 +55,14 @@ function pathOf(options: Options, name: string): ConcretePath {
 }
 
 /** A field that is missing in the element is omitted. */
-function elementOf(from: JsonObject, fields: readonly CompiledField[], at: number): GoValue {
+function elementOf(from: JsonObject, fields: readonly CompiledField[], at: number, work: Work): GoValue {
   const result: JsonObject = {};
   for (const { reads, writes, transforms } of fields) {
     const value = getField(from, reads.segments);
     if (value === undefined) continue;
-    const changed = attemptSync(() => transforms.apply(value));
-    if (changed instanceof Problem) throw invalid(`element ${at}, ${reads.text}: ${changed.message}`);
+    const changed = attemptSync(() => transforms.apply(value, work));
+    if (changed instanceof Problem)
+      throw new Problem(changed.reason, `element ${at}, ${reads.text}: ${changed.message}`);
     if (changed !== null) setField(result, writes.segments, changed);
   }
   return fromJson(result);

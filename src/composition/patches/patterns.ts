@@ -1,9 +1,10 @@
-/** Compiles and matches the regular expressions of transforms. The cost of one transform of one value is limited. */
+/** Compiles and matches the regular expressions of transforms, up to the limit of the work for a binding. */
 import { compilePattern, type Pattern } from "../../apimachinery/pattern.ts";
 import { invalid } from "./go/value.ts";
 import { mistake } from "./options.ts";
+import type { Work } from "./work.ts";
 
-/** In instructions times characters: some 60 ms, and 200 at worst. */
+/** In instructions: a text of one character alone may not need more than the work for a binding. */
 const MAX_EFFORT = 5_000_000;
 
 /** Throws Problem("InvalidComposition") unless the text is a pattern. */
@@ -17,20 +18,15 @@ export function checkPattern(text: string, place: string): Pattern {
   return pattern;
 }
 
-/** Matches texts against checked patterns, up to a limit of effort. */
-export class Matcher {
-  readonly #effort = { left: MAX_EFFORT };
+/** Whether a checked pattern matches a part of the text. Throws like `groupIn`. */
+export const isFoundIn = (pattern: string, text: string, work: Work): boolean =>
+  groupIn(pattern, text, 0, work) !== null;
 
-  isFoundIn(pattern: string, text: string): boolean {
-    return this.groupIn(pattern, text, 0) !== null;
-  }
-
-  /** Throws Problem("InvalidValue") if the text is too long for the patterns. */
-  groupIn(pattern: string, text: string, group: number): string | null {
-    // The cache of patterns stores it while it is used. If each composition stored its own, the memory would be unlimited.
-    const compiled = compilePattern(pattern, this.#effort);
-    const found = typeof compiled === "object" ? compiled.groupIn(text, group, this.#effort) : undefined;
-    if (found === undefined) throw invalid("the string is too long to match the regular expressions");
-    return found;
-  }
+/** The part of the text that a group of a checked pattern matches. Throws Problem("InvalidValue") if that needs too much work. */
+export function groupIn(pattern: string, text: string, group: number, { effort }: Work): string | null {
+  // The cache of patterns stores it while it is used. If each composition stored its own, the memory would be unlimited.
+  const compiled = compilePattern(pattern, effort);
+  const found = typeof compiled === "object" ? compiled.groupIn(text, group, effort) : undefined;
+  if (found === undefined) throw invalid("the string is too long to match the regular expressions");
+  return found;
 }

@@ -2,10 +2,11 @@
 import type { JsonValue } from "../../apimachinery/objects.ts";
 import type { GoValue } from "./go/value.ts";
 import type { ConcretePath } from "./path.ts";
+import type { Work } from "./work.ts";
 
 /** A transform, and the texts that the composition contains in it. */
 export interface Step {
-  apply(value: GoValue): GoValue;
+  apply(value: GoValue, work: Work): GoValue;
   constants: readonly string[];
   /** Whether the composition lists all possible results. */
   isListed?: boolean;
@@ -20,12 +21,14 @@ export interface ElementField {
 }
 
 export interface CompiledTransforms {
-  /** Throws Problem("InvalidValue") with the failed transform and the reason, never a value. The caller adds the place and path. */
-  apply(value: JsonValue): JsonValue;
+  /** Throws Problem with the failed transform and the reason, never a value. The caller adds the place and path. */
+  apply(value: JsonValue, work: Work): JsonValue;
   /** All texts that the composition contains in them: formats, map values, results, replacements, and texts in nested JSON. */
   constants: readonly string[];
   /** Whether the composition lists all possible results. */
   isListed: boolean;
+  /** Whether there are none. */
+  isNone: boolean;
   /** The fields of each element, if the last transform is forEach. */
   elements: readonly ElementField[] | undefined;
 }

@@ -5,8 +5,9 @@ import { toJsonText } from "./go/json-text.ts";
 import { assertShort, bytesOf, type GoValue, invalid, TextBuilder, textOf, typeOf } from "./go/value.ts";
 import { compileGoFormat, plainText } from "./go-format.ts";
 import type { Options } from "./options.ts";
-import { checkPattern, Matcher } from "./patterns.ts";
+import { checkPattern, groupIn } from "./patterns.ts";
 import type { Step } from "./steps.ts";
+import type { Work } from "./work.ts";
 
 const OPTION = {
   Format: "fmt",
@@ -101,8 +102,8 @@ function compileRegexp(options: Options): Step {
   if (group < 0n || group > BigInt(groups)) {
     throw regexp.wrong("group", `does not exist in the regular expression, which has the groups 0 to ${groups}`);
   }
-  const apply = (value: GoValue) => {
-    const found = new Matcher().groupIn(match, plainText(value), Number(group));
+  const apply = (value: GoValue, work: Work) => {
+    const found = groupIn(match, plainText(value), Number(group), work);
     if (found === null) throw invalid("the regular expression does not match the string");
     return found;
   };

@@ -7,9 +7,10 @@ import { compileConvert } from "./conversions.ts";
 import { compileForEach } from "./for-each.ts";
 import { bounded, fromJson, type GoValue, invalid, toJson, typeOf } from "./go/value.ts";
 import { mistake, Options } from "./options.ts";
-import { checkPattern, Matcher } from "./patterns.ts";
+import { checkPattern, isFoundIn } from "./patterns.ts";
 import type { CompiledTransforms, Step } from "./steps.ts";
 import { compileString } from "./string-transforms.ts";
+import type { Work } from "./work.ts";
 
 const compilers = {
   math: compileMath,
@@ -27,12 +28,13 @@ export function compileTransforms(transforms: readonly Transform[] | undefined, 
   if (!Array.isArray(given))
     throw mistake(`${place}.transforms`, "must be a list; write each transform with a dash before it");
   const steps = given.map((transform, n) => compileTransform(transform, `${place}.transforms[${n}]`));
-  const chain = (value: GoValue) => steps.reduce((from, step, n) => applied(step, from, n), value);
+  const chain = (value: GoValue, work: Work) => steps.reduce((from, step, n) => applied(step, from, n, work), value);
   return {
-    apply: (value) => (steps.length === 0 ? value : toJson(chain(fromJson(value)))),
+    apply: (value, work) => (steps.length === 0 ? value : toJson(chain(fromJson(value), work))),
     constants: steps.flatMap(({ constants }) => constants),
     // A result of a listed value is listed too.
     isListed: steps.some(({ isListed }) => isListed),
+    isNone: steps.length === 0,
     elements: steps.at(-1)?.elements,
   };
 }
@@ -44,9 +46,10 @@ function compileTransform(transform: unknown, place: string): Step {
   return compilers[type](options.below(type, `${type}: with its options below it`));
 }
 
-function applied(step: Step, value: GoValue, position: number): GoValue {
+function applied(step: Step, value: GoValue, position: number, work: Work): GoValue {
   try {
-    const result = step.apply(value);
+    const result = step.apply(value, work);
+    work.value(result);
     return typeof result === "string" ? bounded(result) : result;
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
@@ -108,10 +111,9 @@ function compileMatch(options: Options): Step {
   const patterns = options
     .list("patterns")
     .map((each, n) => compileMatchPattern(each, `${options.place}.patterns[${n}]`));
-  const apply = (value: GoValue) => {
+  const apply = (value: GoValue, work: Work) => {
     if (typeof value !== "string") throw invalid(`match takes a string, not ${typeOf(value)}`);
-    const matcher = new Matcher();
-    const first = patterns.find(({ matches }) => matches(value, matcher));
+    const first = patterns.find(({ matches }) => matches(value, work));
     if (first !== undefined) return first.result;
     return fallbackTo === "Input" ? value : fallback;
   };
@@ -120,7 +122,7 @@ function compileMatch(options: Options): Step {
 }
 
 interface MatchPattern {
-  matches(text: string, matcher: Matcher): boolean;
+  matches(text: string, work: Work): boolean;
   result: GoValue;
 }
 
@@ -131,7 +133,7 @@ function compileMatchPattern(pattern: unknown, place: string): MatchPattern {
   const text = options.text(type, type === "literal" ? '"production"' : '"^prod-"');
   if (type === "regexp") checkPattern(text, `${place}.regexp`);
   return {
-    matches: type === "literal" ? (value) => value === text : (value, matcher) => matcher.isFoundIn(text, value),
+    matches: type === "literal" ? (value) => value === text : (value, work) => isFoundIn(text, value, work),
     result: jsonOf(options.get("result")),
   };
 }

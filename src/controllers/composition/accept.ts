@@ -48,7 +48,8 @@ export async function accept(
       ? before.generated
       : new GeneratedBindings(services, generatorOf(name, identity, ownOf), written);
   const ownerApiVersion = apiVersionOf(preferred ?? resource);
-  state.accepted = { generation, compiled, resource, ownerApiVersion, identity, generated };
+  const entries = new Set(compiled.bindings.map((each) => each.name));
+  state.accepted = { generation, compiled, entries, resource, ownerApiVersion, identity, generated };
   state.isListed = false;
   return undefined;
 }

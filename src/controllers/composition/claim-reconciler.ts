@@ -4,6 +4,7 @@
  */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { composedFrom, patchedFields } from "../../api/composed.ts";
+import type { Installation } from "../../api/installation.ts";
 import { apiVersionOf, type JsonObject } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
@@ -14,6 +15,8 @@ import { type ComposedBinding, composeBinding } from "../../composition/compose.
 import { type DesiredBinding, desiredBinding, desiredKey } from "../../composition/made-binding.ts";
 import { writeBack } from "../../composition/write-back.ts";
 import type { EventRecorder } from "../../observability/events.ts";
+import type { Metrics } from "../../observability/metrics.ts";
+import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { soonest } from "../../workqueue/soonest.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 import { requeueResult } from "../binding/requeue.ts";
@@ -27,7 +30,14 @@ interface Services {
   index: Pick<ComposedIndex, "bindingsOf" | "want">;
   writer: Pick<ClaimWriter, "write">;
   events: Pick<EventRecorder, "recordOn">;
+  cpu: Pick<CpuScheduler, "run">;
+  metrics: Pick<Metrics, "limited">;
+  installation: Pick<Installation, "limits">;
 }
+
+const NONE: ReadonlyMap<string, DesiredBinding> = new Map();
+/** Other claims of the namespace may have become smaller. */
+const LATER: WorkResult = { retry: "after", ms: 10 * 60_000 };
 
 /** A claim of a composition. */
 export interface ClaimRef {
@@ -47,7 +57,7 @@ export class ClaimReconciler {
 
   /** Deletes the bindings of a claim that is deleted or no longer selected. */
   async release({ composition, state, accepted, key }: ClaimRef): Promise<WorkResult> {
-    state.records.delete(key);
+    state.record(key, undefined);
     this.#services.index.want(composition, key, []);
     if (state.isSuspended) return { retry: "never" };
     const obsolete = this.#ownOf(composition, state, key);
@@ -56,21 +66,39 @@ export class ClaimReconciler {
 
   /** Keeps all bindings as they are while the claim is being deleted and other finalizers keep it. */
   hold({ state, accepted, key }: ClaimRef, { uid }: CachedObject): void {
-    const before = state.records.get(key);
-    const held = new Set(accepted.compiled.bindings.map(({ name }) => name));
-    if (before?.uid !== uid) state.records.set(key, { uid, desired: new Map(), held, problems: [] });
+    if (state.records.get(key)?.uid !== uid) state.record(key, heldRecord(accepted, uid, []));
+  }
+
+  /** Keeps all bindings of a claim as they are that gets none, because its namespace exceeds a limit. */
+  exclude(ref: ClaimRef, seen: CachedObject, problem: Problem): void {
+    const { composition, state, accepted, key } = ref;
+    const before = state.records.get(key)?.problems ?? [];
+    state.record(key, { ...heldRecord(accepted, seen.uid, [problem]), isExcess: true });
+    this.#services.index.want(composition, key, []);
+    if (before.some(({ message }) => message === problem.message)) return;
+    this.#services.metrics.limited(problem.reason === "TooLarge" ? "bindingBytesPerNamespace" : "claimsPerNamespace");
+    this.#announce(claimOf(ref, seen), ref, [problem], before);
   }
 
   async reconcile(ref: ClaimRef, seen: CachedObject): Promise<WorkResult> {
     const { composition, state, accepted, key } = ref;
     const claim = claimOf(ref, seen);
+    const composed = await this.#composeAll(ref, claim);
+    // The composition has changed meanwhile, so the claim is queued again, or is to get no binding.
+    if (state.accepted !== accepted || state.problem !== undefined) return { retry: "never" };
+    const size = [...composed.values()].reduce((sum, each) => sum + (each instanceof Problem ? 0 : each.size), 0);
+    const { bindingBytesPerNamespace: most } = this.#services.installation.limits;
+    if (size > 0 && state.sizeWith(key, size) > most) {
+      this.exclude(ref, seen, tooLargeTogether(claim, most));
+      return LATER;
+    }
     const before = state.records.get(key);
     const own = this.#ownOf(composition, state, key);
     for (const each of own) this.#remember(state, key, each);
-    const { desired, held, problems, failed, taken } = this.#compose(ref, claim, own, before);
+    const { desired, held, problems, failed, taken } = this.#decide(ref, claim, composed, own, before);
     this.#services.index.want(composition, key, [...desired.keys(), ...taken]);
     // More problems are added to these below.
-    state.records.set(key, { uid: seen.uid, desired, held, problems });
+    state.record(key, { uid: seen.uid, desired, held, problems, size });
     if (state.isSuspended) return { retry: "never" };
     const obsolete = own.filter((each) => {
       const template = composedFrom(each)?.template ?? "";
@@ -117,7 +145,28 @@ export class ClaimReconciler {
       own.set(bindingKey(binding), { uid, claim, claimUID });
   }
 
-  #compose(ref: ClaimRef, claim: Claim, own: readonly SecretBinding[], before: ClaimRecord | undefined) {
+  /** The binding of each entry, or why there is none. A claim chooses the size of its fields, so each one takes a turn of the processor. */
+  async #composeAll(
+    { composition, accepted }: ClaimRef,
+    claim: Claim,
+  ): Promise<Map<string, ComposedBinding | Problem>> {
+    const { compiled } = accepted;
+    const composed = new Map<string, ComposedBinding | Problem>();
+    for (const binding of compiled.bindings) {
+      const compose = () => attemptSync(() => composeBinding(compiled, binding, claim));
+      composed.set(binding.name, await this.#services.cpu.run(claim.namespace ?? composition, compose));
+    }
+    return composed;
+  }
+
+  /** Decides which bindings the claim gets. */
+  #decide(
+    ref: ClaimRef,
+    claim: Claim,
+    all: ReadonlyMap<string, ComposedBinding | Problem>,
+    own: readonly SecretBinding[],
+    before: ClaimRecord | undefined,
+  ) {
     const { compiled } = ref.accepted;
     const desired = new Map<string, DesiredBinding>();
     const held = new Set<string>();
@@ -126,7 +175,7 @@ export class ClaimReconciler {
     const taken: string[] = [];
     for (const binding of compiled.bindings) {
       const existing = own.filter((each) => isComposedFor(each, binding, claim));
-      const composed = attemptSync(() => composeBinding(compiled, binding, claim));
+      const composed = all.get(binding.name) as ComposedBinding | Problem;
       const found = composed instanceof Problem ? composed : this.#check(ref, claim, composed, existing, desired);
       if (!(composed instanceof Problem) && found instanceof Problem) taken.push(desiredKey(composed));
       if (!(found instanceof Problem)) {
@@ -205,10 +254,13 @@ export class ClaimReconciler {
       const binding = this.#services.bindings.get(key);
       if (binding !== undefined) byTemplate.set(template, binding);
     }
-    const { fields, problems } = writeBack(compiled, byTemplate, failed, claim);
+    const name = claim.namespace ?? ref.composition;
+    const { fields, problems } = await this.#services.cpu.run(name, () =>
+      writeBack(compiled, byTemplate, failed, claim),
+    );
     if (Object.keys(fields).length === 0) return { problems };
-    const { name, namespace, uid } = claim;
-    const target = { resource, name, ...(namespace !== undefined && { namespace }) };
+    const { namespace, uid } = claim;
+    const target = { resource, name: claim.name, ...(namespace !== undefined && { namespace }) };
     try {
       const write = { composition: ref.composition, identity, ref: target, uid, fields, present: claim.fields };
       return { problems, result: await this.#services.writer.write(write) };
@@ -231,6 +283,20 @@ export class ClaimReconciler {
     }
   }
 }
+
+const heldRecord = ({ entries }: AcceptedComposition, uid: string, problems: Problem[]): ClaimRecord => ({
+  uid,
+  desired: NONE,
+  held: entries,
+  problems,
+  size: 0,
+});
+
+const tooLargeTogether = ({ namespace = "" }: Claim, most: number): Problem =>
+  new Problem(
+    "TooLarge",
+    `the bindings of the claims in namespace ${namespace} have more than ${most} bytes together; make the claims smaller, or ask the administrator of Inlay to raise limits.bindingBytesPerNamespace`,
+  );
 
 /** A refusal by a quota or a policy concerns the binding, whatever its reason. */
 const notCreated = (problem: Problem): Problem =>

@@ -6,7 +6,7 @@ import type { CompositionSpec } from "../../api/composition.ts";
 import type { Installation } from "../../api/installation.ts";
 import { CREATED_BY } from "../../api/manifest.ts";
 import type { Resource } from "../../apimachinery/objects.ts";
-import type { Problem } from "../../apimachinery/problem.ts";
+import { Problem } from "../../apimachinery/problem.ts";
 import { NAMESPACES } from "../../apimachinery/resources.ts";
 import type { CachedObject } from "../../cache/cached-object.ts";
 import type { Informers } from "../../cache/informers.ts";
@@ -16,6 +16,7 @@ import type { Watcher } from "../../cache/watcher.ts";
 import { type ClaimMatcher, claimMatcher, namespaceMatcher } from "../../composition/claim-selection.ts";
 import { READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
 import { CONTROLLER, type Identity } from "../../kube/identity.ts";
+import { ClaimRanks } from "./claim-ranks.ts";
 import type { AcceptedComposition } from "./composition-state.ts";
 import { parseKey, placeKey, placeOfClaim } from "./keys.ts";
 
@@ -34,6 +35,10 @@ type ClaimHandler = (composition: string, claim: string | undefined, cause: "cha
 
 interface Following extends Followed {
   readonly isClaim: ClaimMatcher;
+  /** Whether the name is selected. */
+  readonly isNamed: ClaimMatcher;
+  /** The claims of each namespace by age, from the first use. */
+  readonly ranks: Map<string, ClaimRanks>;
   /** The watched namespaces; for a cluster-scoped kind, the empty name alone. */
   places: ReadonlySet<string>;
   /** Whether all namespaces are known. */
@@ -53,19 +58,25 @@ const ALL_NAMESPACES: CollectionSubscription = {
 
 export class Claims {
   readonly #watcher: Watcher;
-  readonly #installation: Pick<Installation, "closedNamespace">;
+  readonly #installation: Pick<Installation, "closedNamespace" | "limits">;
   readonly #following = new Map<string, Following>();
 
   constructor(
     informers: Pick<Informers, "watcher">,
-    installation: Pick<Installation, "closedNamespace">,
+    installation: Pick<Installation, "closedNamespace" | "limits">,
     changed: ClaimHandler,
   ) {
     this.#installation = installation;
     this.#watcher = informers.watcher((key, cause, name) => {
       const { composition, claim: namespace } = parseKey(key);
-      if (namespace === undefined || name === undefined) changed(composition, undefined, cause);
-      else changed(composition, objectKey(namespace, name), cause);
+      if (namespace === undefined || name === undefined) {
+        this.#following.get(composition)?.ranks.delete(namespace ?? "");
+        return changed(composition, undefined, cause);
+      }
+      const claim = objectKey(namespace, name);
+      changed(composition, claim, cause);
+      const other = this.#rank(composition, namespace, claim);
+      if (other !== undefined) changed(composition, other, cause);
     });
   }
 
@@ -76,6 +87,8 @@ export class Claims {
     const following: Following = {
       ...followed,
       isClaim: claimMatcher(followed.selector),
+      isNamed: claimMatcher(namesOf(followed.selector)),
+      ranks: new Map(),
       places: places ?? before?.places ?? new Set(),
       isComplete: places !== undefined,
     };
@@ -96,11 +109,8 @@ export class Claims {
   /** The keys of the claims that exist. */
   *keysOf(composition: string): Generator<string> {
     const following = this.#following.get(composition);
-    for (const place of following?.places ?? []) {
-      const { members } = this.#watcher.list(placeKey(composition, place), collectionOf(following as Following, place));
-      for (const { name, version } of members)
-        if (isSelected(following as Following, name, version)) yield objectKey(place, name);
-    }
+    for (const place of following?.places ?? [])
+      for (const { key } of this.#claimsIn(composition, following as Following, place)) yield key;
   }
 
   get(composition: string, claim: string): ClaimState {
@@ -111,6 +121,50 @@ export class Claims {
     const { phase, version } = this.#stateOf(composition, following, place, name);
     if (phase !== "synced") return "unknown";
     return version !== undefined && isSelected(following, name, version) ? version : "absent";
+  }
+
+  /**
+   * Why a claim gets no binding, although it is selected: the namespace has too many claims, or they are too large. Cluster-scoped claims
+   * have no limit, because only cluster admins create them.
+   */
+  excess(composition: string, claim: string, { isTooLarge }: CachedObject): Problem | undefined {
+    const { namespace: place } = placeOfClaim(claim);
+    if (isTooLarge)
+      return new Problem(
+        "TooLarge",
+        `the fields of the claims in namespace ${place} that the composition reads are too large together; make them smaller, then change this claim`,
+      );
+    if (place === "" || this.#ranksOf(composition, place).counts(claim)) return undefined;
+    const { claimsPerNamespace: most } = this.#installation.limits;
+    return new Problem(
+      "LimitExceeded",
+      `namespace ${place} has more than ${most} claims of the composition, and the oldest ones count; delete claims that are not needed, or ask the administrator of Inlay to raise limits.claimsPerNamespace`,
+    );
+  }
+
+  #ranksOf(composition: string, place: string): ClaimRanks {
+    const following = this.#following.get(composition) as Following;
+    const known = following.ranks.get(place);
+    if (known !== undefined) return known;
+    const ranks = new ClaimRanks(this.#installation.limits.claimsPerNamespace);
+    ranks.reset(this.#claimsIn(composition, following, place));
+    following.ranks.set(place, ranks);
+    return ranks;
+  }
+
+  /** Returns the key of another claim that counts now, or no longer. */
+  #rank(composition: string, place: string, claim: string): string | undefined {
+    const ranks = this.#following.get(composition)?.ranks.get(place);
+    const state = ranks === undefined ? "unknown" : this.get(composition, claim);
+    if (state === "absent") return ranks?.remove(claim);
+    return state === "unknown" ? undefined : ranks?.add({ key: claim, createdAt: state.createdAt ?? 0 });
+  }
+
+  *#claimsIn(composition: string, following: Following, place: string): Generator<{ key: string; createdAt: number }> {
+    const { members } = this.#watcher.list(placeKey(composition, place), collectionOf(following, place));
+    for (const { name, version } of members)
+      if (isSelected(following, name, version))
+        yield { key: objectKey(place, name), createdAt: version.createdAt ?? 0 };
   }
 
   /** Whether every list is complete or was refused. */
@@ -183,8 +237,17 @@ const collectionOf = ({ resource, identity, fields }: Followed, place: string): 
   fields,
 });
 
-const isSelected = ({ isClaim }: Following, name: string, { fields = {} }: CachedObject): boolean =>
-  isClaim(name, fields["metadata"] as Parameters<ClaimMatcher>[1]);
+/** Of an object whose fields are not kept, only the name is known. */
+const isSelected = (
+  { isClaim, isNamed }: Following,
+  name: string,
+  { fields = {}, isTooLarge }: CachedObject,
+): boolean => (isTooLarge ? isNamed(name, {}) : isClaim(name, fields["metadata"] as Parameters<ClaimMatcher>[1]));
+
+const namesOf = ({ names, exceptNames }: NonNullable<Followed["selector"]> = {}): Followed["selector"] => ({
+  ...(names && { names }),
+  ...(exceptNames && { exceptNames }),
+});
 
 /** What a composition has to watch. */
 export function followedBy(

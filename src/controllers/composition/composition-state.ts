@@ -7,6 +7,7 @@ import type { CompiledComposition } from "../../composition/compile.ts";
 import type { DesiredBinding } from "../../composition/made-binding.ts";
 import type { Identity } from "../../kube/identity.ts";
 import type { GeneratedBindings } from "../generated-bindings.ts";
+import { placeOfClaim } from "./keys.ts";
 
 /** The state of a claim. */
 export interface ClaimRecord {
@@ -17,12 +18,18 @@ export interface ClaimRecord {
   readonly held: ReadonlySet<string>;
   /** Why bindings can't be created, or a patch can't be written to the claim. */
   readonly problems: readonly Problem[];
+  /** The estimated size of the wanted bindings. */
+  readonly size: number;
+  /** It gets no binding, because its namespace exceeds a limit. */
+  readonly isExcess?: true;
 }
 
 /** A composition that Inlay can process. */
 export interface AcceptedComposition {
   readonly generation: number;
   readonly compiled: CompiledComposition;
+  /** The names of all entries of the composition. */
+  readonly entries: ReadonlySet<string>;
   readonly resource: Resource;
   /**
    * The preferred version of the kind, for owner references. The garbage collector deletes a binding if its owner's version is no longer
@@ -53,13 +60,36 @@ export class CompositionState {
   /** Whether the existing claims have been listed and queued. */
   isListed = false;
   /** By the keys of claims. */
-  readonly records = new Map<string, ClaimRecord>();
+  readonly #records = new Map<string, ClaimRecord>();
+  /** The estimated size of the wanted bindings, by the namespaces of claims. */
+  readonly #sizes = new Map<string, number>();
   /** Deleted claims, with the reason why their bindings can't be deleted. */
   readonly leftovers = new Map<string, Problem>();
   /** Claims that have not been reconciled since the composition changed or since they were listed. */
   readonly pending = new Set<string>();
   /** The composition's bindings by their keys. A binding stays known when its labels are changed or removed. */
   readonly own = new Map<string, OwnBinding>();
+
+  get records(): ReadonlyMap<string, ClaimRecord> {
+    return this.#records;
+  }
+
+  /** Keeps the state of a claim, or forgets it. */
+  record(claim: string, record: ClaimRecord | undefined): void {
+    const { namespace } = placeOfClaim(claim);
+    const size = this.sizeWith(claim, record?.size ?? 0);
+    if (size > 0) this.#sizes.set(namespace, size);
+    else this.#sizes.delete(namespace);
+    if (record === undefined) this.#records.delete(claim);
+    else this.#records.set(claim, record);
+  }
+
+  /** The estimated size of all wanted bindings of the claim's namespace, if those of the claim have that size. */
+  sizeWith(claim: string, size: number): number {
+    const all = this.#sizes.get(placeOfClaim(claim).namespace) ?? 0;
+    return all - (this.#records.get(claim)?.size ?? 0) + size;
+  }
+
   /** Whether the present generation is accepted, and there is no new request to reconcile it. */
   isKnown(composition: BindingComposition): boolean {
     const { generation, deletionTimestamp } = composition.metadata;

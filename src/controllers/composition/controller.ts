@@ -15,7 +15,9 @@ import { attempt } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
 import type { Discovery } from "../../kube/discovery.ts";
 import { CONTROLLER, serviceAccountIdentity } from "../../kube/identity.ts";
+import type { Metrics } from "../../observability/metrics.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
+import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { requeueResult } from "../binding/requeue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
@@ -32,7 +34,9 @@ import { generatorOf } from "./made-bindings.ts";
 import { Producers } from "./producers.ts";
 import { type ReportedMetrics, Reporter } from "./reporter.ts";
 
-interface Services extends GeneratedBindingServices, ReportedMetrics {
+interface Services extends GeneratedBindingServices {
+  metrics: ReportedMetrics["metrics"] & Pick<Metrics, "limited">;
+  cpu: Pick<CpuScheduler, "run">;
   installation: Installation;
   client: Client;
   discovery: Pick<Discovery, "byKindAsNamed" | "byKindInGroup" | "kindNotFound" | "forget">;
@@ -171,7 +175,10 @@ export class CompositionController {
   /** Queues the claims that were not reconciled with the present composition, and the deleted claims that still have bindings. */
   #addClaims(name: string, state: CompositionState): void {
     const isDone = (claim: string) =>
-      state.isListed && state.records.has(claim) && this.#claims.get(name, claim) !== "absent";
+      state.isListed &&
+      state.records.get(claim)?.isExcess === undefined &&
+      state.records.has(claim) &&
+      this.#claims.get(name, claim) !== "absent";
     for (const claim of new Set([
       ...this.#claims.keysOf(name),
       ...this.#index.claimsOf(name),
@@ -193,11 +200,13 @@ export class CompositionController {
     try {
       if (claim === "unknown") return DONE;
       if (claim === "absent") return await this.#release(ref);
-      if (!claim.isDeleted) return await this.#reconciler.reconcile(ref, claim);
-      this.#reconciler.hold(ref, claim);
+      const excess = this.#claims.excess(name, key, claim);
+      if (claim.isDeleted) this.#reconciler.hold(ref, claim);
+      else if (excess === undefined) return await this.#reconciler.reconcile(ref, claim);
+      else this.#reconciler.exclude(ref, claim, excess);
       return DONE;
     } finally {
-      state.pending.delete(key);
+      if (state.accepted === accepted) state.pending.delete(key);
       this.#producers.known(name, key);
       this.queue.add(statusKey(name), "resync");
     }

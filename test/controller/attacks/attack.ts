@@ -4,6 +4,8 @@ import type { TestNamespace } from "../test-namespace.ts";
 export interface Attack {
   /** The tenant, as part of a test's title: "a tenant with 100 ConfigMaps of 60,000 keys". */
   tenant: string;
+  /** What the platform has installed for its tenants. */
+  platform?: { install(tenant: TestNamespace): Promise<void>; remove(): Promise<void> };
   /**
    * Makes the objects in the tenant's namespace, which has no account `inlay` and no permissions yet. `scale` is 1 for the size that stopped
    * a controller without limits, and less for a quick run.

@@ -47,6 +47,43 @@ describe("the binding of a claim", () => {
     assert.deepEqual([namespace, name], ["shop", "shop-s3"]);
   });
 
+  it("copies a list only if the binding takes so many elements, and says so before it converts them", () => {
+    const forEach = [{ type: "forEach" as const, forEach: { fields: [{ fromFieldPath: "name" }] } }];
+    const patches = [from("spec.list", "spec.rollout.targets", { transforms: forEach })];
+    const many = claimOf({ spec: { list: Array.from({ length: 20_000 }, () => 1) } });
+    refuses(() => composed(specOf(patches), many), "InvalidValue", "bindings[s3].patches[0]: can't read spec.list");
+    // Within a value, the lists are checked too.
+    const values = Array.from({ length: 200 }, (_, n) => `v${n}`);
+    const selector = { matchExpressions: [{ key: "app", operator: "In", values }] };
+    const within = () =>
+      composed(specOf([from("spec.selector", "spec.targets[0].selector")]), claimOf({ spec: { selector } }));
+    refuses(within, "InvalidValue", "bindings[s3]: spec.targets[0].selector.matchExpressions[0].values");
+  });
+
+  it("is refused if its patches need too much work: values, text, or regular expressions over all patches", () => {
+    const object = Object.fromEntries(Array.from({ length: 6_000 }, (_, n) => [`k${n}`, "v"]));
+    const copied = (path: string) => from(path, "spec.targets[0].create.manifest.data");
+    const large = claimOf({ spec: { object, text: "x".repeat(600_000), json: `[${"0,".repeat(20_000)}0]` } });
+    refuses(
+      () => composed(specOf([copied("spec.object")]), large),
+      "TooLarge",
+      "bindings[s3].patches[0]: can't write spec.targets[0].create.manifest.data",
+    );
+    refuses(() => composed(specOf([copied("spec.text")]), large), "TooLarge", "bindings[s3]");
+    const json = { transforms: [{ type: "convert" as const, convert: { toType: "array", format: "json" } }] };
+    refuses(
+      () => composed(specOf([{ ...copied("spec.json"), ...json }]), large),
+      "TooLarge",
+      "bindings[s3].patches[0], spec.json: transforms[0]",
+    );
+    const regexp = { match: "(x{1,20}y|z)$" };
+    const search = { transforms: [{ type: "string" as const, string: { type: "Regexp", regexp } }] };
+    const searches = Array.from({ length: 50 }, (_, n) => from("spec.text", `metadata.annotations[a${n}]`, search));
+    const text = claimOf({ spec: { text: `${"x".repeat(3_000)}z` } });
+    assert.doesNotThrow(() => composed(specOf(searches.slice(0, 1)), text));
+    assert.throws(() => composed(specOf(searches), text), /too long to match/);
+  });
+
   it("has nothing of the data that kubectl keeps in an annotation of a Secret", () => {
     const annotations = {
       "kubectl.kubernetes.io/last-applied-configuration": '{"data": "hush"}',

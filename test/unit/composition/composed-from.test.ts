@@ -32,6 +32,7 @@ describe("the marks of a composition", () => {
       desired: new Map([["shop/harbor-s3", undefined as never]]),
       held: new Set(["held"]),
       problems: [],
+      size: 0,
     } satisfies ClaimRecord;
     const all = [
       marked("harbor-s3", "shop/harbor"),

@@ -1,15 +1,17 @@
 /** The fields that a patch reads and writes, and its errors. */
+
 import assert from "node:assert/strict";
 import type { Patch } from "../../../../src/api/composition.ts";
 import type { JsonObject, JsonValue } from "../../../../src/apimachinery/objects.ts";
-import { attemptSync, Problem } from "../../../../src/apimachinery/problem.ts";
+import { attemptSync, Problem, type Reason } from "../../../../src/apimachinery/problem.ts";
 import { applyPatch, type PatchOutcome } from "../../../../src/composition/patches/apply.ts";
 import { compilePatches } from "../../../../src/composition/patches/compile.ts";
+import { Work } from "../../../../src/composition/patches/work.ts";
 
 function apply(patch: Patch, from: JsonObject, into: JsonObject): PatchOutcome {
   const [compiled] = compilePatches([patch], [], "bindings[s3]");
   assert.ok(compiled);
-  return applyPatch(compiled, from, into);
+  return applyPatch(compiled, from, into, new Work());
 }
 
 /** The state of `into` after the patch, and the written paths. */
@@ -19,10 +21,10 @@ function written(patch: Patch, from: JsonObject, into: JsonObject): [JsonObject,
   return [into, outcome.outcome === "written" ? outcome.paths.map(String) : []];
 }
 
-function problemOf(patch: Patch, from: JsonObject, into: JsonObject): Problem {
+function problemOf(patch: Patch, from: JsonObject, into: JsonObject, reason: Reason = "InvalidValue"): Problem {
   const problem = attemptSync(() => apply(patch, from, into));
   assert.ok(problem instanceof Problem);
-  assert.equal(problem.reason, "InvalidValue");
+  assert.equal(problem.reason, reason);
   return problem;
 }
 
@@ -75,7 +77,7 @@ describe("a patch that is applied", () => {
   it("refuses to write a large value to many fields", () => {
     const list = Array.from({ length: 100 }, () => ({ a: 1 }));
     const patch = { fromFieldPath: "v", toFieldPath: "list[*].a" };
-    problemOf(patch, { v: "x".repeat(50_000) }, { list });
+    problemOf(patch, { v: "x".repeat(50_000) }, { list }, "TooLarge");
     assert.equal(written(patch, { v: "x".repeat(10_000) }, { list })[1].length, 100);
   });
 

@@ -1,4 +1,5 @@
 /** Conversions, hashes, base64, JSON and regular expressions of transforms give the results of Go's own packages. */
+
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { JsonObject } from "../../../../src/apimachinery/objects.ts";
@@ -8,6 +9,7 @@ import type { GoValue } from "../../../../src/composition/patches/go/value.ts";
 import { Options } from "../../../../src/composition/patches/options.ts";
 import type { Step } from "../../../../src/composition/patches/steps.ts";
 import { compileString } from "../../../../src/composition/patches/string-transforms.ts";
+import { Work } from "../../../../src/composition/patches/work.ts";
 import { useOracle } from "../../../oracle/oracle.ts";
 import { askGo, jsonValue, key, NEW_CASES, plainText, scalar, tag, text, value } from "./go-values.ts";
 
@@ -21,7 +23,7 @@ interface Case {
 
 /** Whether both convert a value to the same, or both refuse it. */
 async function assertSame({ op, asked, step, value }: Case): Promise<void> {
-  const [theirs, ours] = [await askGo(op, asked), attemptSync(() => step.apply(value))];
+  const [theirs, ours] = [await askGo(op, asked), attemptSync(() => step.apply(value, new Work()))];
   const said = `${op} ${JSON.stringify(asked)} of ${JSON.stringify(tag(value))}`;
   assert.deepEqual(
     ours instanceof Problem ? "refused" : tag(ours),
@@ -198,7 +200,7 @@ describe("a text of a value", () => {
     for (const convert of ["ToUpper", "ToLower"]) {
       const step = compileString(new Options({ type: "Convert", convert }, "string"));
       const theirs = Array.from(String(await askGo("text", { convert, value: tag(all) })));
-      const different = Array.from(String(step.apply(all))).filter((ours, at) => ours !== theirs[at]);
+      const different = Array.from(String(step.apply(all, new Work()))).filter((ours, at) => ours !== theirs[at]);
       assert.deepEqual(different, []);
     }
   });

@@ -1,13 +1,15 @@
 /** The results of chains of transforms, and the intended differences from Crossplane. */
+
 import assert from "node:assert/strict";
 import type { Transform } from "../../../../src/api/composition.ts";
 import { stringifyJson } from "../../../../src/apimachinery/json.ts";
 import type { JsonValue } from "../../../../src/apimachinery/objects.ts";
 import { attemptSync, Problem } from "../../../../src/apimachinery/problem.ts";
 import { compileTransforms } from "../../../../src/composition/patches/transforms.ts";
+import { Work } from "../../../../src/composition/patches/work.ts";
 
 const of = (value: JsonValue, ...transforms: unknown[]) =>
-  compileTransforms(transforms as Transform[], "here").apply(value);
+  compileTransforms(transforms as Transform[], "here").apply(value, new Work());
 const math = (options: object) => ({ type: "math", math: options });
 const string = (options: object) => ({ type: "string", string: options });
 const convert = (toType: string, format?: string) => ({
@@ -133,7 +135,7 @@ describe("a chain of transforms", () => {
     assert.equal(of(5, convert("float64")), 5);
     assert.equal(of("1e18", convert("float64")), 10n ** 18n);
     assert.equal(of("1.5Gi", convert("float64", "quantity")), 1610612736);
-    assert.deepEqual(compileTransforms(undefined, "here").apply([1.5, "a"]), [1.5, "a"]);
+    assert.deepEqual(compileTransforms(undefined, "here").apply([1.5, "a"], new Work()), [1.5, "a"]);
   });
 
   it("never returns a number that JSON does not have", () => {

@@ -78,7 +78,7 @@ describe("the composition of a binding", () => {
       const generated = { isAsGenerated: () => true };
       state.accepted = { compiled, generated } as unknown as CompositionState["accepted"];
       const desired = new Map([["shop/harbor-s3", { owner } as DesiredBinding]]);
-      state.records.set(CLAIM, { uid: "1", desired, held: new Set(), problems: [] });
+      state.record(CLAIM, { uid: "1", desired, held: new Set(), problems: [], size: 0 });
       return producers.of(binding);
     };
     const owner = { apiVersion: "example.com/v1", kind: "Shop", name: "harbor", uid: "1" };
@@ -98,7 +98,7 @@ describe("the composition of a binding", () => {
     const generated = { isAsGenerated: () => false, isUnderWay: () => underWay };
     state.accepted = { generated } as unknown as CompositionState["accepted"];
     const desired = new Map([["shop/harbor-s3", {} as DesiredBinding]]);
-    state.records.set(CLAIM, { uid: "1", desired, held: new Set(), problems: [] });
+    state.record(CLAIM, { uid: "1", desired, held: new Set(), problems: [], size: 0 });
     assert.equal(producers.of(binding), "pending");
     state.isSuspended = true;
     assert.equal(producers.of(binding), "unknown");

@@ -1,0 +1,79 @@
+/** Claims of a composition that a platform has: how many there are, and how large their fields are, is up to the tenant. */
+import { controlPlane } from "../../control-plane/shared.ts";
+import { Api } from "../api.ts";
+import { compose, installCompositions, READS_SECRETS, removeCompositions } from "../compositions.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite } from "../kinds.ts";
+import type { TestNamespace } from "../test-namespace.ts";
+import { type Attack, sized } from "./attack.ts";
+
+const SERVICES: Kind = {
+  group: "claims.example.com",
+  kind: "Service",
+  plural: "services",
+  spec: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+};
+const AT_ONCE = 8;
+const CLAIMS = 60;
+const TARGETS = 20_000;
+const KINDS = { Deployment: "Deployment" };
+
+const isListed = (map: object) => [{ type: "map", map }];
+
+/** Restarts the workloads that a claim lists, when its Secret changes, and copies the claim's text. */
+const BINDINGS = [
+  {
+    name: "restarts",
+    base: { spec: { sources: [{ name: "bucket", secret: { name: "bucket" } }], targets: [], rollout: {} } },
+    patches: [
+      {
+        fromFieldPath: "spec.workloads",
+        toFieldPath: "spec.rollout.targets",
+        transforms: [
+          {
+            type: "forEach",
+            forEach: {
+              fields: [
+                { fromFieldPath: "name" },
+                { fromFieldPath: "kind", transforms: isListed(KINDS) },
+                { fromFieldPath: "kind", toFieldPath: "apiVersion", transforms: isListed({ Deployment: "apps/v1" }) },
+              ],
+            },
+          },
+        ],
+      },
+      { fromFieldPath: "spec.note", toFieldPath: "metadata.annotations[example.com/note]" },
+    ],
+  },
+];
+
+const platform: Attack["platform"] = {
+  async install(tenant) {
+    const api = new Api(controlPlane());
+    await installKind(api, SERVICES);
+    await installCompositions([mayWrite(SERVICES), READS_SECRETS]);
+    await compose(tenant, "services", {
+      for: { apiVersion: apiVersionOf(SERVICES), kind: "Service", namespaceSelector: { names: [tenant.namespace] } },
+      bindings: BINDINGS,
+    });
+  },
+  remove: removeCompositions,
+};
+
+async function claim({ api, namespace }: TestNamespace, count: number, spec: object): Promise<void> {
+  const names = Array.from({ length: count }, (_, n) => `claim-${n}`);
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (let name = names.pop(); name !== undefined; name = names.pop())
+        await createObject(api, SERVICES, name, spec, namespace);
+    }),
+  );
+}
+
+export const manyTargets: Attack = {
+  tenant: `${CLAIMS} claims that list ${TARGETS} workloads to restart`,
+  platform,
+  async launch(tenant, scale) {
+    const workloads = Array.from({ length: TARGETS }, (_, n) => ({ kind: "Deployment", name: `w-${n}` }));
+    await claim(tenant, sized(CLAIMS, scale), { workloads });
+  },
+};

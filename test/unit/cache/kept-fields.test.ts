@@ -1,0 +1,43 @@
+/** The fields that a stream keeps of the objects of a namespace. */
+import assert from "node:assert/strict";
+import type { CachedObject } from "../../../src/cache/cached-object.ts";
+import { KeptFields } from "../../../src/cache/kept-fields.ts";
+
+const MOST = 10_000;
+const object = (uid: string, length: number): CachedObject => ({
+  uid,
+  resourceVersion: "1",
+  generation: 1,
+  fields: { spec: { text: "x".repeat(length) } },
+});
+
+describe("the kept fields of objects", () => {
+  it("have a limit for each namespace, and objects beyond it say so until there is room", () => {
+    const kept = new KeptFields(MOST);
+    const first = kept.keep("team/first", object("1", 6_000), undefined);
+    assert.deepEqual(first.fields, object("1", 6_000).fields);
+    const second = kept.keep("team/second", object("2", 6_000), undefined);
+    assert.deepEqual([second.fields, second.isTooLarge], [{}, true]);
+    assert.equal(kept.keep("other/first", object("3", 6_000), undefined).isTooLarge, undefined);
+    const smaller = kept.keep("team/first", object("1", 2_000), first);
+    assert.equal(kept.keep("team/second", object("2", 6_000), second).isTooLarge, undefined);
+    assert.equal(kept.keep("team/third", object("4", 6_000), undefined).isTooLarge, true);
+    kept.gone("team/first", smaller);
+    assert.equal(kept.keep("team/third", object("4", 2_000), undefined).isTooLarge, undefined);
+  });
+
+  it("count values as well as text", () => {
+    const fields = { spec: { list: Array.from({ length: MOST / 10 }, () => 1) } };
+    assert.equal(new KeptFields(MOST).keep("team/a", { ...object("1", 0), fields }, undefined).isTooLarge, true);
+  });
+
+  it("do not count for objects of a list that failed", () => {
+    const kept = new KeptFields(MOST);
+    const first = kept.keep("team/first", object("1", 6_000), undefined);
+    for (let attempt = 0; attempt < 3; attempt++) kept.keep("team/first", object("1", 3_000), first);
+    kept.recount(["team/first"], () => first);
+    assert.equal(kept.keep("team/second", object("2", 5_000), undefined).isTooLarge, true);
+    kept.gone("team/first", first);
+    assert.equal(kept.keep("team/second", object("2", 5_000), undefined).isTooLarge, undefined);
+  });
+});
