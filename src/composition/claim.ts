@@ -13,8 +13,19 @@ export interface Claim {
   readonly fields: JsonObject;
 }
 
-/** kubectl stores the whole object in this annotation, including the data of a Secret. */
-const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+/** In these annotations, tools store the whole object, including the data of a Secret, or hashes of it. */
+const COPIES: readonly string[] = [
+  "kubectl.kubernetes.io/last-applied-configuration",
+  // kapp
+  "kapp.k14s.io/original",
+  "kapp.k14s.io/original-diff",
+  "kapp.k14s.io/original-diff-full",
+  "kapp.k14s.io/original-diff-md5",
+  // Rancher's Wrangler, also in K3s and RKE2
+  "objectset.rio.cattle.io/applied",
+  // Operators with k8s-objectmatcher
+  "banzaicloud.com/last-applied",
+];
 
 /** The claim as an object that patches read. */
 export function claimObject({ apiVersion, kind, name, namespace, uid, fields }: Claim): JsonObject {
@@ -27,8 +38,8 @@ export function claimObject({ apiVersion, kind, name, namespace, uid, fields }: 
 function withoutData(metadata: JsonObject): JsonObject {
   const { annotations } = metadata;
   if (!isObject(annotations ?? null)) return metadata;
-  const { [LAST_APPLIED]: _, ...others } = annotations as JsonObject;
-  return { ...metadata, annotations: others };
+  const others = Object.entries(annotations as JsonObject).filter(([key]) => !COPIES.includes(key));
+  return { ...metadata, annotations: Object.fromEntries(others) };
 }
 
 /** The namespace of a claim: its own, or for a Namespace that namespace. Undefined for other cluster-scoped objects. */

@@ -78,13 +78,14 @@ export function compileComposition(spec: CompositionSpec, kind: ClaimKind): Comp
 
 function compileBinding(
   template: BindingTemplate,
-  { patchSets = [] }: CompositionSpec,
+  { patchSets = [], for: claims }: CompositionSpec,
   kind: ClaimKind,
 ): CompiledBinding {
   const place = `bindings[${template.name}]`;
   assertKnown(template, ENTRY, place);
   const base = compileBase(template.base as JsonObject, kind, `${place}.base`);
   const patches = compilePatches(template.patches ?? [], patchSets, place);
+  assertOwnNames(base, patches, kind, claims, `${place}.base.metadata.namespace`);
   for (const patch of patches) {
     if (patch.direction === "ToComposite") {
       assertWritesClaim(patch.writes, kind, patch.place);
@@ -97,6 +98,31 @@ function compileBinding(
     patch.direction === "ToComposite" ? patch : { ...patch, maxItems: maxItemsAt(patch.writes) },
   );
   return { name: template.name, base, patches: limited };
+}
+
+/** Claims of several namespaces may have the same name, and so would their bindings in one namespace: one claim would block the other. */
+function assertOwnNames(
+  { metadata }: CompiledBinding["base"],
+  patches: readonly CompiledPatch[],
+  { kind, namespaced }: ClaimKind,
+  { namespaceSelector: { names, matchLabels, matchExpressions } = {} }: CompositionSpec["for"],
+  place: string,
+): void {
+  const [only = "*", ...others] = names ?? [];
+  const isOneNamespace = others.length === 0 && !/[*?]/.test(only) && !(matchLabels ?? matchExpressions);
+  if (!namespaced || metadata.namespace === undefined || isOneNamespace) return;
+  const isNamed = patches.some(
+    ({ direction, writes, reads }) =>
+      direction === "FromComposite" &&
+      writes.text === "metadata.name" &&
+      reads.some((each) => each.text !== writes.text),
+  );
+  if (isNamed) return;
+  const what = `the bindings of every ${kind} would be in one namespace, and those of two claims with one name in different namespaces would have the same name`;
+  throw invalid(
+    place,
+    `${what}; write metadata.name by a patch of the type CombineFromComposite from metadata.namespace and metadata.name`,
+  );
 }
 
 /** The most elements of a list of a binding. */

@@ -96,6 +96,33 @@ describe("a composition is not accepted", () => {
   });
 });
 
+describe("a composition with its bindings in one namespace", () => {
+  const shared = { ...BASE, metadata: { namespace: "shared" } };
+  const forShops = (namespaceSelector: object) => ({ for: { ...specOf().for, namespaceSelector } });
+  const combined = (...paths: string[]) => ({
+    type: "CombineFromComposite" as const,
+    combine: {
+      strategy: "string" as const,
+      variables: paths.map((fromFieldPath) => ({ fromFieldPath })),
+      string: { fmt: paths.map(() => "%s").join(".") },
+    },
+    toFieldPath: "metadata.name",
+  });
+
+  it("needs a patch of the name by more than the name of the claim, if there are claims in several namespaces", () => {
+    const place = "bindings[s3].base.metadata.namespace";
+    refuses(() => compiled(specOf([], {}, shared)), place);
+    refuses(() => compiled(specOf([combined("metadata.name")], {}, shared)), place);
+    for (const selector of [{ names: ["team-*"] }, { names: ["a", "b"] }, { names: ["a"], matchLabels: { a: "b" } }])
+      refuses(() => compiled(specOf([], forShops(selector), shared)), place);
+  });
+
+  it("is accepted otherwise", () => {
+    compiled(specOf([combined("metadata.namespace", "metadata.name")], {}, shared));
+    compiled(specOf([], forShops({ names: ["team-a"] }), shared));
+  });
+});
+
 describe("a composition that is accepted", () => {
   it("needs the fields of a claim that patches read and write", () => {
     const { reads, writes } = compiled(

@@ -84,9 +84,15 @@ describe("the binding of a claim", () => {
     assert.throws(() => composed(specOf(searches), text), /too long to match/);
   });
 
-  it("has nothing of the data that kubectl keeps in an annotation of a Secret", () => {
+  it("has nothing of the data that kubectl, kapp, Rancher and others keep in annotations of a Secret", () => {
     const annotations = {
       "kubectl.kubernetes.io/last-applied-configuration": '{"data": "hush"}',
+      "kapp.k14s.io/original": '{"data": "hush"}',
+      "kapp.k14s.io/original-diff": "hush",
+      "kapp.k14s.io/original-diff-full": "hush",
+      "kapp.k14s.io/original-diff-md5": "hush",
+      "objectset.rio.cattle.io/applied": "hush",
+      "banzaicloud.com/last-applied": "hush",
       "example.com/for": "shop",
     };
     const patches = [

@@ -185,7 +185,7 @@ apiVersion: inlay.dev/v1alpha1
 kind: BindingComposition
 metadata: {name: shops}
 spec:
-  for: {apiVersion: example.com/v1, kind: Shop}
+  for: {apiVersion: example.com/v1, kind: Shop, namespaceSelector: {names: [team-a]}}
   bindings:
     - name: db
       base:
