@@ -9,6 +9,7 @@ import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict
 import type { Problem } from "../../apimachinery/problem.ts";
 import { readinessOf } from "../readiness.ts";
 import type { CompositionState } from "./composition-state.ts";
+import { placeOfClaim } from "./keys.ts";
 
 export type CompositionStatus = NonNullable<BindingComposition["status"]>;
 
@@ -58,7 +59,7 @@ export function activeStatus(
     claims: records.size,
     bindings: counts.bindings,
     readyBindings: counts.ready,
-    problems: problems.slice(0, MAX_PROBLEMS).map(({ claim, problem }) => problemOf(claim, problem)),
+    problems: inTurns(problems).map(({ claim, problem }) => problemOf(claim, problem)),
   };
   // After a start, claims that can't be listed are not known: the counts from before stay.
   const { observedGeneration: _, conditions: __, ...before } = composition.status ?? {};
@@ -155,6 +156,21 @@ function waiting(pending: number, verdict: Verdict): Verdict {
   if (verdict.ready === "False") return verdict;
   const message = pending === 0 ? "the claims are being listed" : `${pending} claims are waiting to be reconciled`;
   return { ready: "Unknown", reason: RECONCILING, message };
+}
+
+/** The problems to list. Namespaces take turns, so that one with many problems does not hide those of others. */
+function inTurns<T extends { claim: string }>(problems: readonly T[]): T[] {
+  const counts = new Map<string, number>();
+  const turns = problems.flatMap((each) => {
+    const { namespace } = placeOfClaim(each.claim);
+    const turn = counts.get(namespace) ?? 0;
+    counts.set(namespace, turn + 1);
+    return turn < MAX_PROBLEMS ? [{ each, turn }] : [];
+  });
+  return turns
+    .sort((a, b) => a.turn - b.turn)
+    .slice(0, MAX_PROBLEMS)
+    .map(({ each }) => each);
 }
 
 function problemOf(claim: string, { reason, message }: Problem): NonNullable<CompositionStatus["problems"]>[number] {

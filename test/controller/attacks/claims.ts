@@ -1,7 +1,9 @@
 /** Claims of a composition that a platform has: how many there are, and how large their fields are, is up to the tenant. */
+import assert from "node:assert/strict";
 import { controlPlane } from "../../control-plane/shared.ts";
-import { Api } from "../api.ts";
-import { compose, installCompositions, READS_SECRETS, removeCompositions } from "../compositions.ts";
+import { type AnyObject, Api } from "../api.ts";
+import { compose, compositionPath, installCompositions, READS_SECRETS, removeCompositions } from "../compositions.ts";
+import { eventually } from "../eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite } from "../kinds.ts";
 import type { TestNamespace } from "../test-namespace.ts";
 import { type Attack, sized } from "./attack.ts";
@@ -13,8 +15,13 @@ const SERVICES: Kind = {
   spec: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
 };
 const AT_ONCE = 8;
+const REPORTED_WITHIN_MS = 60_000;
 const CLAIMS = 60;
 const TARGETS = 20_000;
+const LARGE_CLAIMS = 400;
+const TEXT_LENGTH = 1_000_000;
+/** More than the default of limits.claimsPerNamespace. */
+const MANY_CLAIMS = 10_200;
 const KINDS = { Deployment: "Deployment" };
 
 const isListed = (map: object) => [{ type: "map", map }];
@@ -76,4 +83,38 @@ export const manyTargets: Attack = {
     const workloads = Array.from({ length: TARGETS }, (_, n) => ({ kind: "Deployment", name: `w-${n}` }));
     await claim(tenant, sized(CLAIMS, scale), { workloads });
   },
+  isReported: (tenant) => untilReported(tenant, "InvalidValue"),
 };
+
+export const largeClaims: Attack = {
+  tenant: `${LARGE_CLAIMS} claims with a text of ${TEXT_LENGTH} characters`,
+  platform,
+  async launch(tenant, scale) {
+    await claim(tenant, sized(LARGE_CLAIMS, scale), { workloads: [], note: "x".repeat(TEXT_LENGTH) });
+  },
+  isReported: (tenant) => untilReported(tenant, "TooLarge"),
+};
+
+export const manyClaims: Attack = {
+  tenant: `${MANY_CLAIMS} claims in one namespace`,
+  platform,
+  async launch(tenant, scale) {
+    await claim(tenant, sized(MANY_CLAIMS, scale), { workloads: [] });
+  },
+  async isReported(tenant, scale) {
+    if (scale >= 1) await untilReported(tenant, "LimitExceeded");
+  },
+};
+
+/** Waits until the status of the composition, and an event on a claim, have that reason. */
+async function untilReported(tenant: TestNamespace, reason: string): Promise<void> {
+  await eventually(async () => {
+    const { status } = await tenant.api.get(compositionPath(tenant, "services"));
+    assert.ok(
+      status?.problems?.some((each: AnyObject) => each.reason === reason),
+      JSON.stringify(status),
+    );
+    const { items } = await tenant.api.get(tenant.path("events.k8s.io/v1", "events"));
+    assert.ok(items.some((each: AnyObject) => each.reason === reason && each.regarding.kind === SERVICES.kind));
+  }, REPORTED_WITHIN_MS);
+}

@@ -59,6 +59,19 @@ describe("the status of a composition", () => {
     assert.equal(handled(), "now");
   });
 
+  it("lists the problems of each namespace in turn, so that one with many does not hide those of others", () => {
+    const state = started();
+    const wrong = new Problem("FieldNotFound", "the claim has no a");
+    for (const claim of [...Array.from({ length: 20 }, (_, n) => `many/${n}`), "few/a", "few/b"])
+      state.record(claim, { uid: claim, desired: new Map(), held: new Set(), problems: [wrong], size: 0 });
+    const counts = { bindings: 0, ready: 0 };
+    const { problems = [] } = activeStatus(composition("True", "Ready"), state, counts, undefined, new Date(0));
+    assert.deepEqual(
+      problems.map(({ claim }) => claim),
+      ["many/0", "few/a", "many/1", "few/b", ...[2, 3, 4, 5, 6, 7].map((n) => `many/${n}`)],
+    );
+  });
+
   it("keeps the counts of claims that can't be listed", () => {
     const counts = { bindings: 3, ready: 3 };
     const said = (refusal?: Problem) =>
