@@ -6,6 +6,7 @@
 import { share } from "../test/control-plane/shared.ts";
 import { ATTACKS } from "../test/controller/attacks/all.ts";
 import type { Attack } from "../test/controller/attacks/attack.ts";
+import { configFile } from "../test/controller/attacks/attacked.ts";
 import { clear } from "../test/controller/attacks/clear.ts";
 import { type Served, Victim } from "../test/controller/attacks/victim.ts";
 import { createNamespace } from "../test/controller/test-namespace.ts";
@@ -28,11 +29,12 @@ export async function measureHostile(rig: Rig): Promise<void> {
   for (const attack of ATTACKS) await measureAttack(rig, attack);
 }
 
-async function measureAttack({ cluster, table, scale }: Rig, { tenant, launch }: Attack): Promise<void> {
-  const controller = new PodController(cluster, "--leader-elect", "--log-level", "info");
+async function measureAttack({ cluster, table, scale }: Rig, { tenant, prepare, launch, end }: Attack): Promise<void> {
+  const attacker = await createNamespace({ account: false, rules: [], controller: false });
+  const config = await configFile(cluster, await prepare?.(attacker));
+  const controller = new PodController(cluster, "--leader-elect", "--log-level", "info", "--config", config);
   await controller.start();
   const victim = await Victim.beside(controller);
-  const attacker = await createNamespace({ account: false, rules: [], controller: false });
   const row = async (what: string, { changes, blockedMs }: Served, quiet?: Served) => {
     const p99 = quantile(changes, 0.99);
     const times = quiet === undefined ? "" : (p99 / quantile(quiet.changes, 0.99)).toFixed(1);
@@ -52,6 +54,7 @@ async function measureAttack({ cluster, table, scale }: Rig, { tenant, launch }:
     table.note(`${tenant}: ${error instanceof Error ? error.message : error}`);
   } finally {
     await controller.stop();
+    await end?.();
     await clear(attacker);
     await victim.leave();
   }

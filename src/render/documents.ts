@@ -9,8 +9,11 @@ import {
   type Node,
   type Pair,
   parseAllDocuments,
+  type Scalar,
   type ScalarTag,
   type YAMLError,
+  type YAMLMap,
+  type YAMLSeq,
   type YAMLWarning,
 } from "yaml";
 import { integerOf, isObject, MAX_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
@@ -60,7 +63,6 @@ const RULES: Partial<Record<YAMLError["code"], string>> = {
   BAD_SCALAR_START: "a string can't begin with this character; put it in quotes",
   BLOCK_AS_IMPLICIT_KEY:
     "this line has a second key, or a string with a colon and a space; put each key on its own line, and the string in quotes",
-  DUPLICATE_KEY: "duplicate key; remove one of them",
   MISSING_CHAR: "missing quote, bracket or colon; add it",
   MULTILINE_IMPLICIT_KEY:
     "missing colon after a key, or a string of several lines; add the colon, or put the string in quotes",
@@ -100,7 +102,7 @@ function numberOf(text: string): bigint | number | string {
 }
 
 /** Mistakes after which the rest of a document can still be read. */
-const INDEPENDENT = new Set<YAMLError["code"]>(["DUPLICATE_KEY", "BAD_ALIAS", "TAG_RESOLVE_FAILED"]);
+const INDEPENDENT = new Set<YAMLError["code"]>(["BAD_ALIAS", "TAG_RESOLVE_FAILED"]);
 const MAX_ALIASES = 1_000;
 export const NO_OBJECT = "not an object; write apiVersion, kind and metadata";
 
@@ -123,7 +125,9 @@ export function readDocuments(
         mistakes.push({ file, ...positionAt(at), reason: "InvalidFile", message });
       for (const { code, pos } of errorsOf(document)) wrong(pos[0], RULES[code] ?? "invalid YAML");
       const root = document.contents;
-      if (document.errors.length > 0 || root === null || (isScalar(root) && root.value === null)) continue;
+      const duplicates = duplicateKeys(root);
+      for (const at of duplicates) wrong(at, "duplicate key; remove one of them");
+      if (document.errors.length > 0 || duplicates.length > 0 || root === null || (isScalar(root) && root.value === null)) continue;
       const value = objectIn(document, expected);
       if (typeof value === "string") wrong(root.range?.[0], value);
       else {
@@ -141,12 +145,27 @@ const parse = (text: string, lineCounter: LineCounter, more: readonly ScalarTag[
     lineCounter,
     merge: true,
     intAsBigInt: true,
+    // The parser would compare each key of a mapping with all others.
+    uniqueKeys: false,
     prettyErrors: false,
     logLevel: "silent",
     customTags: (tags) => [...more, OLD_BOOLEAN, OLD_NUMBER, ...tags],
   });
   return Array.isArray(parsed) ? parsed : [];
 };
+
+/** The offsets of keys that a mapping has already. */
+function duplicateKeys(node: unknown): number[] {
+  if (isSeq(node)) return node.items.flatMap(duplicateKeys);
+  if (!isMap(node)) return [];
+  const known = new Set<unknown>();
+  return node.items.flatMap(({ key, value }) => {
+    const name = isScalar(key) ? key.value : key;
+    const isDuplicate = known.has(name);
+    known.add(name);
+    return [...(isDuplicate ? [(key as Node).range?.[0] ?? 0] : []), ...duplicateKeys(key), ...duplicateKeys(value)];
+  });
+}
 
 /** Only the first syntax error is reported, because it often causes the others. */
 function errorsOf({ errors, warnings }: Document.Parsed): (YAMLError | YAMLWarning)[] {
@@ -229,15 +248,48 @@ interface Child {
 
 function childOf(node: unknown, step: Step, document: Document): Child | undefined {
   if (isSeq(node)) {
-    const isNamed = (each: unknown) => isMap(each) && each.get("name") === step;
-    const found = typeof step === "number" ? node.items[step] : node.items.find(isNamed);
+    const found = typeof step === "number" ? node.items[step] : elementsOf(node).get(step);
     return found === undefined ? undefined : { node: found, offset: (found as Node).range?.[0] };
   }
   if (!isMap(node)) return undefined;
-  const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(step));
+  const { pairs, merged } = fieldsOf(node);
+  const pair = pairs.get(String(step));
   if (pair !== undefined) return { node: pair.value, offset: (pair.key as Node).range?.[0] };
-  return node.items
-    .filter(({ key }: Pair) => isScalar(key) && key.value === "<<")
-    .map(({ value }) => childOf(isAlias(value) ? value.resolve(document) : value, step, document))
+  return merged
+    .map((value) => childOf(isAlias(value) ? value.resolve(document) : value, step, document))
     .find((child) => child !== undefined);
+}
+
+interface Fields {
+  readonly pairs: ReadonlyMap<string, Pair>;
+  /** The values of `<<`. */
+  readonly merged: readonly unknown[];
+}
+
+/** The first pair of each key. */
+const fieldsOf = once((map: YAMLMap): Fields => {
+  const named = map.items.filter(({ key }) => isScalar(key));
+  const isMerge = ({ key }: Pair) => String((key as Scalar).value) === "<<";
+  return {
+    pairs: new Map(named.map((pair): [string, Pair] => [String((pair.key as Scalar).value), pair]).reverse()),
+    merged: named.filter(isMerge).map(({ value }) => value),
+  };
+});
+
+/** The first element of each name. */
+const elementsOf = once(
+  (list: YAMLSeq): ReadonlyMap<unknown, unknown> =>
+    new Map(
+      list.items.map((each): [unknown, unknown] => [isMap(each) ? each.get("name") : undefined, each]).reverse(),
+    ),
+);
+
+/** Remembers the result for each object. */
+function once<K extends object, V>(compute: (of: K) => V): (of: K) => V {
+  const known = new WeakMap<K, V>();
+  return (of) => {
+    const result = known.get(of) ?? compute(of);
+    known.set(of, result);
+    return result;
+  };
 }

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ATTACKS } from "../controller/attacks/all.ts";
 import type { Attack } from "../controller/attacks/attack.ts";
-import { AttackedController } from "../controller/attacks/attacked.ts";
+import { AttackedController, configFile } from "../controller/attacks/attacked.ts";
 import { type Served, Victim } from "../controller/attacks/victim.ts";
 import { foundIn } from "../controller/leak-detector.ts";
 import { fullOr } from "../controller/scale.ts";
@@ -22,17 +22,12 @@ const WATCHED_MS = fullOr(20_000, 4_000);
 describe("a controller with the memory of the shipped pod", function () {
   this.timeout("15m");
   let controller: AttackedController;
-  let platform: Attack["platform"];
+  let end: Attack["end"];
 
-  beforeEach(async () => {
-    await stopSharedController();
-    platform = undefined;
-    controller = new AttackedController(controlPlane(), "--leader-elect");
-    await controller.start();
-  });
+  beforeEach(stopSharedController);
   afterEach(async () => {
     await controller?.stop();
-    await platform?.remove();
+    await end?.();
     assert.deepEqual(foundIn(controller.output), []);
   });
 
@@ -42,13 +37,15 @@ describe("a controller with the memory of the shipped pod", function () {
     assert.deepEqual(slow, [], "changes of the victim that took too long, in ms");
   };
 
-  for (const { tenant, launch, isReported, ...attack } of ATTACKS) {
+  for (const { tenant, prepare, launch, isReported, ...attack } of ATTACKS) {
     it(`serves others beside a tenant with ${tenant}`, async () => {
+      end = attack.end;
+      const attacker = await createNamespace({ account: false, rules: [], controller: false });
+      const config = await configFile(controlPlane(), await prepare?.(attacker));
+      controller = new AttackedController(controlPlane(), "--leader-elect", "--config", config);
+      await controller.start();
       const victim = await Victim.beside(controller);
       await victim.change();
-      const attacker = await createNamespace({ account: false, rules: [], controller: false });
-      platform = attack.platform;
-      await platform?.install(attacker);
       isServed(await victim.during(launch(attacker, SCALE), WATCHED_MS));
       await controller.isUp();
       await isReported?.(attacker, SCALE);

@@ -1,10 +1,20 @@
 /** The controller with the memory of the shipped pod: 1 GiB, of which Node gives half to the heap. */
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { ControlPlane } from "../../control-plane/control-plane.ts";
 import { ControllerProcess } from "../controller.ts";
 
 const POD_MIB = 1024;
+
+const CONFIG_TYPE = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration" };
+
+/** A configuration file that has `config` beside its defaults, if anything. */
+export async function configFile({ folder }: ControlPlane, config: object = {}): Promise<string> {
+  const file = join(await mkdtemp(join(folder, "config-")), "config.yaml");
+  await writeFile(file, JSON.stringify({ ...CONFIG_TYPE, ...config }));
+  return file;
+}
 
 export class AttackedController extends ControllerProcess {
   protected override readonly command = [

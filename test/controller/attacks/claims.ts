@@ -53,8 +53,8 @@ const BINDINGS = [
   },
 ];
 
-const platform: Attack["platform"] = {
-  async install(tenant) {
+const platform: Pick<Attack, "prepare" | "end"> = {
+  async prepare(tenant) {
     const api = new Api(controlPlane());
     await installKind(api, SERVICES);
     await installCompositions([mayWrite(SERVICES), READS_SECRETS]);
@@ -62,8 +62,9 @@ const platform: Attack["platform"] = {
       for: { apiVersion: apiVersionOf(SERVICES), kind: "Service", namespaceSelector: { names: [tenant.namespace] } },
       bindings: BINDINGS,
     });
+    return undefined;
   },
-  remove: removeCompositions,
+  end: removeCompositions,
 };
 
 async function claim({ api, namespace }: TestNamespace, count: number, spec: object): Promise<void> {
@@ -78,7 +79,7 @@ async function claim({ api, namespace }: TestNamespace, count: number, spec: obj
 
 export const manyTargets: Attack = {
   tenant: `${CLAIMS} claims that list ${TARGETS} workloads to restart`,
-  platform,
+  ...platform,
   async launch(tenant, scale) {
     const workloads = Array.from({ length: TARGETS }, (_, n) => ({ kind: "Deployment", name: `w-${n}` }));
     await claim(tenant, sized(CLAIMS, scale), { workloads });
@@ -88,7 +89,7 @@ export const manyTargets: Attack = {
 
 export const largeClaims: Attack = {
   tenant: `${LARGE_CLAIMS} claims with a text of ${TEXT_LENGTH} characters`,
-  platform,
+  ...platform,
   async launch(tenant, scale) {
     await claim(tenant, sized(LARGE_CLAIMS, scale), { workloads: [], note: "x".repeat(TEXT_LENGTH) });
   },
@@ -97,7 +98,7 @@ export const largeClaims: Attack = {
 
 export const manyClaims: Attack = {
   tenant: `${MANY_CLAIMS} claims in one namespace`,
-  platform,
+  ...platform,
   async launch(tenant, scale) {
     await claim(tenant, sized(MANY_CLAIMS, scale), { workloads: [] });
   },

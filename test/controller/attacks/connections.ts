@@ -1,0 +1,58 @@
+/** VaultConnections to a server that accepts connections and never answers. Each had a TLS context and checks of its own. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { createServer, type Socket } from "node:net";
+import { mapConcurrent } from "../../../src/workqueue/map-concurrent.ts";
+import { eventually } from "../eventually.ts";
+import { type Attack, sized } from "./attack.ts";
+
+const CONNECTIONS = 12_000;
+const LIMIT = 100;
+/** The server sees at most so many new connections a second, over all VaultConnections of a namespace. */
+const REPORTED_WITHIN_MS = 60_000;
+
+const sockets = new Set<Socket>();
+const silent = createServer((socket) => {
+  sockets.add(socket);
+  socket.on("error", () => {}).on("close", () => sockets.delete(socket));
+});
+
+const TYPE = { apiVersion: "inlay.dev/v1alpha1", kind: "VaultConnection" };
+const nameOf = (n: number) => `vault-${String(n).padStart(5, "0")}`;
+
+export const manyConnections: Attack = {
+  tenant: `${CONNECTIONS} VaultConnections to a server that never answers`,
+  async prepare() {
+    silent.listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    return { vault: { addresses: [addressOf()] } };
+  },
+  async launch(tenant, scale) {
+    const path = tenant.path("inlay.dev/v1alpha1", "vaultconnections");
+    const create = (n: number) =>
+      tenant.api.create(path, { ...TYPE, metadata: { name: nameOf(n) }, spec: { address: addressOf() } });
+    const all = Array.from({ length: sized(CONNECTIONS, scale) }, (_, n) => n);
+    // The oldest ones are those with the first names, also where several have the same second.
+    await mapConcurrent(all, create);
+  },
+  async isReported(tenant) {
+    const path = tenant.path("inlay.dev/v1alpha1", "vaultconnections");
+    await eventually(async () => {
+      const { items } = await tenant.api.get(path);
+      const reasons = items.map(({ status }: any) => status?.conditions?.[0]?.reason);
+      const count = (reason: string) => reasons.filter((each: string) => each === reason).length;
+      assert.equal(count("VaultUnavailable"), LIMIT);
+      assert.ok(count("LimitExceeded") > 0);
+    }, REPORTED_WITHIN_MS);
+  },
+  async end() {
+    silent.close();
+    for (const socket of sockets) socket.destroy();
+  },
+};
+
+function addressOf(): string {
+  const { port } = silent.address() as AddressInfo;
+  return `https://127.0.0.1:${port}`;
+}
