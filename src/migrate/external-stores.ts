@@ -2,7 +2,7 @@
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Grants } from "./grants.ts";
 import { type Input, metadataOf, type Output } from "./migration.ts";
-import { compact, labelSelectorOf, withoutSlashes } from "./parts.ts";
+import { compact, labelSelectorOf, withoutLastSlashes, withoutSlashes } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 export type Store =
@@ -84,7 +84,7 @@ function vault(provider: Tracked, input: Input): VaultStore {
   const mount = provider.field("path").text();
   const ca = caOf(provider.field("caProvider"), login.namespace);
   const spec = compact({
-    address: provider.field("server").text()?.replace(/\/+$/, ""),
+    address: withoutLastSlashes(provider.field("server").text() ?? "") || undefined,
     namespace: inVault === undefined ? undefined : withoutSlashes(inVault),
     tls: ca === undefined ? undefined : { ca },
     serviceAccountName: login.account,

@@ -9,11 +9,16 @@ interface Action {
   readonly trimsAfter: boolean;
 }
 
-const ACTION = /\{\{(-\s)?((?:"(?:[^"\\]|\\.)*"|`[^`]*`|(?!\}\})[^"`])*)\}\}/g;
+const ACTION = /\{\{(-\s)?((?:"(?:[^"\\]|\\.)*"|`[^`]*`|(?!\}\})[^"`])*)\}\}/y;
 
-/** The actions of a template. A minus at its end trims the text after it. */
+/** The actions of a template, up to one whose braces are not closed. A minus at the end of one trims the text after it. */
 export function* actionsIn(text: string): Generator<Action> {
-  for (const { index, 0: all, 1: before, 2: body = "" } of text.matchAll(ACTION)) {
+  for (let index = text.indexOf("{{"), end = 0; index >= 0; index = text.indexOf("{{", end)) {
+    ACTION.lastIndex = index;
+    const found = ACTION.exec(text);
+    if (found === null) return;
+    const [all, before, body = ""] = found;
+    end = index + all.length;
     const trimsAfter = /\s-$/.test(body);
     const inner = (trimsAfter ? body.slice(0, -1) : body).trim();
     yield { index, length: all.length, body: inner, trimsBefore: before !== undefined, trimsAfter };

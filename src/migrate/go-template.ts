@@ -14,8 +14,13 @@ export type Part = string | Expression;
 export const translate = (text: string, resolve: Resolve): Part[] =>
   translateWith(text, (body) => parseAction(body, resolve));
 
+/** The most characters of a template of Inlay. */
+const MAX_LENGTH = 16_384;
+
 /** Translates a text with expressions in double braces, which `parse` reads. Throws NotTranslated. */
 export function translateWith(text: string, parse: (body: string) => Expression): Part[] {
+  if (text.length > MAX_LENGTH)
+    throw new NotTranslated(`${text.length} characters, and Inlay allows ${MAX_LENGTH}; split it`);
   const parts: Part[] = [];
   let rest = 0;
   let trims = false;

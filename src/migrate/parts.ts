@@ -12,7 +12,14 @@ import type { Tracked } from "./tracked.ts";
 export const keyPath = (...keys: readonly string[]): string =>
   String(new FieldPath(keys.map((key) => ({ kind: "key", key }))));
 
-export const withoutSlashes = (path: string): string => path.replace(/^\/+|\/+$/g, "");
+export const withoutSlashes = (path: string): string => withoutLastSlashes(path.replace(/^\/+/, ""));
+
+/** A pattern that ends with `$` would begin at each slash. */
+export function withoutLastSlashes(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === "/") end--;
+  return path.slice(0, end);
+}
 
 /** The name of an object as the name of a source, which has letters, digits and dashes. `taken` are the names of the other sources. */
 export function sourceName(text: string, taken: readonly string[] = []): string {

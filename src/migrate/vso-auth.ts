@@ -1,7 +1,7 @@
 /** Converts VaultAuths and VaultConnections of the Vault Secrets Operator to VaultConnections of Inlay. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Input } from "./migration.ts";
-import { compact, withoutSlashes } from "./parts.ts";
+import { compact, withoutLastSlashes, withoutSlashes } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 /** How the bindings of a VaultAuth log in. */
@@ -105,7 +105,7 @@ export function serverOf({ root }: Input): JsonObject {
   const tls = compact({ ca: ca === undefined ? undefined : { secret: { name: ca, key: "ca.crt" } }, serverName });
   const timeout = spec.field("timeout").text();
   return compact({
-    address: spec.field("address").text()?.replace(/\/+$/, ""),
+    address: withoutLastSlashes(spec.field("address").text() ?? "") || undefined,
     tls: Object.keys(tls).length > 0 ? tls : undefined,
     timeout,
   });

@@ -127,7 +127,13 @@ export function readDocuments(
       const root = document.contents;
       const duplicates = duplicateKeys(root);
       for (const at of duplicates) wrong(at, "duplicate key; remove one of them");
-      if (document.errors.length > 0 || duplicates.length > 0 || root === null || (isScalar(root) && root.value === null)) continue;
+      if (
+        document.errors.length > 0 ||
+        duplicates.length > 0 ||
+        root === null ||
+        (isScalar(root) && root.value === null)
+      )
+        continue;
       const value = objectIn(document, expected);
       if (typeof value === "string") wrong(root.range?.[0], value);
       else {
@@ -279,9 +285,7 @@ const fieldsOf = once((map: YAMLMap): Fields => {
 /** The first element of each name. */
 const elementsOf = once(
   (list: YAMLSeq): ReadonlyMap<unknown, unknown> =>
-    new Map(
-      list.items.map((each): [unknown, unknown] => [isMap(each) ? each.get("name") : undefined, each]).reverse(),
-    ),
+    new Map(list.items.map((each): [unknown, unknown] => [isMap(each) ? each.get("name") : undefined, each]).reverse()),
 );
 
 /** Remembers the result for each object. */

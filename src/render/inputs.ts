@@ -1,5 +1,6 @@
 /** Checks single objects of files, as the API server would. Pure. */
 import type { Installation } from "../api/installation.ts";
+import { DEFAULT_LIMITS } from "../api/limits.ts";
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import {
@@ -9,6 +10,7 @@ import {
   objectId,
   parseApiVersion,
 } from "../apimachinery/objects.ts";
+import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import type { Mistake, MistakeReason, ObjectDocument } from "./documents.ts";
 import { type Kinds, kindsOf, type ServedKinds } from "./kinds.ts";
 import { type Checked, checkOwn, isOwn, OWN_KINDS } from "./own-kinds.ts";
@@ -69,12 +71,18 @@ export function inputsOf(
   documents: readonly ObjectDocument[],
   namespace: string,
   vault: VaultValues,
-  { crds = [], ownOnly = false, cluster }: Surroundings = {},
+  { crds = [], ownOnly = false, cluster, installation }: Surroundings = {},
 ): Inputs {
   const mistakes: Mistake[] = [];
   const kinds = kindsOf([...documents.map(({ object }) => object), ...crds], cluster?.kinds);
   const seen = new Map<string, ObjectDocument>();
+  const { bindingBytes } = installation?.limits ?? DEFAULT_LIMITS;
   const objects = documents.flatMap((document): InputObject[] => {
+    const bytes = isBinding(document.object) ? Buffer.byteLength(JSON.stringify(document.object)) : 0;
+    if (bytes > bindingBytes) {
+      mistakes.push(mistakeAt(document, "TooLarge", tooLarge(bytes, bindingBytes), [], ""));
+      return [];
+    }
     const { wrong, corrected } = check(document.object);
     if (ownOnly && !isOurs(document.object) && wrong.length > 0) return [];
     mistakes.push(...wrong.map((message) => mistakeAt(document, "Invalid", message)));
@@ -105,6 +113,12 @@ export function inputsOf(
 /** An object of Inlay, or one that lacks only its apiVersion. */
 export const isOurs = (object: JsonObject): boolean =>
   isOwn(object) || (object["apiVersion"] === undefined && OWN_KINDS.includes(String(object["kind"])));
+
+const isBinding = (object: JsonObject): boolean => isOurs(object) && object["kind"] === SECRET_BINDINGS.kind;
+
+/** The controller does not reconcile such a binding. */
+const tooLarge = (bytes: number, most: number): string =>
+  `the binding has ${bytes} bytes as JSON, and Inlay allows ${most} (limits.bindingBytes); split it into several bindings`;
 
 /** The file of objects that are not in a file. */
 export const FROM_CLUSTER = "<cluster>";

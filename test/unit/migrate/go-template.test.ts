@@ -30,7 +30,13 @@ const TRANSLATED: Readonly<Record<string, string>> = {
   plain: "plain",
 };
 
+/** Longer than a template of Inlay may be. */
+const TOO_LONG = "a".repeat(16_385);
+
 const REFUSED = [
+  TOO_LONG,
+  "{{".repeat(8_000),
+  '{{ "'.repeat(4_000),
   "{{ if .a }}x{{ end }}",
   "{{ range .list }}{{ . }}{{ end }}",
   "{{ .a | quote }}",
