@@ -2,6 +2,7 @@
  * Applies the installation's rules to bindings: which kinds, namespaces and paths they may write, whatever their
  * accounts are allowed. Pure.
  */
+import { parseDuration } from "../apimachinery/duration.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { isObject } from "../apimachinery/json.ts";
@@ -43,6 +44,24 @@ export interface RolloutRules {
   /** How many workloads may roll out at once. Without it, only the limits of the bindings count. */
   readonly maxConcurrent?: number;
   readonly maxConcurrentPerNamespace?: number;
+  /** How often a workload may restart within maxRestartsWindow because of changing values. */
+  readonly maxRestarts?: number | "Unlimited";
+  /** A duration. */
+  readonly maxRestartsWindow?: string;
+}
+
+/** How often a workload may restart because of changing values. */
+export interface RestartLimit {
+  readonly max: number;
+  /** A duration, and the same in ms. */
+  readonly window: string;
+  readonly windowMs: number;
+}
+
+/** Undefined: restarts are not limited. */
+export function restartLimitOf({ maxRestarts = 5, maxRestartsWindow = "10m" }: RolloutRules): RestartLimit | undefined {
+  if (maxRestarts === "Unlimited") return undefined;
+  return { max: maxRestarts, window: maxRestartsWindow, windowMs: parseDuration(maxRestartsWindow) };
 }
 
 export interface InstallationRules {

@@ -1022,6 +1022,10 @@ export interface StoredBinding {
       };
       /** When the last rollout began. */
       lastStartTime?: string;
+      /** When you asked to continue after restarts were too frequent. Earlier restarts do not count. */
+      restartsCountedFrom?: string;
+      /** When a value last changed, while values keep changing since Inlay stopped restarts that were too frequent. */
+      unsettledTime?: string;
       /** The namespaces whose workloads Inlay can't read. Workloads there that use changed values restart when Inlay can read them again. */
       unknownNamespaces?: string[];
       /** The rollout that is running or waiting. */

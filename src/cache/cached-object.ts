@@ -226,11 +226,12 @@ export function classifyChange(
   return isSame && isDeepStrictEqual(progressOf(after.workload), progressOf(before.workload)) ? "none" : "progress";
 }
 
-const progressOf = ({ progress, stamps, marks, restart, replacing }: Workload) => [
+const progressOf = ({ progress, stamps, marks, restart, restarts, replacing }: Workload) => [
   progress,
   stamps,
   marks,
   restart,
+  restarts,
   replacing,
 ];
 const besidesProgress = ({
@@ -238,8 +239,9 @@ const besidesProgress = ({
   stamps: __,
   marks: ___,
   restart: ____,
-  replacing: _____,
-  templateHash: ______,
+  restarts: _____,
+  replacing: ______,
+  templateHash: _______,
   ...rest
 }: Workload) => rest;
 

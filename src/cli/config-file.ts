@@ -7,9 +7,11 @@ import { parseDocument } from "yaml";
 import { type Acknowledgement, Installation, type RolloutRules, type WriteRule } from "../api/installation.ts";
 import { DEFAULT_LIMITS, type Limits } from "../api/limits.ts";
 import { VaultAddresses } from "../api/vault-addresses.ts";
+import { parseDuration } from "../apimachinery/duration.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { whyTooLarge } from "../kube/file-size.ts";
+import { MOST_RESTARTS } from "../workloads/restart-times.ts";
 import { fieldsOf, listOf, textsOf } from "./config-fields.ts";
 import { failureText } from "./failure.ts";
 import { notificationsOf } from "./notifications-config.ts";
@@ -21,6 +23,8 @@ const TYPE = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfigu
 const MAX_MIB = 2;
 const ACKNOWLEDGEMENTS: readonly Acknowledgement[] = ["ReadableCopies"];
 const ROLLOUT_LIMITS = ["maxConcurrent", "maxConcurrentPerNamespace"] as const;
+const UNLIMITED = "Unlimited";
+const MAX_WINDOW_MS = 24 * 3_600_000;
 const RULE_CONDITIONS = ["apiGroups", "kinds", "namespaces", "paths"] as const;
 
 /**
@@ -98,14 +102,28 @@ function vaultAddressesOf(value: unknown): VaultAddresses {
 }
 
 function rolloutsOf(value: unknown): RolloutRules {
-  const { suspend = false, ...limits } = fieldsOf(value, "rollouts", ["suspend", ...ROLLOUT_LIMITS]);
+  const names = ["suspend", ...ROLLOUT_LIMITS, "maxRestarts", "maxRestartsWindow"];
+  const { suspend = false, maxRestarts, maxRestartsWindow, ...limits } = fieldsOf(value, "rollouts", names);
   if (typeof suspend !== "boolean") throw new Error("rollouts.suspend: must be true or false");
   for (const [name, limit] of Object.entries(limits)) {
     // A limit of 0 is not allowed, because `suspend` exists for that.
     if (Number.isSafeInteger(limit) && Number(limit) > 0) continue;
     throw new Error(`rollouts.${name}: must be a whole number of at least 1; remove it for no limit`);
   }
-  return { suspend, ...limits };
+  return { suspend, ...limits, ...restartsOf(maxRestarts, maxRestartsWindow) };
+}
+
+function restartsOf(max: unknown, window: unknown): Pick<RolloutRules, "maxRestarts" | "maxRestartsWindow"> {
+  const isNumber = typeof max === "number" && Number.isInteger(max) && max > 0 && max <= MOST_RESTARTS;
+  if (max !== undefined && max !== UNLIMITED && !isNumber)
+    throw new Error(`rollouts.maxRestarts: must be a whole number from 1 to ${MOST_RESTARTS}, or ${UNLIMITED}`);
+  const ms = typeof window === "string" ? attemptSync(() => parseDuration(window)) : undefined;
+  if (window !== undefined && !(typeof ms === "number" && ms >= 1_000 && ms <= MAX_WINDOW_MS))
+    throw new Error("rollouts.maxRestartsWindow: must be a duration from 1s to 24h, such as 10m");
+  return {
+    ...(max !== undefined && { maxRestarts: max as number | typeof UNLIMITED }),
+    ...(window !== undefined && { maxRestartsWindow: window as string }),
+  };
 }
 
 function read(text: string): unknown {

@@ -24,7 +24,7 @@ export interface MetricSources {
 type QueueState = Pick<WorkQueue, "concurrency" | "depths" | "running">;
 
 /** The metrics that rollouts update. */
-export type RolloutCounts = Pick<Metrics, "restarted" | "failed" | "ended">;
+export type RolloutCounts = Pick<Metrics, "restarted" | "failed" | "ended" | "limited">;
 
 export class Metrics {
   readonly #registry = new Registry();

@@ -2,6 +2,7 @@
  * Decides what a rollout does now, from the workloads, the values and the status. Reads what a restart needs only if one is due.
  */
 import { bindingKey } from "../api/binding.ts";
+import { restartLimitOf } from "../api/installation.ts";
 import { isRefreshRequested, refreshOf } from "../api/refresh.ts";
 import { ReloaderView } from "../api/reloader.ts";
 import { digestParts } from "../api/rollout.ts";
@@ -26,6 +27,7 @@ import { ABSENT } from "./digest/presence.ts";
 import type { DigestCache, SourceReadings, ValueDigests } from "./digest/values.ts";
 import { type RolloutContext, writtenBeforeRestarts } from "./discover/dependents.ts";
 import type { RolloutMemory, WrittenTarget } from "./memory.ts";
+import type { RecentRestarts } from "./restart/recent-restarts.ts";
 import { finishCutOff } from "./restart/recreated-jobs.ts";
 import type { Dependent, RolloutBlock } from "./types.ts";
 
@@ -58,16 +60,19 @@ export class Decider {
   readonly #deps: RolloutDependencies;
   readonly #values: Pick<DigestCache, "digests" | "digestsIn">;
   readonly #slots: Pick<ConcurrencyLimiter, "take">;
+  readonly #recent: Pick<RecentRestarts, "timesOf">;
   readonly #view: ReloaderView;
 
   constructor(
     deps: RolloutDependencies,
     values: Pick<DigestCache, "digests" | "digestsIn">,
     slots: Pick<ConcurrencyLimiter, "take">,
+    recent: Pick<RecentRestarts, "timesOf">,
   ) {
     this.#deps = deps;
     this.#values = values;
     this.#slots = slots;
+    this.#recent = recent;
     this.#view = new ReloaderView(deps.installation.reloader);
   }
 
@@ -264,7 +269,9 @@ export class Decider {
     ]);
     return decideRollout({
       now,
-      binding: binding.metadata.uid,
+      binding: { ...binding.metadata, namespace: binding.metadata.namespace ?? "" },
+      restartLimit: restartLimitOf(installation.rollouts),
+      restartTimesOf: (dependent) => this.#recent.timesOf(dependent),
       steps: references.steps,
       dependents: dependents.all,
       before,

@@ -19,7 +19,7 @@ export interface RestartDependencies {
   notifier: Pick<Notifier, "notify">;
   rollouts: RolloutCounts;
   log: Pick<Log, "info">;
-  installation: Pick<Installation, "reloader">;
+  installation: Pick<Installation, "reloader" | "rollouts">;
 }
 
 export interface RolloutDependencies extends RestartDependencies {

@@ -18,6 +18,8 @@ export function bindingEvent(event: RolloutEvent): EventMessage {
     }
     case "failed":
       return rollout("Warning", event.reason, `${describe(event.dependent)}: ${event.message}`);
+    case "stopped":
+      return rollout("Warning", "RestartsTooFrequent", event.message);
     case "renewed":
       return rollout(
         "Warning",

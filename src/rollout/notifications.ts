@@ -26,17 +26,18 @@ export function restartNotification(
   return { ...about(binding, ref), id, event: "Restarted", reason, message: note, keys };
 }
 
-/** For the workloads that failed to roll out since the last decision. */
+/** For the workloads that failed to roll out, or that Inlay stopped restarting, since the last decision. */
 export function failureNotifications(
   binding: SecretBinding,
   { happened, status }: Pick<RolloutDecision, "happened" | "status">,
 ): Notification[] {
   return happened.flatMap((each) => {
-    if (each.what !== "failed") return [];
-    const { dependent, message, reason } = each;
+    if (each.what !== "failed" && each.what !== "stopped") return [];
+    const { dependent, message } = each;
+    const reason = each.what === "stopped" ? "RestartsTooFrequent" : each.reason;
     const { version, workload } = dependent;
     const restart = [version.generation ?? version.resourceVersion, workload.restart, ...workload.stamps];
-    const id = ["failed", version.uid, ...restart].join("/");
+    const id = [each.what, version.uid, ...restart].join("/");
     return [{ ...failed(binding, dependent.ref, changedFor(dependent, status)), id, reason, message }];
   });
 }

@@ -30,6 +30,7 @@ import { ProviderClasses, type WorkloadQueries } from "./discover/provider-class
 import { RolloutMemories } from "./memory.ts";
 import { failureNotifications, refusalNotifications } from "./notifications.ts";
 import { JobCopies } from "./restart/job-copies.ts";
+import { RecentRestarts } from "./restart/recent-restarts.ts";
 import { withRecreated } from "./restart/recreated-jobs.ts";
 import { replacePods } from "./restart/replace-pods.ts";
 import { Restarter } from "./restart/restart.ts";
@@ -62,8 +63,9 @@ export class RolloutController {
     this.#deps = deps;
     this.#values = new DigestCache(keys);
     this.#slots = slots;
-    this.#stamping = new Restarter(deps);
-    this.#decider = new Decider(deps, this.#values, slots);
+    const recent = new RecentRestarts();
+    this.#stamping = new Restarter(deps, recent);
+    this.#decider = new Decider(deps, this.#values, slots, recent);
     this.#classes = new ProviderClasses(deps.discovery, deps.watcher);
   }
 

@@ -21,6 +21,7 @@ export function recordRolloutEvents(
   for (const each of happened) {
     events.record(binding, bindingEvent(each));
     if (each.what === "failed") rollouts.failed();
+    if (each.what === "stopped") rollouts.limited("restarts");
     if (each.what === "ended") rollouts.ended(each.seconds);
   }
 }

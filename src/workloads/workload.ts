@@ -11,6 +11,7 @@ import { type PodReference, podReferences } from "./pod-references.ts";
 import { type PodReplacement, replacingOf } from "./pod-replacement.ts";
 import { isOnDelete, type Progress, progressOf } from "./progress.ts";
 import { restarting, restartText } from "./restart-field.ts";
+import { RESTARTS_ANNOTATION, restartTimesIn } from "./restart-times.ts";
 import { isMark, isStamp } from "./rollout-stamp.ts";
 
 /** The cached part of a workload: there may be thousands. */
@@ -44,6 +45,8 @@ export interface Workload {
   readonly marks?: Readonly<Record<string, string>>;
   /** The text in its restart field, if it has one. */
   readonly restart?: string;
+  /** The times of its last restarts for changing values, if it has any; in ms, ascending. */
+  readonly restarts?: readonly number[];
   /**
    * A hash of its pod template. Only for kinds of which each change of the template replaces the pods, unless users replace the pods.
    */
@@ -99,6 +102,7 @@ export function workloadOf(
   const progress = progressOf(object);
   const replacing = replacingOf(object);
   const text = restart && restartText(object, restart);
+  const restarts = restartTimesIn(metadata.annotations?.[RESTARTS_ANNOTATION]);
   const references = podReferences(podSpec, mostReferences + 1);
   const isOver = references.length > mostReferences;
   const marks = Object.entries(textsOf(pods, "annotations"))
@@ -115,6 +119,7 @@ export function workloadOf(
     ...(pods === undefined && isObject(spec) && groupKind === ARGO_ROLLOUT && { templateElsewhere: true as const }),
     ...(marks.length > 0 && { marks: Object.fromEntries(marks) }),
     ...(text !== undefined && { restart: text }),
+    ...(restarts.length > 0 && { restarts }),
     ...(isObject(pods) && Number(at(spec, "replicas")) > 1 && { isMany: true as const }),
     onDelete: isOnDelete(spec),
     ...(groupKind.startsWith("apps/") && isObject(pods) && !isOnDelete(spec) && { templateHash: hashOf(pods) }),

@@ -80,7 +80,7 @@ export class RolloutFixture {
       events: { record: ignore, recordOn: ignore },
       propagation: { wrote: ignore },
       notifier: { notify: (each: Notification) => this.notified.push(each) },
-      rollouts: { restarted: ignore, failed: ignore, ended: ignore },
+      rollouts: { restarted: ignore, failed: ignore, ended: ignore, limited: ignore },
       log: { info: ({ changedKeys }: { changedKeys: string[] }) => this.restarted.push(changedKeys.join()) },
     });
     this.#rolling = new RolloutController(deps, keys, this.slots);

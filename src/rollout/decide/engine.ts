@@ -20,6 +20,7 @@ import {
   waitingAgain,
 } from "./affected.ts";
 import { countedOf } from "./counted.ts";
+import { stoppedUntil, stopRecord, untilSettled } from "./frequency.ts";
 import { bears, type Revert, reverted } from "./reverts.ts";
 import {
   failureOf,
@@ -33,8 +34,7 @@ import {
 
 /** The input of a decision. */
 export interface RolloutInput extends ScheduleInput, StartFacts {
-  /** The uid of the binding. */
-  binding: string;
+  binding: ScheduleInput["binding"] & { uid: string };
   /** In the order of their steps. */
   dependents: readonly Dependent[];
   before: RolloutStatus | undefined;
@@ -90,7 +90,8 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   const gone = goneFrom(former, baseline.digests, digests);
   const changed = { ...gone, ...changedFrom(baseline.digests, digests) };
   const revision = before?.revision ?? 0;
-  const rollout = { binding: turn.binding, revision: revision + 1 };
+  const rollout = { binding: turn.binding.uid, revision: revision + 1 };
+  const stop = stopRecord(turn, before ?? {}, !sameJson(former?.digests ?? {}, changed), turn.isAgain);
   const happened: RolloutEvent[] = baseline.isRenewed ? [{ what: "renewed" }] : [];
   const base: RolloutStatus = {
     digestKeyID: turn.key,
@@ -98,6 +99,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
     digests: baseline.digests,
     ...(unknown.length > 0 && { unknownNamespaces: unknown.map(({ namespace }) => namespace).sort() }),
     ...(before?.lastStartTime !== undefined && { lastStartTime: before.lastStartTime }),
+    ...stop,
   };
   const wasUnknown = new Set(before?.unknownNamespaces);
   const time = timeOf(turn.now);
@@ -122,7 +124,9 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
       happened.push({ what: "ended", workloads: entries.length, seconds });
     }
     const status = ended(turn, base, former, changed, entries);
-    return { status, stamps: [], unstamped: {}, rolling: [], unread, happened };
+    const settlesAfterMs = untilSettled(turn, stop);
+    const again = settlesAfterMs === undefined ? {} : { requeueAfterMs: settlesAfterMs };
+    return { status, stamps: [], unstamped: {}, rolling: [], unread, happened, ...again };
   }
   // A restart from before a crash that is not recorded in the status yet.
   const isFound = entries.some(
@@ -130,8 +134,15 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   );
   const intent = intentOf(turn, former, changed, isThrough(turn, entries, states), isFound);
   const held = entries.some(({ isDue }) => isDue) ? turn.block(intent, before?.lastStartTime) : undefined;
-  const { stamps, block } =
-    held === undefined ? schedule(turn, entries, rollout, changed, former?.digests ?? {}) : { stamps: [], block: held };
+  const { stamps, block, stopped } =
+    held === undefined
+      ? schedule(turn, entries, rollout, changed, former?.digests ?? {}, (dependent) =>
+          stoppedUntil(turn, stop, intent.lastChangeTime, dependent),
+        )
+      : { stamps: [], block: held, stopped: [] };
+  if (stop.unsettledTime === undefined)
+    happened.push(...stopped.map(({ dependent, message }) => ({ what: "stopped", dependent, message }) as const));
+  const unsettled = stopped.length > 0 ? { unsettledTime: stop.unsettledTime ?? intent.lastChangeTime } : {};
   const { startTime, lastRestartTime: restarted } = intent;
   const began = startTime ?? (stamps.length > 0 ? timeOf(turn.now) : undefined);
   // A workload without a stamp rolls out by itself.
@@ -155,7 +166,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   ];
   const requeueAfterMs = Math.min(...[block.requeueAfterMs, ...times].filter((each) => each !== undefined));
   const last = began ?? base.lastStartTime;
-  const status = { ...base, ...(last !== undefined && { lastStartTime: last }), pending };
+  const status = { ...base, ...unsettled, ...(last !== undefined && { lastStartTime: last }), pending };
   const unstamped = { began: startTime, restarted, last: startTime ?? base.lastStartTime };
   return {
     status,
@@ -241,7 +252,7 @@ function judged(turn: RolloutInput, each: Entry): Entry {
   if (seen && progress.state === "Done") {
     if (isDue) return { ...each, entry: waitingAgain(entry) };
     // A workload without a stamp rolls out by a change of its user.
-    if (entry.stamp !== undefined && !bears(dependent, entry, turn.binding)) {
+    if (entry.stamp !== undefined && !bears(dependent, entry, turn.binding.uid)) {
       const revert = turn.revertOf(dependent);
       if (revert === undefined) return { ...each, entry: { ...entry, message: REVERTED }, isUnread: true };
       if (!revert.isReplaced) {

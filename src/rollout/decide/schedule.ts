@@ -3,14 +3,14 @@ import type { Digests } from "../../api/rollout.ts";
 import type { ConditionReason } from "../../apimachinery/reasons.ts";
 import type { Dependent, NamespaceProblem, RolloutBlock, Step } from "../types.ts";
 import { type AffectedWorkload as Entry, type Rollout, stampFor } from "./affected.ts";
+import { type FrequencyInput, stoppedMessage, tooFrequent } from "./frequency.ts";
 import { withoutRestart } from "./reverts.ts";
 
 /** How many failed workloads a message names. Each has its own message in the status. */
 const MAX_NAMED = 3;
 
 /** What decides whether restarts may begin. */
-export interface ScheduleInput {
-  now: number;
+export interface ScheduleInput extends FrequencyInput {
   steps: readonly Step[];
   /** The namespaces whose workloads can't be known. */
   unknown: readonly NamespaceProblem[];
@@ -31,6 +31,14 @@ export interface PlannedRestart {
   causes: string[];
 }
 
+/** A workload that does not restart, because it restarted too often. */
+export interface StoppedWorkload {
+  dependent: Dependent;
+  message: string;
+  /** When it may restart, in ms. */
+  until: number;
+}
+
 /** Plans the restarts of the first step that is not complete, and updates the entries. */
 export function schedule(
   turn: ScheduleInput,
@@ -38,7 +46,8 @@ export function schedule(
   rollout: Rollout,
   changed: Digests,
   formerlyChanged: Digests,
-): { stamps: PlannedRestart[]; block: RolloutBlock } {
+  stoppedUntil: (dependent: Dependent) => number | undefined,
+): { stamps: PlannedRestart[]; block: RolloutBlock; stopped: StoppedWorkload[] } {
   for (const [position, step] of turn.steps.entries()) {
     const group = entries.filter(({ dependent }) => dependent.step === position);
     const open = group.filter(({ entry }) => entry.state !== "Done");
@@ -49,18 +58,18 @@ export function schedule(
     const label = step.name === undefined ? "" : `step ${step.name}: `;
     if (failed.length > 0 && step.onFailure === "Halt") {
       const message = `${label}${failedText(failed)}; no other workload restarts until it has rolled out`;
-      return { stamps: [], block: { reason: reasonOf(failed), message } };
+      return { stamps: [], block: { reason: reasonOf(failed), message }, stopped: [] };
     }
     const plan = (dependent: Dependent): PlannedRestart => ({
       dependent,
       stamp: stampFor(rollout, dependent, changed),
       causes: causesOf(dependent, changed, formerlyChanged),
     });
-    const { stamps, waits } = startGroup(turn, group, entries, plan);
-    return { stamps, block: groupBlock(label, group, waits ?? waitingFor(unknown)) };
+    const { stamps, waits, stopped } = startGroup(turn, group, entries, plan, stoppedUntil);
+    return { stamps, block: groupBlock(label, group, waits ?? waitingFor(unknown)), stopped };
   }
   const failed = entries.filter(({ entry }) => entry.state === "Failed");
-  return { stamps: [], block: { reason: reasonOf(failed), message: failedText(failed) } };
+  return { stamps: [], block: { reason: reasonOf(failed), message: failedText(failed) }, stopped: [] };
 }
 
 /** What a step waits for if not all of its workloads can be known. */
@@ -77,9 +86,11 @@ function startGroup(
   group: Entry[],
   all: Entry[],
   plan: (dependent: Dependent) => PlannedRestart,
-): { stamps: PlannedRestart[]; waits?: RolloutBlock } {
+  stoppedUntil: (dependent: Dependent) => number | undefined,
+): { stamps: PlannedRestart[]; waits?: RolloutBlock; stopped: StoppedWorkload[] } {
   const stamps: PlannedRestart[] = [];
-  const waiting = (reason: ConditionReason, message: string) => ({ stamps, waits: { reason, message } });
+  const stopped: StoppedWorkload[] = [];
+  const waiting = (reason: ConditionReason, message: string) => ({ stamps, waits: { reason, message }, stopped });
   let slots = turn.maxConcurrent - all.filter(isRolling).length;
   let refused: string | undefined;
   /** The namespaces without a free slot. */
@@ -94,6 +105,17 @@ function startGroup(
       refused ??= why;
       each.entry = { ...each.entry, message: why };
       continue;
+    }
+    const until = stoppedUntil(each.dependent);
+    if (until !== undefined && turn.restartLimit !== undefined) {
+      const { stamp, causes } = plan(each.dependent);
+      // A repeated restart is for the same values.
+      if (each.entry.stamp !== stamp) {
+        each.entry = { ...each.entry, message: tooFrequent(turn.restartLimit) };
+        const message = stoppedMessage(each.dependent, turn.restartLimit, turn, causes, until);
+        stopped.push({ dependent: each.dependent, message, until });
+        continue;
+      }
     }
     if (slots <= 0 && !hasSlot)
       return waiting("MaxConcurrent", "spec.rollout.maxConcurrent permits no more workloads to roll out at once");
@@ -110,7 +132,14 @@ function startGroup(
     if (!hasSlot) slots--;
   }
   if (full.size > 0) return waiting("MaxConcurrent", "the installation permits no more workloads to roll out at once");
-  return refused === undefined ? { stamps } : waiting("RestartBlocked", refused);
+  const [first, ...others] = stopped;
+  if (first !== undefined) {
+    const more = others.length === 0 ? "" : ` (and ${others.length} more, see status.rollout.pending.workloads)`;
+    const requeueAfterMs = Math.min(...stopped.map(({ until }) => until)) - turn.now;
+    const waits: RolloutBlock = { reason: "RestartsTooFrequent", message: `${first.message}${more}`, requeueAfterMs };
+    return { stamps, waits, stopped };
+  }
+  return refused === undefined ? { stamps, stopped } : waiting("RestartBlocked", refused);
 }
 
 function causesOf({ uses }: Dependent, changed: Digests, formerlyChanged: Digests): string[] {
@@ -125,7 +154,8 @@ function groupBlock(label: string, group: Entry[], waits: RolloutBlock | undefin
     return length === 0 ? [] : `${length} of ${group.length} ${state === "Rolling" ? "rolling out" : "waiting"}`;
   });
   const message = `${label}${[counts.join(", "), waits?.message].filter(Boolean).join(": ")}`;
-  return { reason: waits?.reason ?? "RollingOut", message };
+  const { requeueAfterMs } = waits ?? {};
+  return { reason: waits?.reason ?? "RollingOut", message, ...(requeueAfterMs !== undefined && { requeueAfterMs }) };
 }
 
 /** The reason of a workload that did not roll out. */

@@ -1,5 +1,6 @@
 /** Writes the decided restarts, or shares those of other bindings, and reports them. */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
+import { restartLimitOf } from "../../api/installation.ts";
 import type { RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
 import { apiVersionOf, describeObject, type KubeObject, type ObjectMeta } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -7,6 +8,7 @@ import { attempt } from "../../kube/access-error.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { isJob } from "../../workloads/job-copy.ts";
 import { isCronJob } from "../../workloads/manual-job.ts";
+import { restartTimesText } from "../../workloads/restart-times.ts";
 import { isMark } from "../../workloads/rollout-stamp.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import { withoutDisruptionBudget } from "../decide/disruption-budgets.ts";
@@ -21,6 +23,7 @@ import type { RolloutMemory } from "../memory.ts";
 import { restartNotification } from "../notifications.ts";
 import type { Dependent } from "../types.ts";
 import type { JobCopies } from "./job-copies.ts";
+import type { RecentRestarts } from "./recent-restarts.ts";
 import { recreateJob } from "./recreate-job.ts";
 import { recreated } from "./recreated-jobs.ts";
 import { reloadRecord } from "./reload-record.ts";
@@ -40,10 +43,12 @@ interface Restarts {
 
 export class Restarter {
   readonly #deps: RestartDependencies;
+  readonly #recent: RecentRestarts;
   readonly #stamps = new SharedStamps();
 
-  constructor(deps: RestartDependencies) {
+  constructor(deps: RestartDependencies, recent: RecentRestarts) {
     this.#deps = deps;
+    this.#recent = recent;
   }
 
   async stamp(
@@ -73,10 +78,18 @@ export class Restarter {
       const readyAt = repeated.has(uid) ? Number.POSITIVE_INFINITY : memory.readyAt;
       const sharing = { by: key, place, text, readyAt };
       const mark = { annotation: spec.stamp.annotation, stamp: planned.stamp };
-      const write = async () => {
+      // A repeated restart is for the same values.
+      const times = repeated.has(uid) ? undefined : this.#timesAfter(dependent);
+      const restart = async () => {
         if (isJobRestart) return recreateJob(client, identity, dependent.ref, uid, mark, copies.of(uid));
         const run = runs ? await runCronJob(client, identity, dependent, mark) : undefined;
-        return run ?? stamp(client, identity, dependent, text, this.#recordFor(binding, planned, text, status));
+        const record = this.#recordFor(binding, planned, text, status);
+        return run ?? stamp(client, identity, dependent, text, record, times && restartTimesText(times));
+      };
+      const write = async () => {
+        const answer = await restart();
+        if (answer !== "stale" && times !== undefined) this.#recent.remember(dependent, times);
+        return answer;
       };
       const written = await attempt(this.#stamps.write(uid, sharing, write));
       const answer = written instanceof Problem ? written : written.answer;
@@ -96,6 +109,12 @@ export class Restarter {
     });
     if (!spec.requireDisruptionBudget) await this.#warnUnbudgeted(identity, restarted, memory.asked);
     return { unwritten, records };
+  }
+
+  /** The times of its restarts with this one; undefined if they are not limited. */
+  #timesAfter(dependent: Dependent): readonly number[] | undefined {
+    const limit = restartLimitOf(this.#deps.installation.rollouts);
+    return limit && this.#recent.after(dependent, Date.now(), limit);
   }
 
   /** If the configuration says so. */

@@ -6,6 +6,7 @@
 import { LAST_RELOADED_FROM } from "../../api/reloader.ts";
 import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
 import type { FieldPath } from "../../apimachinery/field-path.ts";
+import { fieldsAt } from "../../apimachinery/fields.ts";
 import { describeObject, type JsonObject, type JsonValue, type KubeObject } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { refusal, WRITE_VERBS } from "../../kube/access-error.ts";
@@ -14,6 +15,7 @@ import type { Client } from "../../kube/client.ts";
 import { getIfExists } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { restartText } from "../../workloads/restart-field.ts";
+import { RESTARTS_ANNOTATION } from "../../workloads/restart-times.ts";
 import type { Dependent } from "../types.ts";
 
 type Stamped = Pick<Dependent, "ref" | "version" | "workload" | "stampAt" | "isRestartField">;
@@ -25,7 +27,8 @@ const MAX_TRIES = 5;
  * Returns the workload afterwards: its metadata. A controller that was paused and wakes while another one leads may have an older
  * stamp than the present one. So the write requires the version that was decided on, or a later one with the same spec; otherwise
  * it returns `stale`, and the restart is decided again. Throws Problem. `recordOf` returns the record to write beside the stamp. If
- * it returns undefined, the former record is removed. Without `recordOf`, no record changes.
+ * it returns undefined, the former record is removed. Without `recordOf`, no record changes. `restarts` is the annotation with the
+ * times of the last restarts.
  */
 export async function stamp(
   client: Pick<Client, "get" | "mergeFields">,
@@ -33,6 +36,7 @@ export async function stamp(
   dependent: Stamped,
   value: string,
   recordOf?: (now: KubeObject) => string | undefined,
+  restarts?: string,
 ): Promise<KubeObject | "stale"> {
   const { ref, version, stampAt } = dependent;
   const use = { identity, ref, verbs: WRITE_VERBS };
@@ -45,7 +49,7 @@ export async function stamp(
       resourceVersion = now.metadata.resourceVersion;
       beside = { [LAST_RELOADED_FROM]: recordOf(now) ?? null };
     }
-    const leaves = nested(stampAt, value, beside);
+    const leaves = withRestarts(nested(stampAt, value, beside), restarts);
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       try {
         const patch = guarded(leaves, { uid: version.uid, resourceVersion });
@@ -67,6 +71,14 @@ export async function stamp(
   }
   const message = `${ref.resource.kind} ${ref.name} changes faster than it can be restarted; Inlay retries`;
   throw new Problem("Unavailable", message);
+}
+
+/** The stamp may be another annotation of the workload itself. */
+function withRestarts(leaves: JsonObject, restarts: string | undefined): JsonObject {
+  if (restarts === undefined) return leaves;
+  const metadata = fieldsAt(leaves, "metadata");
+  const annotations = { [RESTARTS_ANNOTATION]: restarts, ...fieldsAt(metadata, "annotations") };
+  return { ...leaves, metadata: { ...metadata, annotations } };
 }
 
 const guarded = (leaves: JsonObject, guard: JsonObject): JsonObject => ({

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
+import { restartLimitOf } from "../../../src/api/installation.ts";
 import { installationOf, loadInstallation } from "../../../src/cli/config-file.ts";
 import { RELOADER_FIELDS } from "../../../src/cli/reloader-config.ts";
 
@@ -20,6 +21,7 @@ describe("the configuration file", () => {
       assert.ok(installation.closedNamespace("kube-system") && installation.closedNamespace("inlay-system"));
       assert.equal(installation.requires("ReadableCopies"), false);
       assert.deepEqual(installation.rollouts, { suspend: false });
+      assert.deepEqual(restartLimitOf(installation.rollouts), { max: 5, window: "10m", windowMs: 600_000 });
       assert.equal(installation.reloader, undefined);
       assert.deepEqual(installation.notifications, []);
       assert.equal(installation.vaultAddresses.refusal(VAULT)?.reason, "ForbiddenAddress");
@@ -35,7 +37,7 @@ targets:
   allow:
     - { namespaces: ["team-*"], paths: [spec] }
 requireAcknowledgement: [ReadableCopies]
-rollouts: { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 }
+rollouts: { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5, maxRestarts: 3, maxRestartsWindow: 1h }
 reloader: { namespaces: ["team-*", shop] }
 vault: { addresses: ["vault.vault.svc:8200"] }
 `);
@@ -45,7 +47,9 @@ vault: { addresses: ["vault.vault.svc:8200"] }
     assert.equal(installation.refusal(harbor, "team-a", none), undefined);
     assert.equal(installation.refusal(harbor, "other", none)?.reason, "ForbiddenNamespace");
     assert.ok(installation.requires("ReadableCopies"));
-    assert.deepEqual(installation.rollouts, { suspend: true, maxConcurrent: 50, maxConcurrentPerNamespace: 5 });
+    const limits = { maxConcurrent: 50, maxConcurrentPerNamespace: 5, maxRestarts: 3, maxRestartsWindow: "1h" };
+    assert.deepEqual(installation.rollouts, { suspend: true, ...limits });
+    assert.deepEqual(restartLimitOf(installation.rollouts), { max: 3, window: "1h", windowMs: 3_600_000 });
     assert.deepEqual(installation.reloader, {
       namespaces: ["team-*", "shop"],
       debounce: "500ms",
@@ -54,6 +58,9 @@ vault: { addresses: ["vault.vault.svc:8200"] }
     });
     assert.equal(installation.vaultAddresses.refusal(VAULT), undefined);
   });
+
+  it("limits no restarts with maxRestarts: Unlimited", () =>
+    assert.equal(restartLimitOf(of("rollouts: { maxRestarts: Unlimited }").rollouts), undefined));
 
   const mistakes: [text: string, says: RegExp][] = [
     ["target: {}", /^target: .*targets/],
@@ -89,6 +96,14 @@ vault: { addresses: ["vault.vault.svc:8200"] }
       /^rollouts\.maxConcurrent: .*whole number/,
     ]),
     ["rollouts: { maxConcurrentPerNamespace: 0 }", /^rollouts\.maxConcurrentPerNamespace: .*whole number/],
+    ...["0", "101", "1.5", "unlimited", ""].map((limit): [string, RegExp] => [
+      `rollouts: { maxRestarts: ${limit} }`,
+      /^rollouts\.maxRestarts: .*from 1 to 100, or Unlimited$/,
+    ]),
+    ...["10", "999ms", "25h", "ten minutes", ""].map((window): [string, RegExp] => [
+      `rollouts: { maxRestartsWindow: ${window} }`,
+      /^rollouts\.maxRestartsWindow: .*a duration from 1s to 24h, such as 10m$/,
+    ]),
     ["allowSystemNamespaces: []\nallowSystemNamespaces: []", /unique/],
     ["allowSystemNamespaces: [", /line 3/],
   ];
@@ -127,7 +142,7 @@ vault: { addresses: ["vault.vault.svc:8200"] }
     const [, example = ""] = /```yaml in=configuration\n(apiVersion: config\.inlay\.dev.*?)```/s.exec(page) ?? [];
     const installation = installationOf(example, "inlay-system");
     assert.ok(installation.requires("ReadableCopies"));
-    const rollouts = ["suspend", "maxConcurrent", "maxConcurrentPerNamespace"];
+    const rollouts = ["suspend", "maxConcurrent", "maxConcurrentPerNamespace", "maxRestarts", "maxRestartsWindow"];
     assert.deepEqual(Object.keys(installation.rollouts), rollouts);
     const { template = "", ...receiver } = installation.notifications[0] ?? assert.fail();
     assert.deepEqual(receiver, {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, KubeObject } from "../../../src/apimachinery/objects.ts";
+import { MOST_RESTARTS, RESTARTS_ANNOTATION, restartTimesText } from "../../../src/workloads/restart-times.ts";
 import { WORKLOAD_KINDS, workloadOf } from "../../../src/workloads/workload.ts";
 
 const TEMPLATE = FieldPath.parse("spec.template");
@@ -45,6 +46,19 @@ describe("a workload", () => {
       owners: ["owner"],
       labels: { app: "web" },
     });
+  });
+
+  it("has the times of its last restarts, and ignores other texts in their place", () => {
+    const [one, two] = [Date.parse("2026-11-21T10:00:00.000Z"), Date.parse("2026-11-21T10:00:00.250Z")];
+    const timesIn = (text: string) => {
+      const metadata = { ...deployment({}).metadata, annotations: { [RESTARTS_ANNOTATION]: text } };
+      return workloadOf(deployment({ template }, { metadata }), TEMPLATE).restarts;
+    };
+    assert.deepEqual(timesIn(restartTimesText([one, two])), [one, two]);
+    assert.deepEqual(timesIn("2026-11-21T10:00:00.250Z never 2026-11-21T10:00:00.000Z"), [one, two]);
+    for (const text of ["", "never", "2026-11-21T10:00:00.000Z ".repeat(101)]) assert.equal(timesIn(text), undefined);
+    const most = Array.from({ length: MOST_RESTARTS }, (_, at) => one + at);
+    assert.deepEqual(timesIn(restartTimesText(most)), most);
   });
 
   it("has a hash of its template if each change of that replaces its pods", () => {

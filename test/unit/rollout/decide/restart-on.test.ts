@@ -34,7 +34,9 @@ function decide(digest: string | undefined, before?: RolloutStatus, seen: Seen =
   };
   return decideRollout({
     now: Date.parse("2026-11-21T10:00:00.000Z"),
-    binding: "uid-of-the-binding",
+    binding: { uid: "uid-of-the-binding", name: "harbor", namespace: "registry" },
+    restartLimit: undefined,
+    restartTimesOf: () => [],
     steps: [{ name: undefined, timeoutMs: 600_000, onFailure: "Continue" }],
     dependents: [core],
     before,

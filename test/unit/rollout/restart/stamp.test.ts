@@ -1,5 +1,6 @@
 /** What a restart does after each answer of the API server. */
 import assert from "node:assert/strict";
+import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import type { JsonObject, KubeObject } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { stamp } from "../../../../src/rollout/restart/stamp.ts";
@@ -33,6 +34,22 @@ async function restart(failures: ApiError[], now: KubeObject[] = []) {
   return { answer: answer.metadata?.resourceVersion ?? answer, requests };
 }
 
+/** The fields of the write beside the guard. */
+async function patchOf(stampAt: string, restarts?: string): Promise<JsonObject> {
+  let patch: JsonObject = {};
+  const client = fakeClient({
+    get: () => assert.fail("an unexpected read"),
+    mergeFields: async (_: unknown, __: unknown, written: JsonObject) => {
+      patch = written;
+      return workloadAt("90", 4);
+    },
+  });
+  const dependent = dependentOf({ stampAt: FieldPath.parse(stampAt), version: { uid: "1", resourceVersion: "10" } });
+  await stamp(client, "system:serviceaccount:shop:inlay", dependent, "the stamp", undefined, restarts);
+  const { uid: _, resourceVersion: __, ...metadata } = patch["metadata"] as JsonObject;
+  return { ...patch, metadata };
+}
+
 const conflict = () => new ApiError("PATCH", 409, "Conflict");
 
 describe("a restart", () => {
@@ -43,6 +60,20 @@ describe("a restart", () => {
     });
     const { answer, requests } = await restart([conflict()], [workloadAt("11", 4)]);
     assert.deepEqual([answer, requests.at(-1)], ["stale", "read 11"]);
+  });
+
+  it("has the times of the last restarts beside it, where they restart nothing", async () => {
+    const times = { annotations: { "inlay.dev/restarts": "times" } };
+    const template = { metadata: { annotations: { a: "the stamp" } } };
+    assert.deepEqual(await patchOf("spec.template.metadata.annotations.a", "times"), {
+      metadata: times,
+      spec: { template },
+    });
+    assert.deepEqual(await patchOf("spec.restartAt", "times"), { metadata: times, spec: { restartAt: "the stamp" } });
+    assert.deepEqual(await patchOf("metadata.annotations.a", "times"), {
+      metadata: { annotations: { a: "the stamp", ...times.annotations } },
+    });
+    assert.deepEqual(await patchOf("metadata.annotations.a"), { metadata: { annotations: { a: "the stamp" } } });
   });
 
   it("of a deleted workload is decided again, and a refused one is reported, without a read", async () => {
