@@ -23,6 +23,8 @@ const WITHIN_MS = 2_000;
 const REST_MS = 3_000;
 const MANIFEST = join(import.meta.dirname, "..", "deploy", "manifests", "optional", "reloader.yaml");
 const ROLE = "inlay-reloader";
+/** The one workload restarts for each change. */
+const rollouts = { maxRestarts: "Unlimited" };
 
 export async function measureAnnotations(rig: Rig): Promise<void> {
   const { client, cluster, table } = rig;
@@ -72,7 +74,7 @@ export async function measureAnnotations(rig: Rig): Promise<void> {
 async function started({ client, cluster }: Rig, debounce: string): Promise<BuiltController> {
   const config = join(cluster.folder, "annotations.yaml");
   const head = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration" };
-  await writeFile(config, JSON.stringify({ ...head, reloader: { namespaces: [NAMESPACE], debounce } }));
+  await writeFile(config, JSON.stringify({ ...head, reloader: { namespaces: [NAMESPACE], debounce }, rollouts }));
   const controller = new BuiltController(cluster, "--log-level", "info", "--config", config);
   await controller.start();
   for (;;) {

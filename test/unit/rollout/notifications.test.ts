@@ -1,9 +1,9 @@
-/** Which refused restarts receivers are notified of, compared with those in the status. */
+/** Which refused and stopped restarts receivers are notified of. The refused ones are compared with those in the status. */
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../src/api/rollout.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { withFewMessages, withoutUnwritten } from "../../../src/rollout/decide/intent-status.ts";
-import { refusalNotifications } from "../../../src/rollout/notifications.ts";
+import { failureNotifications, refusalNotifications } from "../../../src/rollout/notifications.ts";
 import { bindingOf, dependentOf } from "../objects.ts";
 
 const BINDING = bindingOf({});
@@ -51,5 +51,19 @@ describe("notifications of refused restarts", () => {
     assert.equal(notified(refusals(30, "denied"), said, "2").length, 20);
     const few = decisionFor("1", refusals(3, "denied")).said;
     assert.deepEqual(notified(refusals(3, "other"), few), ["core-0", "core-1", "core-2"]);
+  });
+});
+
+describe("a notification of a stopped restart", () => {
+  it("has the reason, the workload and the changed values", () => {
+    const [dependent = assert.fail()] = DEPENDENTS;
+    const { decided } = decisionFor("1", new Map());
+    const status = { ...decided.status, pending: { ...decided.status.pending, digests: { "bucket/key": "digest" } } };
+    const happened = [{ what: "stopped", dependent, message: "it restarted 5 times" } as const];
+    const all = failureNotifications(BINDING, { happened, status: status as RolloutStatus });
+    assert.deepEqual(
+      all.map(({ event, reason, message, workload, keys }) => [event, reason, message, workload.name, keys]),
+      [["RestartFailed", "RestartsTooFrequent", "it restarted 5 times", "core-0", ["bucket/key"]]],
+    );
   });
 });
