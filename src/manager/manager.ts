@@ -12,6 +12,7 @@ import type { HttpServer } from "../observability/http-server.ts";
 import type { InstallationProblems } from "../observability/installation-problems.ts";
 import { describeError, type Log } from "../observability/log.ts";
 import type { Metrics } from "../observability/metrics.ts";
+import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 import type { QueueHooks, WorkQueue, WorkResult } from "../workqueue/work-queue.ts";
 import { debugState } from "./debug-state.ts";
 import { notAlive, notReady } from "./health-checks.ts";
@@ -55,6 +56,7 @@ interface ManagerOptions {
   /** Records a replica without leader election. */
   unelected: Unelected | undefined;
   problems: Pick<InstallationProblems, "all">;
+  cpu: Pick<CpuScheduler, "busiest">;
   /** Called when this replica led and no longer may. */
   onLost: () => void;
   /** The port of /livez and /readyz. Without it, they are not served. */
@@ -87,6 +89,7 @@ export class Manager {
 
   async start(): Promise<void> {
     const {
+      cpu,
       debugPort,
       election,
       healthPort,
@@ -113,7 +116,7 @@ export class Manager {
       this.#servers.push(await serveHealth(healthPort, health));
     }
     if (debugPort !== undefined) {
-      const sources = () => ({ version, leading: election?.mayWrite, controllers: this.#controllers, problems });
+      const sources = () => ({ version, leading: election?.mayWrite, controllers: this.#controllers, problems, cpu });
       this.#servers.push(await serveDebug(debugPort, () => debugState({ ...sources(), watches: informers.states })));
     }
     if (serveMetrics !== undefined) this.#servers.push(await serveMetrics());
