@@ -29,6 +29,11 @@ const DOMAIN = "reloader.stakater.com";
 /** The annotation that Reloader writes to a pod template at each restart. */
 export const LAST_RELOADED_FROM = `${DOMAIN}/last-reloaded-from`;
 
+/** The longest text of an annotation that counts: 64 names of full length. */
+export const MAX_TEXT_LENGTH = 16 * 1024;
+/** How many unknown annotations of Reloader's domain are kept, to be reported. */
+const MAX_UNKNOWN = 16;
+
 /** The values of annotations by their keys. */
 export type Texts = Readonly<Record<string, string>>;
 
@@ -80,11 +85,16 @@ export class ReloaderView {
     return isSelected ? this.markOf(annotations) : "ignore";
   }
 
+  /** Not all of them if there are far more than Reloader has, and of a text that is too long only its beginning. */
   #textsOf(annotations: unknown): Texts {
     if (!isObject(annotations)) return {};
-    return Object.fromEntries(
-      Object.entries(annotations).filter((each): each is [string, string] => this.#keeps(each[0]) && isText(each[1])),
+    const kept = Object.entries(annotations).filter(
+      (each): each is [string, string] => this.#keeps(each[0]) && isText(each[1]),
     );
+    // The known keys come first.
+    const [known, others] = [kept.filter(([key]) => this.#kept.has(key)), kept.filter(([key]) => !this.#kept.has(key))];
+    const texts = [...known, ...others.slice(0, MAX_UNKNOWN)];
+    return Object.fromEntries(texts.map(([key, text]) => [key, text.slice(0, MAX_TEXT_LENGTH + 1)]));
   }
 
   #keeps(key: string): boolean {

@@ -66,6 +66,10 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
     const message = `a value that the binding writes to ${describe(ref)} does not have the type of its field; correct the value, or set \`as\` to the type of the field`;
     return new Problem("TypeMismatch", message);
   }
+  if (error.isTooLarge) {
+    const message = `${describe(ref)} would be larger than the API server stores; write fewer or smaller values, or make the object smaller`;
+    return new Problem("TooLarge", message);
+  }
   if (error.status === 0 || error.status === 401 || error.status === 429 || error.status >= 500) {
     const message = `the API server did not ${verb} ${describe(ref)} (${error.reason}); Inlay retries`;
     return new Problem("Unavailable", message);

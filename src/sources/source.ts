@@ -75,7 +75,7 @@ export interface ParsedSource {
 /** The services for resolving and reading a source. */
 export interface ResolveContext {
   readonly discovery: Pick<Discovery, "byPlural" | "kindNotFound">;
-  readonly installation: Pick<Installation, "scope" | "closedNamespace">;
+  readonly installation: Pick<Installation, "scope" | "closedNamespace" | "limits">;
   /** Reads the source objects. Bindings of one account share reads, so callers must not change the results. */
   readonly client: Pick<Client, "get">;
   /** The binding's account. */
@@ -119,7 +119,7 @@ interface ReadByItself extends Resolved {
 /** A source that is one object. The watch shows its version. */
 export interface WatchedSource extends ReadByItself {
   readonly watched: ObjectRef;
-  /** The object as a source; undefined if it does not exist. */
+  /** The object as a source; undefined if it does not exist. Throws Problem. */
   fromObject(object: KubeObject | undefined): LiveSource;
 }
 

@@ -9,6 +9,7 @@ import type { LiveSource } from "../transform/live-source.ts";
 import { assertAllowedPath } from "../vault/allowed-paths.ts";
 import type { ConnectionState, VaultAnswer, VaultContent, VaultReader } from "../vault/types.ts";
 import type { ProducedBy } from "./grant-rules.ts";
+import { assertFewKeys } from "./many-keys.ts";
 import type { Poll } from "./poll.ts";
 import { polledSource } from "./polled-source.ts";
 import type { ResolveContext, SourceKind } from "./source.ts";
@@ -64,6 +65,7 @@ export const vault: SourceKind = {
         const poll = found instanceof Problem ? failingPoll(found, group) : found;
         const labels = state?.phase === "ready" ? state.labels : {};
         return polledSource(common, poll, context, ({ content, version }): LiveSource => {
+          if (content !== undefined) assertFewKeys(description, content.data.size, context.installation.limits);
           if (content !== undefined)
             return { kind: "data", description, version, policy, isSecret, ...live(content, labels) };
           const message = `there is nothing at ${description}; write it in Vault, or correct the source`;

@@ -1,11 +1,13 @@
 /** What all kinds of source that are Kubernetes objects share: how they are watched and read, and what a missing object means. */
+import { isObject } from "../apimachinery/json.ts";
 import { describeObject, type JsonObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
-import { type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
+import { attemptSync, type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { CONFIG_MAPS, SECRETS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { attempt, READ_VERBS } from "../kube/access-error.ts";
 import { getIfExists } from "../kube/get.ts";
 import type { LiveSource } from "../transform/live-source.ts";
+import { assertFewKeys } from "./many-keys.ts";
 import type { ParseContext, ParsedSource, ResolveContext, WatchedSource } from "./source.ts";
 
 type StoredObject = KubeObject & JsonObject;
@@ -43,7 +45,7 @@ export function watchedSource(
     fromObject,
     read: async (seen) => {
       const read = await attempt(getIfExists<KubeObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
-      return read instanceof Problem ? read : fromObject(read);
+      return read instanceof Problem ? read : attemptSync(() => fromObject(read));
     },
   };
 }
@@ -79,15 +81,16 @@ export function dataSource(
     resolve: async (context) => {
       const closed = context.installation.closedNamespace(named.namespace);
       if (closed !== undefined) throw closed;
-      return watchedSource(ref, policy, context, needsGrant, (object) => ({
-        kind: "data",
-        isSecret,
-        ...tokenOf(object),
-        data: new Map(entriesOf(object)),
-      }));
+      return watchedSource(ref, policy, context, needsGrant, (object) => {
+        const count = sizeOf(object["data"]) + sizeOf(object["binaryData"]);
+        assertFewKeys(describeObject(kind, ref.namespace, ref.name), count, context.installation.limits);
+        return { kind: "data", isSecret, ...tokenOf(object), data: new Map(entriesOf(object)) };
+      });
     },
   };
 }
+
+const sizeOf = (field: unknown): number => (isObject(field) ? Object.keys(field).length : 0);
 
 function tokenOf({ type, metadata }: StoredObject): { tokenOf?: string } {
   const account = metadata.annotations?.["kubernetes.io/service-account.name"];

@@ -17,6 +17,7 @@ import { dependentsFingerprint, watchedFor } from "../../rollout/discover/depend
 import type { RolloutController } from "../../rollout/rollout-controller.ts";
 import { type RolloutResult, rolloutOf } from "../../rollout/status.ts";
 import { copiedSources, type GrantOptions } from "../../sources/grants.ts";
+import { TooManyKeys } from "../../sources/many-keys.ts";
 import { readSources, sourceRevisions } from "../../sources/read.ts";
 import { secretNamespaces } from "../../sources/registry.ts";
 import type { Actor } from "../../targets/actor.ts";
@@ -157,6 +158,7 @@ export class Reconciler {
     const now = new Date();
     const isReported = isSameStatus(stub.status, heldStatus(stub, verdict, now, undefined, incomplete(stub)));
     if (isReported) return DONE;
+    this.#deps.metrics.limited(excess.limit);
     return this.#withWhole(stub, async (whole) => {
       await this.#reportVerdict(asRecorded(whole), verdict);
       return DONE;
@@ -321,7 +323,11 @@ export class Reconciler {
     rollout: RolloutResult | undefined,
   ): Promise<WorkResult> {
     const { key, binding, stored, observed, workloads } = observation;
-    const { discovery, events } = this.#deps;
+    const { discovery, events, metrics } = this.#deps;
+    const unread = observation.rollout?.dependents.unread.length ?? 0;
+    if (unread > 0) metrics.limited("referencesPerWorkload", unread);
+    const tooMany = [...sources.values()].filter((each) => each instanceof TooManyKeys).length;
+    if (tooMany > 0) metrics.limited("keysPerSource", tooMany);
     const outcomes = [...synced, ...targets.kept];
     const all = [...outcomes, ...released, ...observed.unresolved];
     const problems = [...all, ...(rollout ? [rollout] : [])].map((each) => each.problem);

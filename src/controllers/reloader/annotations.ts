@@ -2,7 +2,7 @@
  * Parses Reloader's annotations of a workload into one rule for each kind of source, and a list of mistakes. Pure. As in
  * Reloader, the annotations of the pod template count for a kind for which the workload itself has none.
  */
-import type { ReloaderAnnotations, Texts } from "../../api/reloader.ts";
+import { MAX_TEXT_LENGTH, type ReloaderAnnotations, type Texts } from "../../api/reloader.ts";
 import { RELOADER_KEYS, type ReloaderKeys, type ReloaderKind } from "../../api/reloader-rules.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
@@ -138,6 +138,10 @@ const QUALIFIED = /^([-a-z0-9]+)\/([-a-z0-9.]+)$/;
 
 /** An entry may name the workload's own namespace. */
 function listOf(text = "", key: string, namespace: string, mistakes: string[]): string[] {
+  if (text.length > MAX_TEXT_LENGTH) {
+    mistakes.push(`${key} has more than ${MAX_TEXT_LENGTH} characters, and has no effect; list fewer names`);
+    return [];
+  }
   const entries = text.split(",").map((each) => each.trim());
   return entries.flatMap((entry) => {
     const [, place = namespace, name = entry] = QUALIFIED.exec(entry) ?? [];

@@ -35,13 +35,16 @@ import { ALL, Inventory, type InventoryResult } from "./inventory.ts";
 import { type Pausable, Pauses } from "./pauses.ts";
 import { permitted, sourcesForbidden } from "./permitted.ts";
 import { OwnTime, Rests } from "./rests.ts";
-import { concernsClasses, NamespaceSources } from "./sources.ts";
+import { concernsClasses, followsReferences, NamespaceSources } from "./sources.ts";
 
 /** A kind may be served later. */
 const RETRY_MS = 20_000;
 const DONE: WorkResult = { retry: "never" };
 const CLASSES_FORBIDDEN =
   "Inlay may not list SecretProviderClasses in this namespace; ask the administrator of Inlay in this cluster to apply optional/reloader.yaml of this release";
+
+const TOO_MANY_REFERENCES =
+  "does not restart for the Secrets and ConfigMaps that its pods refer to, because these are more than Inlay reads (limits.referencesPerWorkload); remove references, or list the names in its annotations";
 
 /** A workload, and the rules of its annotations. */
 type Chooser = InventoryResult["workloads"][number] & { choice: ReloadRules };
@@ -53,7 +56,7 @@ interface Services extends GeneratedBindingServices {
   informers: Pick<Informers, "watcher">;
   client: GeneratedBindingServices["client"] & Pick<Client, "apply">;
   log: Log;
-  metrics: Pick<Metrics, "observeRefusedLists">;
+  metrics: Pick<Metrics, "observeRefusedLists" | "limited">;
 }
 
 /** How many namespaces are synced at once. */
@@ -241,7 +244,7 @@ export class ReloaderController {
     there: ReadonlyMap<string, SecretBinding>,
     own: OwnTime,
   ): Promise<Map<string, ReloaderBinding>> {
-    const { events, installation } = this.#services;
+    const { events, installation, metrics } = this.#services;
     const { reloader } = installation;
     const desired = new Map<string, ReloaderBinding>();
     const current = new Map<string, string>();
@@ -262,12 +265,16 @@ export class ReloaderController {
             `does not restart for its sources, because another user created a SecretBinding with the name ${each.name}; rename that one`,
           );
       }
-      if (mistakes.length > 0) {
-        current.set(uid, mistakes.join("\n"));
+      const notes = mistakes.map((note) => ({ reason: "InvalidAnnotation" as const, note }));
+      const isOver = workload?.hasTooManyReferences === true && followsReferences(choice);
+      const reports = [...notes, ...(isOver ? [{ reason: "TooLarge" as const, note: TOO_MANY_REFERENCES }] : [])];
+      if (reports.length > 0) {
+        current.set(uid, reports.map(({ note }) => note).join("\n"));
         const isRecorded = this.#mistakes.get(namespace)?.get(uid) === current.get(uid);
         const regarding = { ...owner, metadata: { name, namespace, uid, resourceVersion } };
-        for (const note of isRecorded ? [] : mistakes)
-          events.recordOn(regarding, { type: "Warning", reason: "InvalidAnnotation", action: "Reload", note });
+        if (isOver && !isRecorded) metrics.limited("referencesPerWorkload");
+        for (const each of isRecorded ? [] : reports)
+          events.recordOn(regarding, { type: "Warning", action: "Reload", ...each });
       }
       // Patterns may take a while.
       await own.wait(turn());

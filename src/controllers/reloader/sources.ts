@@ -47,6 +47,10 @@ export function concernsClasses({ rules }: Pick<ReloadRules, "rules">, reference
   return listed.length > 0 || ((auto || search) && namesIn(references, "SecretProviderClass").length > 0);
 }
 
+/** Whether the references of its pods decide for which sources a workload restarts. */
+export const followsReferences = ({ rules }: Pick<ReloadRules, "rules">): boolean =>
+  Object.values(rules).some(({ auto, search }) => auto || search);
+
 /** The names of one kind. */
 interface Names {
   readonly all: string[];

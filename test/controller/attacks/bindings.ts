@@ -69,3 +69,40 @@ export const manyBytes: Attack = {
     }, REPORTED_WITHIN_MS);
   },
 };
+
+const WITHOUT_ROOM = 20;
+/** Together with the templates of the binding, the paths of so many keys exceed the limit. */
+const KEYS = 20_000;
+const TEMPLATES = 55;
+
+export const statusesWithoutRoom: Attack = {
+  tenant: `${WITHOUT_ROOM} bindings whose status does not fit`,
+  async launch(tenant, scale) {
+    await tenant.createAccount();
+    const writes = { apiGroups: [""], resources: ["configmaps"], verbs: ["patch"] };
+    await tenant.grant([...READ, writes], { role: "attack" });
+    const path = tenant.path("v1", "configmaps");
+    const data = Object.fromEntries(Array.from({ length: KEYS }, (_, n) => [`key-${n}`, ""]));
+    await tenant.api.create(path, { metadata: { name: "from" }, data });
+    for (let n = 0; n < sized(WITHOUT_ROOM, scale); n++) {
+      await tenant.api.create(path, { metadata: { name: `to-${n}` } });
+      const to = { apiVersion: "v1", kind: "ConfigMap", name: `to-${n}` };
+      const fields = Array.from({ length: TEMPLATES }, (_, at) => ({ ...textField(at), path: `data.t${at}` }));
+      await tenant.bind(`no-room-${n}`, {
+        sources: [{ configMap: { name: "from" } }],
+        targets: [
+          { ...to, fields: [{ path: "data", from: { source: "from" } }] },
+          { ...to, name: "none", fields },
+        ],
+      });
+    }
+  },
+  async isReported(tenant) {
+    const { status } = await tenant.until("no-room-0", "TooLarge", REPORTED_WITHIN_MS);
+    assert.match(status.conditions[0].message, /^the status can't be written: with it, the binding has 1,\d\d\d KiB/);
+    assert.ok((await tenant.events("no-room-0")).some(({ reason }) => reason === "TooLarge"));
+    // Nothing is written that the status does not announce.
+    const { data = {} } = await tenant.api.get(`${tenant.path("v1", "configmaps")}/to-0`);
+    assert.deepEqual(data, {});
+  },
+};

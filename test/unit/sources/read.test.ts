@@ -1,5 +1,6 @@
 /** Which sources of a binding are read, and the results. */
 import assert from "node:assert/strict";
+import { DEFAULT_LIMITS } from "../../../src/api/limits.ts";
 import type { KubeObject, ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
@@ -52,7 +53,7 @@ async function read(entry: object, answer: object): Promise<LiveSource | Problem
   };
   const context: ResolveContext = {
     discovery: { ...WITHOUT_ADVICE, byPlural: async () => HARBORS },
-    installation: { scope: undefined, closedNamespace: () => undefined },
+    installation: { scope: undefined, closedNamespace: () => undefined, limits: DEFAULT_LIMITS },
     client: { get },
     identity: "system:serviceaccount:registry:inlay",
     accountUid: "uid",
@@ -72,6 +73,19 @@ const textsOf = (source: LiveSource | Problem) => {
 const inBase64 = (text: string) => Buffer.from(text).toString("base64");
 
 describe("the sources of a binding", () => {
+  it("have a limited number of keys, of all fields together", async () => {
+    const keys = (prefix: string, count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`${prefix}${n}`, ""]));
+    const most = DEFAULT_LIMITS.keysPerSource;
+    const of = (count: number) =>
+      read({ configMap: { name: "bucket" } }, { metadata, data: keys("a", count), binaryData: keys("b", 5) });
+    assert.ok(!((await of(most - 5)) instanceof Problem));
+    const problem = await of(most - 4);
+    assert.ok(problem instanceof Problem);
+    assert.equal(problem.reason, "TooLarge");
+    assert.match(problem.message, /^ConfigMap registry\/bucket has 20001 keys, and .* at most 20000 .*; split it/);
+  });
+
   it("are not read if no target can be written, unless workloads depend on them", async () => {
     assert.deepEqual(await notRead(false), ["Unavailable"]);
     assert.deepEqual(await notRead(true), [undefined]);
