@@ -29,8 +29,8 @@ const DOMAIN = "reloader.stakater.com";
 /** The annotation that Reloader writes to a pod template at each restart. */
 export const LAST_RELOADED_FROM = `${DOMAIN}/last-reloaded-from`;
 
-/** The longest text of an annotation that counts: 64 names of full length. */
-export const MAX_TEXT_LENGTH = 16 * 1024;
+/** The longest text of an annotation that counts: more than 64 names of full length. */
+export const MAX_TEXT_LENGTH = 32 * 1024;
 /** How many unknown annotations of Reloader's domain are kept, to be reported. */
 const MAX_UNKNOWN = 16;
 

@@ -2,7 +2,7 @@
  * Decides which bindings are kept whole: none above a size, and in each namespace the oldest ones, up to a total size. Of the others, only a
  * stub is kept. The decision depends on the bindings alone, not on the order in which they arrive.
  */
-import { bindingKey, type StoredBinding } from "../api/binding.ts";
+import type { StoredBinding } from "../api/binding.ts";
 import type { Limits } from "../api/limits.ts";
 import { bindingLength, isStub, stubOf } from "../api/stub.ts";
 import type { Entry, Keeper } from "./resource-store.ts";
@@ -28,13 +28,13 @@ interface Namespace {
 
 type RoomLimits = Pick<Limits, Excess["limit"]>;
 
-export class BindingRoom implements Keeper<StoredBinding> {
+export class BindingRoom implements Pick<Keeper<StoredBinding>, "put" | "removed"> {
   readonly #limits: RoomLimits;
-  readonly #moved: (key: string) => void;
+  readonly #moved: (entry: Entry<StoredBinding>) => void;
   readonly #namespaces = new Map<string, Namespace>();
 
-  /** `moved` is called with the key of a binding that lost its room to another one, or has room again. */
-  constructor(limits: RoomLimits, moved: (key: string) => void) {
+  /** `moved` is called with the entry of a binding that lost its room to another one, or has room again. */
+  constructor(limits: RoomLimits, moved: (entry: Entry<StoredBinding>) => void) {
     this.#limits = limits;
     this.#moved = moved;
   }
@@ -97,14 +97,14 @@ export class BindingRoom implements Keeper<StoredBinding> {
     while (there.bytes > this.#limits.bindingBytesPerNamespace) {
       const { entry, bytes } = members[--there.fitting] as Member;
       there.bytes -= this.#counted(bytes);
-      if (entry !== own && reduce(entry)) this.#moved(keyOf(entry));
+      if (entry !== own && reduce(entry)) this.#moved(entry);
     }
     for (let next = members[there.fitting]; next !== undefined; next = members[there.fitting]) {
       const bytes = there.bytes + this.#counted(next.bytes);
       if (bytes > this.#limits.bindingBytesPerNamespace) return;
       there.fitting++;
       there.bytes = bytes;
-      if (next.entry !== own && isStub(next.entry.object)) this.#moved(keyOf(next.entry));
+      if (next.entry !== own && isStub(next.entry.object)) this.#moved(next.entry);
     }
   }
 }
@@ -115,8 +115,6 @@ function reduce(entry: Entry<StoredBinding>): boolean {
   entry.object = stubOf(entry.object);
   return true;
 }
-
-const keyOf = ({ object }: Entry<StoredBinding>) => bindingKey(object);
 
 /** The position of an object among those of its namespace, or the position at which to insert it. */
 function positionOf({ members }: Namespace, entry: Entry<StoredBinding>): number {

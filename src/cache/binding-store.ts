@@ -9,7 +9,7 @@ import type { ObjectRef } from "../apimachinery/objects.ts";
 import { BindingRoom, type Excess } from "./binding-room.ts";
 import { type CompetingClaim, FieldClaims, type ResolvedTarget } from "./field-claims.ts";
 import type { StreamState } from "./reflector.ts";
-import { type ResourceStore, withoutManagedFields } from "./resource-store.ts";
+import { type Entry, type ResourceStore, withoutManagedFields } from "./resource-store.ts";
 
 export interface BindingListener {
   /**
@@ -31,8 +31,18 @@ export class BindingStore {
   /** Of bindings that exceed the limits, only stubs are kept. */
   constructor(store: ResourceStore<StoredBinding>, limits: Limits = DEFAULT_LIMITS) {
     this.#store = store;
-    this.#room = new BindingRoom(limits, (key) => this.#moved(key));
-    store.keepBy(this.#room);
+    this.#room = new BindingRoom(limits, (entry) => this.#moved(entry));
+    store.keepBy({
+      put: (entry) => {
+        this.#room.put(entry);
+        // Page by page: for all bindings at once, it takes long.
+        if (!this.#hasSynced) this.#claims.put(entry.object);
+      },
+      removed: (entry) => this.#room.removed(entry),
+      dropped: ({ object }) => {
+        if (!this.#hasSynced) this.#claims.remove(bindingKey(object));
+      },
+    });
     store.listen({
       gone: (key, binding) => {
         const last = asRecorded(binding);
@@ -45,7 +55,6 @@ export class BindingStore {
       synced: () => {
         this.#hasSynced = true;
         const { all } = store;
-        for (const each of all) this.#claims.put(each);
         this.#changed(all.map(bindingKey), "resync");
       },
     });
@@ -135,12 +144,10 @@ export class BindingStore {
   }
 
   /** A binding lost its room, or has room again. */
-  #moved(key: string): void {
-    const binding = this.#store.entryOf(key)?.object;
+  #moved({ object }: Entry<StoredBinding>): void {
+    const concerned = this.#claims.put(object);
     // The end of the first list reports every binding.
-    if (binding === undefined || !this.#hasSynced) return;
-    this.#changed([key]);
-    this.#changed(this.#claims.put(binding));
+    if (this.#hasSynced) this.#changed([bindingKey(object), ...concerned]);
   }
 
   #changed(keys: Iterable<string>, cause: "change" | "resync" = "change"): void {

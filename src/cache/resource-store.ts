@@ -40,8 +40,10 @@ export interface Entry<T> {
 export interface Keeper<T> {
   /** The entry is new, or replaces the one of the same object. Called before the listeners. */
   put(entry: Entry<T>): void;
-  /** The entry is not kept. */
+  /** The entry is not kept any more. */
   removed(entry: Entry<T>): void;
+  /** The entry is not kept, because the list failed in which it arrived, and nothing else is kept of its object. */
+  dropped(entry: Entry<T>): void;
 }
 
 export class ResourceStore<T extends StoredObject> {
@@ -68,7 +70,8 @@ export class ResourceStore<T extends StoredObject> {
       dropped: (key, entry) => {
         this.#keeper?.removed(entry);
         const there = this.#reflector.get(key);
-        if (there !== undefined) this.#keeper?.put(there);
+        if (there === undefined) this.#keeper?.dropped(entry);
+        else this.#keeper?.put(there);
       },
       changed: (key, after, before) => {
         if (after === undefined) this.#written.delete(key);

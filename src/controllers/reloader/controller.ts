@@ -100,7 +100,7 @@ export class ReloaderController {
     if (installation.reloader !== undefined) services.metrics.observeRefusedLists(() => this.#inventory.refused);
     bindings.listen({
       changed: (key) => {
-        const binding = bindings.get(key);
+        const binding = this.#inventory.has(namespaceIn(key)) ? bindings.get(key) : undefined;
         if (binding !== undefined) this.#bindingChanged(binding);
       },
       gone: (_, binding) => this.#bindingChanged(binding, true),

@@ -1,7 +1,7 @@
 /** Which bindings are kept whole, whatever the order in which they arrive. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { StoredBinding } from "../../../src/api/binding.ts";
+import { bindingKey, type StoredBinding } from "../../../src/api/binding.ts";
 import { bindingLength, isStub } from "../../../src/api/stub.ts";
 import { BindingRoom } from "../../../src/cache/binding-room.ts";
 import type { Entry } from "../../../src/cache/resource-store.ts";
@@ -15,7 +15,7 @@ describe("the room for bindings", () => {
   let moved: string[];
   beforeEach(() => {
     moved = [];
-    room = new BindingRoom(LIMITS, (key) => moved.push(key));
+    room = new BindingRoom(LIMITS, ({ object }) => moved.push(bindingKey(object)));
   });
 
   /** A binding of the size of `units` empty ones, created in that second. */

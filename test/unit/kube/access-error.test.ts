@@ -43,7 +43,7 @@ describe("a refusal", () => {
     [404, "Error", "KindNotFound"],
     [400, "BadRequest", "Rejected"],
     [409, "Conflict", "Rejected"],
-    [413, "RequestEntityTooLarge", "Rejected"],
+    [413, "RequestEntityTooLarge", "TooLarge"],
     [422, "Invalid", "Rejected"],
   ];
   for (const [status, reason, becomes] of reasons) {

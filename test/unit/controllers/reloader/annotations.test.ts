@@ -388,6 +388,12 @@ describe("the mistakes in Reloader's annotations include", () => {
     assert.match(mistakes[0] ?? "", /does not restart.* 257 sources match; list at most 256/);
   });
 
+  it("a list that is too long, which has no effect", () => {
+    const { sources, mistakes } = chosen({ own: { [SECRETS]: "a,".repeat(20_000) } });
+    assert.deepEqual(sources, []);
+    assert.match(mistakes[0] ?? "", /has more than 32768 characters, and has no effect; list fewer names/);
+  });
+
   it("patterns that take too long, which is found out soon", () => {
     const long = "a".repeat(250);
     const many = Array.from({ length: 6_000 }, (_, n) => there("Secret", `${long}${n}`.slice(-253)));
