@@ -7,9 +7,9 @@
 export interface Limits {
   /** The size of one SecretBinding, with its status. */
   readonly bindingBytes: number;
-  /** The size of all SecretBindings of a namespace together. */
+  /** The size of all SecretBindings of a namespace together, and of those that one BindingComposition wants there. */
   readonly bindingBytesPerNamespace: number;
-  /** The claims of a namespace for which BindingCompositions generate bindings. */
+  /** The claims of a namespace for which one BindingComposition generates bindings. */
   readonly claimsPerNamespace: number;
   /** The VaultConnections of a namespace. */
   readonly connectionsPerNamespace: number;

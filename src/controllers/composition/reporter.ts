@@ -6,11 +6,13 @@ import { BINDING_COMPOSITIONS } from "../../apimachinery/resources.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { ResourceStore } from "../../cache/resource-store.ts";
 import type { Metrics } from "../../observability/metrics.ts";
+import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 import { StatusWriter } from "../status-writer.ts";
 import type { CompositionState } from "./composition-state.ts";
 import {
   activeStatus,
+  type BindingCounts,
   type CompositionStatus,
   countBindings,
   countsOf,
@@ -26,6 +28,7 @@ export interface ReportedMetrics {
 type Services = ConstructorParameters<typeof StatusWriter>[0] &
   ReportedMetrics & {
     bindings: Pick<BindingStore, "all">;
+    cpu: Pick<CpuScheduler, "run">;
     store: Pick<ResourceStore<BindingComposition>, "all" | "wrote">;
   };
 
@@ -35,15 +38,19 @@ const FINALIZER = "inlay.dev/compositions";
  */
 const EVERY_MS = 1_000;
 const SHARE = 20;
+/** Some milliseconds of work. */
+const COUNTED_AT_ONCE = 2_000;
 
 export class Reporter {
   readonly #bindings: Pick<BindingStore, "all">;
+  readonly #cpu: Pick<CpuScheduler, "run">;
   readonly #writer: StatusWriter<BindingComposition, BindingComposition>;
   /** By composition, when its status may be computed next. */
   readonly #due = new Map<string, number>();
 
   constructor(services: Services) {
     this.#bindings = services.bindings;
+    this.#cpu = services.cpu;
     services.metrics.objects.observeCompositions(() => services.store.all.map(countsOf));
     this.#writer = new StatusWriter<BindingComposition, BindingComposition>(services, {
       resource: BINDING_COMPOSITIONS,
@@ -74,14 +81,29 @@ export class Reporter {
   ): Promise<WorkResult> {
     const { name, generation } = composition.metadata;
     if (refusal === undefined && isCatchingUp(composition, state)) return { retry: "never" };
-    const began = performance.now();
-    const wait = (this.#due.get(name) ?? 0) - began;
+    const wait = (this.#due.get(name) ?? 0) - performance.now();
     if (wait > 0 && composition.status?.observedGeneration === generation) return { retry: "after", ms: wait };
-    const counts = countBindings(name, this.#bindings.all, state.records);
+    const { counts, tookMs } = await this.#count(name, state);
+    const began = performance.now();
     await this.#write(composition, activeStatus(composition, state, counts, refusal, new Date()));
     const now = performance.now();
-    this.#due.set(name, now + Math.max(EVERY_MS, SHARE * (now - began)));
+    this.#due.set(name, now + Math.max(EVERY_MS, SHARE * (now - began + tookMs)));
     return { retry: "never" };
+  }
+
+  /** Counts a part of all bindings in each turn of the processor. */
+  async #count(name: string, { records }: CompositionState): Promise<{ counts: BindingCounts; tookMs: number }> {
+    const { all } = this.#bindings;
+    let [bindings, ready, tookMs] = [0, 0, 0];
+    for (let from = 0; from < all.length; from += COUNTED_AT_ONCE)
+      await this.#cpu.run(name, () => {
+        const began = performance.now();
+        const counts = countBindings(name, all.slice(from, from + COUNTED_AT_ONCE), records);
+        bindings += counts.bindings;
+        ready += counts.ready;
+        tookMs += performance.now() - began;
+      });
+    return { counts: { bindings, ready }, tookMs };
   }
 
   /** For a composition that Inlay does not process: its bindings stay. */
