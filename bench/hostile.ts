@@ -54,7 +54,7 @@ async function measureAttack({ cluster, table, scale }: Rig, { tenant, prepare, 
     table.note(`${tenant}: ${error instanceof Error ? error.message : error}`);
   } finally {
     await controller.stop();
-    await end?.();
+    await end?.(attacker);
     await clear(attacker);
     await victim.leave();
   }

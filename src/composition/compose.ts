@@ -34,7 +34,7 @@ export interface ComposedBinding {
   /** The fields of written patches, as in toFieldPath. */
   readonly patched: readonly string[];
   readonly missing: readonly MissingField[];
-  /** The estimated memory of the spec. */
+  /** The estimated memory of its metadata and spec. */
   readonly size: number;
 }
 
@@ -113,7 +113,7 @@ export function composeBinding(
     spec,
     patched: [...new Set(written.map(({ patch }) => patch.writes.text))],
     missing,
-    size: memoryOf(spec),
+    size: memoryOf({ ...composed, spec }),
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { isStub } from "../api/stub.ts";
-import { sameJson, stringifyJson } from "../apimachinery/json.ts";
+import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
@@ -18,6 +18,7 @@ import type { ContentionBudget } from "../targets/contention-budget.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { soonest } from "../workqueue/soonest.ts";
 import type { WorkResult } from "../workqueue/work-queue.ts";
+import { revisionOf } from "./revision.ts";
 
 /** The object that a binding is generated for. `namespace` is absent for a cluster-scoped object. */
 export interface Owner {
@@ -192,7 +193,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     // Only its stub is known. The binding reports that it is too large.
     if (isStub(present)) return DONE;
     const contender = `generated/${present.metadata.uid}`;
-    const revision = stringifyJson(spec);
+    const revision = revisionOf(spec);
     const wait = contention.mayWrite(contender, revision, []);
     if (wait > 0) return { retry: "after", ms: wait };
     const metadata = { ...present.metadata, ...metadataOf(desired, present.metadata) };

@@ -5,7 +5,6 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ATTACKS } from "../controller/attacks/all.ts";
-import type { Attack } from "../controller/attacks/attack.ts";
 import { AttackedController, configFile } from "../controller/attacks/attacked.ts";
 import { type Served, Victim } from "../controller/attacks/victim.ts";
 import { foundIn } from "../controller/leak-detector.ts";
@@ -22,12 +21,12 @@ const WATCHED_MS = fullOr(20_000, 4_000);
 describe("a controller with the memory of the shipped pod", function () {
   this.timeout("15m");
   let controller: AttackedController;
-  let end: Attack["end"];
+  let end: () => Promise<void> | undefined;
 
   beforeEach(stopSharedController);
   afterEach(async () => {
     await controller?.stop();
-    await end?.();
+    await end();
     assert.deepEqual(foundIn(controller.output), []);
   });
 
@@ -37,10 +36,10 @@ describe("a controller with the memory of the shipped pod", function () {
     assert.deepEqual(slow, [], "changes of the victim that took too long, in ms");
   };
 
-  for (const { tenant, prepare, launch, isReported, ...attack } of ATTACKS) {
+  for (const { tenant, prepare, launch, isReported, end: remove } of ATTACKS) {
     it(`serves others beside a tenant with ${tenant}`, async () => {
-      end = attack.end;
       const attacker = await createNamespace({ account: false, rules: [], controller: false });
+      end = () => remove?.(attacker);
       const config = await configFile(controlPlane(), await prepare?.(attacker));
       controller = new AttackedController(controlPlane(), "--leader-elect", "--config", config);
       await controller.start();

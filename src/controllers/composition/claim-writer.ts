@@ -1,6 +1,6 @@
 /** Writes the fields of a claim that patches copy from its bindings, by server-side apply as the composition's account. */
 import { at } from "../../apimachinery/fields.ts";
-import { isObject, sameJson, stringifyJson } from "../../apimachinery/json.ts";
+import { isObject, sameJson } from "../../apimachinery/json.ts";
 import { setNewest } from "../../apimachinery/newest.ts";
 import type { JsonObject, JsonValue, ObjectRef } from "../../apimachinery/objects.ts";
 import { refusal } from "../../kube/access-error.ts";
@@ -9,6 +9,7 @@ import type { Client } from "../../kube/client.ts";
 import type { Identity } from "../../kube/identity.ts";
 import type { ContentionBudget } from "../../targets/contention-budget.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { revisionOf } from "../revision.ts";
 
 interface Services {
   client: Pick<Client, "apply">;
@@ -31,8 +32,8 @@ const MAX_REMEMBERED = 20_000;
 
 export class ClaimWriter {
   readonly #services: Services;
-  /** The last applied fields, by composition and uid of the claim. */
-  readonly #applied = new Map<string, JsonObject>();
+  /** The revision of the last applied fields, by composition and uid of the claim. */
+  readonly #applied = new Map<string, string>();
 
   constructor(services: Services) {
     this.#services = services;
@@ -43,23 +44,23 @@ export class ClaimWriter {
     const { client, contention } = this.#services;
     const key = `${composition}|${uid}`;
     const before = this.#applied.get(key);
-    const isSame = containsAll(present, fields) && (before === undefined || sameJson(before, fields));
-    if (isSame) return { retry: "never" };
+    const revision = revisionOf(fields);
+    const isNew = before !== undefined && before !== revision;
+    if (!isNew && containsAll(present, fields)) return { retry: "never" };
     const contender = `claim/${key}`;
-    const revision = stringifyJson(fields);
     const wait = contention.mayWrite(contender, revision, []);
     if (wait > 0) return { retry: "after", ms: wait };
     const how = { fieldManager: `inlay-composition/${composition}`, force: true };
     try {
       for (const { leaves, part } of partsOf(fields, ref))
-        if (before === undefined || !sameJson(before, fields) || !containsAll(present, leaves))
+        if (before !== revision || !containsAll(present, leaves))
           await client.apply(identity, ref, uid, leaves, { ...how, ...(part && { part }) });
     } catch (error) {
       // The claim is deleted, or another object has its name.
       if (isStatus(error, 404) || isStatus(error, 409)) return { retry: "backoff" };
       throw refusal(error, { identity, ref, verbs: ["patch"] }, "patch");
     }
-    setNewest(this.#applied, key, fields, MAX_REMEMBERED);
+    setNewest(this.#applied, key, revision, MAX_REMEMBERED);
     contention.wrote(contender, revision);
     return { retry: "never" };
   }

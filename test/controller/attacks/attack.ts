@@ -17,7 +17,7 @@ export interface Attack {
   /** Asserts what the tenant is told. It may be called once the controller had time to reconcile. */
   isReported?(tenant: TestNamespace, scale: number): Promise<void>;
   /** Removes what `prepare` installed. */
-  end?(): Promise<void>;
+  end?(tenant: TestNamespace): Promise<void>;
 }
 
 /** A number of objects of an attack at a scale. */

@@ -4,7 +4,7 @@ import { controlPlane } from "../../control-plane/shared.ts";
 import { type AnyObject, Api } from "../api.ts";
 import { compose, compositionPath, installCompositions, READS_SECRETS, removeCompositions } from "../compositions.ts";
 import { eventually } from "../eventually.ts";
-import { apiVersionOf, createObject, installKind, type Kind, mayWrite } from "../kinds.ts";
+import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../kinds.ts";
 import type { TestNamespace } from "../test-namespace.ts";
 import { type Attack, sized } from "./attack.ts";
 
@@ -64,7 +64,10 @@ const platform: Pick<Attack, "prepare" | "end"> = {
     });
     return undefined;
   },
-  end: removeCompositions,
+  async end({ api, namespace }) {
+    await removeCompositions();
+    await api.remove(objectPath(SERVICES, namespace));
+  },
 };
 
 async function claim({ api, namespace }: TestNamespace, count: number, spec: object): Promise<void> {
