@@ -6,12 +6,18 @@ import { namespaceIn } from "../api/binding.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { AnswerCache, type PollAnswer } from "./answer-cache.ts";
 import type { Poll, PollState } from "./poll.ts";
-import { Turns } from "./turns.ts";
+import { Turns } from "../workqueue/turns.ts";
 
 interface Entry {
   poll: Poll;
+  /** The namespace of its first binding, for the limits. */
+  readonly namespace: string;
+  /** The namespace has too many polls, so this one is not requested. */
+  isRefused: boolean;
   /** The bindings that need the answer, each with its interval. */
   readonly subscribers: Map<string, number>;
+  /** The shortest interval. Undefined if it must be computed again. */
+  refreshMs: number | undefined;
   /** The version of the last answer, whether or not its content is cached. */
   version: string | undefined;
   problem: Problem | undefined;
@@ -26,7 +32,7 @@ interface Entry {
   /** While it is idle. */
   timer: NodeJS.Timeout | undefined;
   /** Ends the wait for the first answer. */
-  readonly patience: NodeJS.Timeout;
+  patience: NodeJS.Timeout | undefined;
   /** Requested again after the running request. */
   isDue: boolean;
   /** A binding needs the content, which is not cached. */
@@ -52,10 +58,14 @@ interface PollerOptions {
   random?: () => number;
   /** The size of the cache. */
   maxBytes?: number;
+  /** The most polls of a namespace. */
+  maxPolls?: number;
 }
 
-/** The most running requests to one server. */
-const MAX_CONCURRENT = 8;
+/** The most running requests to one server, and the limits of all requests of a namespace. */
+const LIMITS = { perServer: 8, perNamespace: { running: 64, perSecond: 50, burst: 2_000 } };
+/** How many polls a namespace has. More would take over a minute and a half to request. */
+const MAX_POLLS = 5_000;
 /** How long a binding waits for a first answer, before it continues without it. */
 const PATIENCE_MS = 10_000;
 const BACKOFF_MS = { first: 1_000, most: 30_000 };
@@ -71,13 +81,20 @@ export class Poller {
   readonly #refreshes = new Map<string, string>();
   /** The bindings that wait for polls that they requested at once, and the number of the last request before that. */
   readonly #refreshing = new Map<string, number>();
-  readonly #turns = new Turns(MAX_CONCURRENT);
+  readonly #turns: Turns;
+  readonly #maxPolls: number;
+  /** The polls of each namespace that are requested, and those that are refused. */
+  readonly #namespaces = new Map<string, { count: number; readonly refused: Set<Entry> }>();
+  readonly #groups = new Map<string, Set<Entry>>();
   readonly #answers: AnswerCache;
   #asks = 0;
   #isStopped = false;
 
-  constructor(hooks: Hooks, { now = () => performance.now(), random = Math.random, maxBytes }: PollerOptions = {}) {
+  constructor(hooks: Hooks, options: PollerOptions = {}) {
+    const { now = () => performance.now(), random = Math.random, maxBytes, maxPolls = MAX_POLLS } = options;
     this.#hooks = hooks;
+    this.#turns = new Turns(LIMITS, now);
+    this.#maxPolls = maxPolls;
     this.#now = now;
     this.#random = random;
     this.#answers = new AnswerCache(maxBytes);
@@ -91,9 +108,12 @@ export class Poller {
     const ids = new Set(polls.map(({ id }) => id));
     for (const id of this.#ids.get(key) ?? []) if (!ids.has(id)) this.#unsubscribe(key, id);
     for (const poll of polls) {
-      const entry = this.#entries.get(poll.id) ?? this.#add(poll);
+      const entry = this.#entries.get(poll.id) ?? this.#add(poll, namespaceIn(key));
       entry.poll = poll;
-      const isSooner = poll.refreshMs < refreshMsOf(entry);
+      const before = refreshMsOf(entry);
+      const isSooner = poll.refreshMs < before;
+      if (isSooner) entry.refreshMs = poll.refreshMs;
+      else if (entry.subscribers.get(key) === before) entry.refreshMs = undefined;
       entry.subscribers.set(key, poll.refreshMs);
       if (isSooner && entry.state === "idle" && entry.askedAt > 0 && entry.problem === undefined) this.#schedule(entry);
     }
@@ -136,13 +156,16 @@ export class Poller {
     const since = this.#refreshing.get(key);
     return (
       since === undefined ||
-      [...(this.#ids.get(key) ?? [])].every((id) => (this.#entries.get(id)?.endedAsk ?? 0) > since)
+      [...(this.#ids.get(key) ?? [])].every((id) => {
+        const entry = this.#entries.get(id);
+        return entry !== undefined && (entry.isRefused || entry.endedAsk > since);
+      })
     );
   }
 
   /** Requests all polls of a group at once. */
   refresh(group: string): void {
-    for (const entry of this.#entries.values()) if (entry.poll.group === group) this.#askNow(entry);
+    for (const entry of this.#groups.get(group) ?? []) this.#askNow(entry);
   }
 
   stop(): void {
@@ -152,15 +175,20 @@ export class Poller {
       clearTimeout(patience);
     }
     this.#entries.clear();
+    this.#groups.clear();
+    this.#namespaces.clear();
     this.#ids.clear();
     this.#refreshing.clear();
     this.#answers.clear();
   }
 
-  #add(poll: Poll): Entry {
+  #add(poll: Poll, namespace: string): Entry {
     const entry: Entry = {
       poll,
+      namespace,
+      isRefused: false,
       subscribers: new Map(),
+      refreshMs: undefined,
       version: undefined,
       problem: undefined,
       failures: 0,
@@ -169,24 +197,61 @@ export class Poller {
       endedAsk: 0,
       state: "idle",
       timer: undefined,
-      patience: setTimeout(() => this.#waitNoLonger(entry), PATIENCE_MS).unref(),
+      patience: undefined,
       isDue: false,
       isAwaited: false,
     };
     this.#entries.set(poll.id, entry);
+    const group = this.#groups.get(poll.group) ?? new Set();
+    this.#groups.set(poll.group, group.add(entry));
+    const own = this.#namespaces.get(namespace) ?? { count: 0, refused: new Set() };
+    this.#namespaces.set(namespace, own);
+    if (own.count < this.#maxPolls) this.#begin(entry);
+    else {
+      entry.isRefused = true;
+      entry.problem = tooMany(namespace, this.#maxPolls);
+      own.refused.add(entry);
+    }
+    return entry;
+  }
+
+  #begin(entry: Entry): void {
+    const own = this.#namespaces.get(entry.namespace);
+    if (own !== undefined) own.count++;
+    entry.patience = setTimeout(() => this.#waitNoLonger(entry), PATIENCE_MS).unref();
     // Subscriptions of the same turn share the request, and their namespaces are known then.
     entry.timer = setTimeout(() => this.#enqueue(entry), 0).unref();
-    return entry;
+  }
+
+  /** The place of a poll that ended is for one that was refused. */
+  #ended({ namespace, isRefused }: Entry): void {
+    const own = this.#namespaces.get(namespace);
+    if (own === undefined) return;
+    if (!isRefused) own.count--;
+    const [next] = own.refused;
+    if (next !== undefined && own.count < this.#maxPolls) {
+      own.refused.delete(next);
+      next.isRefused = false;
+      next.problem = undefined;
+      this.#begin(next);
+    }
+    if (own.count === 0 && own.refused.size === 0) this.#namespaces.delete(namespace);
   }
 
   #unsubscribe(key: string, id: string): void {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     entry.subscribers.delete(key);
+    entry.refreshMs = undefined;
     if (entry.subscribers.size > 0) return;
     clearTimeout(entry.timer);
     clearTimeout(entry.patience);
     this.#entries.delete(id);
+    const group = this.#groups.get(entry.poll.group);
+    group?.delete(entry);
+    if (group?.size === 0) this.#groups.delete(entry.poll.group);
+    this.#namespaces.get(entry.namespace)?.refused.delete(entry);
+    this.#ended(entry);
     this.#answers.delete(entry.poll.group, id);
   }
 
@@ -200,7 +265,7 @@ export class Poller {
 
   #askNow(entry: Entry | undefined): void {
     if (entry?.state === "asking") entry.isDue = true;
-    if (entry?.state !== "idle") return;
+    if (entry?.state !== "idle" || entry.isRefused) return;
     clearTimeout(entry.timer);
     this.#enqueue(entry);
   }
@@ -229,9 +294,8 @@ export class Poller {
     entry.state = "waiting";
     entry.isDue = false;
     const { id, group, queue = group } = entry.poll;
-    const [key = ""] = entry.subscribers.keys();
     const isStillNeeded = () => this.#entries.get(id) === entry;
-    this.#turns.take(queue, namespaceIn(key), id, () => (isStillNeeded() ? this.#ask(entry) : undefined));
+    this.#turns.take(queue, entry.namespace, id, () => (isStillNeeded() ? this.#ask(entry) : undefined));
   }
 
   async #ask(entry: Entry): Promise<void> {
@@ -257,7 +321,8 @@ export class Poller {
     else if (answer instanceof Problem) this.#retry(entry, answer);
     else this.#schedule(entry, answer.refreshMs);
     if (isNews) for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
-    for (const key of [...this.#refreshing.keys()].filter((each) => this.isRefreshed(each))) {
+    for (const key of this.#refreshing.size === 0 ? [] : entry.subscribers.keys()) {
+      if (!this.#refreshing.has(key) || !this.isRefreshed(key)) continue;
       this.#refreshing.delete(key);
       this.#hooks.refreshed(key);
     }
@@ -284,4 +349,16 @@ export class Poller {
   }
 }
 
-const refreshMsOf = ({ subscribers }: Entry): number => Math.min(...subscribers.values());
+function refreshMsOf(entry: Entry): number {
+  if (entry.refreshMs !== undefined) return entry.refreshMs;
+  let least = Number.POSITIVE_INFINITY;
+  for (const each of entry.subscribers.values()) least = Math.min(least, each);
+  entry.refreshMs = entry.subscribers.size === 0 ? undefined : least;
+  return least;
+}
+
+const tooMany = (namespace: string, most: number): Problem =>
+  new Problem(
+    "LimitExceeded",
+    `the bindings of namespace ${namespace} read more than ${most} different paths or servers through VaultConnections, and Inlay reads only the first ${most}; remove sources that are not needed`,
+  );

@@ -1,5 +1,5 @@
 /** The kind of source `vault`: data or metadata of a KV secrets engine, or the health of a server, read through a VaultConnection. */
-import type { SecretBinding, Source } from "../api/binding.ts";
+import type { Source } from "../api/binding.ts";
 import { parseDuration } from "../apimachinery/duration.ts";
 import { describeObject, idOf, type ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
@@ -81,17 +81,6 @@ export const vault: SourceKind = {
     };
   },
 };
-
-/** Whether a binding reads through the VaultConnection `namespace/name`. */
-export function usesConnection(
-  { metadata, spec }: Pick<SecretBinding, "metadata" | "spec">,
-  connection: string,
-): boolean {
-  return spec.sources.some(({ vault: at }) => {
-    const { name, namespace = metadata.namespace } = at?.connection ?? {};
-    return `${namespace}/${name}` === connection;
-  });
-}
 
 /** What a source reads, for messages: `data kv/registry/s3 version 2`. */
 function readsOf({ data, metadata, health }: VaultSource): string {

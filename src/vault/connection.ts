@@ -14,6 +14,9 @@ export type { Auth, ConnectionServices, ConnectionSettings, VaultCounts } from "
 /** How long revoking tokens may delay the end. */
 const END_WITHIN_MS = 2_000;
 
+/** Longer than most intervals of polls. */
+const UNUSED_AFTER_MS = 10 * 60_000;
+
 /** Reasons that concern the server, not one path or login. */
 const OF_THE_SERVER: ReadonlySet<string> = new Set(["VaultSealed", "VaultUnavailable", "VaultUntrusted"]);
 
@@ -33,11 +36,14 @@ export class Connection implements VaultConnected {
   readonly #settings: ConnectionSettings;
   readonly #metrics: VaultCounts;
   readonly #doubted: (() => void) | undefined;
+  readonly #used: (() => void) | undefined;
   readonly #now: () => number;
   readonly #http: VaultHttp;
   readonly #health: ServerHealth;
   /** Undefined without a login. */
   readonly #reading: Reading | undefined;
+  /** When a binding last read through it. */
+  #usedAt = Number.NEGATIVE_INFINITY;
   /** Whether a login of a check has succeeded. After that, only reads log in. */
   #hasLoggedIn = false;
 
@@ -45,13 +51,14 @@ export class Connection implements VaultConnected {
     this.#settings = settings;
     this.#metrics = services.metrics;
     this.#doubted = services.doubted;
+    this.#used = services.used;
     this.#now = services.now ?? (() => performance.now());
     this.#http = new VaultHttp(settings, services);
     this.#health = new ServerHealth(settings, this.#http, services.addresses, this.#now);
     const { auth } = settings;
     if (auth !== undefined) {
       const logins = new Logins({ ...settings, auth }, this.#http, services);
-      this.#reading = { logins, kv: new KvReader(settings, logins, this.#now) };
+      this.#reading = { logins, kv: new KvReader(settings, logins, this.#now, services.cpu) };
     }
   }
 
@@ -68,6 +75,7 @@ export class Connection implements VaultConnected {
   }
 
   health(address: string | undefined, last: VaultAnswer | undefined): Promise<VaultAnswer> {
+    this.#use();
     return this.#health.read(address, last);
   }
 
@@ -87,6 +95,11 @@ export class Connection implements VaultConnected {
       if (!(error instanceof Problem)) throw error;
       return version === undefined ? { problem: error } : { version, problem: error };
     }
+  }
+
+  /** Whether a binding read through it in the last minutes. */
+  get isUsed(): boolean {
+    return this.#now() - this.#usedAt < UNUSED_AFTER_MS;
   }
 
   /** Retries failed logins at the next read or check, without the rest of their pauses. */
@@ -118,11 +131,18 @@ export class Connection implements VaultConnected {
     this.#hasLoggedIn = true;
   }
 
+  #use(): void {
+    const { isUsed } = this;
+    this.#usedAt = this.#now();
+    if (!isUsed) this.#used?.();
+  }
+
   async #timed<T>(place: KvPlace, read: (reading: Reading) => Promise<T>): Promise<T> {
     if (this.#reading === undefined) {
       const why = `the VaultConnection ${this.#settings.key} has no login, so only the health of servers can be read; set auth`;
       throw new Problem("ConnectionNotReady", `${place.mount}/${place.path}: ${why}`);
     }
+    this.#use();
     const startedAt = this.#now();
     try {
       return await read(this.#reading);

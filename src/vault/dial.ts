@@ -3,26 +3,27 @@
  * checked when the socket resolves it, so a name that changes its address after an earlier check does not bypass the rule.
  */
 import type { LookupFunction } from "node:net";
-import { createSecureContext } from "node:tls";
 import { buildConnector } from "undici";
+import { contexts } from "./contexts.ts";
 import { lookUp } from "./lookups.ts";
+import { namespaceOf } from "./path.ts";
 import type { ConnectionServices, ConnectionSettings, Resolve } from "./settings.ts";
 
 type Addresses = ConnectionServices["addresses"];
 
 export function dialer(
   settings: Pick<ConnectionSettings, "key" | "ca" | "serverName" | "timeoutMs">,
-  addresses: Addresses,
-  resolve: Resolve = lookUp,
+  { addresses, cpu, resolve = lookUp }: Pick<ConnectionServices, "addresses" | "cpu" | "resolve">,
 ): buildConnector.connector {
   const { key, ca, serverName, timeoutMs } = settings;
-  const secureContext = createSecureContext({ minVersion: "TLSv1.2", ...(ca === undefined ? {} : { ca }) });
   const connectors = new Map<string, buildConnector.connector>();
-  const connectorOf = (url: URL): buildConnector.connector => {
+  const connectorOf = async (url: URL): Promise<buildConnector.connector> => {
+    const context = () => (url.protocol === "https:" ? contexts.of(ca) : undefined);
     const known = connectors.get(url.origin);
     if (known !== undefined) return known;
+    const secureContext = await cpu.run(namespaceOf(key), context);
     const connect = buildConnector({
-      secureContext,
+      ...(secureContext && { secureContext }),
       ...(serverName === undefined ? {} : { servername: serverName }),
       // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED in the environment has no effect.
       rejectUnauthorized: true,
@@ -33,7 +34,13 @@ export function dialer(
     connectors.set(url.origin, connect);
     return connect;
   };
-  return (options, callback) => connectorOf(new URL(`${options.protocol}//${options.host}`))(options, callback);
+  return (options, callback) => {
+    const connector = connectorOf(new URL(`${options.protocol}//${options.host}`));
+    connector.then(
+      (connect) => connect(options, callback),
+      (error: Error) => callback(error, null),
+    );
+  };
 }
 
 /** Fails if any address of the name is not allowed. */

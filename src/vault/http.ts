@@ -15,6 +15,8 @@ import type { ConnectionServices, ConnectionSettings, Operation } from "./settin
 const MAX_ANSWER = 1024 ** 2;
 const MAX_REDIRECTS = 2;
 const MAX_SOCKETS = 8;
+/** How long sockets and TLS contexts are kept without requests. */
+const IDLE_MS = 60_000;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 /** Only these redirects keep the method and the body. */
 const KEEPING_REDIRECTS = new Set([307, 308]);
@@ -35,6 +37,7 @@ export class VaultReply {
   /** When the server wants the next request. */
   readonly retryAfterMs: number | undefined;
   readonly text: SecretValue<string>;
+  #value: SecretValue<unknown> | undefined;
   constructor(status: number, text: string, retryAfterMs?: number) {
     this.status = status;
     this.text = new SecretValue(text);
@@ -56,12 +59,22 @@ export class VaultReply {
     return texts.some((each) => typeof each === "string" && pattern.test(each));
   }
 
+  /** Parses the answer, which takes time for a large one. Its other methods then take none. */
+  parse(): void {
+    this.#parsed();
+  }
+
   #parsed(): unknown {
-    try {
-      return parseJson(this.text.reveal());
-    } catch {
-      return undefined;
-    }
+    this.#value ??= new SecretValue(attemptJson(this.text.reveal()));
+    return this.#value.reveal();
+  }
+}
+
+function attemptJson(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
   }
 }
 
@@ -71,23 +84,21 @@ export interface VaultSender {
   send(request: VaultRequest): Promise<VaultReply>;
 }
 
+type Services = Pick<ConnectionServices, "addresses" | "metrics" | "cpu" | "resolve">;
 type Settings = Pick<ConnectionSettings, "key" | "address" | "namespace" | "ca" | "serverName" | "timeoutMs">;
 
 export class VaultHttp implements VaultSender {
   readonly #settings: Settings;
-  readonly #services: Pick<ConnectionServices, "addresses" | "metrics">;
-  readonly #agent: Agent;
+  readonly #services: Services;
+  /** Its sockets and TLS contexts, while there are requests. */
+  #agent: Agent | undefined;
+  #running = 0;
+  #idle: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
-  constructor(settings: Settings, services: Pick<ConnectionServices, "addresses" | "metrics" | "resolve">) {
+  constructor(settings: Settings, services: Services) {
     this.#settings = settings;
     this.#services = services;
-    this.#agent = new Agent({
-      connections: MAX_SOCKETS,
-      // Our own deadline applies instead, also while a request is queued.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      connect: dialer(settings, services.addresses, services.resolve),
-    });
   }
 
   async send(request: VaultRequest): Promise<VaultReply> {
@@ -98,6 +109,8 @@ export class VaultHttp implements VaultSender {
       abort.abort();
     }, this.#settings.timeoutMs);
     let code = "error";
+    this.#running++;
+    clearTimeout(this.#idle);
     try {
       const reply = await Promise.race([this.#follow(request, abort.signal), late]);
       code = String(reply.status);
@@ -110,12 +123,31 @@ export class VaultHttp implements VaultSender {
     } finally {
       clearTimeout(timer);
       this.#services.metrics.requested(request.operation, code);
+      if (--this.#running === 0 && !this.#isClosed) this.#idle = setTimeout(() => this.#drop(), IDLE_MS).unref();
     }
   }
 
   /** Closes every connection. Running requests fail. */
   async close(): Promise<void> {
-    await this.#agent.destroy();
+    this.#isClosed = true;
+    clearTimeout(this.#idle);
+    await this.#agentNow().destroy();
+  }
+
+  #drop(): void {
+    void this.#agent?.destroy();
+    this.#agent = undefined;
+  }
+
+  #agentNow(): Agent {
+    this.#agent ??= new Agent({
+      connections: MAX_SOCKETS,
+      // Our own deadline applies instead, also while a request is queued.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: dialer(this.#settings, this.#services),
+    });
+    return this.#agent;
   }
 
   async #follow(request: VaultRequest, signal: AbortSignal): Promise<VaultReply> {
@@ -155,7 +187,7 @@ export class VaultHttp implements VaultSender {
     if (namespace !== undefined && request.operation !== "health") headers["x-vault-namespace"] = namespace;
     if (request.token !== undefined) headers["x-vault-token"] = request.token.reveal();
     if (request.body !== undefined) headers["content-type"] = "application/json";
-    return this.#agent.request({
+    return this.#agentNow().request({
       origin: server.origin,
       path: `/v1/${request.path}`,
       method: request.method,

@@ -12,7 +12,7 @@ import type { VaultReply } from "./http.ts";
 import { HttpFailure } from "./http-failure.ts";
 import type { Logins } from "./logins.ts";
 import { encodePath, OWN_MOUNTS } from "./path.ts";
-import type { ConnectionSettings, Operation } from "./settings.ts";
+import type { ConnectionServices, ConnectionSettings, Operation } from "./settings.ts";
 import type { KvDataPlace, KvPlace, VaultAnswer, VaultReader } from "./types.ts";
 
 /** The keys of a metadata source, besides custom_metadata. */
@@ -34,14 +34,21 @@ export class KvReader {
   readonly #settings: Settings;
   readonly #logins: Pick<Logins, "send" | "keyOf" | "describe">;
   readonly #now: () => number;
+  readonly #cpu: ConnectionServices["cpu"];
   /** Until when the metadata of a secrets engine counts as denied, by login and mount. */
   readonly #denied = new Map<string, number>();
   readonly #engines = new Map<string, { engine: Engine; until: number }>();
 
-  constructor(settings: Settings, logins: Pick<Logins, "send" | "keyOf" | "describe">, now: () => number) {
+  constructor(
+    settings: Settings,
+    logins: Pick<Logins, "send" | "keyOf" | "describe">,
+    now: () => number,
+    cpu: ConnectionServices["cpu"],
+  ) {
     this.#settings = settings;
     this.#logins = logins;
     this.#now = now;
+    this.#cpu = cpu;
   }
 
   /** Throws Problem. */
@@ -76,9 +83,11 @@ export class KvReader {
     const { data, lease_id: lease } = this.#json(place, reply);
     if (!isObject(data)) throw this.#notVault(place);
     if (textOf(lease) !== "") throw wrongEngine(place, "other", NO_KV);
-    return answerOf(
-      textsOf(reply.text, (answer) => answer["data"], describe(place)),
-      {},
+    return this.#cpu.run(reader.namespace, () =>
+      answerOf(
+        textsOf(reply.text, (answer) => answer["data"], describe(place)),
+        {},
+      ),
     );
   }
 
@@ -102,8 +111,10 @@ export class KvReader {
     const isGone = reply.status === 404;
     const text = versionText({ ...timesOf(metadata), version, custom, isGone });
     if (isGone) return { version: text, content: undefined };
-    const data = textsOf(reply.text, (whole) => fieldsAt(whole, "data")["data"], describe(place));
-    return answerOf(data, custom, text);
+    return this.#cpu.run(reader.namespace, () => {
+      const data = textsOf(reply.text, (whole) => fieldsAt(whole, "data")["data"], describe(place));
+      return answerOf(data, custom, text);
+    });
   }
 
   /**
@@ -188,6 +199,7 @@ export class KvReader {
       if (error instanceof Problem && !OF_REQUESTS.has(error.reason)) throw error;
       throw failed(error, this.#asked(place));
     }
+    await this.#cpu.run(reader.namespace, () => reply.parse());
     // A proxy may answer 404 while Vault is down. Bindings may remove missing values, so the answer must be from Vault.
     if (reply.status === 404) {
       const { data, errors, warnings } = this.#json(place, reply);

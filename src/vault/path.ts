@@ -7,6 +7,9 @@ export const NAMESPACE = "{namespace}";
 /** Mounts that are reserved for Vault. No secrets engine can be there. */
 export const OWN_MOUNTS: ReadonlySet<string> = new Set(["audit", "auth", "cubbyhole", "identity", "sys"]);
 
+/** The namespace of a VaultConnection, from its `namespace/name`. */
+export const namespaceOf = (key: string): string => key.slice(0, Math.max(0, key.indexOf("/")));
+
 /** Encodes each segment of the parts, and joins them. Throws Problem for a segment that is empty, . or .. */
 export function encodePath(...parts: readonly string[]): string {
   const segments = parts.flatMap((part) => part.split("/"));

@@ -3,6 +3,7 @@ import type { LookupAddress } from "node:dns";
 import type { VaultAddresses } from "../api/vault-addresses.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 import type { Identity } from "../kube/identity.ts";
+import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 
 export interface ConnectionSettings {
   /** The namespace and the name of the VaultConnection, such as registry/vault. */
@@ -54,8 +55,12 @@ export interface ConnectionServices {
   /** A token of the account for these audiences. Throws Problem. */
   requestToken(identity: Identity, audiences: readonly string[]): Promise<SecretValue<string>>;
   readonly metrics: VaultCounts;
+  /** Runs work whose size others choose, on behalf of a namespace. */
+  readonly cpu: Pick<CpuScheduler, "run">;
   /** Called when a read failed in a way that a check of the server may explain. */
   readonly doubted?: () => void;
+  /** Called when a binding reads through the connection, which was not used before. */
+  readonly used?: () => void;
   /** A monotonic clock in ms. */
   readonly now?: () => number;
   /** Returns numbers from 0 to 1. */

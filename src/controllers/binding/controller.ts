@@ -19,10 +19,10 @@ import type { RolloutDependencies } from "../../rollout/dependencies.ts";
 import type { DigestKeys } from "../../rollout/digest/keys.ts";
 import { RolloutController } from "../../rollout/rollout-controller.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
+import { ConnectionUsers } from "../../sources/connection-users.ts";
 import { Poller } from "../../sources/poller.ts";
 import { SharedReads } from "../../sources/shared-reads.ts";
 import type { ResolveContext } from "../../sources/source.ts";
-import { usesConnection } from "../../sources/vault.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { Dependencies } from "../../targets/dependencies.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
@@ -155,15 +155,21 @@ export class BindingController {
         this.queue.add(key, "resync");
       }
     });
+    const users = new ConnectionUsers();
     vault.listen({
       changed: (connection) => {
-        for (const each of bindings.all) if (usesConnection(each, connection)) this.queue.add(bindingKey(each));
+        for (const key of users.of(connection)) this.queue.add(key);
       },
       refresh: (connection) => polls.refresh(connection),
     });
     bindings.listen({
-      changed: (key, cause) => this.queue.add(key, cause),
+      changed: (key, cause) => {
+        const binding = bindings.get(key);
+        if (binding !== undefined) users.set(key, binding);
+        this.queue.add(key, cause);
+      },
       gone: (key, binding) => {
+        users.delete(key);
         this.#reconciler.gone(binding);
         requeue(key);
       },

@@ -3,13 +3,15 @@
  * reports in the status whether the server is ready.
  */
 import { namespaceIn } from "../../api/binding.ts";
-import type { VaultConnection } from "../../api/connection.ts";
+import type { ConnectionStatus, VaultConnection } from "../../api/connection.ts";
 import type { Installation } from "../../api/installation.ts";
 import { handledRefresh } from "../../api/refresh.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import { VAULT_CONNECTIONS } from "../../apimachinery/resources.ts";
+import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
+import { OldestFirst } from "../../cache/oldest-first.ts";
 import { objectKey } from "../../cache/reflector.ts";
 import type { ResourceStore } from "../../cache/resource-store.ts";
 import type { AccountTokens } from "../../kube/account-tokens.ts";
@@ -19,6 +21,8 @@ import type { Metrics } from "../../observability/metrics.ts";
 import { Connection, type ConnectionCheck } from "../../vault/connection.ts";
 import type { VaultConnections } from "../../vault/connections.ts";
 import type { ConnectionSettings } from "../../vault/settings.ts";
+import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
+import { SlowBucket } from "../../workqueue/slow-bucket.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { BACKOFF_MS } from "../binding/requeue.ts";
 import { countByConnection } from "../readiness.ts";
@@ -38,6 +42,7 @@ interface Services extends StatusServices {
   /** The sources' view of the connections. */
   vault: VaultConnections;
   metrics: Pick<Metrics, "vault" | "objects" | "limited">;
+  cpu: Pick<CpuScheduler, "run">;
   storeOf<T extends VaultConnection>(resource: typeof VAULT_CONNECTIONS): ResourceStore<T>;
 }
 
@@ -45,6 +50,8 @@ interface Services extends StatusServices {
 const CONCURRENCY = 4;
 /** How long the stop waits for tokens to be revoked. */
 const STOP_WITHIN_MS = 2_000;
+/** How many statuses of connections beyond the limit of their namespace are written. */
+const REFUSALS_A_SECOND = 20;
 
 export class VaultController {
   readonly name = "vaultconnection";
@@ -58,12 +65,19 @@ export class VaultController {
   readonly #status: StatusWriter<VaultConnection, VaultConnection>;
   readonly #checks: Checks;
   readonly #reconciler: ConnectionReconciler;
+  readonly #order: OldestFirst;
+  readonly #refusals = new SlowBucket(REFUSALS_A_SECOND);
+  /** Connections beyond the limit whose statuses wait for their turn, and those whose turn it is. */
+  readonly #waiting = new Set<string>();
+  readonly #turns = new Set<string>();
+  readonly #stopped = new AbortController();
   /** Connections that are being closed. */
   readonly #closing = new Set<Promise<void>>();
 
   constructor(services: Services) {
     const { bindings, client, informers, installation, log, metrics, vault } = services;
     this.#services = services;
+    this.#order = new OldestFirst(installation.limits.connectionsPerNamespace);
     const store = services.storeOf<VaultConnection>(VAULT_CONNECTIONS);
     this.store = store;
     this.#status = new StatusWriter<VaultConnection, VaultConnection>(services, {
@@ -88,27 +102,38 @@ export class VaultController {
       installation,
       client,
       store,
+      cpu: services.cpu,
+      numberBeyond: ({ metadata }) => this.#order.numberBeyond(metadata),
       watcher: informers.watcher((key, cause) => this.queue.add(key, cause)),
       registry: vault,
       checks: this.#checks,
       connect: (settings) => this.#connect(settings),
       close: (connection) => this.#close(connection, failed),
       report: (connection, result, isChecked) => this.#report(connection, result, isChecked),
+      reportLater: (connection, problem) => this.#reportLater(connection, problem),
     });
     metrics.vault.observeConnections(() => this.#reconciler.health);
     metrics.objects.observeConnections(() => {
       const counts = countByConnection(bindings.all);
-      return store.all.map(({ metadata: { namespace = "", name, creationTimestamp: createdAt = "" } }) => {
+      const counted = store.all.filter(({ metadata }) => this.#order.numberBeyond(metadata) === undefined);
+      return counted.map(({ metadata: { namespace = "", name, creationTimestamp: createdAt = "" } }) => {
         const labels = { connection_namespace: namespace, connection: name };
         return { labels, createdAt, ...(counts.get(objectKey(namespace, name)) ?? { ready: 0, notReady: 0 }) };
       });
     });
     store.listen({
-      changed: (key) => {
+      changed: (key, { metadata }) => {
+        const pushedOut = this.#order.add(metadata);
         vault.appeared(key);
         this.queue.add(key);
+        if (pushedOut !== undefined) this.queue.add(pushedOut);
       },
-      gone: (key) => this.queue.add(key),
+      gone: (key, { metadata }) => {
+        const next = this.#order.delete(metadata);
+        this.#turns.delete(key);
+        this.queue.add(key);
+        if (next !== undefined) this.queue.add(next);
+      },
       synced: () => {
         for (const { metadata } of store.all) this.queue.add(objectKey(metadata.namespace, metadata.name), "resync");
         vault.listed();
@@ -122,6 +147,7 @@ export class VaultController {
 
   /** Revokes the tokens that Inlay obtained from Vault, if the servers answer in time. */
   async stop(): Promise<void> {
+    this.#stopped.abort();
     this.#checks.stopAll();
     this.#reconciler.closeAll();
     const { promise: late, resolve } = Promise.withResolvers<void>();
@@ -131,12 +157,14 @@ export class VaultController {
   }
 
   #connect(settings: ConnectionSettings): Connection {
-    const { accountTokens, installation, metrics } = this.#services;
+    const { accountTokens, cpu, installation, metrics } = this.#services;
     return new Connection(settings, {
+      cpu,
       addresses: installation.vaultAddresses,
       requestToken: (identity, audiences) => accountTokens.request(identity, audiences),
       metrics: metrics.vault,
       doubted: () => this.#checks.doubt(settings.key),
+      used: () => this.#checks.used(settings.key),
     });
   }
 
@@ -148,8 +176,31 @@ export class VaultController {
     this.#closing.add(closing);
   }
 
+  /** Requeues the connection when it is the turn of its namespace. */
+  async #reportLater(connection: VaultConnection, problem: Problem): Promise<void> {
+    const { namespace = "", name } = connection.metadata;
+    const key = objectKey(namespace, name);
+    if (isSameStatus(connection.status, this.#statusOf(connection, { problem }, true))) return;
+    if (this.#turns.delete(key)) {
+      this.#services.metrics.limited("connectionsPerNamespace");
+      return this.#report(connection, { problem }, true);
+    }
+    if (this.#waiting.has(key)) return;
+    this.#waiting.add(key);
+    void this.#refusals.take(namespace, this.#stopped.signal).then(() => {
+      this.#waiting.delete(key);
+      if (this.#stopped.signal.aborted) return;
+      this.#turns.add(key);
+      this.queue.add(key);
+    });
+  }
+
+  #statusOf(connection: VaultConnection, result: ConnectionCheck, isChecked: boolean): ConnectionStatus {
+    return { ...statusOf(connection, result, new Date()), ...handledRefresh(connection, isChecked) };
+  }
+
   async #report(connection: VaultConnection, result: ConnectionCheck, isChecked: boolean): Promise<void> {
-    const status = { ...statusOf(connection, result, new Date()), ...handledRefresh(connection, isChecked) };
+    const status = this.#statusOf(connection, result, isChecked);
     await this.#status.writeStatus(connection, status);
     this.#status.recordEvent(connection, status);
     if (!isNewlyReadable(connection.status, status)) return;

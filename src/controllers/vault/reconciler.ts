@@ -19,6 +19,7 @@ import { type Actor, actorOf } from "../../targets/actor.ts";
 import type { Connection } from "../../vault/connection.ts";
 import type { VaultConnections } from "../../vault/connections.ts";
 import type { ConnectionSettings } from "../../vault/settings.ts";
+import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 import { requeueResult } from "../binding/requeue.ts";
 import type { Checks } from "./checks.ts";
@@ -27,14 +28,17 @@ import { isSameSettings, namedObjects, needsAccount, settingsOf } from "./settin
 /** The methods of a connection that are used here. */
 export type OpenConnection = Pick<
   Connection,
-  "loginOf" | "data" | "metadata" | "health" | "check" | "retryLogins" | "close"
+  "loginOf" | "data" | "metadata" | "health" | "check" | "isUsed" | "retryLogins" | "close"
 >;
 
 interface Services {
-  installation: Pick<Installation, "closedNamespace" | "ownNamespace" | "vaultAddresses">;
+  installation: Pick<Installation, "closedNamespace" | "limits" | "ownNamespace" | "vaultAddresses">;
   client: Pick<Client, "get">;
   store: Pick<ResourceStore<VaultConnection>, "get">;
   watcher: Watcher;
+  cpu: Pick<CpuScheduler, "run">;
+  /** The number of a connection that is not one of the oldest of its namespace. Undefined for the others. */
+  numberBeyond(connection: VaultConnection): number | undefined;
   registry: Pick<VaultConnections, "set" | "delete" | "refresh">;
   checks: Pick<Checks, "start" | "stop" | "now" | "resultOf" | "isAwaited">;
   connect(settings: ConnectionSettings): OpenConnection;
@@ -46,6 +50,8 @@ interface Services {
     result: { version?: string; problem?: Problem },
     isChecked: boolean,
   ): Promise<void>;
+  /** Like `report`, at a limited rate. */
+  reportLater(connection: VaultConnection, problem: Problem): Promise<void>;
 }
 
 /** A connection that is in use. */
@@ -105,6 +111,8 @@ export class ConnectionReconciler {
     const { checks, store } = this.#services;
     const connection = store.get(key);
     if (connection === undefined) return this.#forget(key);
+    const number = this.#services.numberBeyond(connection);
+    if (number !== undefined) return this.#refuse(key, connection, number);
     const entry = this.#entryOf(key, connection);
     this.#noticeRefresh(key, entry, connection);
     const observed = attemptSync(() => this.#observe(key, connection));
@@ -118,6 +126,22 @@ export class ConnectionReconciler {
     // The check requeues the connection when it is done. Until then the status stays.
     if (result !== undefined) await this.#services.report(connection, result, !checks.isAwaited(key));
     return requeueResult(connection, problem === undefined ? [] : [{ problem }]);
+  }
+
+  /** Such a connection makes no request and keeps nothing. */
+  async #refuse(key: string, connection: VaultConnection, number: number): Promise<WorkResult> {
+    const { installation, registry, watcher, reportLater } = this.#services;
+    const { namespace = "", labels = {} } = connection.metadata;
+    const most = installation.limits.connectionsPerNamespace;
+    const message = `this is number ${number} of the VaultConnections in namespace ${namespace} by age, and only the oldest ${most} count; delete VaultConnections that are not needed, or ask the administrator of Inlay to raise limits.connectionsPerNamespace`;
+    const problem = new Problem("LimitExceeded", message);
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) this.#close(key, entry);
+    this.#entries.delete(key);
+    watcher.subscribe(key, []);
+    registry.set(key, { phase: "failed", problem, labels });
+    await reportLater(connection, problem);
+    return DONE;
   }
 
   /** Makes the sources read everything through a connection at once, and retry failed logins. */
@@ -228,7 +252,9 @@ export class ConnectionReconciler {
       const access = { client, identity, ref, verbs: READ_VERBS };
       found.set(idOf(ref), seen === undefined ? undefined : await getIfExists(access, seen));
     }
-    return settingsOf(connection, identity, found);
+    return this.#services.cpu.run(connection.metadata.namespace as string, () =>
+      settingsOf(connection, identity, found),
+    );
   }
 
   #publish(key: string, entry: Entry, { metadata, spec }: VaultConnection, { connected }: Opened): void {

@@ -12,6 +12,9 @@ import { pemBundle } from "../../transform/pem.ts";
 import { TOKEN } from "../../vault/auth.ts";
 import type { Auth, ConnectionSettings } from "../../vault/settings.ts";
 
+/** More than all public authorities need. */
+const MAX_CA = 512 * 1024;
+
 /** A key that a connection names. */
 interface NamedKey {
   /** The field that names it. */
@@ -103,8 +106,13 @@ function urlOf(address: string): URL {
 }
 
 function certificatesOf(named: NamedKey, found: FoundObjects): string {
+  const text = textOf(named, found).reveal();
+  if (text.length > MAX_CA) {
+    const most = `and Inlay reads at most ${MAX_CA}; list only the authorities of the server`;
+    throw new Problem("TooLarge", `${describe(named)}: the certificates have ${text.length} characters, ${most}`);
+  }
   try {
-    return pemBundle([textOf(named, found).reveal()], describe(named));
+    return pemBundle([text], describe(named));
   } catch (error) {
     if (error instanceof Problem && error.reason === "InvalidValue") throw notReady(error.message);
     throw error;

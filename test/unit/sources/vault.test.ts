@@ -9,7 +9,7 @@ import type { ProducedBy } from "../../../src/sources/grant-rules.ts";
 import type { Poll, PollState } from "../../../src/sources/poll.ts";
 import { parseSources, resolveSources, secretNamespaces } from "../../../src/sources/registry.ts";
 import type { PolledSource, ResolveContext } from "../../../src/sources/source.ts";
-import { usesConnection } from "../../../src/sources/vault.ts";
+import { ConnectionUsers } from "../../../src/sources/connection-users.ts";
 import type { ConnectionState, VaultAnswer, VaultConnected } from "../../../src/vault/types.ts";
 import { bindingOf } from "../bindings.ts";
 import { WITHOUT_ADVICE } from "../fakes.ts";
@@ -229,10 +229,14 @@ describe("a source from Vault", () => {
     assert.equal(await grantedObject({ ...CONNECTION, granted: true }), "VaultConnection registry/vault");
     assert.equal(await grantedObject({ ...CONNECTION, namespace: "platform" }), "VaultConnection platform/vault");
     const binding = bindingOf({ sources: [entry({ health: {} })] });
-    assert.deepEqual(
-      [usesConnection(binding, "registry/vault"), usesConnection(binding, "platform/vault")],
-      [true, false],
-    );
+    const users = new ConnectionUsers();
+    users.set("registry/a", binding);
+    users.set("registry/b", binding);
+    assert.deepEqual(users.of("registry/vault"), ["registry/a", "registry/b"]);
+    assert.deepEqual(users.of("platform/vault"), []);
+    users.set("registry/a", bindingOf({ sources: [] }));
+    users.delete("registry/b");
+    assert.deepEqual(users.of("registry/vault"), []);
   });
 
   it("reports nothing about a connection that needs a SecretGrant before there is one", async () => {

@@ -139,6 +139,7 @@ export function servicesFor(services: Partial<ConnectionServices> = {}): Connect
     addresses: new VaultAddresses(["127.0.0.1", "http://127.0.0.1"]),
     requestToken: async () => new SecretValue(secretText("jwt")),
     metrics: new Counts(),
+    cpu: { run: async (_: string, work: () => unknown) => work() },
     ...services,
   } as ConnectionServices & { metrics: Counts };
 }

@@ -11,6 +11,7 @@ const sealed = { problem: new Problem("VaultSealed", "the server is sealed") };
 /** A server whose checks the test answers. */
 class Server {
   checks = 0;
+  isUsed = true;
   answer: () => Promise<ConnectionCheck> = async () => ({ version: "1.21.4" });
   check(): Promise<ConnectionCheck> {
     this.checks++;
@@ -49,6 +50,34 @@ describe("checks of VaultConnections", () => {
     await clock.pass(14_000);
     assert.equal(server.checks, 2);
     assert.equal(changes, 1);
+  });
+
+  it("share a rate, of which namespaces take turns", async () => {
+    const names = ["crowd/a", "crowd/b", "crowd/c", "crowd/d", "registry/vault"];
+    const servers = new Map(names.map((key) => [key, new Server()]));
+    for (const [key, each] of servers) checks.start(key, each);
+    const checked = () => names.filter((key) => servers.get(key)?.checks === 1);
+    await settled();
+    assert.deepEqual(checked(), ["crowd/a"]);
+    await clock.pass(20);
+    await clock.pass(20);
+    assert.deepEqual(checked(), ["crowd/a", "crowd/b", "registry/vault"]);
+    checks.stop("crowd/c");
+    await clock.pass(20);
+    await clock.pass(20);
+    assert.deepEqual(checked(), ["crowd/a", "crowd/b", "crowd/d", "registry/vault"]);
+  });
+
+  it("are rare while no binding uses the connection, and run at its first use", async () => {
+    server.isUsed = false;
+    checks.start(KEY, server);
+    await clock.pass(9 * 60_000 - 1);
+    assert.equal(server.checks, 1);
+    checks.used(KEY);
+    await settled();
+    assert.equal(server.checks, 2);
+    await clock.pass(11 * 60_000);
+    assert.equal(server.checks, 3);
   });
 
   it("that are requested are reported when they end, although the result is the same", async () => {

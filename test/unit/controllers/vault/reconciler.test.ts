@@ -38,6 +38,8 @@ describe("the reconciler of VaultConnections", () => {
   let heard: string[];
   let registry: VaultConnections;
   let reconciler: ConnectionReconciler;
+  /** By age, if it is beyond the limit of its namespace. */
+  let number: number | undefined;
 
   beforeEach(() => {
     stored = undefined;
@@ -49,6 +51,7 @@ describe("the reconciler of VaultConnections", () => {
     registry = new VaultConnections();
     registry.listed();
     registry.listen({ changed: () => heard.push(stateText()), refresh: () => heard.push("refresh") });
+    number = undefined;
     reconciler = new ConnectionReconciler({
       installation: new Installation({
         ownNamespace: "inlay-system",
@@ -62,6 +65,8 @@ describe("the reconciler of VaultConnections", () => {
         },
       }),
       store: { get: () => stored },
+      cpu: { run: async (_, work) => work() },
+      numberBeyond: () => number,
       watcher,
       registry,
       checks: {
@@ -83,6 +88,7 @@ describe("the reconciler of VaultConnections", () => {
           metadata: never,
           health: never,
           check: async () => READY,
+          isUsed: true,
           retryLogins: () => heard.push("logins"),
           close: async () => {},
         };
@@ -92,6 +98,9 @@ describe("the reconciler of VaultConnections", () => {
       close: (connection) => ended.push(connection),
       report: async (_, { version, problem }) => {
         reported.push(problem?.reason ?? `ready ${version}`);
+      },
+      reportLater: async (_, { reason, message }) => {
+        reported.push(`later ${reason}: ${message}`);
       },
     });
     watcher.objects.set("registry/serviceaccounts/inlay", version("1"));
@@ -134,6 +143,20 @@ describe("the reconciler of VaultConnections", () => {
     const auth = connection?.settings.auth;
     return auth?.kind === "token" ? auth.token.reveal() : undefined;
   };
+
+  it("uses nothing of a connection beyond the limit of its namespace, and says the number and the limit", async () => {
+    put();
+    putSecret({ token: secretText("token") });
+    await reconcile();
+    number = 101;
+    await reconcile();
+    assert.deepEqual([ended.length, reconciler.health, watcher.watchedBy(KEY)], [1, [], []]);
+    assert.match(reported.at(-1) ?? "", /^later LimitExceeded: this is number 101 .* only the oldest 100 count/);
+    assert.equal(stateText(), "LimitExceeded");
+    number = undefined;
+    await reconcile();
+    assert.equal(stateText(), "ready 2");
+  });
 
   it("reads the named objects as the account, connects, checks, and reports the result", async () => {
     const token = secretText("token");
