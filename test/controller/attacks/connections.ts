@@ -4,6 +4,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { mapConcurrent } from "../../../src/workqueue/map-concurrent.ts";
+import type { AnyObject } from "../api.ts";
 import { eventually } from "../eventually.ts";
 import { type Attack, sized } from "./attack.ts";
 
@@ -40,7 +41,7 @@ export const manyConnections: Attack = {
     const path = tenant.path("inlay.dev/v1alpha1", "vaultconnections");
     await eventually(async () => {
       const { items } = await tenant.api.get(path);
-      const reasons = items.map(({ status }: any) => status?.conditions?.[0]?.reason);
+      const reasons = items.map(({ status }: AnyObject) => status?.conditions?.[0]?.reason);
       const count = (reason: string) => reasons.filter((each: string) => each === reason).length;
       assert.equal(count("VaultUnavailable"), LIMIT);
       assert.ok(count("LimitExceeded") > 0);

@@ -26,6 +26,8 @@ describe("checks of VaultConnections", () => {
   let errors: unknown[];
   let checks: Checks;
   let server: Server;
+  /** Passes the time between the turns of two checks. */
+  const turn = () => clock.pass(20);
   beforeEach(() => {
     [changes, recovered, errors, server] = [0, 0, [], new Server()];
     const hooks = {
@@ -82,19 +84,20 @@ describe("checks of VaultConnections", () => {
 
   it("that are requested are reported when they end, although the result is the same", async () => {
     checks.start(KEY, server);
-    await settled();
+    await turn();
     let answer = () => {};
     server.answer = () =>
       new Promise((resolve) => {
         answer = () => resolve({ version: "1.21.4" });
       });
     checks.now(KEY);
+    await settled();
     const first = answer;
     checks.now(KEY);
     first();
     await settled();
     assert.deepEqual([checks.isAwaited(KEY), changes], [true, 1]);
-    await clock.pass(1);
+    await turn();
     answer();
     await settled();
     assert.deepEqual([checks.isAwaited(KEY), changes, server.checks], [false, 2, 3]);
@@ -153,7 +156,7 @@ describe("checks of VaultConnections", () => {
   it("that throw have a result too, and an unexpected error is passed on", async () => {
     server.answer = () => Promise.reject(sealed.problem);
     checks.start(KEY, server);
-    await settled();
+    await turn();
     assert.equal(checks.resultOf(KEY)?.problem, sealed.problem);
     const bug = new TypeError("a bug");
     server.answer = () => Promise.reject(bug);
@@ -165,7 +168,7 @@ describe("checks of VaultConnections", () => {
 
   it("run at once when requested, and once more if one was running", async () => {
     checks.start(KEY, server);
-    await settled();
+    await turn();
     const { promise, resolve } = Promise.withResolvers<ConnectionCheck>();
     server.answer = () => promise;
     checks.now(KEY);
@@ -174,7 +177,8 @@ describe("checks of VaultConnections", () => {
     await settled();
     assert.equal(server.checks, 2);
     resolve({ version: "1.21.4" });
-    await clock.pass(1);
+    await turn();
+    await turn();
     assert.equal(server.checks, 3);
     checks.now("registry/none");
   });
@@ -183,9 +187,10 @@ describe("checks of VaultConnections", () => {
     const { promise, resolve } = Promise.withResolvers<ConnectionCheck>();
     server.answer = () => promise;
     checks.start(KEY, server);
+    await settled();
     const next = new Server();
     checks.start(KEY, next);
-    await settled();
+    await turn();
     assert.equal(changes, 1);
     resolve(sealed);
     await settled();
