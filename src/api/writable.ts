@@ -1,4 +1,5 @@
 /** Refuses kinds and paths that no binding may write, whatever its account is allowed. */
+import { quoted } from "../apimachinery/objects.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 
@@ -40,8 +41,8 @@ export function assertWritablePath(path: FieldPath): void {
     );
   }
   if (below.length > 0) {
-    const quoted = `metadata.${map}[${JSON.stringify([key, ...below].join("."))}]`;
-    throw new Problem("InvalidPath", `${path} names a field inside a string; if the key has dots, quote it: ${quoted}`);
+    const instead = `metadata.${map}[${quoted([key, ...below].join("."))}]`;
+    throw new Problem("InvalidPath", `${path} names a field inside a string; if the key has dots, quote it: ${instead}`);
   }
 }
 

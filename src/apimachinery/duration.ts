@@ -1,4 +1,5 @@
 /** Parses durations in Go's notation, such as 1h30m, to milliseconds. Pure. */
+import { quoted } from "./objects.ts";
 import { Problem } from "./problem.ts";
 
 const MS: Record<string, number> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1, us: 1e-3, µs: 1e-3, μs: 1e-3, ns: 1e-6 };
@@ -14,6 +15,6 @@ export function parseDuration(text: string, field = "a duration"): number {
   // PARTS runs only on valid text: on other text, its time grows with the square of the length.
   if (ms === 0) for (const [, number, unit = ""] of text.matchAll(PARTS)) ms += Number(number) * (MS[unit] ?? 0);
   if (ms <= MAX_MS) return Math.round(ms);
-  const what = `${JSON.stringify(text)} is not a duration`;
+  const what = `${quoted(text)} is not a duration`;
   throw new Problem("InvalidBinding", `${field}: ${what}; write, for example, 45s, 10m or 1h30m`);
 }

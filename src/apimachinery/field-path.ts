@@ -2,6 +2,7 @@
  * Parses and prints paths to fields, such as `spec.host`. Each path has one canonical text, so code can compare and
  * record texts.
  */
+import { plainPath, plainWord, quoted } from "./objects.ts";
 import { remembered } from "./newest.ts";
 import { type ElementCondition, pathText, type Segment } from "./path-segment.ts";
 import { attemptSync, Problem } from "./problem.ts";
@@ -207,7 +208,7 @@ class Parser {
       if (key === undefined || !this.#takes("=")) return undefined;
       const value = this.#quoted() ?? this.#take(BARE_VALUE);
       if (value === undefined) return undefined;
-      if (keysOf(conditions).includes(key)) throw this.#wrong(`two conditions name ${key}; remove one`);
+      if (keysOf(conditions).includes(key)) throw this.#wrong(`two conditions name ${plainWord(key)}; remove one`);
       conditions.push({ key, value });
     } while (this.#takes(","));
     return inOrder(conditions);
@@ -244,14 +245,14 @@ class Parser {
         ? "a key is missing at the end"
         : found === "."
           ? "a key is missing before this dot"
-          : `${JSON.stringify(found)} is not allowed here`;
+          : `${quoted(found)} is not allowed here`;
     const [, map, key] = MAP.exec(this.#text) ?? [];
-    const example = key === undefined ? 'data["tls.crt"]' : `${map}[${JSON.stringify(key)}]`;
+    const example = key === undefined ? 'data["tls.crt"]' : `${map}[${quoted(key)}]`;
     return `${what}; quote a key that has characters other than letters, digits, _ and -, as in ${example}`;
   }
 
   #wrong(what: string): Problem {
-    return new Problem("InvalidPath", `path ${this.#text}, column ${this.#at + 1}: ${what}`);
+    return new Problem("InvalidPath", `path ${plainPath(this.#text)}, column ${this.#at + 1}: ${what}`);
   }
 }
 

@@ -1,11 +1,12 @@
 /** Parses, prints and follows JSON pointers (RFC 6901). */
+import { quoted } from "./objects.ts";
 import type { JsonValue } from "./objects.ts";
 import { Problem } from "./problem.ts";
 
 /** Throws Problem("InvalidPath"). */
 export function parsePointer(text: string): readonly string[] {
   if (!/^(?:\/(?:[^~/]|~[01])*)*$/.test(text)) {
-    const message = `${JSON.stringify(text)} is not a JSON pointer; write it as /spec/bucketName, with ~1 for / and ~0 for ~ in a name`;
+    const message = `${quoted(text)} is not a JSON pointer; write it as /spec/bucketName, with ~1 for / and ~0 for ~ in a name`;
     throw new Problem("InvalidPath", message);
   }
   return text

@@ -94,15 +94,21 @@ export const isSameKind = (a: Pick<KubeObject, "apiVersion" | "kind">, b: Pick<K
 /** `HarborCluster registry/harbor`, for messages. */
 export function describeObject(kind: string, namespace: string | undefined, name: string): string {
   const there = plainWord(name);
-  return namespace === undefined || namespace === "" ? `${kind} ${there}` : `${kind} ${plainWord(namespace)}/${there}`;
+  const what = plainWord(kind);
+  return namespace === undefined || namespace === "" ? `${what} ${there}` : `${what} ${plainWord(namespace)}/${there}`;
 }
 
 /**
- * A name or key in the prose of a message. An author may choose almost any text as a name, so it is quoted unless it is a plain word, and even
- * then it never contains the text that separates a command from the prose.
+ * A text that a tenant chooses, in quotes as JSON, for messages. All such texts are quoted here: they never contain the text that separates
+ * a command from the prose, so that no name or path can look like a command of Inlay.
  */
-export const plainWord = (name: string): string =>
-  /^[\w./:@+~=,*?|()[\]{}-]+$/.test(name) ? name : JSON.stringify(name).replaceAll("with:", "with\\u003a");
+export const quoted = (text: string): string => JSON.stringify(text).replaceAll(/with:/gi, (found) => `${found.slice(0, -1)}\\u003a`);
+
+/** A name or key in the prose of a message. An author may choose almost any text as a name, so it is quoted unless it is a plain word. */
+export const plainWord = (name: string): string => (/^[\w./:@+~=,*?|()[\]{}-]+$/.test(name) ? name : quoted(name));
+
+/** A path, pattern or piece of a template in the prose of a message, which has quotes and brackets of its own: quoted if it has spaces. */
+export const plainPath = (path: string): string => (/\s/.test(path) ? quoted(path) : path);
 
 /** The same id for an object in every version of its kind. */
 export function objectId(of: Pick<Resource, "group" | "kind">, namespace: string | undefined, name: string): string {

@@ -1,4 +1,5 @@
 /** The segments of a path to a field, and their text. */
+import { quoted } from "./objects.ts";
 
 /**
  * One step from an object or a list to a value in it. `key`: a field of an object. `index`: a position in a list, from
@@ -26,11 +27,11 @@ export function pathText(segments: readonly Segment[]): string {
 function segmentText(segment: Segment, position: number): string {
   if (segment.kind === "index") return `[${segment.index}]`;
   if (segment.kind === "element") return `[${segment.conditions.map(conditionText).join(",")}]`;
-  const key = isBare(segment.key) ? segment.key : JSON.stringify(segment.key);
+  const key = isBare(segment.key) ? segment.key : quoted(segment.key);
   return key !== segment.key ? `[${key}]` : position === 0 ? key : `.${key}`;
 }
 
 function conditionText({ key, value }: ElementCondition): string {
-  const [left, right] = [isBare(key) ? key : JSON.stringify(key), isBareValue(value) ? value : JSON.stringify(value)];
+  const [left, right] = [isBare(key) ? key : quoted(key), isBareValue(value) ? value : quoted(value)];
   return `${left}=${right}`;
 }

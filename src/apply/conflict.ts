@@ -1,4 +1,5 @@
 /** Explains a conflict with another field manager: who owns which field, why, and what helps. Pure. */
+import { quoted } from "../apimachinery/objects.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonValue, KubeObject } from "../apimachinery/objects.ts";
@@ -80,7 +81,7 @@ export function conflict(contested: readonly Contested[]): Problem {
 }
 
 const said = (contested: readonly Contested[], why?: string) =>
-  `${contested.map(({ path, manager }) => `${path} belongs to ${JSON.stringify(manager)}`).join(", ")}${why === undefined ? "" : ` ${why}`}`;
+  `${contested.map(({ path, manager }) => `${path} belongs to ${quoted(manager)}`).join(", ")}${why === undefined ? "" : ` ${why}`}`;
 
 /** A manager that applies sets the field itself: an apply owns no defaults. */
 function holdsDefault(

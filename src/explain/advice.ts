@@ -14,8 +14,11 @@ import { podsCommand } from "./running.ts";
 
 type Facts = Omit<Explanation, "advice">;
 
-/** `controllerNamespace` is undefined if it is not known. */
-export function adviceFor(facts: Facts, controllerNamespace?: string): Advice {
+/**
+ * `controllerNamespace` is undefined if it is not known. `isImitating`: a text of the binding looks like a command of a message, so no
+ * command in a message is certain.
+ */
+export function adviceFor(facts: Facts, controllerNamespace?: string, isImitating = false): Advice {
   const { namespace, name, generation, observedGeneration, suspended, deleting } = facts.binding;
   const isCurrent = observedGeneration !== undefined && observedGeneration === generation;
   const inWay = facts.conditions.filter(({ status }) => status !== "True");
@@ -30,7 +33,9 @@ export function adviceFor(facts: Facts, controllerNamespace?: string): Advice {
     const { reason, message } = failing;
     const [says, command] = grantsFor(facts, message) ?? [];
     return says === undefined || command === undefined
-      ? withCommand(reason, message)
+      ? isImitating
+        ? { reason, message }
+        : withCommand(reason, message)
       : { reason, message: says, command };
   }
   if (isCurrent && !deleting) return { reason: "Synced", message: "nothing, the binding is in sync" };
@@ -65,6 +70,9 @@ function grantsFor({ binding: { namespace, name }, missingPermissions }: Facts, 
   }
   return message.endsWith(` with: ${command}`) ? [message.slice(0, -command.length - 1), command] : undefined;
 }
+
+/** Whether the author of an object wrote what separates a command from the text of a message. */
+export const imitates = (spec: object): boolean => /with:\s+(?:kubectl|echo)\s/i.test(JSON.stringify(spec));
 
 /** What separates the command at the end of a message from its text. */
 const SEPARATOR = / with: (?=(?:kubectl|echo) )/;

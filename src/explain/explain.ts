@@ -7,7 +7,7 @@ import { asRecorded } from "../api/status-records.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { CORE_EVENTS, SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
-import { adviceFor } from "./advice.ts";
+import { adviceFor, imitates } from "./advice.ts";
 import type { ExplainedEvent, Explanation } from "./explanation.ts";
 import { foundOr, type Reading, seenOf, withAdvice } from "./reading.ts";
 import { explainRollout } from "./rollout.ts";
@@ -61,7 +61,7 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
     ...(events.state === "Unreadable" && { eventsUnreadable: events.message }),
   };
   const controller = await findController(tools.reader, namespace, Date.now());
-  return { ...seen, advice: controller.advice ?? adviceFor(seen, controller.namespace) };
+  return { ...seen, advice: controller.advice ?? adviceFor(seen, controller.namespace, imitates(spec)) };
 }
 
 async function bindingOf({ reader }: Tools, namespace: string, name: string): Promise<SecretBinding> {

@@ -141,7 +141,7 @@ export function accountNotFound(
 }
 
 export function kindNotFound(apiVersion: string, kind: string, advice = INSTALL_KIND): Problem {
-  return new Problem("KindNotFound", `the cluster serves no ${kind} in ${apiVersion}; ${advice}`);
+  return new Problem("KindNotFound", `the cluster serves no ${plainWord(kind)} in ${plainWord(apiVersion)}; ${advice}`);
 }
 
 /** The request was not sent, because the binding or its namespace has reached a limit of watches. */

@@ -1,7 +1,7 @@
 /** The kind of source `vault`: data or metadata of a KV secrets engine, or the health of a server, read through a VaultConnection. */
 import type { Source } from "../api/binding.ts";
 import { parseDuration } from "../apimachinery/duration.ts";
-import { describeObject, idOf, type ObjectRef } from "../apimachinery/objects.ts";
+import { describeObject, idOf, type ObjectRef, plainPath } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -84,9 +84,9 @@ export const vault: SourceKind = {
 
 /** What a source reads, for messages: `data kv/registry/s3 version 2`. */
 function readsOf({ data, metadata, health }: VaultSource): string {
-  if (metadata !== undefined) return `metadata ${metadata.mount}/${metadata.path}`;
-  if (data === undefined) return health?.address === undefined ? "health" : `health ${health.address}`;
-  return `data ${data.mount}/${data.path}${data.version === undefined ? "" : ` version ${data.version}`}`;
+  if (metadata !== undefined) return `metadata ${plainPath(`${metadata.mount}/${metadata.path}`)}`;
+  if (data === undefined) return health?.address === undefined ? "health" : `health ${plainPath(health.address)}`;
+  return `data ${plainPath(`${data.mount}/${data.path}`)}${data.version === undefined ? "" : ` version ${data.version}`}`;
 }
 
 /** Identifies what a source reads, in parts that no other source has. Versions of a path are the same source with other values. */

@@ -2,6 +2,7 @@
  * Finds the fields of one version of a kind that the API server drops when the object passes through another version,
  * by the rules of its pruning. Pure.
  */
+import { quoted } from "../apimachinery/objects.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { itemsOf, type OpenApiSchema, type ResolveRef } from "../apimachinery/openapi.ts";
@@ -136,7 +137,7 @@ export function* droppedPaths(object: object, own: VersionSchema, other: Version
 
 /** The path of a field. An object may have keys that no path of a binding can name. */
 function below(path: string, key: string): string {
-  if (!/^[\w-]+$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
+  if (!/^[\w-]+$/.test(key)) return `${path}[${quoted(key)}]`;
   return path === "" ? key : `${path}.${key}`;
 }
 

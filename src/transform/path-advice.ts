@@ -1,4 +1,5 @@
 /** Says what is wrong with a path that the schema of a kind does not have, and how to write it. Pure. */
+import { plainWord, quoted } from "../apimachinery/objects.ts";
 import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { listNames, similarName } from "../apimachinery/suggest-names.ts";
@@ -81,12 +82,12 @@ export function dottedKeyHint({ path, position = 0, above }: Place): string {
   if (path === undefined || typeof above?.additionalProperties !== "object") return "";
   if (!keys.every((each) => each.kind === "key")) return "";
   const key = keys.map((each) => each.key).join(".");
-  return `; if the key is ${key}, write ${path.upTo(position - 1).with(keySegment(key))}`;
+  return `; if the key is ${plainWord(key)}, write ${path.upTo(position - 1).with(keySegment(key))}`;
 }
 
 /** The path of a key or index below a path. A manifest may have keys that no path can name. */
 export function below(at: string, segment: Segment): string {
   if (segment.kind !== "key") return `${at}[${segment.kind === "index" ? segment.index : ""}]`;
-  if (!/^[\w-]+$/.test(segment.key)) return `${at}[${JSON.stringify(segment.key)}]`;
+  if (!/^[\w-]+$/.test(segment.key)) return `${at}[${quoted(segment.key)}]`;
   return at === "" ? segment.key : `${at}.${segment.key}`;
 }

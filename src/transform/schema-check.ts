@@ -1,4 +1,5 @@
 /** Checks a plan against the target's schema as the API server would, but quotes no value. Pure. */
+import { plainWord } from "../apimachinery/objects.ts";
 import type { FieldPath, Segment } from "../apimachinery/field-path.ts";
 import { remembered } from "../apimachinery/newest.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
@@ -192,7 +193,7 @@ class Walk {
         if (!isScalar(named))
           throw new Problem(
             "TypeMismatch",
-            `${path}: ${key} is ${spell(typesOf(named))}, so it can't identify an element`,
+            `${path}: ${plainWord(key)} is ${spell(typesOf(named))}, so it can't identify an element`,
           );
       }
       return items;
@@ -202,7 +203,7 @@ class Walk {
       const items = schema.items && this.resolve(schema.items);
       const keys = schema["x-kubernetes-list-map-keys"];
       const hint = types.includes("array") ? elementHint(place, key, items, keys) : dottedKeyHint(place);
-      throw new Problem("TypeMismatch", `${path}: ${parent} is ${spell(types)}, so it has no field ${key}${hint}`);
+      throw new Problem("TypeMismatch", `${path}: ${parent} is ${spell(types)}, so it has no field ${plainWord(key)}${hint}`);
     }
     const known = this.#known(schema, segment);
     if (known !== undefined) return known;

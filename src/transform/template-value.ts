@@ -1,6 +1,6 @@
 /** Reads the value of a path in a template. */
 import { step } from "../apimachinery/field-path.ts";
-import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
+import { type JsonValue, plainWord, plainPath } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import { similarName } from "../apimachinery/suggest-names.ts";
 import type { Budget } from "./budget.ts";
@@ -28,7 +28,7 @@ export function sourceOf(slot: Slot, sources: Sources): LiveSource {
   const source = sources.get(slot.source);
   if (source === undefined) throw new Problem("InvalidBinding", unknownSource(slot, sources.keys()));
   if (source.kind === "data" && slot.path.length > 1) {
-    const instead = `{{${spell([slot.source, slot.path.join(".")])}}}`;
+    const instead = plainPath(`{{${spell([slot.source, slot.path.join(".")])}}}`);
     const message = `template ${slot.at}: the keys of ${source.description} have no fields; write a key with dots in brackets: ${instead}`;
     throw new Problem("InvalidTemplate", message);
   }

@@ -1,4 +1,5 @@
 /** Compiles and renders templates. Handlebars only parses. This code evaluates, and supports nothing else. */
+import { plainPath } from "../apimachinery/objects.ts";
 import Handlebars from "handlebars";
 import { stringifyJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
@@ -11,6 +12,7 @@ import { type Slot, type Sources, sourceOf } from "./template-value.ts";
 
 /** Far above the allowed depth: a check after parsing gives the better message. */
 const MAX_NESTING = 128;
+const START = "the start";
 /** In characters of templates. Compiled templates take up to sixty times as much. */
 const MAX_CACHED_CHARACTERS = 512 * 1024;
 
@@ -139,10 +141,10 @@ function parse(text: string): hbs.AST.Program {
       throw new Problem("InvalidTemplate", `template ${lineNumber}:${column + 1}: ${what}; ${ALLOWED}`);
     }
     const isOpen = text.split("{{").length > text.split("}}").length;
-    const [, line = 1, near = "the start"] = /^Parse error on line (\d+):\n(.*)\n/.exec(message) ?? [];
+    const [, line = 1, near = START] = /^Parse error on line (\d+):\n(.*)\n/.exec(message) ?? [];
     throw new Problem(
       "InvalidTemplate",
-      `template ${line}, near ${near}: ${isOpen ? OPEN : `not well-formed; ${ALLOWED}`}`,
+      `template ${line}, near ${near === START ? near : plainPath(near)}: ${isOpen ? OPEN : `not well-formed; ${ALLOWED}`}`,
     );
   }
 }

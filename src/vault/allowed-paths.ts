@@ -1,4 +1,5 @@
 /** Decides which paths a binding may read through a VaultConnection, in addition to Vault's own policies. Pure. */
+import { plainPath } from "../apimachinery/objects.ts";
 import { isGlob, nameMatcher } from "../apimachinery/glob.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -22,28 +23,29 @@ const MAX_NAMED = 3;
 export function assertAllowedPath(paths: readonly string[], place: Place, namespace: string, connection: string): void {
   const [mount, path] = [place.mount.split("/"), place.path.split("/")];
   const text = `${place.mount}/${place.path}`;
+  const shown = plainPath(text);
   const called = `VaultConnection ${connection}`;
   if (paths.length === 0)
     throw forbidden(
       `${called} has no paths, so bindings may read only health through it; add auth and paths to its spec`,
     );
   if ([...mount, ...path].some((part) => NOT_IN_PATHS.has(part)) || isGlob(text))
-    throw forbidden(`${text} does not name exactly one path; remove empty parts, ., .., +, * and ? between slashes`);
+    throw forbidden(`${shown} does not name exactly one path; remove empty parts, ., .., +, * and ? between slashes`);
   if (OWN_MOUNTS.has(mount[0] ?? "") || (place.kv === 1 && OWN_TOKEN.test(text)))
     throw forbidden(
-      `${text} belongs to Vault itself, not to a KV secrets engine; set the mount of a KV secrets engine`,
+      `${shown} belongs to Vault itself, not to a KV secrets engine; set the mount of a KV secrets engine`,
     );
   // A name of a namespace with wildcards must not become a pattern.
   const known = namespace === "" || /[*?/]/.test(namespace) ? [] : paths;
   const allowed = known.map((each) => each.replaceAll(NAMESPACE, () => namespace));
   const isAllowed = nameMatcher(allowed);
-  const what = `${called} allows ${firstOf(allowed, MAX_NAMED) || "nothing"}`;
+  const what = `${called} allows ${firstOf(allowed.map(plainPath), MAX_NAMED) || "nothing"}`;
   if (!isAllowed(text))
-    throw forbidden(`${what}, but not ${text}; read an allowed path, or add this path to its spec.paths`);
+    throw forbidden(`${what}, but not ${shown}; read an allowed path, or add this path to its spec.paths`);
   const other = otherReadings(mount, path, place.kv).find((each) => !isAllowed(each));
   if (other === undefined) return;
-  const why = `the request for ${text} would read ${other} if the engine has another mount or version than the source`;
-  throw forbidden(`${what}, but ${why}; correct mount and kv of the source, or add ${other} to spec.paths too`);
+  const why = `the request for ${shown} would read ${plainPath(other)} if the engine has another mount or version than the source`;
+  throw forbidden(`${what}, but ${why}; correct mount and kv of the source, or add ${plainPath(other)} to spec.paths too`);
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Requests tokens from Vault: logs in by the method of the connection, renews, looks up and revokes. Stores nothing. */
+import { plainPath } from "../apimachinery/objects.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -60,7 +61,7 @@ export class Authenticator {
   describe({ role }: Principal): string {
     const { auth } = this.#settings;
     if (auth.kind === "token") return "token of the connection";
-    return `login at auth/${auth.mount}${auth.kind === "kubernetes" ? ` as role ${role}` : ""}`;
+    return `login at ${plainPath(`auth/${auth.mount}`)}${auth.kind === "kubernetes" ? ` as role ${plainPath(role ?? "")}` : ""}`;
   }
 
   /** Throws Problem. */
@@ -177,7 +178,7 @@ export class Authenticator {
     if (status !== 400 && status !== 403) return refused(reply, this.#asked(principal));
     if (auth.kind === "kubernetes") {
       const account = describeIdentity(principal.identity ?? "");
-      const bound = `bound service accounts, namespaces and audience (${auth.audiences.join(", ")})`;
+      const bound = `bound service accounts, namespaces and audience (${auth.audiences.map(plainPath).join(", ")})`;
       const why = `was refused for ${account}; check that the role exists, and its ${bound}`;
       return new VaultProblem("VaultDenied", `${place} ${why}`);
     }

@@ -1,4 +1,5 @@
 /** A Vault server by the settings of one VaultConnection: reads for sources, checks for its status, and its end. */
+import { plainPath } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
 import { type Health, ServerHealth } from "./health.ts";
@@ -140,7 +141,7 @@ export class Connection implements VaultConnected {
   async #timed<T>(place: KvPlace, read: (reading: Reading) => Promise<T>): Promise<T> {
     if (this.#reading === undefined) {
       const why = `the VaultConnection ${this.#settings.key} has no login, so only the health of servers can be read; set auth`;
-      throw new Problem("ConnectionNotReady", `${place.mount}/${place.path}: ${why}`);
+      throw new Problem("ConnectionNotReady", `${plainPath(`${place.mount}/${place.path}`)}: ${why}`);
     }
     this.#use();
     const startedAt = this.#now();

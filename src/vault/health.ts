@@ -3,6 +3,7 @@
  * it is reported as shut down. If none answers, the network may be at fault, so nothing is reported. If it is the only server that bindings
  * read, refused connections mean that it is shut down.
  */
+import { quoted } from "../apimachinery/objects.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -210,7 +211,7 @@ function urlOf(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol) && url.host !== "") return new URL(url.origin);
   const why = "is not the address of a server; write, for example, https://vault-0.vault.svc:8200";
-  throw new Problem("InvalidBinding", `vault.health.address: ${JSON.stringify(address)} ${why}`);
+  throw new Problem("InvalidBinding", `vault.health.address: ${quoted(address)} ${why}`);
 }
 
 /** Throws HttpFailure for an answer that is not from sys/health. */

@@ -2,6 +2,7 @@
  * Reads paths of KV secrets engines, of version 1 and 2, with the login of the reader. If the policies allow it, the metadata of a path
  * decides whether its data is read.
  */
+import { plainPath, quoted } from "../apimachinery/objects.ts";
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
@@ -182,7 +183,7 @@ export class KvReader {
     this.#checkEngine(place, engine, below === undefined ? 1 : 2, isMetadata ? NO_METADATA : `set kv: ${engine}`);
     const path = [place.mount, ...(below === undefined ? [] : [below]), place.path].join("/");
     const what = `Vault denies read access for the ${this.#logins.describe(reader)}`;
-    const advice = `allow read on ${JSON.stringify(path)} in one of its policies`;
+    const advice = `allow read on ${quoted(path)} in one of its policies`;
     return new VaultProblem("VaultDenied", `${asked.place}: ${what}; ${advice}`);
   }
 
@@ -240,7 +241,7 @@ function remember<V>(memory: Map<string, V>, key: string, value: V): void {
   if (memory.size > MAX_REMEMBERED && oldest !== undefined) memory.delete(oldest);
 }
 
-const describe = ({ mount, path }: KvPlace): string => `${mount}/${path}`;
+const describe = ({ mount, path }: KvPlace): string => plainPath(`${mount}/${path}`);
 
 const timesOf = (facts: JsonObject) => ({
   createdTime: textOf(facts["created_time"]),
@@ -254,7 +255,7 @@ const NO_METADATA = "it has no metadata: read data with kv: 1";
 function wrongEngine(place: KvPlace, engine: Version | "other", advice: string): Problem {
   const is = engine === "other" ? "not a KV secrets engine" : `a secrets engine of KV version ${engine}`;
   // The engine may be upgraded, which the next read shows.
-  return new Problem("InvalidBinding", `${describe(place)}: ${place.mount} is ${is}; ${advice}`, "OnChange");
+  return new Problem("InvalidBinding", `${describe(place)}: ${plainPath(place.mount)} is ${is}; ${advice}`, "OnChange");
 }
 
 function checkMount(place: KvPlace): void {

@@ -1,4 +1,5 @@
 /** Builds request paths from places in Vault. No part of a place can leave its mount. */
+import { quoted } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 
 /** In the paths and the role of a connection: replaced by the namespace of the binding that reads, or of its claim. */
@@ -15,7 +16,7 @@ export function encodePath(...parts: readonly string[]): string {
   const segments = parts.flatMap((part) => part.split("/"));
   const isUsable = (segment: string) => segment !== "" && segment !== "." && segment !== ".." && segment.isWellFormed();
   if (!segments.every(isUsable)) {
-    const where = JSON.stringify(parts.join("/"));
+    const where = quoted(parts.join("/"));
     throw new Problem("ForbiddenPath", `${where} is not a path in Vault; remove empty parts, . and ..`);
   }
   return segments.map(encodeURIComponent).join("/");

@@ -3,6 +3,7 @@
  * Reloader, the annotations of the pod template count for a kind for which the workload itself has none.
  */
 import { MAX_TEXT_LENGTH, type ReloaderAnnotations, type Texts } from "../../api/reloader.ts";
+import { quoted } from "../../apimachinery/objects.ts";
 import { RELOADER_KEYS, type ReloaderKeys, type ReloaderKind } from "../../api/reloader-rules.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
@@ -197,4 +198,4 @@ const isTruth = (text: string) => TRUE.includes(text) || FALSE.includes(text);
 const MAX_SHOWN_LENGTH = 80;
 /** A text from an annotation, quoted and shortened for a message. */
 export const shown = (text: string): string =>
-  JSON.stringify(text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text);
+  quoted(text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text);

@@ -2,6 +2,7 @@
  * Computes from maintenance windows (a cron schedule with a time zone, and a duration) whether one is open at a time, or when the
  * next one opens. Pure.
  */
+import { quoted } from "../../apimachinery/objects.ts";
 import { Cron } from "croner";
 import { parseDuration } from "../../apimachinery/duration.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -41,7 +42,7 @@ function durationOf({ duration }: Window, at: string): number {
 function firstStart({ schedule, timeZone = "UTC" }: Window, after: number, at: string): number {
   const start = cronOf(schedule, checkedZone(timeZone, at), at).nextRun(new Date(after));
   if (start !== null) return start.getTime();
-  const never = `${JSON.stringify(schedule)} names a day that does not exist`;
+  const never = `${quoted(schedule)} names a day that does not exist`;
   throw new Problem("InvalidBinding", `${at}.schedule: ${never}; write another schedule, such as "0 2 * * 1-5"`);
 }
 
@@ -56,7 +57,7 @@ function cronOf(schedule: string, timezone: string, at: string): Cron {
     return new Cron(schedule, { timezone, mode: "5-part", fixedTimeRule: "no-wildcard" });
   } catch {
     const fields = "write minute, hour, day of month, month and day of week";
-    const what = `${JSON.stringify(schedule)} is not a cron schedule`;
+    const what = `${quoted(schedule)} is not a cron schedule`;
     throw new Problem("InvalidBinding", `${at}.schedule: ${what}; ${fields}, such as "0 2 * * 1-5"`);
   }
 }
@@ -72,7 +73,7 @@ function checkedZone(timeZone: string, at: string): string {
     knownZones.add(known);
     return known;
   } catch {
-    const what = `${JSON.stringify(timeZone)} is not a time zone`;
+    const what = `${quoted(timeZone)} is not a time zone`;
     throw new Problem("InvalidBinding", `${at}.timeZone: ${what}; write a name such as Europe/Berlin or UTC`);
   }
 }
