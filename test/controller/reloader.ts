@@ -98,7 +98,10 @@ export async function configFile(reloader: object, more: object = {}): Promise<s
   const file = join(await mkdtemp(join(controlPlane().folder, "config-")), "config.yaml");
   // Without a debounce, each change causes one restart, which tests count.
   const rules = { debounce: "0s", ...reloader };
-  const config = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration", reloader: rules, ...more };
+  // A barrier restarts its Deployment twice.
+  const rollouts = { maxRestarts: "Unlimited" };
+  const head = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration" };
+  const config = { ...head, reloader: rules, rollouts, ...more };
   await writeFile(file, JSON.stringify(config));
   return file;
 }
