@@ -75,15 +75,15 @@ export const tooFrequent = ({ max, window }: RestartLimit): string =>
 /** For the condition and the event. `changed`: the ids of the digests. */
 export function stoppedMessage(
   { ref: { resource, namespace, name } }: Dependent,
-  { window, ...limit }: RestartLimit,
+  limit: RestartLimit,
   { binding }: Pick<FrequencyInput, "binding">,
   changed: readonly string[],
   until: number,
 ): string {
   const more = changed.length > MAX_NAMED ? ` and ${changed.length - MAX_NAMED} more` : "";
   const values = `${changed.slice(0, MAX_NAMED).join(", ")}${more}`;
-  const why = `${describeObject(resource.kind, namespace, name)}: ${tooFrequent({ window, ...limit })}: ${values}`;
-  const when = `Inlay restarts it when they have stayed the same for ${window}, at ${new Date(until).toISOString()} at the earliest`;
+  const why = `${describeObject(resource.kind, namespace, name)}: ${tooFrequent(limit)}: ${values}`;
+  const when = `Inlay restarts it when they have stayed the same for ${limit.window}, at ${new Date(until).toISOString()} at the earliest`;
   return `${why}. Find out what changes them. ${when}; restart it at once with: inlay sync ${binding.name} -n ${binding.namespace}`;
 }
 
