@@ -5,8 +5,8 @@
 import { idOf, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { allowedNames } from "../kube/access-rules.ts";
+import { LARGE_CHARACTERS } from "../kube/answer-text.ts";
 import type { Identity } from "../kube/identity.ts";
-import { LARGE_CHARACTERS } from "../kube/list-watch.ts";
 import type { AccountRules } from "./account-rules.ts";
 import { KeptObjects } from "./kept-objects.ts";
 

@@ -21,6 +21,8 @@ export interface Shown {
   isAdded: boolean;
   /** It is the whole object, also if the stream otherwise asks for metadata. */
   isWhole: boolean;
+  /** The length of the object as JSON in characters, if it is large or was shown by an event. */
+  length?: number;
 }
 
 export interface ReflectorEvents<T> {
@@ -204,9 +206,11 @@ export class Reflector<T extends { resourceVersion: string }> {
     let version = "";
     try {
       for await (const page of this.#source.list(this.#end.signal)) {
-        for (const item of page.items) {
+        for (const [at, item] of page.items.entries()) {
           const key = objectKey(item.metadata.namespace, item.metadata.name);
-          seen.set(key, this.#keep(key, item, { since: this.#seen, isAdded: false, isWhole: false }));
+          const length = page.lengths?.[at];
+          const shown = { since: this.#seen, isAdded: false, isWhole: false, ...(length !== undefined && { length }) };
+          seen.set(key, this.#keep(key, item, shown));
         }
         version = page.resourceVersion;
         this.#heard = performance.now();
@@ -248,7 +252,12 @@ export class Reflector<T extends { resourceVersion: string }> {
         if (event.type !== "BOOKMARK") {
           const { namespace, name } = event.object.metadata;
           const key = objectKey(namespace, name);
-          const shown = { since: version, isAdded: event.type === "ADDED", isWhole: event.isWhole ?? false };
+          const shown = {
+            since: version,
+            isAdded: event.type === "ADDED",
+            isWhole: event.isWhole ?? false,
+            ...(event.length !== undefined && { length: event.length }),
+          };
           this.#put(key, event.type === "DELETED" ? undefined : this.#keep(key, event.object, shown));
         }
         this.#version = version;

@@ -13,7 +13,7 @@ export const findNames: FindNames = async (kind, { kubeconfig, namespace }) => {
   ]);
   // The shell has not expanded the word yet.
   const credentials = await loadCredentials(kubeconfig?.replace(/^~(?=\/)/, homedir()));
-  const transport = new Transport(credentials, WITHIN_MS);
+  const transport = new Transport(credentials, { deadlineMs: WITHIN_MS });
   const late = AbortSignal.timeout(WITHIN_MS);
   const limited = {
     request: <T>(request: Parameters<typeof transport.request>[0]) => transport.request<T>(request, late),

@@ -3,6 +3,7 @@ import { MAX_LEVELS } from "../apimachinery/json.ts";
 import { apiVersionOf, describeObject, type ObjectRef, plainWord, type Resource } from "../apimachinery/objects.ts";
 import { Problem, type RetryPolicy } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { MAX_CHARACTERS, MAX_OWNERS_CHARACTERS } from "./answer-text.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
 import { grantCommands, resourceText, shellWord } from "./grant-commands.ts";
 import { CONTROLLER, describeIdentity, homeOf, type Identity, serviceAccountIdentity } from "./identity.ts";
@@ -62,6 +63,7 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
     const message = `${describe(ref)} has more than ${MAX_LEVELS} levels, including its managedFields, and Inlay can't read it; nest fewer objects and lists`;
     return new Problem("TooDeep", message);
   }
+  if (error.reason === "TooLarge" || error.reason === "TooManyOwners") return tooLarge(error.reason, ref);
   if (error.isMisread) {
     const message = `a value that the binding writes to ${describe(ref)} does not have the type of its field; correct the value, or set \`as\` to the type of the field`;
     return new Problem("TypeMismatch", message);
@@ -75,6 +77,15 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
     return new Problem("Unavailable", message);
   }
   return new Rejection(error, { verb, object: describe(ref) });
+}
+
+function tooLarge(reason: "TooLarge" | "TooManyOwners", ref: RequiredAccess["ref"]): Problem {
+  const [object, mib] = [describe(ref), MAX_CHARACTERS / 1024 ** 2];
+  const message =
+    reason === "TooManyOwners"
+      ? `the managedFields of ${object} have more than ${MAX_OWNERS_CHARACTERS} characters, and Inlay can't read them; split the object, or let fewer field managers write it`
+      : `${object} ${ref.name === undefined ? "contain an object that " : ""}has more than ${mib} MiB as JSON, and Inlay can't read it; split it into smaller objects`;
+  return new Problem("TooLarge", message);
 }
 
 export const namespaceEnding = ({ namespace = "" }: { namespace?: string | undefined }) =>

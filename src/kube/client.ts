@@ -10,6 +10,7 @@ import {
 import { type AccessRules, partsOf } from "./access-rules.ts";
 import { ApiError } from "./api-error.ts";
 import type { Identity } from "./identity.ts";
+import { isTooLarge, pages } from "./pages.ts";
 import type { Request, Transport } from "./transport.ts";
 import { outcomeOf } from "./write-outcome.ts";
 
@@ -38,12 +39,8 @@ const escapeOf = (character: string) => `\\u${character.charCodeAt(0).toString(1
 const NOT_SEEN = [400, 410, 504];
 
 const MERGE_PATCH = "application/merge-patch+json";
-const PAGE_SIZE = "500";
-
-interface List {
-  items?: KubeObject[];
-  metadata?: { continue?: string };
-}
+/** The most characters of the rules of an account. If there are more, they count as incomplete. */
+const MAX_RULES_CHARACTERS = 4 * 1024 ** 2;
 
 export interface JsonPatchOperation {
   op: "test" | "add" | "replace" | "remove";
@@ -93,16 +90,23 @@ export class Client {
 
   /**
    * The current object; or, with `seen`, the object at that resourceVersion or later. The API server answers the latter
-   * from its cache, without etcd, at half the cost. Throws `TooDeep` for an object with too many levels.
+   * from its cache, without etcd, at half the cost. Throws `TooDeep` for an object with too many levels. In the form `values`, managedFields
+   * may lack the owned fields.
    */
-  async get<T = KubeObject>(identity: Identity, ref: ObjectRef, seen?: string): Promise<T> {
-    if (seen === undefined) return this.#transport.request<T>(requestFor("GET", identity, ref, { isWhole: true }));
+  async get<T = KubeObject>(
+    identity: Identity,
+    ref: ObjectRef,
+    seen?: string,
+    form: "whole" | "values" = "whole",
+  ): Promise<T> {
+    const how = { isWhole: true, ...(form === "values" && { form }) };
+    if (seen === undefined) return this.#transport.request<T>(requestFor("GET", identity, ref, how));
     try {
       const query = { resourceVersion: seen };
-      return await this.#transport.request<T>(requestFor("GET", identity, ref, { isWhole: true, query }));
+      return await this.#transport.request<T>(requestFor("GET", identity, ref, { ...how, query }));
     } catch (error) {
       if (!(error instanceof ApiError) || !NOT_SEEN.includes(error.status)) throw error;
-      return this.get<T>(identity, ref);
+      return this.get<T>(identity, ref, undefined, form);
     }
   }
 
@@ -134,14 +138,10 @@ export class Client {
     namespace: string,
     { labels, fields }: Selectors = {},
   ): AsyncGenerator<readonly KubeObject[], void> {
-    let next: string | undefined;
-    do {
-      const selected = { ...(labels && { labelSelector: labels }), ...(fields && { fieldSelector: fields }) };
-      const query = { limit: PAGE_SIZE, ...selected, ...(next && { continue: next }) };
-      const page = await this.#transport.request<List>(requestFor("GET", identity, { resource, namespace }, { query }));
-      yield page.items ?? [];
-      next = page.metadata?.continue;
-    } while (next);
+    const selected = { ...(labels && { labelSelector: labels }), ...(fields && { fieldSelector: fields }) };
+    const path = (page: Record<string, string>) =>
+      requestFor("GET", identity, { resource, namespace }, { query: { ...page, ...selected } }).path;
+    for await (const page of pages(this.#transport, { identity, path })) yield page.items ?? [];
   }
 
   /**
@@ -290,14 +290,25 @@ export class Client {
 
   /** The permissions of `identity` in a namespace, by a SelfSubjectRulesReview. */
   async rules(identity: Identity, namespace: string): Promise<AccessRules> {
-    const status = await this.#review<AccessRules>(identity, "SelfSubjectRulesReview", { namespace });
-    return { incomplete: status.incomplete, resourceRules: status.resourceRules ?? [] };
+    try {
+      const status = await this.#review<AccessRules>(
+        identity,
+        "SelfSubjectRulesReview",
+        { namespace },
+        MAX_RULES_CHARACTERS,
+      );
+      return { incomplete: status.incomplete, resourceRules: status.resourceRules ?? [] };
+    } catch (error) {
+      if (isTooLarge(error)) return { incomplete: true, resourceRules: [] };
+      throw error;
+    }
   }
 
-  async #review<S>(identity: Identity, kind: string, spec: object): Promise<S> {
+  async #review<S>(identity: Identity, kind: string, spec: object, maxCharacters?: number): Promise<S> {
     const path = `/apis/authorization.k8s.io/v1/${kind.toLowerCase()}s`;
     const body = stringifyJson({ apiVersion: "authorization.k8s.io/v1", kind, spec });
-    return (await this.#transport.request<{ status: S }>({ method: "POST", path, identity, body })).status;
+    const request = { method: "POST" as const, path, identity, body, ...(maxCharacters && { maxCharacters }) };
+    return (await this.#transport.request<{ status: S }>(request)).status;
   }
 
   async #write<T>(verb: Parameters<WriteGate["wrote"]>[0], request: Request): Promise<T> {

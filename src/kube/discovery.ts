@@ -3,6 +3,7 @@ import { setNewest } from "../apimachinery/newest.ts";
 import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { attempt, kindNotFound } from "./access-error.ts";
+import { MAX_DEFINITION_CHARACTERS } from "./answer-text.ts";
 import { isStatus } from "./api-error.ts";
 import { rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
@@ -134,8 +135,7 @@ export class Discovery {
 
   /** All kinds, in each group the preferred version first. An API server without aggregated discovery answers with no items. */
   async allKinds(): Promise<ServedResource[]> {
-    const read = (path: string) =>
-      this.#transport.request<AggregatedGroups>({ method: "GET", path, identity: CONTROLLER, accept: AGGREGATED });
+    const read = (path: string) => this.#get<AggregatedGroups>(path, AGGREGATED);
     const groups = (await Promise.all(["/api", "/apis"].map(read))).flatMap(({ items = [] }) => items);
     return groups.flatMap(({ metadata: { name: group = "" } = {}, versions }) =>
       versions.flatMap(({ version, resources = [] }) =>
@@ -179,8 +179,10 @@ export class Discovery {
       });
   }
 
-  #get<T>(path: string): Promise<T> {
-    return this.#transport.request<T>({ method: "GET", path, identity: CONTROLLER });
+  #get<T>(path: string, accept?: string): Promise<T> {
+    const maxCharacters = MAX_DEFINITION_CHARACTERS;
+    const how = { method: "GET" as const, identity: CONTROLLER, maxCharacters, ...(accept && { accept }) };
+    return this.#transport.request<T>({ ...how, path });
   }
 
   async #getIfServed<T>(path: string): Promise<T | undefined> {

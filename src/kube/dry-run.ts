@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { parseJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Credentials } from "./credentials.ts";
-import { type Request, Transport } from "./transport.ts";
+import { type Request, Transport, type TransportOptions } from "./transport.ts";
 import { bodyFields, type WriteTarget, writeTarget } from "./written-fields.ts";
 
 /** What would be written. Contains no value. */
@@ -37,8 +37,8 @@ export class DryRunTransport extends Transport {
   readonly #work = new AsyncLocalStorage<{ hasWritten: boolean }>();
 
   /** `planned` is called once for each write, however often it is repeated. */
-  constructor(credentials: Credentials, planned: (write: PlannedWrite) => void) {
-    super(credentials);
+  constructor(credentials: Credentials, planned: (write: PlannedWrite) => void, options?: TransportOptions) {
+    super(credentials, options);
     this.#planned = planned;
   }
 

@@ -11,13 +11,17 @@ export interface ObjectAccess<Verbs extends keyof Client = keyof Client> extends
   ref: ObjectRef;
 }
 
-/** The object, current or at least as new as the version `seen`; undefined if it does not exist. Throws Problem. */
+/**
+ * The object, current or at least as new as the version `seen`; undefined if it does not exist. In the form `values`, managedFields may lack
+ * the owned fields. Throws Problem.
+ */
 export async function getIfExists<T extends KubeObject = KubeObject>(
   { client, identity, ref, verbs }: ObjectAccess<"get">,
   seen?: string,
+  form?: "whole" | "values",
 ): Promise<T | undefined> {
   try {
-    return await client.get<T>(identity, ref, seen);
+    return await client.get<T>(identity, ref, seen, form);
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw refusal(error, { identity, ref, verbs }, "get");
@@ -28,7 +32,8 @@ export async function getIfExists<T extends KubeObject = KubeObject>(
 export const getAsController = <T extends KubeObject = KubeObject>(
   client: Pick<Client, "get">,
   ref: ObjectRef,
-): Promise<T | undefined> => getIfExists<T>({ client, identity: CONTROLLER, ref, verbs: READ_VERBS });
+): Promise<T | undefined> =>
+  getIfExists<T>({ client, identity: CONTROLLER, ref, verbs: READ_VERBS }, undefined, "values");
 
 /** Finds an object that the controller may list but not get. Throws Problem. */
 export async function listedAsController(

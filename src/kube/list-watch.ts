@@ -1,9 +1,10 @@
 /** Lists and watches objects: pages of a list, and events of a watch. */
-import { parseJson } from "../apimachinery/json.ts";
 import type { KubeObject, Resource } from "../apimachinery/objects.ts";
+import { beginningOfEvent, LARGE_CHARACTERS, MAX_CHARACTERS, parseAnswer } from "./answer-text.ts";
 import { ApiError } from "./api-error.ts";
 import { nameSelector, pathOf } from "./client.ts";
 import type { Identity } from "./identity.ts";
+import { pages } from "./pages.ts";
 import type { Transport } from "./transport.ts";
 
 /**
@@ -22,23 +23,18 @@ export interface Scope {
 }
 
 export type WatchEvent =
-  | { type: "ADDED" | "MODIFIED" | "DELETED"; object: KubeObject; isWhole?: boolean }
+  | { type: "ADDED" | "MODIFIED" | "DELETED"; object: KubeObject; isWhole?: boolean; length?: number }
   | { type: "BOOKMARK"; object: { metadata: { resourceVersion: string } } };
 
 export interface Page {
   items: KubeObject[];
   resourceVersion: string;
+  /** The length of each item as JSON, if the page was large; more than MAX_CHARACTERS for an item that only shows its metadata. */
+  lengths?: number[];
 }
 
-interface List {
-  items?: KubeObject[];
-  metadata: { resourceVersion: string; continue?: string };
-}
-
-const PAGE_SIZE = 500;
 /** After so many changes with so many characters in one watch, the next watch asks for metadata only. */
 const MAX_LARGE_CHANGES = 8;
-export const LARGE_CHARACTERS = 64 * 1024;
 
 /** The part of the transport for lists and watches. */
 export type WatchTransport = Pick<Transport, "request" | "lines">;
@@ -58,21 +54,18 @@ export class ListWatch {
 
   /** Every page of a list, all of the same resourceVersion. */
   async *list(signal: AbortSignal): AsyncGenerator<Page, void, void> {
-    let next: string | undefined;
-    do {
-      const request = {
-        method: "GET" as const,
-        path: this.#path({ limit: String(PAGE_SIZE), ...(next && { continue: next }) }),
-        identity: this.#identity,
-        accept: accept(this.#scope.form === "whole", "PartialObjectMetadataList"),
-        deadlineMs: 30_000,
-      };
-      const page = await this.#transport.request<List>(request, signal);
-      if (page?.metadata?.resourceVersion === undefined)
-        throw new ApiError(`LIST ${bare(request.path)}`, 0, "BrokenAnswer");
-      yield { items: page.items ?? [], resourceVersion: page.metadata.resourceVersion };
-      next = page.metadata.continue;
-    } while (next);
+    const request = {
+      path: (page: Record<string, string>) => this.#path(page),
+      identity: this.#identity,
+      accept: accept(this.#scope.form === "whole", "PartialObjectMetadataList"),
+      acceptMetadata: accept(false, "PartialObjectMetadataList"),
+      deadlineMs: 30_000,
+    };
+    for await (const page of pages(this.#transport, request, signal)) {
+      const resourceVersion = page?.metadata?.resourceVersion;
+      if (resourceVersion === undefined) throw new ApiError(`LIST ${bare(this.#path({}))}`, 0, "BrokenAnswer");
+      yield { items: page.items ?? [], resourceVersion, ...(page.lengths && { lengths: page.lengths }) };
+    }
   }
 
   /**
@@ -97,14 +90,18 @@ export class ListWatch {
       identity: this.#identity,
       accept: accept(isWhole, "PartialObjectMetadata"),
     };
-    for await (const line of this.#transport.lines(request, signal, onOpen)) {
-      if (line === "") continue;
-      const event = parse(line, path);
+    const read = function* (line: string) {
+      return { event: line === "" ? undefined : yield* parse(line, path), length: line.length };
+    };
+    for await (const { event, length } of this.#transport.lines(request, signal, onOpen, read)) {
+      if (event === undefined) continue;
       if (event.type === "ERROR") {
         throw ApiError.fromAnswer(`WATCH ${bare(path)}`, event.object.code ?? 500, JSON.stringify(event.object));
       }
-      yield event.type === "BOOKMARK" ? event : { ...event, isWhole };
-      if (form !== "changes" || !isWhole || line.length < LARGE_CHARACTERS) continue;
+      // An object of which only the metadata was read may be shown in a form that promises no more.
+      if (event.type === "BOOKMARK") yield event;
+      else yield { ...event, isWhole: isWhole && length <= MAX_CHARACTERS, length };
+      if (form !== "changes" || !isWhole || length < LARGE_CHARACTERS) continue;
       this.#wasLarge = ++large >= MAX_LARGE_CHANGES;
       if (this.#wasLarge) return;
     }
@@ -125,9 +122,17 @@ const accept = (isWhole: boolean, kind: "PartialObjectMetadata" | "PartialObject
 
 const bare = (path: string) => path.split("?")[0];
 
-function parse(line: string, path: string): WatchEvent | { type: "ERROR"; object: { code?: number } } {
+type ErrorEvent = { type: "ERROR"; object: { code?: number } };
+
+/** Of a line that is too long, only the metadata of its object. */
+function* parse(line: string, path: string): Generator<void, WatchEvent | ErrorEvent, void> {
+  if (line.length > MAX_CHARACTERS) {
+    const event = beginningOfEvent(line);
+    if (event === undefined) throw new ApiError(`WATCH ${bare(path)}`, 200, "TooLarge");
+    return event as WatchEvent;
+  }
   try {
-    const event = parseJson(line) as unknown as ReturnType<typeof parse>;
+    const event = (yield* parseAnswer(line, "event")) as unknown as WatchEvent | ErrorEvent;
     if (event.type === "ERROR" || event.object.metadata.resourceVersion !== undefined) return event;
   } catch {
     // Thrown below: the parser's message quotes the line.

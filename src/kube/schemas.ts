@@ -5,6 +5,7 @@
 import { sameJson } from "../apimachinery/json.ts";
 import type { Resource } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
+import { MAX_DEFINITION_CHARACTERS } from "./answer-text.ts";
 import { rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
@@ -139,7 +140,8 @@ export class Schemas {
   }
 
   #get<T>(path: string): Promise<T> {
-    return this.#transport.request<T>({ method: "GET", path, identity: CONTROLLER });
+    const maxCharacters = MAX_DEFINITION_CHARACTERS;
+    return this.#transport.request<T>({ method: "GET", path, identity: CONTROLLER, maxCharacters });
   }
 }
 

@@ -3,13 +3,23 @@
  * per connection, and open watches would block all other requests. Inlay's own deadline covers a request also in the
  * queue, where undici's timeouts don't apply. connector.ts closes connections of silent servers.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as immediate, setTimeout as sleep } from "node:timers/promises";
 import { Agent, type Dispatcher } from "undici";
-import { isTooDeep, parseJson } from "../apimachinery/json.ts";
+import { isTooDeep } from "../apimachinery/json.ts";
+import { type CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
+import {
+  type AnswerForm,
+  LARGE_CHARACTERS,
+  lengthOfOwners,
+  MAX_CHARACTERS,
+  MAX_OWNERS_CHARACTERS,
+  parseAnswer,
+} from "./answer-text.ts";
 import { ApiError } from "./api-error.ts";
 import { connector, PING_EVERY_MS } from "./connector.ts";
 import type { Credentials } from "./credentials.ts";
-import { CONTROLLER, type Identity } from "./identity.ts";
+import { CONTROLLER, homeOf, type Identity } from "./identity.ts";
+import { ALL_NAMESPACES, FREE_CHARACTERS, LargeAnswers, type Permit } from "./large-answers.ts";
 import "./orphan-streams.ts";
 import { Refusals } from "./refusals.ts";
 
@@ -26,9 +36,26 @@ export interface Request {
   isOnce?: boolean;
   /** Fail if the answer has too many levels to be read whole. Otherwise null replaces deeper values. */
   isWhole?: boolean;
+  /** What the answer contains; `whole` by default. */
+  form?: AnswerForm;
+  /** The most characters of the answer; MAX_CHARACTERS by default. */
+  maxCharacters?: number;
   /** Asked before each attempt. If it returns false, the request is not sent. */
   mayBeSent?: () => boolean;
 }
+
+export interface TransportOptions {
+  deadlineMs?: number;
+  /** Parses large answers on behalf of their namespaces. Without it, they are parsed at once. */
+  cpu?: Pick<CpuScheduler, "steps">;
+  /** Called for each answer that is too large, except for pages of lists, which are then requested with fewer objects. */
+  tooLarge?: () => void;
+}
+
+/** An API server explains an error in fewer characters. If not, only the status counts. */
+const MAX_ERROR_CHARACTERS = 1024 ** 2;
+/** How long an answer for all namespaces is parsed in a turn of the event loop. */
+const TURN_MS = 10;
 
 const DEADLINE_MS = 15_000;
 /** How long a replaced agent may finish its requests before it is destroyed. */
@@ -50,6 +77,8 @@ const REPEATABLE = new Set([
 export class Transport {
   readonly #credentials: Credentials;
   readonly #deadlineMs: number;
+  readonly #options: TransportOptions;
+  readonly #large = new LargeAnswers();
   #requests: Agent;
   #watches: Agent;
   /** Replaced agents that are not destroyed yet. */
@@ -61,9 +90,10 @@ export class Transport {
   #aheadMs = 0;
   #closed = false;
 
-  constructor(credentials: Credentials, deadlineMs = DEADLINE_MS) {
+  constructor(credentials: Credentials, options: TransportOptions = {}) {
     this.#credentials = credentials;
-    this.#deadlineMs = deadlineMs;
+    this.#options = options;
+    this.#deadlineMs = options.deadlineMs ?? DEADLINE_MS;
     this.#requests = this.#agent(2);
     this.#watches = this.#agent(null);
   }
@@ -71,22 +101,36 @@ export class Transport {
   /** One answer, parsed as JSON. Throws ApiError for any status but 2xx, and when `signal` aborts. */
   async request<T>(request: Request, signal?: AbortSignal): Promise<T> {
     const agent = this.#requests;
-    const text = await this.#withinDeadline(request, agent, signal, (late) => this.#attempt(request, late));
-    return (text === "" ? undefined : parse(request, text)) as T;
+    const permit = this.#large.permit(groupOf(request));
+    try {
+      const work = (late: AbortSignal) => this.#attempt(request, permit, late);
+      const text = await this.#withinDeadline(request, agent, signal, work, permit);
+      return (text === "" ? undefined : await this.#parse(request, text)) as T;
+    } catch (error) {
+      if (error instanceof ApiError && error.reason === "TooLarge" && request.maxCharacters === undefined)
+        this.#options.tooLarge?.();
+      throw error;
+    } finally {
+      permit.release();
+    }
   }
 
   /**
-   * The lines of a stream, until the server ends it. Calls `onOpen` when it begins. Throws ApiError if the stream does
-   * not begin within the deadline, or with a status other than 2xx, or if it breaks, or if `signal` aborts.
+   * What `read` returns for each line of a stream, until the server ends it. A line of more than MAX_CHARACTERS is cut there, to some more
+   * characters. Calls `onOpen` when the stream begins. Throws ApiError if the stream does not begin within the deadline, or with a status
+   * other than 2xx, or if it breaks, or if `signal` aborts.
    */
-  async *lines(
+  async *lines<T>(
     request: Request,
     signal: AbortSignal,
-    onOpen: () => void = () => {},
-  ): AsyncGenerator<string, void, void> {
+    onOpen: () => void,
+    read: (line: string) => Generator<unknown, T, void>,
+  ): AsyncGenerator<T, void, void> {
     const stop = new AbortController();
     const onAbort = () => stop.abort();
     const agent = this.#watches;
+    const group = groupOf(request);
+    const permit = this.#large.permit(group);
     signal.addEventListener("abort", onAbort, { once: true });
     this.#open.set(agent, (this.#open.get(agent) ?? 0) + 1);
     try {
@@ -100,23 +144,34 @@ export class Transport {
             this.#refusals.granted(request);
             return opened;
           }
-          const error = await refusalIn(request, opened);
+          const error = await refusalIn(request, opened, permit, stop.signal);
           if (!(await this.#refusals.isToBeConfirmed(request, error, end))) throw error;
         }
       });
       onOpen();
-      let rest = "";
+      let line = new Text();
       body.setEncoding("utf8");
-      for await (const chunk of body) {
-        const lines = (rest + chunk).split("\n");
-        rest = lines.pop() ?? "";
-        yield* lines;
+      for await (const chunk of body as AsyncIterable<string>) {
+        let from = 0;
+        for (let end = chunk.indexOf("\n"); end >= 0; end = chunk.indexOf("\n", from)) {
+          if (line.length <= MAX_CHARACTERS) line.add(chunk.slice(from, end));
+          const text = line.toString();
+          line = new Text();
+          if (text.length > MAX_CHARACTERS) this.#options.tooLarge?.();
+          yield await this.#inTurns(group, text, read(text));
+          permit.release();
+          from = end + 1;
+        }
+        if (line.length <= MAX_CHARACTERS) line.add(chunk.slice(from));
+        // There may be thousands of streams.
+        if (line.length > LARGE_CHARACTERS) await permit.take(stop.signal);
       }
     } catch (error) {
       throw asApiError(request, error);
     } finally {
       signal.removeEventListener("abort", onAbort);
       stop.abort();
+      permit.release();
       this.#left(agent);
     }
   }
@@ -135,20 +190,46 @@ export class Transport {
     await Promise.all([this.#requests, this.#watches, ...this.#retired].map((agent) => agent.destroy()));
   }
 
-  async #attempt(request: Request, signal: AbortSignal): Promise<string> {
+  async #attempt(request: Request, permit: Permit, signal: AbortSignal): Promise<string> {
     const end = Date.now() + (request.deadlineMs ?? this.#deadlineMs);
     for (let attempt = 1; ; attempt++) {
       try {
         const answer = await this.#send(this.#requests, request, signal);
-        if (answer.statusCode >= 300) throw await refusalIn(request, answer);
+        if (answer.statusCode >= 300) throw await refusalIn(request, answer, permit, signal);
         this.#refusals.granted(request);
-        return await answer.body.text();
+        const text = await textOf(answer, request.maxCharacters ?? MAX_CHARACTERS, permit, signal);
+        if (text === undefined) throw new ApiError(describe(request), 200, "TooLarge");
+        return text;
       } catch (error) {
         if (await this.#refusals.isToBeConfirmed(request, error, end)) continue;
         const wait = attempt < ATTEMPTS ? pauseBeforeRepeat(request, error, attempt) : undefined;
         if (wait === undefined || Date.now() + wait > end || signal.aborted) throw asApiError(request, error);
         await sleep(wait, undefined, { signal });
       }
+    }
+  }
+
+  /** A JSON parser's message quotes the text, so it is dropped. */
+  async #parse(request: Request, text: string): Promise<unknown> {
+    try {
+      return await this.#inTurns(groupOf(request), text, parsing(request, text));
+    } catch (error) {
+      if (error instanceof ApiError) throw error;
+      throw new ApiError(describe(request), 0, "BrokenAnswer");
+    }
+  }
+
+  /** Reads a text on behalf of a namespace. What serves all namespaces is not delayed by the share of one. */
+  async #inTurns<T>(group: string, text: string, work: Generator<unknown, T, void>): Promise<T> {
+    const { cpu } = this.#options;
+    if (cpu === undefined || text.length < LARGE_CHARACTERS) return finish(work);
+    if (group !== ALL_NAMESPACES) return cpu.steps(group, work);
+    for (;;) {
+      await immediate();
+      const end = performance.now() + TURN_MS;
+      let step = work.next();
+      while (!step.done && performance.now() < end) step = work.next();
+      if (step.done) return step.value;
     }
   }
 
@@ -190,6 +271,7 @@ export class Transport {
     agent: Agent,
     signal: AbortSignal | undefined,
     work: (signal: AbortSignal) => Promise<T>,
+    permit?: Permit,
   ): Promise<T> {
     const abort = new AbortController();
     const { promise: ended, reject } = Promise.withResolvers<never>();
@@ -198,7 +280,8 @@ export class Transport {
       abort.abort();
     };
     const timer = setTimeout(() => {
-      this.#replace(agent);
+      // An answer that waits for others is not stuck.
+      if (!permit?.isWaiting) this.#replace(agent);
       end("DeadlineExceeded");
     }, request.deadlineMs ?? this.#deadlineMs);
     // Handled here too: a request that is still in the queue does not see its signal.
@@ -261,27 +344,78 @@ function pauseBeforeRepeat(request: Request, error: unknown, attempt: number): n
   return request.method !== "POST" && REPEATABLE.has(code) ? backoff : undefined;
 }
 
-/** A JSON parser's message quotes the text, so it is dropped. */
-function parse(request: Request, text: string): unknown {
-  if (request.isWhole && isTooDeep(text)) throw new ApiError(describe(request), 200, "TooDeep");
-  try {
-    return parseJson(text);
-  } catch {
-    throw new ApiError(describe(request), 0, "BrokenAnswer");
+/** Also throws ApiError. */
+function* parsing(request: Request, text: string): Generator<void, unknown, void> {
+  const { form = "whole", isWhole } = request;
+  const mayHaveMany = form === "whole" && text.length > MAX_OWNERS_CHARACTERS;
+  if (mayHaveMany && lengthOfOwners(text) > MAX_OWNERS_CHARACTERS)
+    throw new ApiError(describe(request), 200, "TooManyOwners");
+  if (isWhole && isTooDeep(text)) throw new ApiError(describe(request), 200, "TooDeep");
+  yield;
+  return yield* parseAnswer(text, form);
+}
+
+async function refusalIn(
+  request: Request,
+  answer: Dispatcher.ResponseData,
+  permit: Permit,
+  signal: AbortSignal,
+): Promise<ApiError> {
+  const header = answer.headers["retry-after"];
+  const retryAfter = typeof header === "string" ? header : undefined;
+  const text = (await textOf(answer, MAX_ERROR_CHARACTERS, permit, signal)) ?? "";
+  return ApiError.fromAnswer(describe(request), answer.statusCode, text, retryAfter);
+}
+
+/** The text of an answer; undefined if it is longer than `most` characters. Then the rest is not read. */
+async function textOf(
+  { headers, body }: Dispatcher.ResponseData,
+  most: number,
+  permit: Permit,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const length = headers["content-length"];
+  if (typeof length === "string" && Number(length) <= FREE_CHARACTERS) return await body.text();
+  const text = new Text();
+  body.setEncoding("utf8");
+  // Leaving the loop ends the stream.
+  for await (const chunk of body as AsyncIterable<string>) {
+    text.add(chunk);
+    if (text.length > most) return undefined;
+    if (text.length > FREE_CHARACTERS) await permit.take(signal);
+  }
+  return text.toString();
+}
+
+/** A text that arrives in parts. */
+class Text {
+  readonly #parts: string[] = [];
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  add(part: string): void {
+    this.#parts.push(part);
+    this.#length += part.length;
+  }
+
+  toString(): string {
+    return this.#parts.join("");
   }
 }
 
-async function refusalIn(request: Request, answer: Dispatcher.ResponseData): Promise<ApiError> {
-  const header = answer.headers["retry-after"];
-  const retryAfter = typeof header === "string" ? header : undefined;
-  return ApiError.fromAnswer(describe(request), answer.statusCode, await answer.body.text(), retryAfter);
+/** The namespace on whose behalf an answer is read: that of the path, or of the account. */
+function groupOf({ path, identity }: Request): string {
+  return /\/namespaces\/([^/?]+)/.exec(path)?.[1] ?? homeOf(identity) ?? ALL_NAMESPACES;
 }
 
 /** Any failure as an ApiError. Messages of undici or TLS are reduced to their codes. */
 function asApiError(request: Request, error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  const { code, name } = error as { code?: string; name?: string };
-  return new ApiError(describe(request), 0, code ?? name ?? "Error");
+  const { code, name } = error as { code?: unknown; name?: string };
+  return new ApiError(describe(request), 0, typeof code === "string" ? code : (name ?? "Error"));
 }
 
 /** Such as `GET /api/v1/namespaces/registry/secrets/bucket`, without the query, which may be long. */

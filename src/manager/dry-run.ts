@@ -1,8 +1,9 @@
 /** `inlay controller --dry-run`: logs what the controllers would write, and says when their first pass is over. */
 import type { StreamState } from "../cache/reflector.ts";
 import type { Credentials } from "../kube/credentials.ts";
-import { DryRunTransport } from "../kube/dry-run.ts";
+import { DryRunTransport, type PlannedWrite } from "../kube/dry-run.ts";
 import { CONTROLLER, describeIdentity } from "../kube/identity.ts";
+import type { TransportOptions } from "../kube/transport.ts";
 import type { Log } from "../observability/log.ts";
 import type { WorkResult } from "../workqueue/work-queue.ts";
 import type { Controller } from "./manager.ts";
@@ -18,9 +19,9 @@ export class DryRun {
   #writes = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(credentials: Credentials, log: Log) {
+  constructor(credentials: Credentials, log: Log, options?: TransportOptions) {
     this.#log = log;
-    this.transport = new DryRunTransport(credentials, ({ verb, resource, namespace, name, identity, fields }) => {
+    const planned = ({ verb, resource, namespace, name, identity, fields }: PlannedWrite) => {
       const object = [resource, [namespace, name].filter((each) => each !== undefined).join("/")].join(" ");
       const as = identity === CONTROLLER ? {} : { as: describeIdentity(identity) };
       const isStatus = resource.endsWith("/status");
@@ -30,7 +31,8 @@ export class DryRun {
       }
       // Inlay's own status follows from the rest.
       log[isStatus ? "debug" : "info"]({ verb, object, ...as, fields }, "would write");
-    });
+    };
+    this.transport = new DryRunTransport(credentials, planned, options);
   }
 
   /**

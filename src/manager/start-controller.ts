@@ -124,10 +124,13 @@ export async function startController(
   const { scope } = installation;
   const log = createLog(options.logLevel, options.logFormat);
   const credentials = await loadCredentials(options.kubeconfig);
-  const dryRun = options.dryRun ? new DryRun(credentials, log) : undefined;
-  const transport = dryRun?.transport ?? new Transport(credentials);
+  const metrics = new Metrics();
+  const cpu = new CpuScheduler(undefined, () => metrics.limited("processor"));
+  const reads = { cpu, tooLarge: () => metrics.limited("answerBytes") };
+  const dryRun = options.dryRun ? new DryRun(credentials, log, reads) : undefined;
+  const transport = dryRun?.transport ?? new Transport(credentials, reads);
   // A separate transport, so that requests for the lease wait for no others.
-  const leaseTransport = new Transport(credentials, LEASE_DEADLINE_MS);
+  const leaseTransport = new Transport(credentials, { deadlineMs: LEASE_DEADLINE_MS });
   const leaseClient = new Client(leaseTransport);
   const candidate = { namespace: leaseNamespace, identity: `${hostname()}_${randomUUID()}` };
   const election = leaderElect ? new LeaderElection(leaseClient, candidate, log) : undefined;
@@ -135,6 +138,7 @@ export async function startController(
   const services = servicesOf(
     installation,
     transport,
+    { metrics, cpu },
     () => election?.mayWrite ?? true,
     log,
     replica,
@@ -182,14 +186,13 @@ function metricsServerOf(
 function servicesOf(
   installation: Installation,
   transport: Transport,
+  { metrics, cpu }: { metrics: Metrics; cpu: CpuScheduler },
   mayWrite: () => boolean,
   log: Log,
   replica: OwnReplica,
   isDryRun: boolean,
 ) {
   const { notifications, ownNamespace, scope, reloader } = installation;
-  const metrics = new Metrics();
-  const cpu = new CpuScheduler(undefined, () => metrics.limited("processor"));
   const schemas = new Schemas(transport);
   const versions = new WriteVersions(transport, schemas, scope === undefined);
   const gate = { mayWrite, wrote: metrics.wrote.bind(metrics) };

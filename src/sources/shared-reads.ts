@@ -39,7 +39,7 @@ export class SharedReads {
    * the object.
    */
   async get<T = KubeObject>(identity: Identity, ref: ObjectRef, seen?: string): Promise<T> {
-    if (seen === undefined) return this.#client.get<T>(identity, ref);
+    if (seen === undefined) return this.#client.get<T>(identity, ref, undefined, "values");
     const { resource, namespace, name } = ref;
     const key = [identity, pathOf(resource, namespace, name), seen].join("|");
     const known = this.#answered.get(key) ?? this.#pending.get(key);
@@ -53,7 +53,7 @@ export class SharedReads {
     const answer = this.#changed.take(identity, ref, seen).then(async (taken) => {
       // The permission for it may have been confirmed earlier.
       if (taken !== undefined) read.sentAt = sentAt - CONFIRMED_MS;
-      return new SecretValue(taken ?? (await this.#client.get(identity, ref, seen)));
+      return new SecretValue(taken ?? (await this.#client.get(identity, ref, seen, "values")));
     });
     const read: Read = { answer, sentAt };
     this.#answered.delete(key);

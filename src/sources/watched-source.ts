@@ -44,7 +44,7 @@ export function watchedSource(
     ...(needsGrant && { grantedObject: ref }),
     fromObject,
     read: async (seen) => {
-      const read = await attempt(getIfExists<KubeObject>({ client, identity, ref, verbs: READ_VERBS }, seen));
+      const read = await attempt(getIfExists<KubeObject>({ client, identity, ref, verbs: READ_VERBS }, seen, "values"));
       return read instanceof Problem ? read : attemptSync(() => fromObject(read));
     },
   };

@@ -1,15 +1,13 @@
 /** All attacks by the size or number of a tenant's objects. Add each new one here. */
 import type { Attack } from "./attack.ts";
-import { largeBindings, manyBytes, statusesWithoutRoom } from "./bindings.ts";
-import { copiedKeys, manyKeys } from "./keys.ts";
-import { annotatedMany, consumersOfMany } from "./references.ts";
+import { manyKeys, manyKeysByName } from "./keys.ts";
+import { changingObjects, escapedCharacters, largeAnnotations, manyNumbers } from "./large.ts";
 
 export const ATTACKS: readonly Attack[] = [
   manyKeys,
-  copiedKeys,
-  largeBindings,
-  manyBytes,
-  statusesWithoutRoom,
-  consumersOfMany,
-  annotatedMany,
+  manyKeysByName,
+  escapedCharacters,
+  largeAnnotations,
+  changingObjects,
+  manyNumbers,
 ];

@@ -1,30 +1,75 @@
 /** ConfigMaps with as many keys as the API server accepts. managedFields list each key, which costs far more parsed than as text. */
-
 import assert from "node:assert/strict";
+import type { AnyObject } from "../api.ts";
+import type { TestNamespace } from "../test-namespace.ts";
 import { type Attack, sized } from "./attack.ts";
 import { READ } from "./permissions.ts";
 
 const CONFIG_MAPS = 100;
+/** The most sources of a binding. */
+const SOURCES = 16;
+const BY_NAME = 12 * SOURCES;
 const KEYS = 60_000;
+const COPIES = 30;
 const REPORTED_WITHIN_MS = 60_000;
+const AT_ONCE = 2;
+
+const manyKeysOf = (): AnyObject => ({
+  data: Object.fromEntries(Array.from({ length: KEYS }, (_, n) => [`k${n}`, ""])),
+});
+
+/** Creates ConfigMaps with these fields. Names are `large-0` and so on. */
+export async function configMaps(tenant: TestNamespace, count: number, fields: object): Promise<string[]> {
+  const names = Array.from({ length: count }, (_, n) => `large-${n}`);
+  for (let from = 0; from < count; from += AT_ONCE) {
+    const create = (name: string) => {
+      const metadata = { ...(fields as AnyObject).metadata, name };
+      return tenant.api.create(tenant.path("v1", "configmaps"), { ...fields, metadata });
+    };
+    await Promise.all(names.slice(from, from + AT_ONCE).map(create));
+  }
+  return names;
+}
+
+/** Binds ConfigMaps, some in each binding, and restarts their consumers. */
+export async function bindAll(tenant: TestNamespace, names: readonly string[]): Promise<void> {
+  for (let from = 0; from < names.length; from += SOURCES) {
+    const sources = names.slice(from, from + SOURCES).map((name) => ({ configMap: { name } }));
+    const consumersOf = names.slice(from, from + SOURCES);
+    await tenant.bind(`large-${from}`, { sources, targets: [], rollout: { consumersOf } });
+  }
+}
+
+/** Permission to read these ConfigMaps only, so that each needs a stream of its own. */
+export async function readByName(tenant: TestNamespace, resourceNames: string[]): Promise<void> {
+  await tenant.createAccount();
+  const verbs = ["get", "list", "watch"];
+  const rules = [{ apiGroups: [""], resources: ["configmaps"], resourceNames, verbs }, ...READ.slice(1)];
+  await tenant.grant(rules, { role: "attack" });
+}
 
 export const manyKeys: Attack = {
   tenant: `${CONFIG_MAPS} ConfigMaps of ${KEYS} keys`,
   async launch(tenant, scale) {
     await tenant.createAccount();
     await tenant.grant(READ, { role: "attack" });
-    const data = Object.fromEntries(Array.from({ length: KEYS }, (_, n) => [`k${n}`, ""]));
-    for (let n = 0; n < sized(CONFIG_MAPS, scale); n++)
-      await tenant.api.create(tenant.path("v1", "configmaps"), { metadata: { name: `many-${n}` }, data });
-    await tenant.bind("keys", {
-      sources: [{ configMap: { name: "many-0" }, as: "many" }],
-      targets: [],
-      rollout: { consumersOf: ["many"] },
-    });
+    const names = await configMaps(tenant, sized(CONFIG_MAPS, scale), manyKeysOf());
+    await bindAll(tenant, names.slice(0, 1));
   },
 };
 
-const COPIES = 30;
+export const manyKeysByName: Attack = {
+  tenant: `${BY_NAME} ConfigMaps of ${KEYS} keys as sources, each allowed by its name`,
+  async launch(tenant, scale) {
+    const names = await configMaps(tenant, sized(BY_NAME, scale), manyKeysOf());
+    await readByName(tenant, names);
+    await bindAll(tenant, names);
+  },
+  async isReported(tenant) {
+    const { status } = await tenant.until("large-0", "TooLarge", REPORTED_WITHIN_MS);
+    assert.match(status.conditions[0].message, /has 60000 keys, and .*limits\.keysPerSource.*split it/);
+  },
+};
 
 export const copiedKeys: Attack = {
   tenant: `${COPIES} copies of a ConfigMap of ${KEYS} keys`,
@@ -33,8 +78,7 @@ export const copiedKeys: Attack = {
     const writes = { apiGroups: [""], resources: ["configmaps"], verbs: ["patch"] };
     await tenant.grant([...READ, writes], { role: "attack" });
     const path = tenant.path("v1", "configmaps");
-    const data = Object.fromEntries(Array.from({ length: KEYS }, (_, n) => [`k${n}`, ""]));
-    await tenant.api.create(path, { metadata: { name: "many" }, data });
+    await tenant.api.create(path, { ...manyKeysOf(), metadata: { name: "many" } });
     await tenant.api.create(path, { metadata: { name: "to" } });
     for (let n = 0; n < sized(COPIES, scale); n++)
       await tenant.bind(`copy-${n}`, {

@@ -3,6 +3,7 @@ import type { KubeObject, Resource } from "../../../src/apimachinery/objects.ts"
 import type { AccessRules } from "../../../src/kube/access-rules.ts";
 import type { ApiError } from "../../../src/kube/api-error.ts";
 import type { Request } from "../../../src/kube/transport.ts";
+import { finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { fakeClient, fakeTransport } from "../fakes.ts";
 import { apiError } from "./list-watch.ts";
 
@@ -32,7 +33,12 @@ export class FakeApi {
       const items = [...this.objects].filter(([key]) => path === key || isWithin(key, path)).flatMap(([, all]) => all);
       return { items, metadata: { resourceVersion: "10" } };
     },
-    lines: (request: Request, signal: AbortSignal, onOpen: () => void) => this.#lines(request, signal, onOpen),
+    lines: (
+      request: Request,
+      signal: AbortSignal,
+      onOpen: () => void,
+      read: (line: string) => Generator<unknown, unknown, void>,
+    ) => this.#lines(request, signal, onOpen, read),
   });
 
   /** The answers of rules reviews, by `identity namespace`. Others are incomplete. */
@@ -72,7 +78,12 @@ export class FakeApi {
     return { path: collection, key: labels === null ? key : `${key} ${labels}` };
   }
 
-  async *#lines(request: Request, signal: AbortSignal, onOpen: () => void): AsyncGenerator<string, void> {
+  async *#lines<T>(
+    request: Request,
+    signal: AbortSignal,
+    onOpen: () => void,
+    read: (line: string) => Generator<unknown, T, void>,
+  ): AsyncGenerator<T, void> {
     const admitted = this.#admitted(request).key;
     const key = this.mayRepeat && this.streams.has(admitted) ? `${admitted}'` : admitted;
     if (this.streams.has(key)) throw new Error(`${key} is watched twice`);
@@ -92,7 +103,7 @@ export class FakeApi {
       onOpen();
       let isOpen = true;
       while (isOpen) {
-        yield* queue.splice(0);
+        yield* queue.splice(0).map((line) => finish(read(line)));
         wake = Promise.withResolvers();
         isOpen = await Promise.race([wake.promise.then(() => true), end.promise.then(() => false)]);
       }

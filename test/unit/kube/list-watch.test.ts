@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { METADATA_ONLY } from "../../../src/kube/client.ts";
 import { ListWatch, type Scope } from "../../../src/kube/list-watch.ts";
 import type { Request } from "../../../src/kube/transport.ts";
+import { finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { fakeTransport } from "../fakes.ts";
 import { SECRETS } from "../resources.ts";
 
@@ -24,11 +25,18 @@ async function requested(form: Scope["form"], watches: number[][]) {
         formOf(request);
         return { metadata: { resourceVersion: "1" }, items: [] };
       },
-      lines: async function* (request: Request) {
+      lines: async function* (
+        request: Request,
+        _: AbortSignal,
+        __: () => void,
+        read: (line: string) => Generator<unknown, unknown, void>,
+      ) {
         formOf(request);
         for (const [at, size] of changes.entries()) {
           const metadata = { name: `s-${at}`, namespace: "registry", resourceVersion: `${at + 2}` };
-          yield JSON.stringify({ type: "MODIFIED", object: { metadata, data: { key: "x".repeat(size) } } });
+          yield finish(
+            read(JSON.stringify({ type: "MODIFIED", object: { metadata, data: { key: "x".repeat(size) } } })),
+          );
         }
       },
     }),

@@ -10,6 +10,10 @@ import { json, makeCertificate, startServer, type TestServer } from "./server.ts
 const SECRET = "hunter2-s3cr3t";
 const get = (more: Partial<Request> = {}): Request => ({ method: "GET", path: "/x", identity: CONTROLLER, ...more });
 const nothing = () => {};
+const unread = function* (line: string) {
+  yield;
+  return line;
+};
 /** The deadline of a request without its own. */
 const USUAL_DEADLINE_MS = 15_000;
 
@@ -205,6 +209,120 @@ describe("the transport", () => {
     });
   });
 
+  describe("a large answer", () => {
+    const MIB = 1024 ** 2;
+    const NAMESPACE = "/api/v1/namespaces/registry/configmaps";
+    /** An object of so many MiB, in pieces. */
+    const sized =
+      (mib: number, end = true): TestServer["answer"] =>
+      (stream) => {
+        stream.respond({ ":status": 200 });
+        const text = JSON.stringify({ data: "x".repeat(mib * MIB) });
+        for (let from = 0; from < text.length; from += MIB) stream.write(text.slice(from, from + MIB));
+        if (end) stream.end();
+      };
+
+    it("is read up to 16 MiB, or the limit of the request, and counted beyond that", async () => {
+      let refused = 0;
+      const counting = new Transport(server.credentials, { tooLarge: () => refused++ });
+      server.answer = sized(15);
+      const { data } = await counting.request<{ data: string }>(get());
+      assert.equal(data.length, 15 * MIB);
+      // Neither of these ends.
+      server.answer = sized(17, false);
+      await assert.rejects(counting.request(get()), { status: 200, reason: "TooLarge" });
+      server.answer = sized(3, false);
+      await assert.rejects(counting.request(get({ maxCharacters: 2 * MIB })), { reason: "TooLarge" });
+      await eventually(async () => assert.equal(server.openStreams, 0));
+      assert.equal(refused, 1);
+      server.answer = json({ ok: true });
+      assert.deepEqual(await counting.request(get()), { ok: true });
+      await counting.close();
+    });
+
+    it("that explains an error counts by its status", async () => {
+      server.answer = json({ reason: "Invalid", message: "x".repeat(2 * MIB) }, 422);
+      await fails(get(), "Error", 422);
+    });
+
+    it("has bounded managedFields where they are needed, and lacks the owned fields elsewhere", async () => {
+      const owned = Object.fromEntries(Array.from({ length: 80_000 }, (_, n) => [`f:k${n}`, {}]));
+      server.answer = json({ metadata: { managedFields: [{ manager: "m", fieldsV1: { "f:data": owned } }] } });
+      await fails(get(), "TooManyOwners", 200);
+      assert.deepEqual(await transport.request(get({ form: "values" })), {
+        metadata: { managedFields: [{ manager: "m", fieldsV1: { "f:data": {} } }] },
+      });
+    });
+
+    it("waits for others of its namespace, without delay for other namespaces, small answers and watches", async () => {
+      const held: (() => void)[] = [];
+      const large: TestServer["answer"] = (stream) => {
+        stream.respond({ ":status": 200 });
+        stream.write(`"${"x".repeat(MIB)}`);
+        held.push(() => stream.end('"'));
+      };
+      server.answer = large;
+      // The first two have permits, and do not end. The others are paused.
+      const first = Array.from({ length: 12 }, () => transport.request<string>(get({ path: NAMESPACE })));
+      await eventually(async () => assert.equal(held.length, 12));
+      server.answer = sized(2);
+      const other = get({ path: NAMESPACE.replace("registry", "other"), deadlineMs: 5_000 });
+      for (let n = 0; n < 3; n++) assert.equal((await transport.request<{ data: string }>(other)).data.length, 2 * MIB);
+      server.answer = json({ ok: true });
+      for (let n = 0; n < 20; n++) await transport.request(get({ path: NAMESPACE, deadlineMs: 5_000 }));
+      for (const end of held) end();
+      for (const answer of await Promise.all(first)) assert.equal(answer.length, MIB);
+    });
+
+    it("fails at its deadline while it waits, and then gives its turn to the next one, on the same connections", async () => {
+      const held: (() => void)[] = [];
+      server.answer = (stream) => {
+        stream.respond({ ":status": 200 });
+        stream.write(`"${"x".repeat(MIB)}`);
+        held.push(() => stream.end('"'));
+      };
+      const first = [0, 1].map(() => transport.request<string>(get({ path: NAMESPACE })));
+      await eventually(async () => assert.equal(held.length, 2));
+      const { connections } = server;
+      await fails(get({ path: NAMESPACE, deadlineMs: 300 }), "DeadlineExceeded");
+      const next = transport.request<string>(get({ path: NAMESPACE }));
+      await eventually(async () => assert.equal(held.length, 4));
+      for (const end of held) end();
+      for (const answer of await Promise.all([...first, next])) assert.equal(answer.length, MIB);
+      assert.equal(server.connections, connections);
+    });
+
+    it("is parsed in short turns on behalf of its namespace", async () => {
+      const turns: string[] = [];
+      let longest = 0;
+      const steps = async <T>(name: string, work: Generator<unknown, T>) => {
+        turns.push(name);
+        for (;;) {
+          const from = performance.now();
+          const step = work.next();
+          longest = Math.max(longest, performance.now() - from);
+          if (step.done) return step.value;
+        }
+      };
+      const parsing = new Transport(server.credentials, { cpu: { steps } });
+      const items = Array.from({ length: 3_000 }, (_, n) => ({ [`k${n}`]: "x".repeat(500) }));
+      server.answer = json({ items });
+      const list = { path: NAMESPACE, form: "list" as const };
+      const { items: read } = await parsing.request<{ items: unknown[] }>(get(list));
+      assert.equal(read.length, items.length);
+      assert.deepEqual([...new Set(turns)], ["registry"]);
+      const account = { path: "/api/v1/configmaps", identity: "system:serviceaccount:store:inlay" };
+      await parsing.request(get({ ...list, ...account }));
+      assert.equal(turns.at(-1), "store");
+      const { length } = turns;
+      // What the controller reads for all namespaces is no namespace's share.
+      await parsing.request(get({ ...list, path: "/api/v1/configmaps" }));
+      assert.equal(turns.length, length);
+      assert.ok(longest < 500, `${longest} ms`);
+      await parsing.close();
+    });
+  });
+
   describe("a stream of lines", () => {
     /** Begins an answer and gives its stream to the test. */
     function held(): Promise<ServerHttp2Stream> {
@@ -226,7 +344,7 @@ describe("the transport", () => {
 
     it("returns each line as soon as it is complete, for any chunks, until the server ends the stream", async () => {
       const opened = held();
-      const lines = transport.lines(get(), never);
+      const lines = transport.lines(get(), never, nothing, unread);
       const first = lines.next();
       const stream = await opened;
       const text = Buffer.from('{"a":"ä\u{1f511}"}\n{"b":1}\n\nlast\n');
@@ -243,34 +361,48 @@ describe("the transport", () => {
     it("calls onOpen when it begins, before its first line", async () => {
       const opened = held();
       const { promise: begun, resolve } = Promise.withResolvers<void>();
-      const all = collect(transport.lines(get(), never, resolve));
+      const all = collect(transport.lines(get(), never, resolve, unread));
       const stream = await opened;
       await begun;
       stream.end("x\n");
       assert.deepEqual(await all, ["x"]);
     });
 
+    it("returns the beginning of a line of more than 16 MiB, and all of the others", async () => {
+      const long = 18 * 1024 ** 2;
+      server.answer = (stream) => {
+        stream.respond({ ":status": 200 });
+        stream.end(`first\n${"x".repeat(long)}\nlast\n`);
+      };
+      const lengths = (await collect(transport.lines(get(), never, nothing, unread))).map(({ length }) => length);
+      const [first, cut = 0, last] = lengths;
+      assert.deepEqual([lengths.length, first, last], [3, 5, 4]);
+      assert.ok(cut > 16 * 1024 ** 2 && cut < 17 * 1024 ** 2, `${cut}`);
+    });
+
     it("that the server refuses fails like a request, and never begins", async () => {
       server.answer = json({ reason: "Forbidden" }, 403);
-      const lines = transport.lines(get(), never, () => assert.fail("it began"));
+      const lines = transport.lines(get(), never, () => assert.fail("it began"), unread);
       await assert.rejects(collect(lines), { name: "ApiError", status: 403, reason: "Forbidden" });
     });
 
     it("that does not begin fails at its deadline, and the next one uses a new connection", async () => {
       server.answer = nothing;
-      await assert.rejects(collect(transport.lines(get({ deadlineMs: 150 }), never)), { reason: "DeadlineExceeded" });
+      await assert.rejects(collect(transport.lines(get({ deadlineMs: 150 }), never, nothing, unread)), {
+        reason: "DeadlineExceeded",
+      });
       const { connections } = server;
       server.answer = (stream) => {
         stream.respond({ ":status": 200 });
         stream.end("x\n");
       };
-      assert.deepEqual(await collect(transport.lines(get(), never)), ["x"]);
+      assert.deepEqual(await collect(transport.lines(get(), never, nothing, unread)), ["x"]);
       assert.equal(server.connections, connections + 1);
     });
 
     it("continues past the deadline after it has begun", async () => {
       const opened = held();
-      const lines = transport.lines(get({ deadlineMs: 1_000 }), never);
+      const lines = transport.lines(get({ deadlineMs: 1_000 }), never, nothing, unread);
       const first = lines.next();
       const stream = await opened;
       stream.write("a\n");
@@ -287,7 +419,7 @@ describe("the transport", () => {
         (stream: ServerHttp2Stream) => stream.destroy(new Error("reset")),
       ]) {
         const opened = held();
-        const lines = transport.lines(get(), never);
+        const lines = transport.lines(get(), never, nothing, unread);
         const first = lines.next();
         const stream = await opened;
         stream.write("a\n");
@@ -307,7 +439,9 @@ describe("the transport", () => {
           resolve();
         };
         const abort = new AbortController();
-        const ended = assert.rejects(collect(transport.lines(get(), abort.signal)), { name: "ApiError" });
+        const ended = assert.rejects(collect(transport.lines(get(), abort.signal, nothing, unread)), {
+          name: "ApiError",
+        });
         await came;
         abort.abort();
         await ended;
@@ -320,12 +454,12 @@ describe("the transport", () => {
         stream.respond({ ":status": 200 });
         stream.write("one\n");
       };
-      const connects = transport.lines(get(), never);
+      const connects = transport.lines(get(), never, nothing, unread);
       await connects.next();
       await connects.return();
       for (let ticks = 1; ticks <= 10; ticks++) {
         const stop = new AbortController();
-        const first = transport.lines(get(), stop.signal).next();
+        const first = transport.lines(get(), stop.signal, nothing, unread).next();
         for (let i = 0; i < ticks; i++) await undefined;
         stop.abort();
         await assert.rejects(first, /Aborted/);
@@ -336,7 +470,7 @@ describe("the transport", () => {
 
     it("ends when its reader stops", async () => {
       const opened = held();
-      const lines = transport.lines(get(), never);
+      const lines = transport.lines(get(), never, nothing, unread);
       const first = lines.next();
       (await opened).write("a\nb\n");
       assert.equal((await first).value, "a");
@@ -352,7 +486,7 @@ describe("the transport", () => {
       const abort = new AbortController();
       let open = 0;
       const streams = Array.from({ length: 150 }, () =>
-        collect(transport.lines(get({ path: "/watch" }), abort.signal, () => open++)).catch(nothing),
+        collect(transport.lines(get({ path: "/watch" }), abort.signal, () => open++, unread)).catch(nothing),
       );
       await eventually(() => assert.equal(open, 150));
       assert.deepEqual(await transport.request(get({ deadlineMs: 2_000 })), { ok: true });
@@ -366,7 +500,7 @@ describe("the transport", () => {
       server.answer = (stream) => stream.respond({ ":status": 200 });
       let begun = 0;
       const streams = Array.from({ length: count }, async () => {
-        for await (const _ of transport.lines(get(), signal, () => begun++)) assert.fail("a line");
+        for await (const _ of transport.lines(get(), signal, () => begun++, unread)) assert.fail("a line");
       });
       const ended = Promise.allSettled(streams);
       await eventually(() => assert.equal(begun, count));
