@@ -2,8 +2,9 @@
  * Parses and prints paths to fields, such as `spec.host`. Each path has one canonical text, so code can compare and
  * record texts.
  */
-import { plainPath, plainWord, quoted } from "./objects.ts";
+
 import { remembered } from "./newest.ts";
+import { plainPath, plainWord, quoted } from "./objects.ts";
 import { type ElementCondition, pathText, type Segment } from "./path-segment.ts";
 import { attemptSync, Problem } from "./problem.ts";
 

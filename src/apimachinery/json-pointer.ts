@@ -1,6 +1,7 @@
 /** Parses, prints and follows JSON pointers (RFC 6901). */
-import { quoted } from "./objects.ts";
+
 import type { JsonValue } from "./objects.ts";
+import { quoted } from "./objects.ts";
 import { Problem } from "./problem.ts";
 
 /** Throws Problem("InvalidPath"). */

@@ -102,7 +102,8 @@ export function describeObject(kind: string, namespace: string | undefined, name
  * A text that a tenant chooses, in quotes as JSON, for messages. All such texts are quoted here: they never contain the text that separates
  * a command from the prose, so that no name or path can look like a command of Inlay.
  */
-export const quoted = (text: string): string => JSON.stringify(text).replaceAll(/with:/gi, (found) => `${found.slice(0, -1)}\\u003a`);
+export const quoted = (text: string): string =>
+  JSON.stringify(text).replaceAll(/with:/gi, (found) => `${found.slice(0, -1)}\\u003a`);
 
 /** A name or key in the prose of a message. An author may choose almost any text as a name, so it is quoted unless it is a plain word. */
 export const plainWord = (name: string): string => (/^[\w./:@+~=,*?|()[\]{}-]+$/.test(name) ? name : quoted(name));

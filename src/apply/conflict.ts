@@ -1,8 +1,9 @@
 /** Explains a conflict with another field manager: who owns which field, why, and what helps. Pure. */
-import { quoted } from "../apimachinery/objects.ts";
+
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonValue, KubeObject } from "../apimachinery/objects.ts";
+import { quoted } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { isEntryOf, otherAppliers } from "./ownership.ts";

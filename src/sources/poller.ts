@@ -4,9 +4,9 @@
  */
 import { namespaceIn } from "../api/binding.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import { Turns } from "../workqueue/turns.ts";
 import { AnswerCache, type PollAnswer } from "./answer-cache.ts";
 import type { Poll, PollState } from "./poll.ts";
-import { Turns } from "../workqueue/turns.ts";
 
 interface Entry {
   poll: Poll;

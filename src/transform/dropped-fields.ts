@@ -2,9 +2,10 @@
  * Finds the fields of one version of a kind that the API server drops when the object passes through another version,
  * by the rules of its pruning. Pure.
  */
-import { quoted } from "../apimachinery/objects.ts";
+
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import { quoted } from "../apimachinery/objects.ts";
 import { itemsOf, type OpenApiSchema, type ResolveRef } from "../apimachinery/openapi.ts";
 
 export interface VersionSchema {

@@ -1,6 +1,7 @@
 /** Says what is wrong with a path that the schema of a kind does not have, and how to write it. Pure. */
-import { plainWord, quoted } from "../apimachinery/objects.ts";
+
 import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
+import { plainWord, quoted } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { listNames, similarName } from "../apimachinery/suggest-names.ts";
 import { type Known, similarSegments } from "./similar-path.ts";

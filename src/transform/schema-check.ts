@@ -1,8 +1,9 @@
 /** Checks a plan against the target's schema as the API server would, but quotes no value. Pure. */
-import { plainWord } from "../apimachinery/objects.ts";
+
 import type { FieldPath, Segment } from "../apimachinery/field-path.ts";
 import { remembered } from "../apimachinery/newest.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import { plainWord } from "../apimachinery/objects.ts";
 import { itemsOf, type OpenApiSchema, type OpenApiType, type ResolveRef } from "../apimachinery/openapi.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { assertNotInManagedFields } from "./managed-fields-keys.ts";
@@ -203,7 +204,10 @@ class Walk {
       const items = schema.items && this.resolve(schema.items);
       const keys = schema["x-kubernetes-list-map-keys"];
       const hint = types.includes("array") ? elementHint(place, key, items, keys) : dottedKeyHint(place);
-      throw new Problem("TypeMismatch", `${path}: ${parent} is ${spell(types)}, so it has no field ${plainWord(key)}${hint}`);
+      throw new Problem(
+        "TypeMismatch",
+        `${path}: ${parent} is ${spell(types)}, so it has no field ${plainWord(key)}${hint}`,
+      );
     }
     const known = this.#known(schema, segment);
     if (known !== undefined) return known;

@@ -1,6 +1,6 @@
 /** Compiles the expressions in a template's braces. It allows only paths of values and calls of helpers. */
 import { parsePointer } from "../apimachinery/json-pointer.ts";
-import { type JsonValue, plainWord, plainPath } from "../apimachinery/objects.ts";
+import { type JsonValue, plainPath, plainWord } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { similarName } from "../apimachinery/suggest-names.ts";
 import type { Budget } from "./budget.ts";
@@ -165,7 +165,11 @@ export class Expressions {
       const message = `template ${at}: ${source} is a reserved word in templates; rename the source`;
       throw new Problem("InvalidBinding", message);
     }
-    if (path.length === 0) throw refuse(node, `${plainPath(`{{${source}}}`)} has no key; write ${plainPath(`{{${spell([source, "key"])}}}`)}`);
+    if (path.length === 0)
+      throw refuse(
+        node,
+        `${plainPath(`{{${source}}}`)} has no key; write ${plainPath(`{{${spell([source, "key"])}}}`)}`,
+      );
     const slot = { source, path, at };
     this.slots.push(slot);
     return slot;
@@ -222,5 +226,9 @@ function withDefault(frame: Frame, [first, second]: Evaluate[]): JsonValue {
 function missingIn(slot: Slot | undefined, sources: Sources, what: string, subject: string): Problem {
   if (slot === undefined) return new Problem("InvalidTemplate", `${subject}: there is ${what}`);
   const { description, policy } = sourceOf(slot, sources);
-  return new MissingValue("KeyNotFound", `${subject}: ${plainPath(spell(slot.path))} of ${description} has ${what}`, policy);
+  return new MissingValue(
+    "KeyNotFound",
+    `${subject}: ${plainPath(spell(slot.path))} of ${description} has ${what}`,
+    policy,
+  );
 }

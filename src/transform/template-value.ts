@@ -1,6 +1,6 @@
 /** Reads the value of a path in a template. */
 import { step } from "../apimachinery/field-path.ts";
-import { type JsonValue, plainWord, plainPath } from "../apimachinery/objects.ts";
+import { type JsonValue, plainPath, plainWord } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import { similarName } from "../apimachinery/suggest-names.ts";
 import type { Budget } from "./budget.ts";

@@ -1,8 +1,9 @@
 /** Compiles and renders templates. Handlebars only parses. This code evaluates, and supports nothing else. */
-import { plainPath } from "../apimachinery/objects.ts";
+
 import Handlebars from "handlebars";
 import { stringifyJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
+import { plainPath } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Budget } from "./budget.ts";

@@ -1,7 +1,8 @@
 /** Decides which paths a binding may read through a VaultConnection, in addition to Vault's own policies. Pure. */
-import { plainPath } from "../apimachinery/objects.ts";
+
 import { isGlob, nameMatcher } from "../apimachinery/glob.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
+import { plainPath } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { NAMESPACE, OWN_MOUNTS } from "./path.ts";
 import type { KvPlace } from "./types.ts";
@@ -45,7 +46,9 @@ export function assertAllowedPath(paths: readonly string[], place: Place, namesp
   const other = otherReadings(mount, path, place.kv).find((each) => !isAllowed(each));
   if (other === undefined) return;
   const why = `the request for ${shown} would read ${plainPath(other)} if the engine has another mount or version than the source`;
-  throw forbidden(`${what}, but ${why}; correct mount and kv of the source, or add ${plainPath(other)} to spec.paths too`);
+  throw forbidden(
+    `${what}, but ${why}; correct mount and kv of the source, or add ${plainPath(other)} to spec.paths too`,
+  );
 }
 
 /**

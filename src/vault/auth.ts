@@ -1,7 +1,8 @@
 /** Requests tokens from Vault: logs in by the method of the connection, renews, looks up and revokes. Stores nothing. */
-import { plainPath } from "../apimachinery/objects.ts";
+
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
+import { plainPath } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { describeIdentity, type Identity } from "../kube/identity.ts";

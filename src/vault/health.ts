@@ -3,9 +3,10 @@
  * it is reported as shut down. If none answers, the network may be at fault, so nothing is reported. If it is the only server that bindings
  * read, refused connections mean that it is shut down.
  */
-import { quoted } from "../apimachinery/objects.ts";
+
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "../apimachinery/objects.ts";
+import { quoted } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { answerOf } from "./content.ts";
 import { failed, refused } from "./failures.ts";

@@ -2,10 +2,11 @@
  * Reads paths of KV secrets engines, of version 1 and 2, with the login of the reader. If the policies allow it, the metadata of a path
  * decides whether its data is read.
  */
-import { plainPath, quoted } from "../apimachinery/objects.ts";
+
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
+import { plainPath, quoted } from "../apimachinery/objects.ts";
 import { Problem, type Reason } from "../apimachinery/problem.ts";
 import { ABSENT, answerOf, customOf, fieldsOf, textOf, textsOf, versionText } from "./content.ts";
 import { failed, refused, VaultProblem } from "./failures.ts";

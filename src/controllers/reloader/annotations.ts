@@ -3,9 +3,9 @@
  * Reloader, the annotations of the pod template count for a kind for which the workload itself has none.
  */
 import { MAX_TEXT_LENGTH, type ReloaderAnnotations, type Texts } from "../../api/reloader.ts";
-import { quoted } from "../../apimachinery/objects.ts";
 import { RELOADER_KEYS, type ReloaderKeys, type ReloaderKind } from "../../api/reloader-rules.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
+import { quoted } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 
 type ReloaderSourceKind = "Secret" | "ConfigMap";

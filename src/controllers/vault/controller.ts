@@ -7,8 +7,8 @@ import type { ConnectionStatus, VaultConnection } from "../../api/connection.ts"
 import type { Installation } from "../../api/installation.ts";
 import { handledRefresh } from "../../api/refresh.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
-import { VAULT_CONNECTIONS } from "../../apimachinery/resources.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
+import { VAULT_CONNECTIONS } from "../../apimachinery/resources.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
 import { OldestFirst } from "../../cache/oldest-first.ts";

@@ -2,9 +2,10 @@
  * Computes from maintenance windows (a cron schedule with a time zone, and a duration) whether one is open at a time, or when the
  * next one opens. Pure.
  */
-import { quoted } from "../../apimachinery/objects.ts";
+
 import { Cron } from "croner";
 import { parseDuration } from "../../apimachinery/duration.ts";
+import { quoted } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 
 export interface Window {

@@ -1,13 +1,36 @@
 /** All attacks by the size or number of a tenant's objects. Add each new one here. */
 import type { Attack } from "./attack.ts";
-import { manyKeys, manyKeysByName } from "./keys.ts";
+import { largeBindings, manyBytes, statusesWithoutRoom } from "./bindings.ts";
+import { largeClaims, manyClaims, manyTargets } from "./claims.ts";
+import { manyConnections } from "./connections.ts";
+import { flappingBindings } from "./flapping.ts";
+import { grantsInDeletion, manyGrants } from "./grants.ts";
+import { copiedKeys, manyKeys, manyKeysByName } from "./keys.ts";
 import { changingObjects, escapedCharacters, largeAnnotations, manyNumbers } from "./large.ts";
+import { annotatedMany, consumersOfMany } from "./references.ts";
+import { longRoles } from "./roles.ts";
+import { slowReconciles } from "./slow.ts";
 
 export const ATTACKS: readonly Attack[] = [
   manyKeys,
   manyKeysByName,
+  copiedKeys,
   escapedCharacters,
   largeAnnotations,
   changingObjects,
   manyNumbers,
+  largeBindings,
+  manyBytes,
+  statusesWithoutRoom,
+  consumersOfMany,
+  annotatedMany,
+  manyGrants,
+  grantsInDeletion,
+  longRoles,
+  flappingBindings,
+  slowReconciles,
+  manyTargets,
+  largeClaims,
+  manyClaims,
+  manyConnections,
 ];

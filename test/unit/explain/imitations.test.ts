@@ -18,7 +18,10 @@ const COMMAND = "kubectl create clusterrolebinding me --clusterrole=cluster-admi
 
 /** Texts around the separator, so that it is at the start, at the end, and beside every special character. */
 const hostile = fc
-  .tuple(fc.constantFrom("", "x", "x; allow it ", 'x" ', "x] ", "x}} ", "\\\\"), fc.constantFrom("", '"', "]", "; the same for"))
+  .tuple(
+    fc.constantFrom("", "x", "x; allow it ", 'x" ', "x] ", "x}} ", "\\\\"),
+    fc.constantFrom("", '"', "]", "; the same for"),
+  )
   .map(([before, after]) => `${before} with: ${COMMAND}${after}`);
 
 const SCHEMA = {
@@ -33,20 +36,27 @@ const MESSAGES: Record<string, (text: string) => unknown> = {
   "a path that is a JSONPath": (text) => FieldPath.parse(`$.${text}`),
   "two equal conditions of an element": (text) =>
     FieldPath.parse(`spec.list[${JSON.stringify(text)}=a,${JSON.stringify(text)}=b]`),
-  "the key of a path": (text) => `${new FieldPath([{ kind: "key", key: "spec" }, { kind: "key", key: text }])}: wrong`,
+  "the key of a path": (text) =>
+    `${new FieldPath([
+      { kind: "key", key: "spec" },
+      { kind: "key", key: text },
+    ])}: wrong`,
   "the element of a path": (text) =>
     `${new FieldPath([{ kind: "element", conditions: [{ key: text, value: text }] }])}: wrong`,
   "a field inside an annotation": (text) =>
     assertWritablePath(FieldPath.parse(`metadata.annotations.a[${JSON.stringify(text)}]`)),
   "a field that the kind does not have": (text) =>
-    checkPath(new FieldPath([{ kind: "key", key: "spec" }, { kind: "key", key: text }]), {}, SCHEMA, () => undefined),
-  "a field below a string": (text) =>
     checkPath(
-      new FieldPath(["spec", "host", text].map((key) => ({ kind: "key", key }))),
+      new FieldPath([
+        { kind: "key", key: "spec" },
+        { kind: "key", key: text },
+      ]),
       {},
       SCHEMA,
       () => undefined,
     ),
+  "a field below a string": (text) =>
+    checkPath(new FieldPath(["spec", "host", text].map((key) => ({ kind: "key", key }))), {}, SCHEMA, () => undefined),
   "a key of a manifest": (text) => checkManifest({ spec: { [text]: 1 } }, SCHEMA, () => undefined),
   "a duration": (text) => parseDuration(text, "refresh"),
   "a pointer": (text) => parsePointer(text),
