@@ -3,9 +3,9 @@
  * file changes them. What exceeds a limit reports that on the object, and everything else works on.
  */
 
-/** Numbers of bytes are lengths of an object as JSON, in UTF-8. */
+/** Numbers of bytes are about the number of characters of an object as JSON. */
 export interface Limits {
-  /** The size of one SecretBinding, with its status. */
+  /** The size of one SecretBinding, with its status. The paths of a whole ConfigMap of 1 MiB must have room in it. */
   readonly bindingBytes: number;
   /** The size of all SecretBindings of a namespace together, and of those that one BindingComposition wants there. */
   readonly bindingBytesPerNamespace: number;

@@ -36,23 +36,26 @@ const WITH_SECRET_REF = ["cephfs", "cinder", "rbd", "iscsi", "flexVolume", "scal
 const MAX_NAME_LENGTH = 253;
 
 /**
- * One reference for each object and way, sorted by kind, name and way. A malformed part of the spec has no references. Not more than `most`
- * references, and if they have more than `most` keys in all, those with the last keys are for all keys of their object.
+ * One reference for each object and way, sorted by kind, name and way. A malformed part of the spec has no references. Not more than the
+ * first `most` references. If they have more than `most` keys in all, those with the last keys are for all keys of their object.
  */
 export function podReferences(podSpec: unknown, most = Number.POSITIVE_INFINITY): PodReference[] {
   const found = new Found(most);
   for (const container of CONTAINERS.flatMap((field) => listAt(podSpec, field))) {
     for (const variable of listAt(container, "env")) {
+      if (found.isFull) return found.references();
       const from = at(variable, "valueFrom");
       found.addKey("Secret", at(from, "secretKeyRef"), "env");
       found.addKey("ConfigMap", at(from, "configMapKeyRef"), "env");
     }
     for (const source of listAt(container, "envFrom")) {
+      if (found.isFull) return found.references();
       found.addWhole("Secret", at(source, "secretRef"), "envFrom");
       found.addWhole("ConfigMap", at(source, "configMapRef"), "envFrom");
     }
   }
   for (const volume of listAt(podSpec, "volumes")) {
+    if (found.isFull) break;
     found.addItems("Secret", at(volume, "secret", "secretName"), at(volume, "secret"), "volume");
     found.addItems("ConfigMap", at(volume, "configMap", "name"), at(volume, "configMap"), "volume");
     for (const source of listAt(volume, "projected", "sources")) {
@@ -87,12 +90,16 @@ class Found {
     this.#most = most;
   }
 
+  get isFull(): boolean {
+    return this.#found.size >= this.#most;
+  }
+
   /** Adds the whole object, unless keys are given. An object is optional if all its references are. */
   add(kind: PodSource, name: unknown, by: PodPlace, keys: readonly string[] | "all" = "all", optional = false): void {
     if (typeof name !== "string" || name === "" || name.length > MAX_NAME_LENGTH) return;
     const id = `${kind}/${name}/${by}`;
     const known: FoundReference = this.#found.get(id) ?? { kind, name, keys: new Set<string>(), by, optional };
-    if (!this.#found.has(id) && this.#found.size >= this.#most) return;
+    if (!this.#found.has(id) && this.isFull) return;
     this.#found.set(id, known);
     known.optional &&= optional;
     if (keys === "all") known.keys = "all";

@@ -48,7 +48,8 @@ export interface Workload {
   /** The times of its last restarts for changing values, if it has any; in ms, ascending. */
   readonly restarts?: readonly number[];
   /**
-   * A hash of its pod template. Only for kinds of which each change of the template replaces the pods, unless users replace the pods.
+   * A hash of its pod template. Only for kinds of which each change of the template replaces the pods, unless users replace the pods, and
+   * not if it has too many references.
    */
   readonly templateHash?: string;
   /** The labels of its pods. */
@@ -122,7 +123,11 @@ export function workloadOf(
     ...(restarts.length > 0 && { restarts }),
     ...(isObject(pods) && Number(at(spec, "replicas")) > 1 && { isMany: true as const }),
     onDelete: isOnDelete(spec),
-    ...(groupKind.startsWith("apps/") && isObject(pods) && !isOnDelete(spec) && { templateHash: hashOf(pods) }),
+    // A hash of such a template takes longer than all else.
+    ...(!isOver &&
+      groupKind.startsWith("apps/") &&
+      isObject(pods) &&
+      !isOnDelete(spec) && { templateHash: hashOf(pods) }),
     ...(replacing && { replacing }),
     ...(isAJob && isPassing(object) && { isPassing: true as const }),
     ...(original && { copied: { name: original.name, uid: original.uid } }),

@@ -119,6 +119,25 @@ describe("informers of workloads", () => {
     assert.equal(watcher.get("a", one("web")).version?.workload?.progress.message, "1 of 2 replicas are updated");
   });
 
+  it("show a workload with too many references as a possible consumer of each object, and keep none of them", async () => {
+    informers = new Informers(api.transport, api.client, () => {}, false, undefined, 3);
+    watcher = informers.watcher((key) => called.push(key));
+    api.rights.add(NAMESPACE);
+    const many = ["a", "b", "c", "d"];
+    api.objects.set("registry/deployments", [deployment("web", 1, many), deployment("db", 2, ["a", "b", "c"])]);
+    await observe("a", consumersOf("a"));
+    await observe("other", consumersOf("other"));
+    await observe("elsewhere", consumersOf("a", { namespace: "elsewhere" }));
+    assert.deepEqual(
+      [namesOf("a", consumersOf("a")), namesOf("other", consumersOf("other"))],
+      [["db", "web"], ["web"]],
+    );
+    const { workload } = watcher.list("other", consumersOf("other")).members[0]?.version ?? {};
+    assert.deepEqual([workload?.references, workload?.hasTooManyReferences], [[], true]);
+    assert.deepEqual(await calledFor("MODIFIED", deployment("web", 11, ["b"])), ["a", "other"]);
+    assert.deepEqual(namesOf("other", consumersOf("other")), []);
+  });
+
   it("call dependents of what the pods read before or after the change, and dependents of all workloads", async () => {
     api.rights.add(NAMESPACE);
     api.objects.set("registry/deployments", [deployment("web", 1, ["bucket"])]);
