@@ -50,6 +50,8 @@ export interface SelectionResult {
 /** The records of all objects must fit into the binding's status. The API server stores at most 1.5 MB. */
 const MAX_OBJECTS = 5_000;
 const MAX_CHARACTERS = 1_000_000;
+/** The most objects that one target may match, with those that belong to other targets. */
+const MAX_MATCHES = 2 * MAX_OBJECTS;
 /** Name patterns in one binding: each is compared with each object. */
 const MAX_PATTERNS = 128;
 /** The limit for comparing names with patterns, in characters: some hundredths of a second. */
@@ -130,13 +132,20 @@ export function* selectTargets(
       refuse(target, message);
       continue;
     }
+    if (refs === undefined) {
+      const message = `${where} matches more than ${MAX_MATCHES} objects, and the status of the binding has room for ${MAX_OBJECTS}; split the binding`;
+      found.unresolved.push({ target, problem: new Problem("InvalidBinding", message, "OnChange") });
+      continue;
+    }
     // Objects that may belong to an earlier, unresolved target stay unchanged: a later one would revert its values.
     const own: ObjectRef[] = [];
-    for (const [index, ref] of refs.entries()) {
+    const versions: Version[] = [];
+    for (const [index, { ref, version }] of refs.entries()) {
       if (index % STEP === STEP - 1) yield;
       const id = idOf(ref);
       if (taken.has(id) || found.unresolved.some((each) => isBefore(each, target, ref))) continue;
       own.push(ref);
+      if (version !== undefined) versions[own.length - 1] = version;
       taken.add(id);
     }
     const total = count + own.length;
@@ -149,6 +158,10 @@ export function* selectTargets(
     }
     [count, size] = [total, totalSize];
     const objects = own.map((ref) => ({ target, ref, selected: true }));
+    for (const [index, ref] of own.entries()) {
+      const version = versions[index];
+      if (version !== undefined) found.versions.set(ref, version);
+    }
     members.set(position, objects);
     found.notes.push(...notesOn(where, refs.length, own.length, found.closed.slice(before)));
   }
@@ -193,8 +206,14 @@ function notesOn(where: string, all: number, own: number, closed: readonly Unres
 /** How often a walk over objects may be interrupted. */
 const STEP = 256;
 
-/** The objects of one target, sorted by namespace and name. */
-function* selected(search: Search, target: Target, selection: Selection): Generator<void, ObjectRef[]> {
+/** An object that a target matches, with its version if a collection shows it. */
+interface Match {
+  ref: ObjectRef;
+  version?: Version;
+}
+
+/** The objects of one target, sorted by namespace and name; undefined if there are too many. */
+function* selected(search: Search, target: Target, selection: Selection): Generator<void, Match[] | undefined> {
   const { identity, found } = search;
   const { resource, objects, namespaces } = selection;
   const wide = target.namespaceSelector !== undefined;
@@ -206,27 +225,27 @@ function* selected(search: Search, target: Target, selection: Selection): Genera
     return problem === undefined;
   };
   const where = isByLabels(namespaces) ? namespacesOf(search, target, namespaces) : namespaces;
-  const refs: ObjectRef[] = [];
+  const matches: Match[] = [];
   for (const namespace of where) {
     yield;
+    if (matches.length > MAX_MATCHES) return undefined;
     if (namespace !== undefined && !isOpen({ namespace })) continue;
     const inside = { resource, ...(namespace !== undefined && { namespace }) };
     if (typeof objects === "string") {
       const ref = { ...inside, name: objects };
       found.dependencies.push({ identity, ref, wide });
-      refs.push(ref);
+      matches.push({ ref });
       continue;
     }
     const members = search.membersOf(target, { identity, resource, namespace, ...objects, wide }, WRITE_VERBS);
     const open = namespace === undefined ? members.filter(({ name }) => isOpen({ name })) : members;
+    if (matches.length + open.length > MAX_MATCHES) return undefined;
     for (const [at, { name, version }] of open.toSorted(byName).entries()) {
       if (at % STEP === STEP - 1) yield;
-      const ref = { ...inside, name };
-      found.versions.set(ref, version);
-      refs.push(ref);
+      matches.push({ ref: { ...inside, name }, version });
     }
   }
-  return refs;
+  return matches;
 }
 
 const isByLabels = (namespaces: Selection["namespaces"]): namespaces is SelectionCriteria => "labels" in namespaces;
