@@ -33,7 +33,7 @@ interface Job {
   next: Job | undefined;
 }
 
-/** Runs a generator to its end, on behalf of nobody else. */
+/** Runs a generator to its end, without interruption. */
 export function finish<T>(work: Generator<unknown, T>): T {
   for (;;) {
     const step = work.next();
