@@ -5,7 +5,7 @@
 
 /** Numbers of bytes are about the number of characters of an object as JSON. */
 export interface Limits {
-  /** The size of one SecretBinding, with its status. The paths of a whole ConfigMap of 1 MiB must have room in it. */
+  /** The size of one SecretBinding, with its status. */
   readonly bindingBytes: number;
   /** The size of all SecretBindings of a namespace together, and of those that one BindingComposition wants there. */
   readonly bindingBytesPerNamespace: number;
@@ -24,7 +24,7 @@ export interface Limits {
 }
 
 export const DEFAULT_LIMITS: Limits = {
-  bindingBytes: 1024 ** 2,
+  bindingBytes: 512 * 1024,
   bindingBytesPerNamespace: 32 * 1024 ** 2,
   claimsPerNamespace: 10_000,
   connectionsPerNamespace: 100,
