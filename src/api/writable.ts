@@ -1,6 +1,7 @@
 /** Refuses kinds and paths that no binding may write, whatever its account is allowed. */
-import { quoted } from "../apimachinery/objects.ts";
+
 import type { FieldPath } from "../apimachinery/field-path.ts";
+import { quoted } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 
 const refusedGroups = new Map([
@@ -42,7 +43,10 @@ export function assertWritablePath(path: FieldPath): void {
   }
   if (below.length > 0) {
     const instead = `metadata.${map}[${quoted([key, ...below].join("."))}]`;
-    throw new Problem("InvalidPath", `${path} names a field inside a string; if the key has dots, quote it: ${instead}`);
+    throw new Problem(
+      "InvalidPath",
+      `${path} names a field inside a string; if the key has dots, quote it: ${instead}`,
+    );
   }
 }
 

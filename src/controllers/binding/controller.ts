@@ -18,8 +18,8 @@ import { ConcurrencyLimiter, type Limits } from "../../rollout/decide/concurrenc
 import type { RolloutDependencies } from "../../rollout/dependencies.ts";
 import type { DigestKeys } from "../../rollout/digest/keys.ts";
 import { RolloutController } from "../../rollout/rollout-controller.ts";
-import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { ConnectionUsers } from "../../sources/connection-users.ts";
+import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { Poller } from "../../sources/poller.ts";
 import { SharedReads } from "../../sources/shared-reads.ts";
 import type { ResolveContext } from "../../sources/source.ts";
