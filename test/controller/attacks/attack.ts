@@ -14,7 +14,7 @@ export interface Attack {
    * a controller without limits, and less for a quick run.
    */
   launch(tenant: TestNamespace, scale: number): Promise<void>;
-  /** Asserts what the tenant is told. It may be called once the controller had time to reconcile. */
+  /** Asserts what the tenant sees. It may be called once the controller had time to reconcile. */
   isReported?(tenant: TestNamespace, scale: number): Promise<void>;
   /** Removes what `prepare` installed. */
   end?(tenant: TestNamespace): Promise<void>;
