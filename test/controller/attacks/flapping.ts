@@ -15,6 +15,8 @@ const PAUSE_MS = 1_000;
 /** An event of another namespace waits for a few of these. */
 const WRITTEN_WITHIN_MS = 15_000;
 
+const HARBOR = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor" };
+
 /** Takes a key that all bindings need from their source, or adds it again. */
 const flap = (tenant: TestNamespace, n: number) =>
   tenant.api.merge(`${tenant.path("v1", "configmaps")}/flapping`, { data: { key: n % 2 === 0 ? "value" : null } });
@@ -32,10 +34,9 @@ export const flappingBindings: Attack = {
     const bindings = Array.from({ length: sized(BINDINGS, scale) }, (_, n) => n);
     await mapConcurrent(bindings, async (n) => {
       const path = `metadata.annotations["flapping.example.com/n${n}"]`;
-      const harbor = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", name: "harbor" };
       await tenant.bind(`b-${n}`, {
         sources: [{ configMap: { name: "flapping" } }],
-        targets: [{ ...harbor, fields: [{ path, from: { source: "flapping", key: "key" } }] }],
+        targets: [{ ...HARBOR, fields: [{ path, from: { source: "flapping", key: "key" } }] }],
       });
     });
     for (let n = 0; n < FLAPS; n++) {
@@ -55,10 +56,10 @@ export const flappingBindings: Attack = {
       const other = await createNamespace({ controller: false });
       await other.boundHarbor();
       await other.secret("bucket", { accessKeyID: secretText("access") });
+      const path = 'metadata.annotations["flapping.example.com/broken"]';
       await other.bind("broken", {
         sources: [{ secret: { name: "none" } }],
-        targets: [],
-        rollout: { consumersOf: ["none"] },
+        targets: [{ ...HARBOR, fields: [{ path, from: { source: "none", key: "key" } }] }],
       });
       await eventually(async () => {
         const { items } = await other.api.get(other.path("events.k8s.io/v1", "events"));
