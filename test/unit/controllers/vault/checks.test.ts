@@ -172,6 +172,7 @@ describe("checks of VaultConnections", () => {
     const { promise, resolve } = Promise.withResolvers<ConnectionCheck>();
     server.answer = () => promise;
     checks.now(KEY);
+    await settled();
     checks.now(KEY);
     checks.now(KEY);
     await settled();
