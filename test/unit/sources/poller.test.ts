@@ -42,7 +42,7 @@ describe("a poller", () => {
   let errors: unknown[];
   let poller: Poller;
 
-  const newPoller = (options: { random?: () => number; maxBytes?: number } = {}) =>
+  const newPoller = (options: { random?: () => number; maxBytes?: number; maxPolls?: number } = {}) =>
     new Poller(
       {
         changed: (key) => changed.push(key),
@@ -69,6 +69,37 @@ describe("a poller", () => {
     if (state.phase === "synced") return state.answer.content;
     return state.phase === "failed" ? state.problem.reason : state.phase;
   };
+
+  it("requests at most a number of polls for a namespace, and a further one when another ends", async () => {
+    poller = newPoller({ maxPolls: 2 });
+    const polls = ["a", "b", "c"].map((id) => server.poll(id));
+    const other = server.poll("d");
+    poller.subscribe("registry/one", polls);
+    poller.subscribe("shop/two", [other]);
+    await clock.pass(1);
+    const states = () => [...polls, other].map(stateOf);
+    assert.deepEqual(states(), ["content v1", "content v1", "LimitExceeded", "content v1"]);
+    poller.refresh("registry/vault");
+    await clock.pass(1);
+    assert.equal(server.asked.filter(({ id }) => id === "c").length, 0);
+    poller.subscribe("registry/one", polls.slice(1));
+    await clock.pass(1);
+    assert.deepEqual(states().slice(1), ["content v1", "content v1", "content v1"]);
+  });
+
+  it("computes the shortest interval again when the binding that has it ends", async () => {
+    poller.subscribe("registry/one", [server.poll("a", 5_000)]);
+    poller.subscribe("registry/two", [server.poll("a", 60_000)]);
+    await clock.pass(1);
+    await clock.pass(5_000);
+    assert.equal(server.asked.length, 2);
+    poller.subscribe("registry/one", []);
+    await clock.pass(5_000);
+    await clock.pass(59_000);
+    assert.equal(server.asked.length, 3);
+    await clock.pass(1_000);
+    assert.equal(server.asked.length, 4);
+  });
 
   it("requests an answer once for all bindings, and notifies each when it arrives and when it changes", async () => {
     const poll = server.poll("a");
