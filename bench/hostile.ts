@@ -45,7 +45,7 @@ async function measureAttack({ cluster, table, scale }: Rig, { tenant, prepare, 
   };
   try {
     const quiet = await victim.during(Promise.resolve(), QUIET_MS);
-    await row("nobody", quiet);
+    await row("no objects", quiet);
     await row(tenant, await victim.during(launch(attacker, scale), WATCHED_MS), quiet);
     await controller.stop();
     await controller.start();

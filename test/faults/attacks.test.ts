@@ -1,56 +1,73 @@
 /**
- * Tenants who try to stop the controller for all by the size and number of their objects, at the size that did stop it with
- * INLAY_TEST_SCALE=1: it neither ends nor blocks, and serves others, also when it starts beside all these objects.
+ * Tenants who try to stop the controller for all by the size and number of their objects: it neither ends nor blocks, and serves others,
+ * also when it starts beside all these objects. `npm run test:scale` has each of them at the size that stopped a controller without
+ * limits; `npm test` has all of them in one controller, at a tenth.
  */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { ATTACKS } from "../controller/attacks/all.ts";
+import type { Attack } from "../controller/attacks/attack.ts";
 import { AttackedController, configFile } from "../controller/attacks/attacked.ts";
 import { type Served, Victim } from "../controller/attacks/victim.ts";
 import { foundIn } from "../controller/leak-detector.ts";
 import { fullOr } from "../controller/scale.ts";
 import { stopSharedController } from "../controller/shared.ts";
-import { createNamespace } from "../controller/test-namespace.ts";
+import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 const SCALE = fullOr(1, 0.1);
 const BLOCKED_MS = 1_000;
 const CHANGED_WITHIN_MS = 2_000;
-/** How long the tenant's objects are watched when all are made. */
-const WATCHED_MS = fullOr(20_000, 4_000);
+/** How long a tenant's objects are watched when all are made. */
+const WATCHED_MS = fullOr(20_000, 2_000);
+
+/** The attacks that one controller is exposed to. */
+const GROUPS = SCALE === 1 ? ATTACKS.map((each) => [each]) : [ATTACKS];
 
 describe("a controller with the memory of the shipped pod", function () {
   this.timeout("15m");
   let controller: AttackedController;
-  let end: () => Promise<void> | undefined;
+  let attackers: { attack: Attack; tenant: TestNamespace }[];
 
   beforeEach(stopSharedController);
   afterEach(async () => {
     await controller?.stop();
-    await end();
+    for (const { attack, tenant } of attackers) await attack.end?.(tenant);
     assert.deepEqual(foundIn(controller.output), []);
   });
 
-  const isServed = ({ changes, blockedMs }: Served) => {
-    assert.ok(blockedMs < BLOCKED_MS, `the event loop blocked for ${blockedMs.toFixed(0)} ms`);
+  const isServed = ({ changes, blockedMs }: Served, beside: string) => {
+    assert.ok(blockedMs < BLOCKED_MS, `the event loop blocked for ${blockedMs.toFixed(0)} ms beside ${beside}`);
     const slow = changes.filter((each) => each > CHANGED_WITHIN_MS);
-    assert.deepEqual(slow, [], "changes of the victim that took too long, in ms");
+    assert.deepEqual(slow, [], `changes of the victim that took too long beside ${beside}, in ms`);
   };
 
-  for (const { tenant, prepare, launch, isReported, end: remove } of ATTACKS) {
-    it(`serves others beside a tenant with ${tenant}`, async () => {
-      const attacker = await createNamespace({ account: false, rules: [], controller: false });
-      end = () => remove?.(attacker);
-      const config = await configFile(controlPlane(), await prepare?.(attacker));
-      controller = new AttackedController(controlPlane(), "--leader-elect", "--config", config);
+  for (const attacks of GROUPS) {
+    const [only, ...others] = attacks.map(({ tenant }) => tenant);
+    it(`serves others beside a tenant with ${others.length === 0 ? only : `each of ${attacks.length} attacks`}`, async () => {
+      attackers = [];
+      let config: object = {};
+      for (const attack of attacks) {
+        const tenant = await createNamespace({ account: false, rules: [], controller: false });
+        attackers.push({ attack, tenant });
+        config = { ...config, ...(await attack.prepare?.(tenant)) };
+      }
+      controller = new AttackedController(
+        controlPlane(),
+        "--leader-elect",
+        "--config",
+        await configFile(controlPlane(), config),
+      );
       await controller.start();
       const victim = await Victim.beside(controller);
       await victim.change();
-      isServed(await victim.during(launch(attacker, SCALE), WATCHED_MS));
-      await controller.isUp();
-      await isReported?.(attacker, SCALE);
+      for (const { attack, tenant } of attackers) {
+        isServed(await victim.during(attack.launch(tenant, SCALE), WATCHED_MS), attack.tenant);
+        await controller.isUp();
+      }
+      for (const { attack, tenant } of attackers) await attack.isReported?.(tenant, SCALE);
       await controller.stop();
       await controller.start();
-      isServed(await victim.during(Promise.resolve(), WATCHED_MS));
+      isServed(await victim.during(Promise.resolve(), WATCHED_MS), "all objects, after a restart");
       await controller.isUp(2);
     });
   }

@@ -136,7 +136,7 @@ describe("an answer", () => {
         assert.throws(() => parsed(broken, form), SyntaxError);
   });
 
-  it("tells the length of its managedFields", () => {
+  it("has a known length of its managedFields", () => {
     const managedFields = [{ manager: "m", fieldsV1: { "f:spec": {} } }];
     const text = JSON.stringify({ spec: { managedFields: [1] }, metadata: { name: "x", managedFields } });
     assert.equal(lengthOfOwners(text), JSON.stringify(managedFields).length);

@@ -30,6 +30,10 @@ interface Case {
   values: GoValue[];
 }
 
+/** Whether * takes a width or precision from the values that Inlay refuses and Go may accept. */
+const hasLongStar = ({ fmt, values }: Case): boolean =>
+  fmt.includes("*") && values.some((each) => typeof each === "bigint" && (each > 1_000n || each < -1_000n));
+
 /** Whether both print the same, or both refuse. */
 async function assertSame({ fmt, values }: Case, mayRefuse = false): Promise<void> {
   const printed = (await askGo("format", { format: fmt, values: values.map(tag) })) as string;
@@ -50,7 +54,7 @@ describe("a format", () => {
   before(useOracle);
 
   it("prints any value by any verb, flag, width and precision as Go does", async () => {
-    await check(fc.record({ fmt: directive, values: fc.tuple(value) }), assertSame);
+    await check(fc.record({ fmt: directive, values: fc.tuple(value) }), (each) => assertSame(each, hasLongStar(each)));
   });
 
   it("prints a value as Go does by a verb that takes it", async () => {
