@@ -46,7 +46,8 @@ async function measureAttack({ cluster, table, scale }: Rig, { tenant, prepare, 
   try {
     const quiet = await victim.during(Promise.resolve(), QUIET_MS);
     await row("no objects", quiet);
-    await row(tenant, await victim.during(launch(attacker, scale), WATCHED_MS), quiet);
+    await row(tenant, await victim.during(launch(attacker, scale)), quiet);
+    await row("  when all are made", await victim.during(Promise.resolve(), WATCHED_MS), quiet);
     await controller.stop();
     await controller.start();
     await row("  after a restart", await victim.during(Promise.resolve(), WATCHED_MS), quiet);

@@ -53,11 +53,16 @@ const BINDINGS = [
   },
 ];
 
+/** Tenants for whom the kind and the account of compositions are installed. */
+let tenants = 0;
+
 const platform: Pick<Attack, "prepare" | "end"> = {
   async prepare(tenant) {
     const api = new Api(controlPlane());
-    await installKind(api, SERVICES);
-    await installCompositions([mayWrite(SERVICES), READS_SECRETS]);
+    if (tenants++ === 0) {
+      await installKind(api, SERVICES);
+      await installCompositions([mayWrite(SERVICES), READS_SECRETS]);
+    }
     await compose(tenant, "services", {
       for: { apiVersion: apiVersionOf(SERVICES), kind: "Service", namespaceSelector: { names: [tenant.namespace] } },
       bindings: BINDINGS,
@@ -65,7 +70,7 @@ const platform: Pick<Attack, "prepare" | "end"> = {
     return undefined;
   },
   async end({ api, namespace }) {
-    await removeCompositions();
+    if (--tenants === 0) await removeCompositions();
     await api.remove(objectPath(SERVICES, namespace));
   },
 };

@@ -39,7 +39,7 @@ export class Victim {
   }
 
   /** Changes a value again and again until `attack` has ended and `afterMs` have passed since. */
-  async during(attack: Promise<unknown>, afterMs: number): Promise<Served> {
+  async during(attack: Promise<unknown>, afterMs = 0): Promise<Served> {
     const served: Served = { changes: [], blockedMs: 0 };
     await this.#blockedMs();
     let isOver = false;
