@@ -31,12 +31,16 @@ export async function configMaps(tenant: TestNamespace, count: number, fields: o
   return names;
 }
 
-/** Binds ConfigMaps, some in each binding, and restarts their consumers. */
+/** Binds ConfigMaps, some in each binding, to the restart of a workload, for which Inlay reads their values. */
 export async function bindAll(tenant: TestNamespace, names: readonly string[]): Promise<void> {
+  const labels = { app: "app" };
+  const template = { metadata: { labels }, spec: { containers: [{ name: "app", image: "app" }] } };
+  const spec = { replicas: 0, selector: { matchLabels: labels }, template };
+  await tenant.api.create(tenant.path("apps/v1", "deployments"), { metadata: { name: "app" }, spec });
   for (let from = 0; from < names.length; from += SOURCES) {
     const sources = names.slice(from, from + SOURCES).map((name) => ({ configMap: { name } }));
-    const consumersOf = names.slice(from, from + SOURCES);
-    await tenant.bind(`large-${from}`, { sources, targets: [], rollout: { consumersOf } });
+    const targets = [{ apiVersion: "apps/v1", kind: "Deployment", name: "app" }];
+    await tenant.bind(`large-${from}`, { sources, targets: [], rollout: { targets } });
   }
 }
 
