@@ -34,3 +34,16 @@ export const ATTACKS: readonly Attack[] = [
   manyClaims,
   manyConnections,
 ];
+
+/** One for each mechanism that stops them. */
+export const DIFFERENT_ATTACKS: readonly Attack[] = [
+  manyKeysByName,
+  largeBindings,
+  statusesWithoutRoom,
+  annotatedMany,
+  manyGrants,
+  longRoles,
+  flappingBindings,
+  manyTargets,
+  manyConnections,
+];

@@ -1,6 +1,7 @@
 /** ConfigMaps with as many keys as the API server accepts. managedFields list each key, which costs far more parsed than as text. */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../api.ts";
+import { eventually } from "../eventually.ts";
 import type { TestNamespace } from "../test-namespace.ts";
 import { type Attack, sized } from "./attack.ts";
 import { READ } from "./permissions.ts";
@@ -70,8 +71,12 @@ export const manyKeysByName: Attack = {
     await bindAll(tenant, names);
   },
   async isReported(tenant) {
-    const { status } = await tenant.until("large-0", "TooLarge", REPORTED_WITHIN_MS);
-    assert.match(status.conditions[0].message, /has 60000 keys, and .*limits\.keysPerSource.*split it/);
+    await eventually(async () => {
+      const { status } = await tenant.binding("large-0");
+      const rolledOut = status.conditions.find(({ type }: AnyObject) => type === "RolledOut");
+      assert.equal(rolledOut?.reason, "TooLarge");
+      assert.match(rolledOut.message, /has 60000 keys, and .*limits\.keysPerSource.*split it/);
+    }, REPORTED_WITHIN_MS);
   },
 };
 
