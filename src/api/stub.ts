@@ -11,9 +11,12 @@ import { GENERATED_FOR, GENERATED_FOR_UID } from "./reloader.ts";
 const STUB = Symbol("stub");
 const LABELS = [COMPOSITION_LABEL, TEMPLATE_LABEL, CLAIM_UID_LABEL, GENERATED_FOR];
 const ANNOTATIONS = [CLAIM_ANNOTATION, GENERATED_FOR_UID];
-/** The names of a claim and its namespace, and a uid. */
-const MAX_ANNOTATION_LENGTH = 512;
+/** The names of a claim and its namespace, and a uid; and what the API server gives a field of an owner. */
+const MAX_TEXT_LENGTH = 512;
 const MAX_OWNERS = 8;
+/** Of the conditions, a user may have written any number to the status. */
+const MAX_CONDITIONS = 8;
+const MAX_MESSAGE_LENGTH = 32 * 1024;
 
 /** Whether it is the stub of a binding. To write or release the binding, read it first. */
 export const isStub = (binding: object): boolean => STUB in binding;
@@ -36,8 +39,8 @@ export function stubOf({ apiVersion, kind, metadata, spec, status }: StoredBindi
       ...(deletionTimestamp !== undefined && { deletionTimestamp }),
       labels: picked(labels, LABELS),
       annotations: picked(annotations, ANNOTATIONS),
-      finalizers: finalizers.filter((each) => each === FINALIZER),
-      ...(ownerReferences && { ownerReferences: ownerReferences.slice(0, MAX_OWNERS) }),
+      finalizers: finalizers.includes(FINALIZER) ? [FINALIZER] : [],
+      ...(ownerReferences && { ownerReferences: ownerReferences.slice(0, MAX_OWNERS).filter(isShort) }),
     },
     spec: {
       serviceAccountName: spec.serviceAccountName,
@@ -47,17 +50,26 @@ export function stubOf({ apiVersion, kind, metadata, spec, status }: StoredBindi
       targets: [],
     },
     ...(status && {
-      status: { ...(observedGeneration !== undefined && { observedGeneration }), ...(conditions && { conditions }) },
+      status: {
+        ...(observedGeneration !== undefined && { observedGeneration }),
+        ...(conditions && { conditions: conditions.slice(0, MAX_CONDITIONS).filter(isOfInlay) }),
+      },
     }),
   };
   return stub;
 }
 
+const isShort = (owner: object): boolean =>
+  Object.values(owner).every((each) => typeof each !== "string" || each.length <= MAX_TEXT_LENGTH);
+
+const isOfInlay = ({ type, reason, message }: { type: string; reason: string; message: string }): boolean =>
+  type.length + reason.length <= MAX_TEXT_LENGTH && message.length <= MAX_MESSAGE_LENGTH;
+
 function picked(texts: Readonly<Record<string, string>> = {}, keys: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     keys.flatMap((key) => {
       const text = texts[key];
-      return text !== undefined && text.length <= MAX_ANNOTATION_LENGTH ? [[key, text]] : [];
+      return text !== undefined && text.length <= MAX_TEXT_LENGTH ? [[key, text]] : [];
     }),
   );
 }

@@ -48,6 +48,8 @@ export interface TransportOptions {
   deadlineMs?: number;
   /** Parses large answers on behalf of their namespaces. Without it, they are parsed at once. */
   cpu?: Pick<CpuScheduler, "steps">;
+  /** The namespace of the controller. */
+  ownNamespace?: string;
   /** Called for each answer that is too large, except for pages of lists, which are then requested with fewer objects. */
   tooLarge?: () => void;
 }
@@ -101,7 +103,7 @@ export class Transport {
   /** One answer, parsed as JSON. Throws ApiError for any status but 2xx, and when `signal` aborts. */
   async request<T>(request: Request, signal?: AbortSignal): Promise<T> {
     const agent = this.#requests;
-    const permit = this.#large.permit(groupOf(request));
+    const permit = this.#large.permit(this.#groupOf(request));
     try {
       const work = (late: AbortSignal) => this.#attempt(request, permit, late);
       const text = await this.#withinDeadline(request, agent, signal, work, permit);
@@ -129,7 +131,7 @@ export class Transport {
     const stop = new AbortController();
     const onAbort = () => stop.abort();
     const agent = this.#watches;
-    const group = groupOf(request);
+    const group = this.#groupOf(request);
     const permit = this.#large.permit(group);
     signal.addEventListener("abort", onAbort, { once: true });
     this.#open.set(agent, (this.#open.get(agent) ?? 0) + 1);
@@ -212,7 +214,7 @@ export class Transport {
   /** A JSON parser's message quotes the text, so it is dropped. */
   async #parse(request: Request, text: string): Promise<unknown> {
     try {
-      return await this.#inTurns(groupOf(request), text, parsing(request, text));
+      return await this.#inTurns(this.#groupOf(request), text, parsing(request, text));
     } catch (error) {
       if (error instanceof ApiError) throw error;
       throw new ApiError(describe(request), 0, "BrokenAnswer");
@@ -263,6 +265,12 @@ export class Transport {
     const date = Date.parse(String(answer.headers["date"]));
     if (!Number.isNaN(date)) this.#aheadMs = date - Date.now();
     return answer;
+  }
+
+  /** The namespace on whose behalf an answer is read: that of the path, or of the account. Inlay's own accounts read for all namespaces. */
+  #groupOf({ path, identity }: Request): string {
+    const [, namespace = homeOf(identity)] = /\/namespaces\/([^/?]+)/.exec(path) ?? [];
+    return namespace === undefined || namespace === this.#options.ownNamespace ? ALL_NAMESPACES : namespace;
   }
 
   /** Runs `work`. At the deadline, aborts it, and replaces the agent on which it may be stuck. */
@@ -404,11 +412,6 @@ class Text {
   toString(): string {
     return this.#parts.join("");
   }
-}
-
-/** The namespace on whose behalf an answer is read: that of the path, or of the account. */
-function groupOf({ path, identity }: Request): string {
-  return /\/namespaces\/([^/?]+)/.exec(path)?.[1] ?? homeOf(identity) ?? ALL_NAMESPACES;
 }
 
 /** Any failure as an ApiError. Messages of undici or TLS are reduced to their codes. */

@@ -126,7 +126,7 @@ export async function startController(
   const credentials = await loadCredentials(options.kubeconfig);
   const metrics = new Metrics();
   const cpu = new CpuScheduler(undefined, () => metrics.limited("processor"));
-  const reads = { cpu, tooLarge: () => metrics.limited("answerBytes") };
+  const reads = { cpu, ownNamespace: installation.ownNamespace, tooLarge: () => metrics.limited("answerBytes") };
   const dryRun = options.dryRun ? new DryRun(credentials, log, reads) : undefined;
   const transport = dryRun?.transport ?? new Transport(credentials, reads);
   // A separate transport, so that requests for the lease wait for no others.

@@ -94,10 +94,14 @@ export class EventRecorder {
   }
 
   /** Like `record`, for an object that is not a binding. */
-  recordOn(regarding: Regarding, happening: EventMessage): void {
-    const key = [happening.reason, happening.note].join();
-    const write = () => this.#write(regarding, happening);
-    if (this.#backlog[happening.type].add(regarding.metadata, key, write)) this.#dropped();
+  recordOn({ apiVersion, kind, metadata }: Regarding, happening: EventMessage): void {
+    const { name, namespace, uid, resourceVersion } = metadata;
+    // Only this is kept until the event is written.
+    const regarding = { apiVersion, kind, metadata: { name, namespace, uid, resourceVersion } };
+    const note = Buffer.from(happening.note).subarray(0, MAX_NOTE_BYTES).toString();
+    const key = [happening.reason, note].join();
+    const write = () => this.#write(regarding, { ...happening, note });
+    if (this.#backlog[happening.type].add(metadata, key, write)) this.#dropped();
     this.#pump();
   }
 
@@ -162,7 +166,7 @@ export class EventRecorder {
       action,
       reason,
       regarding: { apiVersion, kind, namespace, name, uid, resourceVersion },
-      note: Buffer.from(note).subarray(0, MAX_NOTE_BYTES).toString(),
+      note,
       type,
     });
   }

@@ -78,6 +78,9 @@ export const WORKLOAD_KINDS = {
 
 /** How many labels, annotations of restarts, owners and containers without a probe are kept. */
 const MAX_KEPT = 256;
+const MAX_NAME_LENGTH = 253;
+const MAX_LABEL_LENGTH = 317;
+const MAX_RESTART_LENGTH = 32 * 1024;
 
 /** Shared empty values. */
 const NONE: readonly never[] = [];
@@ -102,7 +105,7 @@ export function workloadOf(
   const isAJob = groupKind === JOB;
   const progress = progressOf(object);
   const replacing = replacingOf(object);
-  const text = restart && restartText(object, restart);
+  const text = restart && restartText(object, restart)?.slice(0, MAX_RESTART_LENGTH);
   const restarts = restartTimesIn(metadata.annotations?.[RESTARTS_ANNOTATION]);
   const references = podReferences(podSpec, mostReferences + 1);
   const isOver = references.length > mostReferences;
@@ -131,8 +134,10 @@ export function workloadOf(
     ...(replacing && { replacing }),
     ...(isAJob && isPassing(object) && { isPassing: true as const }),
     ...(original && { copied: { name: original.name, uid: original.uid } }),
-    unprobed: orNone(groupKind.startsWith("batch/") ? NONE : unprobedIn(podSpec).slice(0, MAX_KEPT)),
-    owners: orNone((metadata.ownerReferences ?? NONE).slice(0, MAX_KEPT).map(({ uid }) => uid)),
+    unprobed: orNone(groupKind.startsWith("batch/") ? NONE : unprobedIn(podSpec).slice(0, MAX_KEPT).filter(isName)),
+    owners: orNone(
+      (metadata.ownerReferences ?? NONE).slice(0, MAX_KEPT).flatMap(({ uid }) => (isName(uid) ? [uid] : [])),
+    ),
     stamps: orNone(texts.filter(isStamp)),
     labels: firstOf(textsOf(pods, "labels")),
     ...(annotations !== undefined && { reloaderAnnotations: annotations }),
@@ -158,7 +163,12 @@ function textsOf(pods: unknown, map: "labels" | "annotations"): Readonly<Record<
 
 function firstOf(texts: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const entries = Object.entries(texts);
-  return entries.length > MAX_KEPT ? Object.fromEntries(entries.slice(0, MAX_KEPT)) : texts;
+  const isKept = entries.length <= MAX_KEPT && entries.every((each) => each.every(isLabelText));
+  return isKept ? texts : Object.fromEntries(entries.slice(0, MAX_KEPT).filter((each) => each.every(isLabelText)));
 }
+
+/** Longer texts are no names, uids or labels. Kinds without a schema of pods may have them. */
+const isName = (text: string): boolean => text.length <= MAX_NAME_LENGTH;
+const isLabelText = (text: string): boolean => text.length <= MAX_LABEL_LENGTH;
 
 const orNone = <T>(all: readonly T[]): readonly T[] => (all.length === 0 ? NONE : all);

@@ -134,6 +134,8 @@ function ruleOf(
 
 const isIdle = ({ auto, search, listed }: Rule) => !auto && !search && listed.length === 0;
 
+/** How many entries of other namespaces in one annotation are reported one by one. */
+const MAX_ELSEWHERE = 8;
 /** A namespace and a name, as Wave writes them: `shop/login`. */
 const QUALIFIED = /^([-a-z0-9]+)\/([-a-z0-9.]+)$/;
 
@@ -144,14 +146,19 @@ function listOf(text = "", key: string, namespace: string, mistakes: string[]): 
     return [];
   }
   const entries = text.split(",").map((each) => each.trim());
-  return entries.flatMap((entry) => {
+  let elsewhere = 0;
+  const names = entries.flatMap((entry) => {
     const [, place = namespace, name = entry] = QUALIFIED.exec(entry) ?? [];
     if (place === namespace) return name === "" ? [] : [name];
-    mistakes.push(
-      `${key}: ${shown(entry)} is not in the namespace ${namespace}; create a SecretBinding that names the source and the workload`,
-    );
+    if (++elsewhere <= MAX_ELSEWHERE)
+      mistakes.push(
+        `${key}: ${shown(entry)} is not in the namespace ${namespace}; create a SecretBinding that names the source and the workload`,
+      );
     return [];
   });
+  if (elsewhere > MAX_ELSEWHERE)
+    mistakes.push(`${key}: ${elsewhere - MAX_ELSEWHERE} more entries are not in the namespace ${namespace}`);
+  return names;
 }
 
 /** The mistake of an annotation on the pod template that counts on the workload. */

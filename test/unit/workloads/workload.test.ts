@@ -48,6 +48,20 @@ describe("a workload", () => {
     });
   });
 
+  it("has no owners, labels and containers whose texts are too long for names", () => {
+    const long = "x".repeat(100_000);
+    const [container] = template.spec.containers;
+    const pods = {
+      metadata: { labels: { app: "web", long, [long]: "" } },
+      spec: { containers: [container, { ...container, name: long }] },
+    };
+    const ownerReferences = [{ uid: long }, { uid: "owner" }];
+    const object = deployment({ template: pods }, { metadata: { ...deployment({}).metadata, ownerReferences } });
+    const { owners, labels, unprobed } = workloadOf(object, TEMPLATE);
+    assert.deepEqual([owners, labels], [["owner"], { app: "web" }]);
+    assert.ok(!unprobed.includes(long));
+  });
+
   it("has the times of its last restarts, and ignores other texts in their place", () => {
     const [one, two] = [Date.parse("2026-11-21T10:00:00.000Z"), Date.parse("2026-11-21T10:00:00.250Z")];
     const timesIn = (text: string) => {

@@ -368,6 +368,12 @@ describe("the mistakes in Reloader's annotations include", () => {
     });
   }
 
+  it("a thousand sources in other namespaces, in nine sentences", () => {
+    const { mistakes } = chosen({ own: { [SECRETS]: Array.from({ length: 1_000 }, (_, n) => `bank/db${n}`).join() } });
+    assert.equal(mistakes.length, 9);
+    assert.match(mistakes[8] ?? "", /\/reload: 992 more entries are not in the namespace shop$/);
+  });
+
   it("no record that Reloader writes for itself", () => {
     const notes = {
       "reloader.stakater.com/last-reloaded-from": "{}",
