@@ -5,6 +5,7 @@
 import type { StoredBinding } from "../api/binding.ts";
 import type { Limits } from "../api/limits.ts";
 import { bindingLength, isStub, stubOf } from "../api/stub.ts";
+import { insertionPoint } from "../apimachinery/insertion-point.ts";
 import type { Entry, Keeper } from "./resource-store.ts";
 
 /** What a binding exceeds: its own limit, or that of its namespace. */
@@ -117,15 +118,8 @@ function reduce(entry: Entry<StoredBinding>): boolean {
 }
 
 /** The position of an object among those of its namespace, or the position at which to insert it. */
-function positionOf({ members }: Namespace, entry: Entry<StoredBinding>): number {
-  let [from, to] = [0, members.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (isBefore((members[middle] as Member).entry, entry)) from = middle + 1;
-    else to = middle;
-  }
-  return from;
-}
+const positionOf = ({ members }: Namespace, entry: Entry<StoredBinding>): number =>
+  insertionPoint(members, (each) => isBefore(each.entry, entry));
 
 function isBefore({ object: { metadata: a } }: Entry<StoredBinding>, { object }: Entry<StoredBinding>): boolean {
   const b = object.metadata;

@@ -1,4 +1,5 @@
 /** The objects of each namespace by age, for a limit of which only the oldest ones count. */
+import { insertionPoint } from "../apimachinery/insertion-point.ts";
 import type { ObjectMeta } from "../apimachinery/objects.ts";
 import { objectKey } from "./reflector.ts";
 
@@ -53,12 +54,4 @@ export class OldestFirst {
 const ageOf = ({ creationTimestamp = "", name }: Metadata): string => `${creationTimestamp} ${name}`;
 
 /** Where the text is in the order, or would be. */
-function positionIn(order: readonly string[], text: string): number {
-  let [from, to] = [0, order.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if ((order[middle] as string) < text) from = middle + 1;
-    else to = middle;
-  }
-  return from;
-}
+const positionIn = (order: readonly string[], text: string): number => insertionPoint(order, (each) => each < text);

@@ -1,5 +1,7 @@
 /** Ranks the claims of a namespace by age: of too many, the oldest ones count. Pure. */
 
+import { insertionPoint } from "../../apimachinery/insertion-point.ts";
+
 /** When a claim was created, in seconds of the epoch, and its key. */
 interface Ranked {
   readonly createdAt: number;
@@ -52,13 +54,7 @@ export class ClaimRanks {
 
   /** The number of older claims. */
   #placeOf(claim: Ranked): number {
-    let [low, high] = [0, this.#ranked.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (compare(this.#ranked[middle] as Ranked, claim) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return insertionPoint(this.#ranked, (each) => compare(each, claim) < 0);
   }
 }
 
