@@ -72,10 +72,10 @@ export class ClaimReconciler {
   /** Keeps all bindings of a claim as they are that gets none, because its namespace exceeds a limit. */
   exclude(ref: ClaimRef, seen: CachedObject, problem: Problem): void {
     const { composition, state, accepted, key } = ref;
-    const before = state.records.get(key)?.problems ?? [];
+    const { problems: before = [], isExcess } = state.records.get(key) ?? {};
     state.record(key, { ...heldRecord(accepted, seen.uid, [problem]), isExcess: true });
     this.#services.index.want(composition, key, []);
-    if (before.some(({ message }) => message === problem.message)) return;
+    if (isExcess && before.some(({ reason }) => reason === problem.reason)) return;
     this.#services.metrics.limited(problem.reason === "TooLarge" ? "bindingBytesPerNamespace" : "claimsPerNamespace");
     this.#announce(claimOf(ref, seen), ref, [problem], before);
   }
