@@ -1,5 +1,5 @@
 /**
- * Runs all tests and then test/whole-run, which checks the results of the run. Or it runs the files that you name, or with
+ * Runs all tests, some of them one by one at the end, and then test/whole-run, which checks the results of the run. Or it runs the files that you name, or with
  * --scaled the files with scale cases. It prints a line for each file that has ended, and at the end the failures, tables
  * of durations, and `N passed, N failed`.
  *
@@ -21,6 +21,11 @@ const { values, positionals } = parseArgs({
 
 /** The longest files come first, so that no worker starts one of them when the others have finished. */
 const PARTS = ["e2e", "faults", "demand", "integration", "unit"];
+/**
+ * These files run one by one when the others have ended. They load the machine so much that tests beside them wait too long, and their
+ * controller loses its lease if other tests load the machine as well.
+ */
+const ALONE = ["test/faults/attacks.test.ts", "test/integration/hostile.test.ts"];
 
 const folder = mkdtempSync(join(tmpdir(), "inlay-test-"));
 process.env["INLAY_TEST_RUN"] = folder;
@@ -48,8 +53,13 @@ if (unbuilt.length > 0) {
   if (values.random === undefined) files.sort((one, other) => waiting(one) - waiting(other));
 }
 
-const codes = [await mocha("main", files, values.jobs === undefined ? [] : ["--jobs", values.jobs])];
-if (isWhole) codes.push(await mocha("whole run", ["test/whole-run"], ["--no-parallel"]));
+const isAlone = (file: string) => files.length > 1 && ALONE.includes(file);
+const besideOthers = files.filter((file) => !isAlone(file));
+const codes: number[] = [];
+if (besideOthers.length > 0)
+  codes.push(await mocha(besideOthers, values.jobs === undefined ? [] : ["--jobs", values.jobs]));
+for (const file of files.filter(isAlone)) codes.push(await mocha([file], ["--no-parallel"]));
+if (isWhole) codes.push(await mocha(["test/whole-run"], ["--no-parallel"]));
 stopBuild();
 const isGreen = codes.every((code) => code === 0);
 await printSummary(isGreen);
@@ -96,10 +106,10 @@ function buildBeside(names: string[]): () => void {
   };
 }
 
-async function mocha(part: string, specs: string[], flags: string[]): Promise<number> {
+async function mocha(specs: string[], flags: string[]): Promise<number> {
   const program = join(root, "node_modules", "mocha", "bin", "mocha.js");
   const args = [program, ...flags, "--reporter", "./test/whole-run/progress.ts", ...specs];
-  const env = { ...process.env, INLAY_TEST_PART: part, INLAY_TEST_FILES: `${specs.length}` };
+  const env = { ...process.env, INLAY_TEST_FILES: `${specs.length}` };
   const child = spawn(process.execPath, args, { cwd: root, stdio: "inherit", env });
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => child.kill(signal));
   const [code] = await once(child, "exit");
