@@ -19,7 +19,16 @@ import { OneByOne } from "./one-by-one.ts";
 import { PacedCalls } from "./paced-calls.ts";
 import type { ReflectorState, StreamState } from "./reflector.ts";
 import { RefusedSubscriptions } from "./refused-subscriptions.ts";
-import { isLent, phaseOf, type Stream, type Subscriber, subscriberOf, subscribersOf, tenantOf } from "./stream.ts";
+import {
+  isLent,
+  ownPathsOf,
+  phaseOf,
+  type Stream,
+  type Subscriber,
+  subscriberOf,
+  subscribersOf,
+  tenantOf,
+} from "./stream.ts";
 import { type RestartHandler, Streams } from "./streams.ts";
 import {
   type CollectionSubscription,
@@ -201,7 +210,7 @@ export class Informers {
     this.#unsubscribe(subscriber);
     subscriber.isOneByOne = isOneByOne;
     subscriber.streamKey = streamKey;
-    const of = { key: streamKey, watchScope, tenant };
+    const of = { key: streamKey, watchScope, tenant, ownPaths: ownPathsOf(dependency) };
     const stream = this.#streams.get(streamKey) ?? this.#streams.open(of, identity, scope, keep);
     const subject = subjectKey(dependency);
     const subscribers = stream.subscribers.get(subject) ?? new Set();

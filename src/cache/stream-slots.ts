@@ -1,4 +1,7 @@
-/** Limits how many streams are open, for each namespace and in total. Streams without a slot wait, and namespaces take turns. */
+/**
+ * Limits how many streams are open, for each namespace and in total, and how many different parts of the objects of one kind they keep.
+ * Streams without a slot wait, and namespaces take turns.
+ */
 import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
 
 export interface StreamLimits {
@@ -70,3 +73,46 @@ export class StreamSlots {
     else this.#taken.delete(namespace);
   }
 }
+
+/** For a kind, the paths of pod templates and restart fields that the bindings of one namespace may name, besides the usual ones. */
+export const MAX_PROJECTIONS = 8;
+
+/** Limits the different projections of a group. The streams with one projection share its slot. */
+export class ProjectionSlots {
+  readonly #slots = new StreamSlots({ namespace: MAX_PROJECTIONS, installation: Number.POSITIVE_INFINITY });
+  /** The streams of each projection that has or needs a slot, with what opens them. */
+  readonly #streams = new Map<string, { isOpen: boolean; openers: Map<string, () => void> }>();
+
+  /** Calls `open`: at once, or when the projection has a slot. */
+  take(group: string, projection: string, stream: string, open: () => void): void {
+    const id = idOf(group, projection);
+    const known = this.#streams.get(id);
+    if (known !== undefined) {
+      known.openers.set(stream, open);
+      if (known.isOpen) open();
+      return;
+    }
+    const first = { isOpen: false, openers: new Map([[stream, open]]) };
+    this.#streams.set(id, first);
+    this.#slots.take(group, projection, () => {
+      first.isOpen = true;
+      for (const each of first.openers.values()) each();
+    });
+  }
+
+  /** Removes a stream. The last one of a projection releases its slot. */
+  release(group: string, projection: string, stream: string): void {
+    const id = idOf(group, projection);
+    const known = this.#streams.get(id);
+    if (!known?.openers.delete(stream) || known.openers.size > 0) return;
+    this.#streams.delete(id);
+    this.#slots.release(group, projection, known.isOpen);
+  }
+
+  /** Opens nothing from now on. */
+  stop(): void {
+    this.#slots.stop();
+  }
+}
+
+const idOf = (group: string, projection: string) => `${group}|${projection}`;

@@ -9,7 +9,14 @@ import { WORKLOAD_KINDS } from "../workloads/workload.ts";
 import { type CachedObject, collectionsOf, isChoice, nameIn, type Projection, projectionFor } from "./cached-object.ts";
 import type { CollectionIndex } from "./collection-index.ts";
 import type { Reflector, ReflectorState, StreamState } from "./reflector.ts";
-import { isCollection, namespaceOf, resourceOf, type Subscription, showsObjects } from "./subscription.ts";
+import {
+  isCollection,
+  namespaceOf,
+  projectionKey,
+  resourceOf,
+  type Subscription,
+  showsObjects,
+} from "./subscription.ts";
 import type { WatchScope } from "./watch-scope.ts";
 
 export interface Stream {
@@ -18,6 +25,8 @@ export interface Stream {
   watchScope: WatchScope;
   /** The namespace that the stream counts for; undefined for a stream that all share. */
   tenant: string | undefined;
+  /** The paths that its bindings name for workloads of the kind, if they are not the usual ones. */
+  ownPaths: string | undefined;
   /** The reason why it is not open. Set while it waits for a slot, until it has received something. */
   held: ApiError | undefined;
   /** It counts among the open streams of its namespace. */
@@ -91,12 +100,18 @@ export function tenantOf(watchScope: WatchScope, dependency: Subscription): stri
 
 /** Whether the common stream of the kind serves it: it has no labels and no paths of its own. */
 function isUsual(dependency: Subscription): boolean {
-  const { workload } = dependency;
   if (isCollection(dependency) && dependency.labels !== "") return false;
-  if (workload === undefined) return true;
+  return ownPathsOf(dependency) === undefined;
+}
+
+/** The paths that a binding names for workloads of a kind, as a key; undefined for the usual ones. */
+export function ownPathsOf(dependency: Subscription): string | undefined {
+  const { workload } = dependency;
+  if (workload === undefined) return undefined;
   const { kind } = resourceOf(dependency);
   const known = Object.hasOwn(WORKLOAD_KINDS, kind) ? WORKLOAD_KINDS[kind as keyof typeof WORKLOAD_KINDS] : undefined;
-  return known !== undefined && isDeepStrictEqual(workload, { template: known.template });
+  const isKnown = known !== undefined && isDeepStrictEqual(workload, { template: known.template });
+  return isKnown ? undefined : projectionKey(dependency);
 }
 
 /**

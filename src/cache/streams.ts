@@ -1,7 +1,7 @@
 /**
  * Opens streams when slots are free, and closes them. Reports changes to their subscribers, and refused streams to the owner of this class.
  */
-import type { KubeObject, Resource } from "../apimachinery/objects.ts";
+import { type KubeObject, type Resource, resourceName } from "../apimachinery/objects.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
@@ -19,7 +19,7 @@ import {
   takesTurns,
 } from "./reflector.ts";
 import { notifyAll, notifyOf, type Stream, stateOf, subscribersOf } from "./stream.ts";
-import { OPENING_LIMITS, STREAM_LIMITS, StreamSlots } from "./stream-slots.ts";
+import { OPENING_LIMITS, ProjectionSlots, STREAM_LIMITS, StreamSlots } from "./stream-slots.ts";
 
 /** Called whenever a watch ended and is started again. */
 export type RestartHandler = (resource: Resource, reason: RestartReason) => void;
@@ -39,6 +39,7 @@ export interface StreamEvents {
 /** The rate at which refused streams are retried, for all accounts together. A refused list takes 0.2 ms. */
 const RETRIES_A_SECOND = 10;
 const NO_ROOM = new ApiError("WATCH", 0, "TooManyStreams");
+const TOO_MANY_PATHS = new ApiError("WATCH", 0, "TooManyPaths");
 
 type Keep = ReflectorEvents<CachedObject>["keep"];
 
@@ -51,6 +52,7 @@ export class Streams {
   readonly #slots = new StreamSlots(STREAM_LIMITS);
   /** Slots of streams that were started and have received nothing yet. */
   readonly #opening = new StreamSlots(OPENING_LIMITS);
+  readonly #projections = new ProjectionSlots();
   readonly #retries = new SlowBucket(RETRIES_A_SECOND);
 
   constructor(
@@ -75,7 +77,12 @@ export class Streams {
   }
 
   /** Opens a stream as soon as a slot is free and it is its turn. */
-  open(of: Pick<Stream, "key" | "watchScope" | "tenant">, identity: Identity, scope: Scope, keep: Projection): Stream {
+  open(
+    of: Pick<Stream, "key" | "watchScope" | "tenant" | "ownPaths">,
+    identity: Identity,
+    scope: Scope,
+    keep: Projection,
+  ): Stream {
     const stream: Stream = {
       ...of,
       resource: scope.resource,
@@ -105,12 +112,17 @@ export class Streams {
       stream.reflector.start();
     };
     if (tenant === undefined) start();
-    else
-      this.#slots.take(tenant, key, () => {
-        stream.hasRoom = true;
-        this.#opening.take(tenant, key, start);
+    else {
+      stream.held = TOO_MANY_PATHS;
+      this.#inProjection(stream, () => {
+        stream.held = NO_ROOM;
+        this.#slots.take(tenant, key, () => {
+          stream.hasRoom = true;
+          this.#opening.take(tenant, key, start);
+        });
       });
-    if (!stream.hasRoom) stream.held = NO_ROOM;
+      if (stream.hasRoom) stream.held = undefined;
+    }
     return stream;
   }
 
@@ -121,17 +133,26 @@ export class Streams {
     this.#changed.offer(identity, { resource, name, ...(namespace && { namespace }) }, object);
   }
 
+  /** Calls `open` once the paths of a stream are among those that its namespace may name for the kind. */
+  #inProjection(stream: Stream, open: () => void): void {
+    const { key, ownPaths } = stream;
+    if (ownPaths === undefined) open();
+    else this.#projections.take(groupOf(stream), ownPaths, key, open);
+  }
+
   close(stream: Stream): void {
-    const { key, tenant, reflector, hasRoom } = stream;
+    const { key, tenant, ownPaths, reflector, hasRoom } = stream;
     this.#streams.delete(key);
     void reflector?.stop();
     this.#opened(stream);
     if (tenant !== undefined) this.#slots.release(tenant, key, hasRoom);
+    if (ownPaths !== undefined) this.#projections.release(groupOf(stream), ownPaths, key);
   }
 
   async stop(): Promise<void> {
     this.#slots.stop();
     this.#opening.stop();
+    this.#projections.stop();
     await Promise.all([...this.#streams.values()].map(({ reflector }) => reflector?.stop()));
     this.#streams.clear();
   }
@@ -178,3 +199,6 @@ export class Streams {
     return reflector;
   }
 }
+
+/** The streams of one namespace for one kind, in any version. */
+const groupOf = ({ tenant, resource }: Stream) => `${tenant}|${resourceName(resource)}`;

@@ -48,7 +48,7 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
   if (error instanceof Problem) return error;
   if (!(error instanceof ApiError)) throw error;
   const { ref } = use;
-  if (error.reason === "TooManyNames" || error.reason === "TooManyStreams") return tooManyWatches(error.reason, use);
+  if (isUnopened(error.reason)) return tooManyWatches(error.reason, use);
   if (error.status === 403 && !error.isDenied)
     return isImpersonation(error, use) ? mayNotImpersonate(use.identity) : forbidden(use, verb);
   if (error.failure !== undefined) return lastingFailure(error.failure, ref, verb);
@@ -155,14 +155,23 @@ export function kindNotFound(apiVersion: string, kind: string, advice = INSTALL_
   return new Problem("KindNotFound", `the cluster serves no ${plainWord(kind)} in ${plainWord(apiVersion)}; ${advice}`);
 }
 
-/** The request was not sent, because the binding or its namespace has reached a limit of watches. */
-function tooManyWatches(reason: "TooManyNames" | "TooManyStreams", { identity, ref }: RequiredAccess): Problem {
+/** Why the binding or its namespace may open no further watch, by the reason of the error. */
+const UNOPENED = {
+  TooManyNames: (account: string, all: string) =>
+    `the binding names more objects than Inlay watches one by one; allow ${account} to ${all}, which takes one watch, or select the objects by labels, or split the binding`,
+  TooManyStreams: (account: string, all: string) =>
+    `its namespace has reached Inlay's limit of open watches, and this one opens when others end; allow ${account} to ${all}, so that they share one watch, or name fewer objects`,
+  TooManyPaths: (_: string, __: string, kind: string) =>
+    `the bindings of its namespace name too many different template or restartPath for ${kind} in spec.rollout.targets; use the same ones in all bindings`,
+};
+
+const isUnopened = (reason: string): reason is keyof typeof UNOPENED => Object.hasOwn(UNOPENED, reason);
+
+/** The request was not sent. */
+function tooManyWatches(reason: keyof typeof UNOPENED, { identity, ref }: RequiredAccess): Problem {
   const { resource, namespace } = ref;
   const all = `list and watch all ${describe({ resource, namespace })}`;
-  const why =
-    reason === "TooManyNames"
-      ? `the binding names more objects than Inlay watches one by one; allow ${describeIdentity(identity)} to ${all}, which takes one watch, or select the objects by labels, or split the binding`
-      : `its namespace has reached Inlay's limit of open watches, and this one opens when others end; allow ${describeIdentity(identity)} to ${all}, so that they share one watch, or name fewer objects`;
+  const why = UNOPENED[reason](describeIdentity(identity), all, resource.kind);
   return new Problem("TooManyWatches", `${describe(ref)} is not watched: ${why}`);
 }
 

@@ -7,6 +7,7 @@ import { flappingBindings } from "./flapping.ts";
 import { grantsInDeletion, manyGrants } from "./grants.ts";
 import { copiedKeys, manyKeys, manyKeysByName } from "./keys.ts";
 import { changingObjects, escapedCharacters, largeAnnotations, manyNumbers } from "./large.ts";
+import { projections } from "./projections.ts";
 import { annotatedMany, consumersOfMany } from "./references.ts";
 import { longRoles } from "./roles.ts";
 import { slowReconciles } from "./slow.ts";
@@ -24,6 +25,7 @@ export const ATTACKS: readonly Attack[] = [
   statusesWithoutRoom,
   consumersOfMany,
   annotatedMany,
+  projections,
   manyGrants,
   grantsInDeletion,
   longRoles,

@@ -84,8 +84,8 @@ export class FakeApi {
     onOpen: () => void,
     read: (line: string) => Generator<unknown, T, void>,
   ): AsyncGenerator<T, void> {
-    const admitted = this.#admitted(request).key;
-    const key = this.mayRepeat && this.streams.has(admitted) ? `${admitted}'` : admitted;
+    let { key } = this.#admitted(request);
+    while (this.mayRepeat && this.streams.has(key)) key += "'";
     if (this.streams.has(key)) throw new Error(`${key} is watched twice`);
     const queue: string[] = [];
     let wake = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 /** Slots for streams, shared between namespaces. */
 import assert from "node:assert/strict";
-import { StreamSlots } from "../../../src/cache/stream-slots.ts";
+import { MAX_PROJECTIONS, ProjectionSlots, StreamSlots } from "../../../src/cache/stream-slots.ts";
 
 describe("slots for streams", () => {
   const limits = { namespace: 10, installation: 40 };
@@ -41,5 +41,26 @@ describe("slots for streams", () => {
     slots.release("a", "8", false);
     slots.release("a", "0", true);
     assert.equal(countOf("a"), 8);
+  });
+});
+
+describe("slots for different parts of objects", () => {
+  it("are shared by streams with the same parts, limited for each group, and released with the last stream", () => {
+    const slots = new ProjectionSlots();
+    const open: string[] = [];
+    const take = (group: string, projection: number, stream: string) =>
+      slots.take(group, `${projection}`, stream, () => open.push(`${group}/${stream}`));
+    for (let n = 0; n <= MAX_PROJECTIONS; n++) take("a", n, `${n}`);
+    assert.equal(open.length, MAX_PROJECTIONS);
+    take("a", 0, "more");
+    take("b", MAX_PROJECTIONS, "0");
+    assert.deepEqual(open.slice(MAX_PROJECTIONS), ["a/more", "b/0"]);
+    take("a", MAX_PROJECTIONS, "last");
+    take("a", MAX_PROJECTIONS, "ended");
+    slots.release("a", `${MAX_PROJECTIONS}`, "ended");
+    slots.release("a", "0", "0");
+    assert.equal(open.length, MAX_PROJECTIONS + 2);
+    slots.release("a", "0", "more");
+    assert.deepEqual(open.slice(MAX_PROJECTIONS + 2), [`a/${MAX_PROJECTIONS}`, "a/last"]);
   });
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { projectionFor } from "../../../src/cache/cached-object.ts";
 import { Informers } from "../../../src/cache/informers.ts";
+import { MAX_PROJECTIONS } from "../../../src/cache/stream-slots.ts";
 import {
   type CollectionSubscription,
   type ObjectSubscription,
@@ -264,6 +265,23 @@ describe("informers of workloads", () => {
     assert.deepEqual([kept(all())?.references.length, kept(all())?.restart], [1, undefined]);
     assert.deepEqual([kept(field)?.references.length, kept(field)?.restart], [0, "now"]);
     assert.deepEqual([kept(both)?.references.length, kept(both)?.restart], [1, "now"]);
+  });
+
+  it("of one kind are limited to some different paths for a namespace, and others wait for one that ends", async () => {
+    api.mayRepeat = true;
+    api.rights.add(NAMESPACE).add(`${OTHER} registry/deployments *`);
+    const by = (n: number, identity = ACCOUNT) => all({ identity, workload: { restart: `spec.restart${n}` } });
+    for (let n = 0; n < MAX_PROJECTIONS; n++) {
+      await observe(`${n}`, by(n));
+      await observe(`usual ${n}`, all());
+    }
+    const last = by(MAX_PROJECTIONS, OTHER);
+    await observe("last", last);
+    const refused = watcher.list("last", last);
+    assert.equal(refused.phase === "failed" && refused.error.reason, "TooManyPaths");
+    await observe("0");
+    assert.equal(watcher.list("last", last).phase, "synced");
+    assert.equal(watcher.list("usual 0", all()).phase, "synced");
   });
 
   it("are distinguished by the names that they exclude", () => {

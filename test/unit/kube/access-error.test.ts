@@ -69,6 +69,18 @@ describe("a refusal", () => {
     );
   });
 
+  it("of a watch beyond a limit names the limit and what to do, for each of the limits", () => {
+    for (const [reason, advice] of [
+      ["TooManyNames", "split the binding"],
+      ["TooManyStreams", "name fewer objects"],
+      ["TooManyPaths", "too many different template or restartPath for HarborCluster"],
+    ] as const) {
+      const problem = refusal(new ApiError("WATCH", 0, reason), harbor, "list");
+      assert.equal(problem.reason, "TooManyWatches");
+      assert.match(problem.message, new RegExp(advice));
+    }
+  });
+
   it("of an unknown kind names its group and version, and its CRD", () => {
     const { message } = refusal(answer(404, "Error"), harbor, "get");
     assert.match(message, /no HarborCluster in goharbor\.io\/v1beta1; install its CRD/);
