@@ -21,6 +21,8 @@ import type { ReflectorState, StreamState } from "./reflector.ts";
 import { RefusedSubscriptions } from "./refused-subscriptions.ts";
 import {
   isLent,
+  join,
+  leave,
   ownPathsOf,
   phaseOf,
   type Stream,
@@ -212,9 +214,7 @@ export class Informers {
     subscriber.streamKey = streamKey;
     const of = { key: streamKey, watchScope, tenant, ownPaths: ownPathsOf(dependency) };
     const stream = this.#streams.get(streamKey) ?? this.#streams.open(of, identity, scope, keep);
-    const subject = subjectKey(dependency);
-    const subscribers = stream.subscribers.get(subject) ?? new Set();
-    stream.subscribers.set(subject, subscribers.add(subscriber));
+    join(stream, subscriber);
     if (stream.held !== undefined) this.#poll(subscriber);
     if (phaseOf(stream).phase !== "pending") subscriber.notify("resync");
   }
@@ -264,9 +264,7 @@ export class Informers {
     subscriber.streamKey = undefined;
     if (streamKey === undefined || stream === undefined) return;
     subscriber.wasSynced = stream.wasSynced;
-    const subject = subjectKey(dependency);
-    stream.subscribers.get(subject)?.delete(subscriber);
-    if (stream.subscribers.get(subject)?.size === 0) stream.subscribers.delete(subject);
+    leave(stream, subscriber);
     if (stream.subscribers.size > 0) return;
     this.#scopes.forget(dependency);
     this.#streams.close(stream);

@@ -16,6 +16,8 @@ import {
   resourceOf,
   type Subscription,
   showsObjects,
+  subjectKey,
+  unknownConsumersKey,
 } from "./subscription.ts";
 import type { WatchScope } from "./watch-scope.ts";
 
@@ -39,6 +41,8 @@ export interface Stream {
   reflector: Reflector<CachedObject> | undefined;
   /** By subject. A binding may subscribe twice: by its own identity and by its account. */
   subscribers: Map<string, Set<Subscriber>>;
+  /** Those who want the consumers of an object in a namespace, by the subject of workloads that may consume any. */
+  consumers: Map<string, Set<Subscriber>>;
   index: CollectionIndex;
 }
 
@@ -122,6 +126,36 @@ export function isLent(watchScope: WatchScope, dependency: Subscription): boolea
   return watchScope.startsWith("shared") && showsObjects(dependency) && dependency.identity !== CONTROLLER;
 }
 
+/** Adds a subscriber to those that a stream calls. */
+export function join({ subscribers, consumers }: Stream, subscriber: Subscriber): void {
+  add(subscribers, subjectKey(subscriber.dependency), subscriber);
+  const place = consumedAt(subscriber.dependency);
+  if (place !== undefined) add(consumers, place, subscriber);
+}
+
+export function leave({ subscribers, consumers }: Stream, subscriber: Subscriber): void {
+  remove(subscribers, subjectKey(subscriber.dependency), subscriber);
+  const place = consumedAt(subscriber.dependency);
+  if (place !== undefined) remove(consumers, place, subscriber);
+}
+
+/** The subject of the workloads that may be consumers of what a subscriber names. */
+const consumedAt = (dependency: Subscription): string | undefined =>
+  isCollection(dependency) && dependency.consumersOf !== undefined
+    ? unknownConsumersKey(`${dependency.namespace}/`)
+    : undefined;
+
+function add(to: Map<string, Set<Subscriber>>, subject: string, subscriber: Subscriber): void {
+  const known = to.get(subject) ?? new Set();
+  to.set(subject, known.add(subscriber));
+}
+
+function remove(from: Map<string, Set<Subscriber>>, subject: string, subscriber: Subscriber): void {
+  const known = from.get(subject);
+  known?.delete(subscriber);
+  if (known?.size === 0) from.delete(subject);
+}
+
 export function subscribersOf({ subscribers }: Stream): Subscriber[] {
   return [...subscribers.values()].flatMap((each) => [...each]);
 }
@@ -142,21 +176,14 @@ export function notifyOf(
   const concerned: Subscriber[] = [];
   const effort = { left: MAX_EFFORT };
   for (const subject of new Set([key, ...collections]))
-    for (const subscriber of stream.subscribers.get(subject) ?? []) {
-      const { dependency, isNamed } = subscriber;
-      const isRelevant = !isCollection(dependency) || !dependency.choice || isChoice(after, before);
-      if (isRelevant && (effort.left < 0 || isNamed(name, effort))) concerned.push(subscriber);
-    }
-  if ([after, before].some((seen) => seen?.workload?.hasTooManyReferences))
-    concerned.push(...subscribersOf(stream).filter(({ dependency }) => mayConsume(key, dependency)));
+    for (const each of [stream.subscribers.get(subject), stream.consumers.get(subject)])
+      for (const subscriber of each ?? []) {
+        const { dependency, isNamed } = subscriber;
+        const isRelevant = !isCollection(dependency) || !dependency.choice || isChoice(after, before);
+        if (isRelevant && (effort.left < 0 || isNamed(name, effort))) concerned.push(subscriber);
+      }
   notifyAll(concerned, news === "progress" ? "resync" : "change", name);
 }
-
-/** Whether a subscriber wants the consumers of an object in the namespace of a workload that may consume any object. */
-const mayConsume = (key: string, dependency: Subscription): boolean =>
-  isCollection(dependency) &&
-  dependency.consumersOf !== undefined &&
-  `${dependency.namespace}/` === key.slice(0, -nameIn(key).length);
 
 /** Calls each key once, even if several of its subscriptions are concerned. `name` is the changed object, if there is one. */
 export function notifyAll(subscribers: readonly Subscriber[], cause: "change" | "resync", name?: string): void {

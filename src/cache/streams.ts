@@ -92,6 +92,7 @@ export class Streams {
       wasRefused: false,
       wasSynced: false,
       subscribers: new Map(),
+      consumers: new Map(),
       index: new CollectionIndex(),
       reflector: undefined,
     };

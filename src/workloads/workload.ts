@@ -4,6 +4,7 @@ import { type ReloaderAnnotations, STANDARD_VIEW } from "../api/reloader.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { at, listAt, valueAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
+import { jsonLength } from "../apimachinery/json-length.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { ARGO_ROLLOUT, groupKindOf, JOB } from "./group-kinds.ts";
 import { copied, isPassing } from "./job-copy.ts";
@@ -49,7 +50,7 @@ export interface Workload {
   readonly restarts?: readonly number[];
   /**
    * A hash of its pod template. Only for kinds of which each change of the template replaces the pods, unless users replace the pods, and
-   * not if it has too many references.
+   * not if the template is too large or has too many references.
    */
   readonly templateHash?: string;
   /** The labels of its pods. */
@@ -81,6 +82,8 @@ const MAX_KEPT = 256;
 const MAX_NAME_LENGTH = 253;
 const MAX_LABEL_LENGTH = 317;
 const MAX_RESTART_LENGTH = 32 * 1024;
+/** The most characters of a template that is compared with its former state. */
+const MAX_HASHED = 64 * 1024;
 
 /** Shared empty values. */
 const NONE: readonly never[] = [];
@@ -126,11 +129,12 @@ export function workloadOf(
     ...(restarts.length > 0 && { restarts }),
     ...(isObject(pods) && Number(at(spec, "replicas")) > 1 && { isMany: true as const }),
     onDelete: isOnDelete(spec),
-    // A hash of such a template takes longer than all else.
+    // A hash of a large template takes longer than all else.
     ...(!isOver &&
       groupKind.startsWith("apps/") &&
       isObject(pods) &&
-      !isOnDelete(spec) && { templateHash: hashOf(pods) }),
+      !isOnDelete(spec) &&
+      jsonLength(pods, MAX_HASHED) <= MAX_HASHED && { templateHash: hashOf(pods) }),
     ...(replacing && { replacing }),
     ...(isAJob && isPassing(object) && { isPassing: true as const }),
     ...(original && { copied: { name: original.name, uid: original.uid } }),

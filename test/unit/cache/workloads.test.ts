@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { projectionFor } from "../../../src/cache/cached-object.ts";
 import { Informers } from "../../../src/cache/informers.ts";
+import { join, notifyOf, type Stream, subscriberOf } from "../../../src/cache/stream.ts";
 import { MAX_PROJECTIONS } from "../../../src/cache/stream-slots.ts";
 import {
   type CollectionSubscription,
@@ -137,6 +138,23 @@ describe("informers of workloads", () => {
     assert.deepEqual([workload?.references, workload?.hasTooManyReferences], [[], true]);
     assert.deepEqual(await calledFor("MODIFIED", deployment("web", 11, ["b"])), ["a", "other"]);
     assert.deepEqual(namesOf("other", consumersOf("other")), []);
+  });
+
+  it("look at no subscriber of another namespace for a workload with too many references", () => {
+    const looked = new Set<string>();
+    const stream = { subscribers: new Map(), consumers: new Map() } as unknown as Stream;
+    for (const namespace of ["registry", "a", "b", "c"]) {
+      const dependency = consumersOf("bucket", { namespace });
+      const subscriber = subscriberOf(namespace, dependency, () => called.push(namespace));
+      const counted = Object.defineProperty({ ...subscriber }, "dependency", {
+        get: () => looked.add(namespace) && dependency,
+      });
+      join(stream, counted);
+    }
+    looked.clear();
+    const many = projectionFor(all(), undefined, 1)(deployment("web", 1, ["a", "b"]));
+    notifyOf(stream, "registry/web", many, undefined, "change");
+    assert.deepEqual([called, [...looked]], [["registry"], ["registry"]]);
   });
 
   it("call dependents of what the pods read before or after the change, and dependents of all workloads", async () => {

@@ -84,6 +84,13 @@ describe("a workload", () => {
     assert.equal(hashOf({ template }, { apiVersion: "batch/v1", kind: "Job" }), undefined);
   });
 
+  it("has no hash of a template of more than 64 KiB", () => {
+    const [container] = template.spec.containers;
+    const sized = (length: number) => ({ spec: { containers: [{ ...container, args: ["x".repeat(length)] }] } });
+    const has = (length: number) => "templateHash" in workloadOf(deployment({ template: sized(length) }), TEMPLATE);
+    assert.deepEqual([60_000, 70_000].map(has), [true, false]);
+  });
+
   it("has its pods described wherever the path leads", () => {
     const nested = { jobTemplate: { spec: { template } } };
     const { references, labels } = workloadOf(deployment(nested), FieldPath.parse("spec.jobTemplate.spec.template"));
