@@ -46,8 +46,8 @@ export interface Request {
 
 export interface TransportOptions {
   deadlineMs?: number;
-  /** Parses large answers on behalf of their namespaces. Without it, they are parsed at once. */
-  cpu?: Pick<CpuScheduler, "steps">;
+  /** Parses large answers, and all events of watches, on behalf of their namespaces. Without it, they are parsed at once. */
+  cpu?: Pick<CpuScheduler, "quick" | "steps">;
   /** The namespace of the controller. */
   ownNamespace?: string;
   /** Called for each answer that is too large, except for pages of lists, which are then requested with fewer objects. */
@@ -160,7 +160,7 @@ export class Transport {
           const text = line.toString();
           line = new Text();
           if (text.length > MAX_CHARACTERS) this.#options.tooLarge?.();
-          yield await this.#inTurns(group, text, read(text));
+          yield await this.#readLine(group, text, read(text));
           permit.release();
           from = end + 1;
         }
@@ -233,6 +233,14 @@ export class Transport {
       while (!step.done && performance.now() < end) step = work.next();
       if (step.done) return step.value;
     }
+  }
+
+  /** Users of a namespace choose how often its objects change, so small lines count too. */
+  #readLine<T>(group: string, line: string, work: Generator<unknown, T, void>): Promise<T> {
+    const { cpu } = this.#options;
+    if (cpu === undefined || group === ALL_NAMESPACES || line.length >= LARGE_CHARACTERS)
+      return this.#inTurns(group, line, work);
+    return cpu.quick(group, () => finish(work));
   }
 
   /** A cluster may deny /readyz to Inlay's account. Then the answer is false. */

@@ -23,6 +23,8 @@ interface Account {
   /** Starts the waiting work, in the order in which it came. */
   first: Job | undefined;
   last: Job | undefined;
+  /** The last quick one, which all other quick ones precede. */
+  lastQuick: Job | undefined;
   jobs: number;
   /** Whether its first job is one of those that may go next, or has a timer. */
   isQueued: boolean;
@@ -80,11 +82,19 @@ export class CpuScheduler {
       await new Promise<void>((start) => this.#wait(account, start));
       began = this.#now();
     }
-    try {
-      return work();
-    } finally {
-      this.#charge(account, began);
+    return this.#charged(account, began, work);
+  }
+
+  /** Runs work of less than a millisecond, such as the parsing of a small text: at once, or first of all once its name may use more time. */
+  async quick<T>(name: string, work: () => T): Promise<T> {
+    const account = this.#accountOf(name);
+    let began = this.#now();
+    if (overdrawnMs(account, began) > 0) {
+      this.#throttled();
+      await new Promise<void>((start) => this.#waitQuick(account, start));
+      began = this.#now();
     }
+    return this.#charged(account, began, work);
   }
 
   /**
@@ -123,7 +133,7 @@ export class CpuScheduler {
     if (known !== undefined) return known;
     const now = this.#now();
     if (this.#accounts.size >= this.#maxAccounts) this.#forgetPaid(now);
-    const jobs = { first: undefined, last: undefined, jobs: 0, isQueued: false };
+    const jobs = { first: undefined, last: undefined, lastQuick: undefined, jobs: 0, isQueued: false };
     const account: Account = { name, paidAt: now, usedMs: 0, usedAt: now, ...jobs };
     this.#accounts.set(name, account);
     return account;
@@ -133,6 +143,14 @@ export class CpuScheduler {
     for (const { name, paidAt, jobs } of this.#accounts.values())
       if (jobs === 0 && paidAt <= now) this.#accounts.delete(name);
     this.#maxAccounts = Math.max(MAX_NAMES, 2 * this.#accounts.size);
+  }
+
+  #charged<T>(account: Account, began: number, work: () => T): T {
+    try {
+      return work();
+    } finally {
+      this.#charge(account, began);
+    }
   }
 
   #charge(account: Account, began: number): void {
@@ -148,10 +166,21 @@ export class CpuScheduler {
   }
 
   #wait(account: Account, start: () => void): void {
-    const job = { start, next: undefined };
+    const job: Job = { start, next: undefined };
     if (account.last === undefined) account.first = job;
     else account.last.next = job;
     account.last = job;
+    account.jobs++;
+    this.#queue(account);
+  }
+
+  #waitQuick(account: Account, start: () => void): void {
+    const before = account.lastQuick;
+    const job = { start, next: before === undefined ? account.first : before.next };
+    if (before === undefined) account.first = job;
+    else before.next = job;
+    if (job.next === undefined) account.last = job;
+    account.lastQuick = job;
     account.jobs++;
     this.#queue(account);
   }
@@ -189,6 +218,7 @@ export class CpuScheduler {
     next.isQueued = false;
     next.first = job.next;
     if (next.first === undefined) next.last = undefined;
+    if (next.lastQuick === job) next.lastQuick = undefined;
     next.jobs--;
     job.start();
     if (this.#ready.size > 0) this.#continueLater();

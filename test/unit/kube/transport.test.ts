@@ -304,7 +304,11 @@ describe("the transport", () => {
           if (step.done) return step.value;
         }
       };
-      const parsing = new Transport(server.credentials, { cpu: { steps } });
+      const quick = async <T>(name: string, work: () => T) => {
+        turns.push(`${name}, quick`);
+        return work();
+      };
+      const parsing = new Transport(server.credentials, { cpu: { quick, steps } });
       const items = Array.from({ length: 3_000 }, (_, n) => ({ [`k${n}`]: "x".repeat(500) }));
       server.answer = json({ items });
       const list = { path: NAMESPACE, form: "list" as const };
@@ -318,6 +322,14 @@ describe("the transport", () => {
       // What the controller reads for all namespaces is no namespace's share.
       await parsing.request(get({ ...list, path: "/api/v1/configmaps" }));
       assert.equal(turns.length, length);
+      server.answer = (stream) => {
+        stream.respond({ ":status": 200 });
+        stream.end("small\n");
+      };
+      const { signal } = new AbortController();
+      for (const path of [NAMESPACE, "/api/v1/configmaps"])
+        for await (const line of parsing.lines(get({ path }), signal, nothing, unread)) turns.push(line);
+      assert.deepEqual(turns.slice(length), ["registry, quick", "small", "small"]);
       assert.ok(longest < 500, `${longest} ms`);
       await parsing.close();
     });

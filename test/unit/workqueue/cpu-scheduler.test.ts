@@ -99,6 +99,29 @@ describe("turns", () => {
     });
   });
 
+  describe("of quick work", () => {
+    const clock = fakeClock();
+
+    it("come at once while its name may use more time, whatever else waits", () => {
+      for (let n = 0; n < 3; n++) void turns.run("busy", work("b", 10));
+      void turns.quick("modest", work("m", 1));
+      void turns.quick("busy", work("q", 1));
+      assert.deepEqual(log, ["b", "m", "q"]);
+    });
+
+    it("come in their order, before other work of the name, once its share has paid for all", async () => {
+      void turns.run("greedy", work("", 300));
+      for (const name of ["a", "b"]) void turns.run("greedy", work(name, 10));
+      for (const name of ["1", "2", "3"]) void turns.quick("greedy", work(name, 1));
+      assert.deepEqual([log, throttled], [[""], 5]);
+      for (let time = 0; time < 40; time++) {
+        now += 10;
+        await clock.pass(10);
+      }
+      assert.equal(log.join(""), "123ab");
+    });
+  });
+
   describe("of a generator", () => {
     /** Steps of so many ms, each with its own name in the log. */
     function* steps(name: string, count: number, ms: number): Generator<void, string> {
