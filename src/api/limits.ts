@@ -41,6 +41,8 @@ export const DEFAULT_LIMITS: Limits = {
 export const OTHER_LIMITS = [
   /** An answer of the API server, or an object in it, was too large to read. */
   "answerBytes",
+  /** What the watches of a namespace showed of its workloads was too large together to keep. */
+  "watchedBytes",
   /** A status was too large for the API server. */
   "statusBytes",
   /** Work waited because its namespace had used its share of the processor. */

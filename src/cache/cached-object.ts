@@ -39,8 +39,7 @@ export interface CachedObject extends Version {
   labels?: Readonly<Record<string, string>>;
   /** The object with only the fields that its subscription names, and their estimated size. */
   fields?: JsonObject;
-  fieldsCost?: number;
-  /** The fields are not kept, because the objects of its namespace have too many. */
+  /** The fields, or the facts about a workload, are not kept, because those of the objects of its namespace are too large together. */
   isTooLarge?: true;
   /** The text of the field by which its subscriptions select objects. */
   having?: FieldText;
@@ -220,6 +219,7 @@ export function classifyChange(
       after.uid === before.uid && after.isDeleted === before.isDeleted && after.isTooLarge === before.isTooLarge;
     return isSame && sameJson(after.fields, before.fields) ? "none" : "change";
   }
+  if (after?.isTooLarge && before?.isTooLarge && after.uid === before.uid) return "none";
   if (after?.workload === undefined || before?.workload === undefined || after.uid !== before.uid) return "change";
   if (!isDeepStrictEqual(besidesProgress(after.workload), besidesProgress(before.workload))) return "change";
   const isSame = after.generation === before.generation;
@@ -274,6 +274,6 @@ export function collectionsOf(key: string, seen: CachedObject): string[] {
     place,
     ...(seen.having ? [havingKey(place, seen.having)] : []),
     ...references.map((reference) => consumersKey(place, reference)),
-    ...(seen.workload?.hasTooManyReferences ? [unknownConsumersKey(place)] : []),
+    ...((seen.workload?.hasTooManyReferences ?? seen.isTooLarge) ? [unknownConsumersKey(place)] : []),
   ];
 }

@@ -1,57 +1,108 @@
-/** Limits the fields of objects that a stream keeps for each namespace. Objects beyond the limit are kept without their fields. */
+/**
+ * Limits what all streams together keep of the objects of a namespace: the fields that subscriptions name, and the facts about workloads.
+ * Objects beyond the limit are kept without these.
+ */
 import { isObject } from "../apimachinery/json.ts";
 import type { CachedObject } from "./cached-object.ts";
 
-/** The estimated bytes for one namespace: fields of 10,000 usual claims take half of it. */
+/** The estimated bytes for one namespace: fields of 10,000 usual claims take half of it, and 15,000 usual workloads take all. */
 const MAX_COST = 32 * 1024 ** 2;
 /** The estimated bytes of a value beyond its text. */
 const PER_VALUE = 32;
 
-export class KeptFields {
+/** The estimated bytes in all streams, by the namespace that the streams count for and that of the objects. */
+export class KeptTotals {
   readonly #most: number;
   readonly #costs = new Map<string, number>();
-  /** The objects that count. */
-  #counted = new WeakSet<CachedObject>();
 
   constructor(most = MAX_COST) {
     this.#most = most;
   }
 
-  /** The object in place of `before`, without its fields if they are too large. The namespace is that of its key. */
+  roomFor(key: string): number {
+    return this.#most - (this.#costs.get(key) ?? 0);
+  }
+
+  add(key: string, cost: number): void {
+    const sum = (this.#costs.get(key) ?? 0) + cost;
+    if (sum > 0) this.#costs.set(key, sum);
+    else this.#costs.delete(key);
+  }
+}
+
+/** What one stream keeps. */
+export class KeptFields {
+  readonly #totals: KeptTotals;
+  readonly #tenant: string;
+  readonly #countsWorkloads: boolean;
+  readonly #costs = new Map<string, number>();
+  readonly #costOf = new WeakMap<CachedObject, number>();
+  /** The objects that count. */
+  #counted = new WeakSet<CachedObject>();
+  #hasEnded = false;
+
+  /** `tenant` is the namespace that the stream counts for. Without `countsWorkloads`, workloads are kept without a limit. */
+  constructor(totals: KeptTotals, tenant = "", countsWorkloads = true) {
+    this.#totals = totals;
+    this.#tenant = tenant;
+    this.#countsWorkloads = countsWorkloads;
+  }
+
+  /** The object in place of `before`, without its fields or facts if they are too large. The namespace is that of its key. */
   keep(key: string, after: CachedObject, before: CachedObject | undefined): CachedObject {
-    const { fields, ...rest } = after;
-    if (fields === undefined) return after;
+    const { fields, workload, ...rest } = after;
+    const part = fields ?? (this.#countsWorkloads ? workload : undefined);
+    if (part === undefined || this.#hasEnded) return after;
     this.gone(key, before);
     const namespace = namespaceIn(key);
-    const used = this.#costs.get(namespace) ?? 0;
-    const cost = costOf(fields, this.#most - used);
-    const kept: CachedObject =
-      used + cost > this.#most ? { ...rest, fields: {}, isTooLarge: true } : { ...after, fieldsCost: cost };
-    this.#count(namespace, kept);
-    return kept;
+    const room = this.#totals.roomFor(this.#keyOf(namespace));
+    const cost = costOf(part, room);
+    if (cost > room) return { ...rest, ...(fields && { fields: {} }), isTooLarge: true };
+    this.#costOf.set(after, cost);
+    this.#count(namespace, after);
+    return after;
   }
 
   gone(key: string, before: CachedObject | undefined): void {
     if (before === undefined || !this.#counted.delete(before)) return;
-    const namespace = namespaceIn(key);
-    const left = (this.#costs.get(namespace) ?? 0) - (before.fieldsCost ?? 0);
-    if (left > 0) this.#costs.set(namespace, left);
-    else this.#costs.delete(namespace);
+    this.#add(namespaceIn(key), -(this.#costOf.get(before) ?? 0));
   }
 
   /** Counts these objects alone: some of a list that failed are not kept. */
   recount(keys: Iterable<string>, get: (key: string) => CachedObject | undefined): void {
-    this.#costs.clear();
-    this.#counted = new WeakSet();
+    this.#clear();
     for (const key of keys) {
       const object = get(key);
-      if (object?.fields !== undefined) this.#count(namespaceIn(key), object);
+      if (object !== undefined && this.#costOf.has(object)) this.#count(namespaceIn(key), object);
     }
+  }
+
+  /** The stream is closed. */
+  end(): void {
+    this.#hasEnded = true;
+    this.#clear();
+  }
+
+  #clear(): void {
+    for (const [namespace, cost] of this.#costs) this.#totals.add(this.#keyOf(namespace), -cost);
+    this.#costs.clear();
+    this.#counted = new WeakSet();
   }
 
   #count(namespace: string, object: CachedObject): void {
     this.#counted.add(object);
-    this.#costs.set(namespace, (this.#costs.get(namespace) ?? 0) + (object.fieldsCost ?? 0));
+    this.#add(namespace, this.#costOf.get(object) ?? 0);
+  }
+
+  #add(namespace: string, cost: number): void {
+    this.#totals.add(this.#keyOf(namespace), cost);
+    const sum = (this.#costs.get(namespace) ?? 0) + cost;
+    if (sum > 0) this.#costs.set(namespace, sum);
+    else this.#costs.delete(namespace);
+  }
+
+  #keyOf(namespace: string): string {
+    return `${this.#tenant}|${namespace}`;
   }
 }
 

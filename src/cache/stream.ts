@@ -8,6 +8,7 @@ import { CONTROLLER, homeOf } from "../kube/identity.ts";
 import { WORKLOAD_KINDS } from "../workloads/workload.ts";
 import { type CachedObject, collectionsOf, isChoice, nameIn, type Projection, projectionFor } from "./cached-object.ts";
 import type { CollectionIndex } from "./collection-index.ts";
+import type { KeptFields } from "./kept-fields.ts";
 import type { Reflector, ReflectorState, StreamState } from "./reflector.ts";
 import {
   isCollection,
@@ -44,6 +45,7 @@ export interface Stream {
   /** Those who want the consumers of an object in a namespace, by the subject of workloads that may consume any. */
   consumers: Map<string, Set<Subscriber>>;
   index: CollectionIndex;
+  kept: KeptFields;
 }
 
 export interface Subscriber {

@@ -9,7 +9,7 @@ import { SlowBucket } from "../workqueue/slow-bucket.ts";
 import { type CachedObject, classifyChange, type Projection, withHistory } from "./cached-object.ts";
 import type { ChangedObjects } from "./changed-objects.ts";
 import { CollectionIndex } from "./collection-index.ts";
-import { KeptFields } from "./kept-fields.ts";
+import { KeptFields, KeptTotals } from "./kept-fields.ts";
 import {
   objectKey,
   Reflector,
@@ -53,6 +53,7 @@ export class Streams {
   /** Slots of streams that were started and have received nothing yet. */
   readonly #opening = new StreamSlots(OPENING_LIMITS);
   readonly #projections = new ProjectionSlots();
+  readonly #kept = new KeptTotals();
   readonly #retries = new SlowBucket(RETRIES_A_SECOND);
 
   constructor(
@@ -94,6 +95,8 @@ export class Streams {
       subscribers: new Map(),
       consumers: new Map(),
       index: new CollectionIndex(),
+      // What the whole cluster shares, or an account that may list a kind in the whole cluster, is not multiplied by tenants.
+      kept: new KeptFields(this.#kept, of.tenant, scope.namespace !== undefined),
       reflector: undefined,
     };
     this.#streams.set(of.key, stream);
@@ -103,12 +106,12 @@ export class Streams {
       // With a selector, an object may be added because its labels or fields changed.
       const showsCreations = (scope.labels ?? "") === "" && scope.fields === undefined;
       const source = new ListWatch(this.#transport, identity, scope);
-      const kept = new KeptFields();
-      stream.reflector = this.#reflectorOf(stream, source, kept, (object, before, { since, isAdded, isWhole }) => {
+      stream.reflector = this.#reflectorOf(stream, source, (object, before, { since, isAdded, isWhole }) => {
         if (isWhole && scope.form === "changes") this.#offer(stream, identity, object);
         const { namespace, name } = object.metadata;
-        const after = kept.keep(objectKey(namespace, name), keep(object), before);
-        return withHistory(after, before, object.metadata, { since, isCreation: isAdded && showsCreations });
+        const shown = { since, isCreation: isAdded && showsCreations };
+        const after = withHistory(keep(object), before, object.metadata, shown);
+        return stream.kept.keep(objectKey(namespace, name), after, before);
       });
       stream.reflector.start();
     };
@@ -145,6 +148,7 @@ export class Streams {
     const { key, tenant, ownPaths, reflector, hasRoom } = stream;
     this.#streams.delete(key);
     void reflector?.stop();
+    stream.kept.end();
     this.#opened(stream);
     if (tenant !== undefined) this.#slots.release(tenant, key, hasRoom);
     if (ownPaths !== undefined) this.#projections.release(groupOf(stream), ownPaths, key);
@@ -165,8 +169,8 @@ export class Streams {
     if (tenant !== undefined) this.#opening.release(tenant, key, isOpening);
   }
 
-  #reflectorOf(stream: Stream, source: ListWatch, kept: KeptFields, keep: Keep): Reflector<CachedObject> {
-    const { resource, tenant = "" } = stream;
+  #reflectorOf(stream: Stream, source: ListWatch, keep: Keep): Reflector<CachedObject> {
+    const { resource, kept, tenant = "" } = stream;
     const reflector: Reflector<CachedObject> = new Reflector<CachedObject>(source, {
       keep,
       changed: (key, after, before) => {

@@ -324,8 +324,10 @@ export class Reconciler {
   ): Promise<WorkResult> {
     const { key, binding, stored, observed, workloads } = observation;
     const { discovery, events, metrics } = this.#deps;
-    const unread = observation.rollout?.dependents.unread.length ?? 0;
-    if (unread > 0) metrics.limited("referencesPerWorkload", unread);
+    const unread = observation.rollout?.dependents.unread ?? [];
+    const unkept = unread.filter(({ isTooLarge }) => isTooLarge).length;
+    if (unread.length > unkept) metrics.limited("referencesPerWorkload", unread.length - unkept);
+    if (unkept > 0) metrics.limited("watchedBytes", unkept);
     const tooMany = [...sources.values()].filter((each) => each instanceof TooManyKeys).length;
     if (tooMany > 0) metrics.limited("keysPerSource", tooMany);
     const outcomes = [...synced, ...targets.kept];

@@ -172,7 +172,9 @@ export class Inventory {
     if (listed === undefined) return undefined;
     const workloads = this.#kinds.map((kind, at) => ({ kind, ...listed[at] }));
     const served = this.#kinds.map(({ resource }) => resource.kind);
-    const refused = workloads.flatMap(({ kind, isRefused }) => (isRefused ? [kind.resource.kind] : []));
+    const refused = workloads.flatMap(({ kind, members = [], isRefused }) =>
+      isRefused || members.some(({ version }) => version.isTooLarge) ? [kind.resource.kind] : [],
+    );
     return {
       unseen: [...KINDS.filter((kind) => this.#isMeant(kind) && !served.includes(kind)), ...refused],
       refused: new Set(kinds.filter((_, at) => listed[this.#kinds.length + at]?.isRefused)),

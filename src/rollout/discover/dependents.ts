@@ -33,10 +33,16 @@ export interface Dependents {
   unknown: readonly NamespaceProblem[];
   /** Workloads that the binding names and that do not exist. */
   missing: readonly MissingWorkload[];
-  /** Workloads with too many references: whether they read a source of the binding is not known, so they are not restarted. */
-  unread: readonly ObjectRef[];
+  /** Workloads of which too little is known to restart them. */
+  unread: readonly UnreadWorkload[];
   /** Why no workload can be known. */
   problem: Problem | undefined;
+}
+
+/** A workload with too many references, so that it is not known whether it reads a source of the binding. */
+export interface UnreadWorkload extends ObjectRef {
+  /** Nothing is known, because the workloads of its namespace are too large together. */
+  isTooLarge?: true;
 }
 
 export interface MissingWorkload extends ObjectRef {
@@ -119,7 +125,7 @@ export function dependentsOf(
   const owners = lookups.some(({ find }) => find.by === "owner") ? ownersOf() : undefined;
   const isDeletionCounted = binding.spec.rollout?.restartOn?.includes("SourceDeleted") === true;
   const sources = isDeletionCounted ? parseSources(binding) : [];
-  const unread = new Map<string, ObjectRef>();
+  const unread = new Map<string, UnreadWorkload>();
   const out: Dependents = { all: [], used: new Set(), pending: false, unknown: [], missing, unread: [], problem };
   for (const lookup of lookups) {
     const { resource, namespace, paths, stampAt, step, find } = lookup;
@@ -138,6 +144,8 @@ export function dependentsOf(
     if (find.by === "owner") out.problem ??= owners?.problem;
     out.pending ||= seen.phase === "pending";
     for (const { name, version } of seen.phase === "synced" ? seen.members.toSorted(byName) : []) {
+      const ref: ObjectRef = { resource, namespace, name };
+      if (version.isTooLarge) unread.set(idOf(ref), { ...ref, isTooLarge: true });
       const workload = binding.spec.rollout?.replacePods ? asReplaced(version.workload) : version.workload;
       if (
         workload === undefined ||
@@ -145,7 +153,6 @@ export function dependentsOf(
         (find.by === "owner" && !workload.owners.some((uid) => owners?.uids.has(uid)))
       )
         continue;
-      const ref: ObjectRef = { resource, namespace, name };
       if (find.by === "reference" && workload.hasTooManyReferences) {
         unread.set(idOf(ref), ref);
         continue;
@@ -267,7 +274,7 @@ export function apartFrom({
     const and = others.length === 0 ? "" : `; the same for ${firstOf(others, MAX_NAMED)}`;
     return first.problem.within(`namespace ${first.namespace}: `, and);
   }
-  if (missing.length === 0) return unread.length === 0 ? undefined : tooManyReferences(unread);
+  if (missing.length === 0) return unread.length === 0 ? undefined : notRead(unread);
   const names = missing.map(({ resource, namespace, name, similar }, at) => {
     const meant = at < MAX_NAMED ? similar?.() : undefined;
     const guess = meant === undefined ? "" : ` (did you mean ${meant}?)`;
@@ -277,9 +284,15 @@ export function apartFrom({
   return new Problem("WorkloadNotFound", message);
 }
 
-function tooManyReferences(unread: readonly ObjectRef[]): Problem {
-  const names = unread.map(({ resource, namespace, name }) => describeObject(resource.kind, namespace, name));
-  const message = `spec.rollout: the pods of ${firstOf(names, MAX_NAMED)} refer to more Secrets and ConfigMaps than Inlay reads (limits.referencesPerWorkload), so it is not known whether they use a source, and they are not restarted; remove references, or name the workload in spec.rollout.targets`;
+function notRead(unread: readonly UnreadWorkload[]): Problem {
+  const large = unread.filter(({ isTooLarge }) => isTooLarge);
+  const all = large.length > 0 ? large : unread;
+  const names = all.map(({ resource, namespace, name }) => describeObject(resource.kind, namespace, name));
+  const first = firstOf(names, MAX_NAMED);
+  const message =
+    large.length > 0
+      ? `spec.rollout: Inlay does not restart ${first}, because the workloads that the bindings of the namespace watch are too large together; remove references from workloads, or use one service account and the same template and restartPath in all bindings, then change the workload`
+      : `spec.rollout: the pods of ${first} refer to more Secrets and ConfigMaps than Inlay reads (limits.referencesPerWorkload), so it is not known whether they use a source, and they are not restarted; remove references, or name the workload in spec.rollout.targets`;
   return new Problem("TooLarge", message);
 }
 

@@ -1,7 +1,7 @@
 /** The fields that a stream keeps of the objects of a namespace. */
 import assert from "node:assert/strict";
 import type { CachedObject } from "../../../src/cache/cached-object.ts";
-import { KeptFields } from "../../../src/cache/kept-fields.ts";
+import { KeptFields, KeptTotals } from "../../../src/cache/kept-fields.ts";
 
 const MOST = 10_000;
 const object = (uid: string, length: number): CachedObject => ({
@@ -13,7 +13,7 @@ const object = (uid: string, length: number): CachedObject => ({
 
 describe("the kept fields of objects", () => {
   it("have a limit for each namespace, and objects beyond it say so until there is room", () => {
-    const kept = new KeptFields(MOST);
+    const kept = new KeptFields(new KeptTotals(MOST));
     const first = kept.keep("team/first", object("1", 6_000), undefined);
     assert.deepEqual(first.fields, object("1", 6_000).fields);
     const second = kept.keep("team/second", object("2", 6_000), undefined);
@@ -28,16 +28,32 @@ describe("the kept fields of objects", () => {
 
   it("count values as well as text", () => {
     const fields = { spec: { list: Array.from({ length: MOST / 10 }, () => 1) } };
-    assert.equal(new KeptFields(MOST).keep("team/a", { ...object("1", 0), fields }, undefined).isTooLarge, true);
+    assert.equal(
+      new KeptFields(new KeptTotals(MOST)).keep("team/a", { ...object("1", 0), fields }, undefined).isTooLarge,
+      true,
+    );
   });
 
   it("do not count for objects of a list that failed", () => {
-    const kept = new KeptFields(MOST);
+    const kept = new KeptFields(new KeptTotals(MOST));
     const first = kept.keep("team/first", object("1", 6_000), undefined);
     for (let attempt = 0; attempt < 3; attempt++) kept.keep("team/first", object("1", 3_000), first);
     kept.recount(["team/first"], () => first);
     assert.equal(kept.keep("team/second", object("2", 5_000), undefined).isTooLarge, true);
     kept.gone("team/first", first);
     assert.equal(kept.keep("team/second", object("2", 5_000), undefined).isTooLarge, undefined);
+  });
+
+  it("count in all streams of a tenant together, until a stream is closed", () => {
+    const totals = new KeptTotals(MOST);
+    const [first, second, others] = ["team", "team", "other"].map((tenant) => new KeptFields(totals, tenant));
+    const kept = first?.keep("team/a", object("1", 6_000), undefined);
+    assert.equal(second?.keep("team/a", object("1", 6_000), undefined).isTooLarge, true);
+    assert.equal(others?.keep("team/a", object("1", 6_000), undefined).isTooLarge, undefined);
+    first?.recount(["team/a"], () => kept);
+    assert.equal(second?.keep("team/a", object("1", 6_000), undefined).isTooLarge, true);
+    first?.end();
+    first?.keep("team/b", object("2", 6_000), undefined);
+    assert.equal(second?.keep("team/a", object("1", 6_000), undefined).isTooLarge, undefined);
   });
 });

@@ -140,6 +140,25 @@ describe("informers of workloads", () => {
     assert.deepEqual(namesOf("other", consumersOf("other")), []);
   });
 
+  it("show those that are too large in all streams together as possible consumers of each object, without their facts", async () => {
+    api.mayRepeat = true;
+    api.rights.add(NAMESPACE);
+    const many = Array.from({ length: 45_000 }, (_, n) => `${"s".repeat(240)}${n}`);
+    api.objects.set("registry/deployments", [deployment("web", 1, many), deployment("db", 2, ["a"])]);
+    const second = consumersOf("a", { workload: { template: TEMPLATE, restart: "spec.restartAt" } });
+    await observe("first", consumersOf(many[9] as string));
+    await observe("second", second);
+    const isTooLarge = (dependent: string, collection: CollectionSubscription) =>
+      watcher.list(dependent, collection).members.map(({ name, version }) => [name, version.isTooLarge === true]);
+    assert.deepEqual(isTooLarge("first", consumersOf(many[9] as string)), [["web", false]]);
+    assert.deepEqual(isTooLarge("second", second), [
+      ["db", false],
+      ["web", true],
+    ]);
+    assert.deepEqual(await calledFor("MODIFIED", deployment("web", 11, ["b"]), `${NAMESPACE}'`), ["second"]);
+    assert.deepEqual(namesOf("second", second), ["db"]);
+  });
+
   it("look at no subscriber of another namespace for a workload with too many references", () => {
     const looked = new Set<string>();
     const stream = { subscribers: new Map(), consumers: new Map() } as unknown as Stream;

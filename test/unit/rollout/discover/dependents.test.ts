@@ -14,12 +14,15 @@ function found(
   owners: Owners,
   names = ["core"],
   namesBeside = () => ["cores", "portal"],
-  more: Parameters<typeof workloadDataOf>[0] = {},
+  more: Parameters<typeof workloadDataOf>[0] | "too large" = {},
 ): Dependents {
-  const workload = workloadDataOf({ owners: ["harbor"], ...more });
+  const facts =
+    more === "too large"
+      ? { isTooLarge: true as const }
+      : { workload: workloadDataOf({ owners: ["harbor"], ...more }) };
   const members = names.map((name) => ({
     name,
-    version: { uid: name, resourceVersion: "1", generation: 1, workload },
+    version: { uid: name, resourceVersion: "1", generation: 1, ...facts },
   }));
   const state = { phase: "synced" } as const;
   const informers = { get: () => state, list: () => ({ ...state, members }), namesBeside };
@@ -76,6 +79,22 @@ describe("the workloads of a binding", () => {
       hasTooManyReferences: true,
     });
     assert.deepEqual([namesOf(named), apartFrom(named)], [["core"], undefined]);
+  });
+
+  it("are reported and not restarted if they are too large together, even if the binding names them", () => {
+    const none = { uids: new Set<string>(), problem: undefined };
+    const all: WorkloadLookup["find"][] = [
+      { by: "choice", names: ["core"], labels: "" },
+      { by: "reference", kind: "Secret", name: "bucket", uses: () => ["bucket"] },
+      { by: "owner" },
+    ];
+    for (const find of all) {
+      const large = found(find, none, ["core"], undefined, "too large");
+      assert.deepEqual(namesOf(large), []);
+      const { reason, message } = apartFrom(large) as Problem;
+      assert.equal(reason, "TooLarge");
+      assert.match(message, /^spec\.rollout: Inlay does not restart Deployment registry\/core, .*too large together/);
+    }
   });
 
   it("are compared with a missing one only for its message", () => {
