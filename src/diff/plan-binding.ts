@@ -88,7 +88,7 @@ export async function planBinding(
   const account = accountProblem(binding, actor);
   const listed = (source: ListedSource) => {
     const listing = { identity, labels: "", names: undefined, ...source.listed };
-    return source.toLive(watcher.list(key, listing).members);
+    return finish(source.toLive(watcher.list(key, listing).members));
   };
   const readability = {
     account,

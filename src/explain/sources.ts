@@ -13,6 +13,7 @@ import { statusesOf, versionsOf } from "../sources/provider-class.ts";
 import { parseSources } from "../sources/registry.ts";
 import type { ParsedSource } from "../sources/source.ts";
 import { ALL_KEYS, filterIn, type ReadTemplate, usesBySource } from "../sources/uses.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 import type { SourceExplanation } from "./explanation.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
 import type { Tools } from "./tools.ts";
@@ -117,7 +118,7 @@ async function explainProviderClass(
     return { ...base, state: "Unreadable", message: resource.message, uses: uses.map((key) => ({ key })) };
   const reading = await reader.list({ resource, namespace, form: "whole" }, (each) => each);
   if (reading.state !== "Found") return { ...base, ...seenOf(reading), uses: uses.map((key) => ({ key })) };
-  const versions = versionsOf(name, reading.it);
+  const { versions } = finish(versionsOf(name, reading.it));
   const hasKey = await keyFinder(uses);
   const none = { state: "NotFound" as const, message: "no pod that mounts it reports a version" };
   return {

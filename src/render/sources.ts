@@ -55,7 +55,7 @@ export async function sourcesOf(
     seenVersion: () => undefined,
     listed: (source: ListedSource) => {
       const listing = { ...source.listed, identity: CONTROLLER, labels: "", names: undefined };
-      return source.toLive(watcher.list(`${namespace}/${name}`, listing).members);
+      return finish(source.toLive(watcher.list(`${namespace}/${name}`, listing).members));
     },
   };
   const problems = parsedSources.flatMap(({ name: called, vault: at }, position) => {

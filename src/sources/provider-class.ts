@@ -3,15 +3,17 @@
  * the pods that mount it. The mounted values are only known to those pods.
  */
 import { createHash } from "node:crypto";
+import type { Limits } from "../api/limits.ts";
 import { at, listAt } from "../apimachinery/fields.ts";
 import type { Resource } from "../apimachinery/objects.ts";
-import { type MissingPolicy, MissingValue } from "../apimachinery/problem.ts";
+import { attemptSync, type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import type { ListedObject } from "../cache/watcher.ts";
 import { kindNotFound } from "../kube/access-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { PROVIDER_CLASS } from "../workloads/provider-class.ts";
+import { assertFewKeys } from "./many-keys.ts";
 import type { SourceKind } from "./source.ts";
 
 const STATUSES = "secretproviderclasspodstatuses";
@@ -31,7 +33,7 @@ export const providerClass: SourceKind = {
       providerClass: { namespace, name },
       describe: () => ({ kind, name }),
       isObject: () => false,
-      resolve: async ({ discovery }) => {
+      resolve: async ({ discovery, installation }) => {
         const resource = await statusesOf(discovery);
         const description = `${kind} ${namespace}/${name}`;
         return {
@@ -44,7 +46,7 @@ export const providerClass: SourceKind = {
             fields: [CLASS_FIELD, OBJECTS.join(".")],
             having: { field: CLASS_FIELD, text: name },
           },
-          toLive: (members) => liveClass(name, description, policy, members),
+          toLive: (members) => liveClass(name, description, policy, members, installation.limits),
         };
       },
     };
@@ -59,31 +61,49 @@ export async function statusesOf(discovery: Pick<Discovery, "byPlural">): Promis
   return resource;
 }
 
-/** The versions of each object that pods have, by the id of the object. */
-export function versionsOf(name: string, statuses: readonly unknown[]): Map<string, Set<string>> {
+/** How many reports and objects in them are read without an interruption. */
+const STEP = 256;
+
+/** The versions of each object that pods have, by the id of the object. Stops when there are more than `most`. */
+export function* versionsOf(
+  name: string,
+  statuses: Iterable<unknown>,
+  most = Number.POSITIVE_INFINITY,
+): Generator<void, { versions: Map<string, Set<string>>; count: number }> {
   const versions = new Map<string, Set<string>>();
+  let [read, count] = [0, 0];
   for (const each of statuses) {
+    if (++read % STEP === 0) yield;
     if (at(each, ...CLASS_NAME) !== name) continue;
     for (const object of listAt(each, ...OBJECTS)) {
+      if (++read % STEP === 0) yield;
       const [id, version] = [at(object, "id"), at(object, "version")];
       if (typeof id !== "string" || typeof version !== "string" || id === "") continue;
-      versions.set(id, (versions.get(id) ?? new Set()).add(version));
+      const known = versions.get(id) ?? new Set();
+      if (!known.has(version)) count++;
+      versions.set(id, known.add(version));
+      if (count > most) return { versions, count };
     }
   }
-  return versions;
+  return { versions, count };
 }
 
 /** All known versions of a class, in an order that does not depend on the pods. */
-function liveClass(
+function* liveClass(
   name: string,
   description: string,
   policy: MissingPolicy,
   members: readonly ListedObject[],
-): LiveSource {
-  const versions = versionsOf(
-    name,
-    members.map(({ version }) => version.fields),
-  );
+  limits: Limits,
+): Generator<void, LiveSource | Problem> {
+  if (members.some(({ version }) => version.isTooLarge)) {
+    const message = `the driver's reports about the pods of the namespace are too large together for Inlay to read all versions of the ${description}; mount fewer objects, or run fewer pods that mount them`;
+    return new Problem("TooLarge", message);
+  }
+  const fields = members.map(({ version }) => version.fields);
+  const { versions, count } = yield* versionsOf(name, fields, limits.keysPerSource);
+  const tooMany = attemptSync(() => assertFewKeys(description, count, limits));
+  if (tooMany instanceof Problem) return tooMany;
   if (versions.size === 0) {
     const message = `no pod mounts the ${description}, or its driver reports no versions; the binding waits for one`;
     const problem = new MissingValue("SourceNotFound", message, policy);

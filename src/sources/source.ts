@@ -134,7 +134,8 @@ export interface PolledSource extends ReadByItself {
 export interface ListedSource extends Resolved {
   readonly watched?: undefined;
   readonly listed: Pick<CollectionSubscription, "resource" | "namespace" | "fields" | "having">;
-  toLive(members: readonly ListedObject[]): LiveSource;
+  /** Yields where it may be interrupted: there may be very many objects. */
+  toLive(members: readonly ListedObject[]): Generator<void, LiveSource | Problem>;
 }
 
 export type ResolvedSource = WatchedSource | PolledSource | ListedSource;

@@ -5,7 +5,7 @@ import { REFRESH_ANNOTATION } from "../../api/refresh.ts";
 import { isOlder, type ObjectRef, type Version } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { ReflectorState } from "../../cache/reflector.ts";
-import { type CollectionSubscription, isCollection, type Subscription } from "../../cache/subscription.ts";
+import { isCollection, type Subscription } from "../../cache/subscription.ts";
 import type { Watcher } from "../../cache/watcher.ts";
 import {
   accountNotFound,
@@ -102,13 +102,15 @@ export function* observe(
     const verbs = target ? verbsFor(target.create !== undefined, onReleaseOf(binding, target)) : READ_VERBS;
     return streamRefusal(look.error, { identity, ref, verbs }, "watch");
   };
-  const listed = (source: ListedSource): LiveSource | Problem => {
-    const listing = listings.get(source) as CollectionSubscription;
+  /** As they are now: the watch requeues the binding when they change. */
+  const live = new Map<ListedSource, LiveSource | Problem>();
+  for (const [source, listing] of listings) {
     const seen = watcher.list(key, listing);
-    if (seen.phase === "failed")
-      return streamRefusal(seen.error, { identity, ref: listing, verbs: STREAM_VERBS }, "list");
-    return source.toLive(seen.members);
-  };
+    const refused = () =>
+      seen.phase === "failed" && streamRefusal(seen.error, { identity, ref: listing, verbs: STREAM_VERBS }, "list");
+    live.set(source, refused() || (yield* source.toLive(seen.members)));
+  }
+  const listed = (source: ListedSource) => live.get(source) as LiveSource | Problem;
   const listedText = (live: LiveSource | Problem) => (live instanceof Problem ? problemText(live) : live.version);
   // Computed once: a competing binding that is created later requeues this one.
   const competing = new Map([...targetOf].map(([ref, target]) => [ref, competingText(competingAt(target, ref))]));

@@ -1,11 +1,14 @@
 /** A SecretProviderClass by the driver's reports about its pods: keys, versions, and how a rollout compares them. */
 import assert from "node:assert/strict";
+import { Installation } from "../../../src/api/installation.ts";
 import type { JsonObject, Resource } from "../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { digestsOf } from "../../../src/rollout/digest/values.ts";
 import { parseSources } from "../../../src/sources/registry.ts";
 import type { ListedSource } from "../../../src/sources/source.ts";
+import type { LiveSource } from "../../../src/transform/live-source.ts";
+import { finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { dependenciesOf } from "../fakes.ts";
 import { version } from "../informers.ts";
 import { bindingOf } from "../objects.ts";
@@ -24,7 +27,8 @@ const KEY = { id: "one", bytes: new SecretValue<Uint8Array>(new Uint8Array(32).f
 async function resolved(isServed = true): Promise<ListedSource | Problem> {
   const [source] = parseSources(bindingOf({ spec: { sources: [{ providerClass: { name: "database" } }] } }));
   const discovery = { byPlural: async () => (isServed ? STATUSES : undefined) };
-  const found = await source?.resolve(dependenciesOf({ discovery })).catch((error: Problem) => error);
+  const installation = new Installation({ ownNamespace: "inlay-system" });
+  const found = await source?.resolve(dependenciesOf({ discovery, installation })).catch((error: Problem) => error);
   if (found instanceof Problem) return found;
   assert.ok(found?.listed);
   return found;
@@ -35,10 +39,16 @@ const pod = (objects: Record<string, string>, secretProviderClassName = "databas
   status: { secretProviderClassName, objects: Object.entries(objects).map(([id, version]) => ({ id, version })) },
 });
 
-async function live(...pods: JsonObject[]) {
+async function reading(...pods: JsonObject[]): Promise<Generator<void, LiveSource | Problem>> {
   const source = await resolved();
   assert.ok(!(source instanceof Problem));
   return source.toLive(pods.map((fields, at) => ({ name: `pod-${at}`, version: { ...version("1"), fields } })));
+}
+
+async function live(...pods: JsonObject[]): Promise<LiveSource> {
+  const source = finish(await reading(...pods));
+  assert.ok(!(source instanceof Problem));
+  return source;
 }
 
 /** The digests of all objects, as in status. */
@@ -84,6 +94,25 @@ describe("a SecretProviderClass as a source", () => {
     const source = await live();
     assert.ok(source.kind === "absent");
     assert.match(source.problem.message, /no pod mounts the SecretProviderClass registry\/database/);
+  });
+
+  it("of many objects is read in steps, and is a problem beyond the limit of keys, or if reports are not kept", async () => {
+    const many = (count: number) =>
+      pod(Object.fromEntries(Array.from({ length: count }, (_, n) => [`o${n}`, "1"] as const)));
+    const steps = await reading(many(10_000), many(10_000));
+    let yields = 0;
+    while (!steps.next().done) yields++;
+    assert.ok(yields >= 20_000 / 256 - 1, `${yields}`);
+    const tooMany = finish(await reading(many(20_001)));
+    assert.match(tooMany instanceof Problem ? `${tooMany.reason} ${tooMany.message}` : "", /^TooLarge .*20001 keys/);
+    const source = await resolved();
+    assert.ok(!(source instanceof Problem));
+    const notKept = { name: "pod", version: { ...version("1"), fields: {}, isTooLarge: true as const } };
+    const unread = finish(source.toLive([notKept]));
+    assert.match(
+      unread instanceof Problem ? `${unread.reason} ${unread.message}` : "",
+      /^TooLarge .*too large together/,
+    );
   });
 
   it("ignores malformed reports", async () => {
