@@ -31,7 +31,7 @@ import {
   subscribersOf,
   tenantOf,
 } from "./stream.ts";
-import { type RestartHandler, Streams } from "./streams.ts";
+import { type RestartHandler, type RunFor, Streams } from "./streams.ts";
 import {
   type CollectionSubscription,
   isCollection,
@@ -70,7 +70,7 @@ export class Informers {
   readonly changed: ChangedObjects;
   #watchers = 0;
 
-  /** Watches the whole cluster, unless `namespace` restricts it. */
+  /** Watches the whole cluster, unless `isNamespaced`. */
   constructor(
     transport: WatchTransport,
     client: Pick<Client, "may" | "rules">,
@@ -78,21 +78,28 @@ export class Informers {
     isNamespaced = false,
     view = STANDARD_VIEW,
     mostReferences?: number,
+    run?: RunFor,
   ) {
     this.#view = view;
     this.#mostReferences = mostReferences;
     const reviews = new AccountRules(client);
     this.changed = new ChangedObjects(reviews);
     this.#scopes = new WatchScopes(client, reviews, isNamespaced);
-    this.#streams = new Streams(transport, restarted, this.changed, {
-      refused: (stream, error) => this.#narrow(stream, error),
-      // Many streams recover at about the same time. The first review serves all that recovered before it.
-      recovered: (stream) => setTimeout(() => this.#askAgain(stream, JUST_NOW_MS), JUST_NOW_MS).unref(),
-      opened: (stream) => {
-        for (const subscriber of subscribersOf(stream)) this.#refused.delete(subscriber);
+    this.#streams = new Streams(
+      transport,
+      restarted,
+      this.changed,
+      {
+        refused: (stream, error) => this.#narrow(stream, error),
+        // Many streams recover at about the same time. The first review serves all that recovered before it.
+        recovered: (stream) => setTimeout(() => this.#askAgain(stream, JUST_NOW_MS), JUST_NOW_MS).unref(),
+        opened: (stream) => {
+          for (const subscriber of subscribersOf(stream)) this.#refused.delete(subscriber);
+        },
+        ended: (stream) => this.#askAgain(stream, A_WHILE_MS),
       },
-      ended: (stream) => this.#askAgain(stream, A_WHILE_MS),
-    });
+      run,
+    );
     this.#refused = new RefusedSubscriptions(reviews, (place) => this.#rulesChanged(place));
   }
 

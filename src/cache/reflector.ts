@@ -32,6 +32,8 @@ export interface ReflectorEvents<T> {
   dropped?(key: string, kept: T): void;
   /** `after` is undefined for a deleted object, `before` for a new one. Not called for the objects of the first list. */
   changed(key: string, after: T | undefined, before: T | undefined): void;
+  /** Does the work for one object, at once or when it is its turn. Without it, all work is done at once. */
+  run?(work: () => void): Promise<void>;
   /** The stream is in sync for the first time, has recovered, or has failed. */
   stateChanged(state: ReflectorState): void;
   /** The stream ended, for any reason, and is restarted. */
@@ -142,7 +144,7 @@ export class Reflector<T extends { resourceVersion: string }> {
 
   start(): void {
     this.#heard = performance.now();
-    this.#done = this.#run();
+    this.#done = this.#follow();
   }
 
   async stop(): Promise<void> {
@@ -151,7 +153,7 @@ export class Reflector<T extends { resourceVersion: string }> {
     await this.#done;
   }
 
-  async #run(): Promise<void> {
+  async #follow(): Promise<void> {
     let failures = 0;
     let last: RestartReason | undefined;
     while (!this.#stopped) {
@@ -210,7 +212,7 @@ export class Reflector<T extends { resourceVersion: string }> {
           const key = objectKey(item.metadata.namespace, item.metadata.name);
           const length = page.lengths?.[at];
           const shown = { since: this.#seen, isAdded: false, isWhole: false, ...(length !== undefined && { length }) };
-          seen.set(key, this.#keep(key, item, shown));
+          await this.#run(() => void seen.set(key, this.#keep(key, item, shown)));
         }
         version = page.resourceVersion;
         this.#heard = performance.now();
@@ -258,7 +260,9 @@ export class Reflector<T extends { resourceVersion: string }> {
             isWhole: event.isWhole ?? false,
             ...(event.length !== undefined && { length: event.length }),
           };
-          this.#put(key, event.type === "DELETED" ? undefined : this.#keep(key, event.object, shown));
+          await this.#run(() =>
+            this.#put(key, event.type === "DELETED" ? undefined : this.#keep(key, event.object, shown)),
+          );
         }
         this.#version = version;
         this.#seen = version;
@@ -272,6 +276,10 @@ export class Reflector<T extends { resourceVersion: string }> {
       if (Date.now() - opened > LASTED_MS) this.#failing = undefined;
       if (isSilent && !this.#stopped) this.#end = new AbortController();
     }
+  }
+
+  #run(work: () => void): Promise<void> | void {
+    return this.#events.run === undefined ? work() : this.#events.run(work);
   }
 
   #keep(key: string, object: KubeObject, shown: Shown): T {

@@ -3,7 +3,7 @@
  */
 import { type KubeObject, type Resource, resourceName } from "../apimachinery/objects.ts";
 import { ApiError } from "../kube/api-error.ts";
-import type { Identity } from "../kube/identity.ts";
+import { CONTROLLER, type Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
 import { SlowBucket } from "../workqueue/slow-bucket.ts";
 import { type CachedObject, classifyChange, type Projection, withHistory } from "./cached-object.ts";
@@ -23,6 +23,9 @@ import { OPENING_LIMITS, ProjectionSlots, STREAM_LIMITS, StreamSlots } from "./s
 
 /** Called whenever a watch ended and is started again. */
 export type RestartHandler = (resource: Resource, reason: RestartReason) => void;
+
+/** Does work on behalf of a namespace, at once or when it is its turn. */
+export type RunFor = (namespace: string, work: () => void) => Promise<void>;
 
 /** Events of a stream, for the code that decides how wide it is. */
 export interface StreamEvents {
@@ -48,6 +51,7 @@ export class Streams {
   readonly #restarted: RestartHandler;
   readonly #changed: Pick<ChangedObjects, "offer">;
   readonly #events: StreamEvents;
+  readonly #run: RunFor | undefined;
   readonly #streams = new Map<string, Stream>();
   readonly #slots = new StreamSlots(STREAM_LIMITS);
   /** Slots of streams that were started and have received nothing yet. */
@@ -61,11 +65,13 @@ export class Streams {
     restarted: RestartHandler,
     changed: Pick<ChangedObjects, "offer">,
     events: StreamEvents,
+    run?: RunFor,
   ) {
     this.#transport = transport;
     this.#restarted = restarted;
     this.#changed = changed;
     this.#events = events;
+    this.#run = run;
   }
 
   /** The state of each stream. */
@@ -106,7 +112,8 @@ export class Streams {
       // With a selector, an object may be added because its labels or fields changed.
       const showsCreations = (scope.labels ?? "") === "" && scope.fields === undefined;
       const source = new ListWatch(this.#transport, identity, scope);
-      stream.reflector = this.#reflectorOf(stream, source, (object, before, { since, isAdded, isWhole }) => {
+      const served = identity === CONTROLLER ? undefined : scope.namespace;
+      stream.reflector = this.#reflectorOf(stream, source, served, (object, before, { since, isAdded, isWhole }) => {
         if (isWhole && scope.form === "changes") this.#offer(stream, identity, object);
         const { namespace, name } = object.metadata;
         const shown = { since, isCreation: isAdded && showsCreations };
@@ -169,10 +176,13 @@ export class Streams {
     if (tenant !== undefined) this.#opening.release(tenant, key, isOpening);
   }
 
-  #reflectorOf(stream: Stream, source: ListWatch, keep: Keep): Reflector<CachedObject> {
+  /** What serves one namespace alone is done on its behalf. */
+  #reflectorOf(stream: Stream, source: ListWatch, served: string | undefined, keep: Keep): Reflector<CachedObject> {
     const { resource, kept, tenant = "" } = stream;
+    const run = this.#run;
     const reflector: Reflector<CachedObject> = new Reflector<CachedObject>(source, {
       keep,
+      ...(run && served !== undefined && { run: (work) => run(served, work) }),
       changed: (key, after, before) => {
         if (after === undefined) kept.gone(key, before);
         stream.index.changed(reflector, key, after, before);

@@ -223,6 +223,7 @@ function servicesOf(
       scope !== undefined,
       new ReloaderView(reloader),
       installation.limits.referencesPerWorkload,
+      async (namespace, work) => (namespace === installation.ownNamespace ? work() : cpu.quick(namespace, work)),
     ),
     storeOf,
     listWatch: (scope: Scope) => new ListWatch(transport, CONTROLLER, scope),

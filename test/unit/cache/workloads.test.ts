@@ -159,6 +159,32 @@ describe("informers of workloads", () => {
     assert.deepEqual(namesOf("second", second), ["db"]);
   });
 
+  it("do the work for each object on behalf of the namespace that they serve, and at once for all namespaces", async () => {
+    const ran: string[] = [];
+    let isHeld = false;
+    const run = async (namespace: string, work: () => void) => {
+      ran.push(namespace);
+      if (!isHeld) work();
+    };
+    const restarted = async () => {
+      await informers.stop();
+      informers = new Informers(api.transport, api.client, () => {}, false, undefined, undefined, run);
+      watcher = informers.watcher((key) => called.push(key));
+    };
+    await restarted();
+    api.rights.add(NAMESPACE);
+    api.objects.set("registry/deployments", [deployment("web", 1, ["a"]), deployment("db", 2, ["a"])]);
+    await observe("a", all());
+    assert.deepEqual(ran, ["registry", "registry"]);
+    isHeld = true;
+    assert.deepEqual(await calledFor("MODIFIED", deployment("web", 11, ["b"])), []);
+    assert.equal(ran.length, 3);
+    await restarted();
+    api.rights.add("- deployments *");
+    await observe("b", all());
+    assert.deepEqual([namesOf("b", all()), ran.length], [["web", "db"], 3]);
+  });
+
   it("look at no subscriber of another namespace for a workload with too many references", () => {
     const looked = new Set<string>();
     const stream = { subscribers: new Map(), consumers: new Map() } as unknown as Stream;
