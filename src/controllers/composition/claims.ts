@@ -132,7 +132,7 @@ export class Claims {
     if (isTooLarge)
       return new Problem(
         "TooLarge",
-        `the fields of the claims in namespace ${place} that the composition reads are too large together; make them smaller, then change this claim`,
+        `the fields of the claims in namespace ${place} that compositions read are too large together; make them smaller, then change this claim`,
       );
     if (place === "" || this.#ranksOf(composition, place).counts(claim)) return undefined;
     const { claimsPerNamespace: most } = this.#installation.limits;
