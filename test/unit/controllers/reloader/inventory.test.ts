@@ -1,22 +1,28 @@
 /** What the log says of kinds that the account for Reloader's annotations can't list. */
 import assert from "node:assert/strict";
 import { Installation } from "../../../../src/api/installation.ts";
+import type { Resource } from "../../../../src/apimachinery/objects.ts";
 import { Inventory } from "../../../../src/controllers/reloader/inventory.ts";
 import { apiError } from "../../cache/list-watch.ts";
-import { FakeInformers } from "../../informers.ts";
+import { FakeInformers, version } from "../../informers.ts";
+import { DEPLOYMENTS } from "../../resources.ts";
 
 describe("a kind that can't be listed for Reloader's annotations", () => {
   let watcher: FakeInformers;
   let said: string[];
+  let served: Resource[];
   let inventory: Inventory;
 
   beforeEach(() => {
-    [watcher, said] = [new FakeInformers(), []];
+    [watcher, said, served] = [new FakeInformers(), [], []];
     const installation = new Installation({
       ownNamespace: "inlay-system",
       reloader: { namespaces: ["*"], autoReloadAll: false, jobs: false },
     });
-    const discovery = { byKind: async () => undefined, forget() {} };
+    const discovery = {
+      byKind: async (_: string, kind: string) => served.find((each) => each.kind === kind),
+      forget() {},
+    };
     const log = { error: (_: object, text: string) => said.push(text) };
     const as = { identity: "system:serviceaccount:inlay-system:inlay-reloader" } as const;
     inventory = new Inventory({ installation, watcher, discovery, log }, as, () => {});
@@ -43,5 +49,13 @@ describe("a kind that can't be listed for Reloader's annotations", () => {
     assert.match(said[0] ?? "", /annotations wait in namespace a; see the error$/);
     assert.match(said[1] ?? "", /apply deploy\/manifests\/optional\/reloader\.yaml/);
     assert.deepEqual([...inventory.refused], [["secrets", 2]]);
+  });
+
+  it("is as unknown as one of which a workload is too large to be kept", async () => {
+    served = [DEPLOYMENTS];
+    await inventory.look();
+    assert.ok(!inventory.in("a")?.unseen.includes("Deployment"));
+    watcher.objects.set("a/deployments/web", { ...version("1"), isTooLarge: true });
+    assert.ok(inventory.in("a")?.unseen.includes("Deployment"));
   });
 });
