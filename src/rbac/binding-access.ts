@@ -18,6 +18,7 @@ import { isSelection, type References, resolveReferences } from "../targets/refe
 import type { SelectedObject } from "../targets/select.ts";
 import { checkFields } from "../transform/plan.ts";
 import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 import { type KindSearch, withSourceKinds } from "./kinds.ts";
 
 /** In place of the namespaces that a selector finds in the cluster. No namespace has this name. */
@@ -56,7 +57,10 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
   const objects = references.targets.flatMap(objectsOf);
   const { rollout } = binding.spec;
   const found =
-    rollout && (await resolveRollout(binding, rollout, { ...references, objects }, { discovery, installation }));
+    rollout &&
+    (await resolveRollout(binding, rollout, { ...references, objects }, { discovery, installation }, async (work) =>
+      finish(work),
+    ));
   const lookups = found?.lookups ?? [];
   const permissions = requiredAccess({
     binding,

@@ -10,6 +10,7 @@ import type { EventRecorder } from "../observability/events.ts";
 import type { Log } from "../observability/log.ts";
 import type { RolloutCounts } from "../observability/metrics.ts";
 import type { Propagation } from "../observability/propagation.ts";
+import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 
 /** The services that restart a workload. */
 export interface RestartDependencies {
@@ -26,6 +27,7 @@ export interface RolloutDependencies extends RestartDependencies {
   installation: Pick<Installation, "scope" | "rollouts" | "refusal" | "reloader">;
   discovery: Pick<Discovery, "byKind" | "kindNotFound">;
   schemas: Pick<Schemas, "of">;
+  cpu: Pick<CpuScheduler, "steps">;
   watcher: Watcher;
   bindings: Pick<BindingStore, "all">;
   /** Requeues a binding, although nothing of it has changed. */

@@ -8,6 +8,7 @@ import { idOf, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { WatchIdentity } from "../kube/identity.ts";
+import type { RunSteps } from "../workqueue/cpu-scheduler.ts";
 import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
 import {
   intentStatus,
@@ -94,23 +95,24 @@ export class RolloutController {
   ): Promise<WorkloadQueries | undefined> {
     const { rollout } = binding.spec;
     if (rollout === undefined) return undefined;
-    const references = await resolveRollout(binding, rollout, subject, this.#deps);
-    return this.#classes.followed(bindingKey(binding), identity, references);
+    const steps: RunSteps = (work) => this.#deps.cpu.steps(binding.metadata.namespace as string, work);
+    const references = await resolveRollout(binding, rollout, subject, this.#deps, steps);
+    return this.#classes.followed(bindingKey(binding), identity, references, steps);
   }
 
-  /** Collects what is known of the workloads before the values of the sources are read. */
-  look(
+  /** Collects what is known of the workloads before the values of the sources are read. Yields where it may be interrupted. */
+  *look(
     binding: SecretBinding,
     as: WatchIdentity,
     references: WorkloadQueries,
     sources: RolloutContext["sources"],
     { sourceState, owners, objects }: Observed,
-  ): RolloutContext {
+  ): Generator<void, RolloutContext> {
     const [{ watcher }, key] = [this.#deps, bindingKey(binding)];
     const spec = binding.spec.rollout as RolloutSpec;
     const memory = this.#memories.of(binding);
     const before = memory.before(binding);
-    const shown = dependentsOf(watcher, key, as, binding, references, owners);
+    const shown = yield* dependentsOf(watcher, key, as, binding, references, owners);
     shown.pending ||= references.classes.some((each) => watcher.list(key, each).phase === "pending");
     // The generation identifies the spec, which names the sources.
     const sourceRevisions = `${binding.metadata.generation},${sourceState}`;

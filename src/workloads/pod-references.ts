@@ -1,5 +1,6 @@
 /** Finds what a pod spec reads of Secrets, ConfigMaps and SecretProviderClasses, by name and key. No I/O. */
 import { at, listAt, namesIn } from "../apimachinery/fields.ts";
+import { insertionPoint } from "../apimachinery/insertion-point.ts";
 
 export type PodSource = "Secret" | "ConfigMap" | "SecretProviderClass";
 
@@ -71,6 +72,24 @@ export function podReferences(podSpec: unknown, most = Number.POSITIVE_INFINITY)
   return found.references();
 }
 
+/** Those of the references, which are in the order of `podReferences`, that are to one object. */
+export function referencesTo(
+  references: readonly PodReference[],
+  { kind, name }: Pick<PodReference, "kind" | "name">,
+): PodReference[] {
+  const to = `${kind}/${name}/`;
+  const found: PodReference[] = [];
+  for (let at = insertionPoint(references, (each) => idOf(each) < to); at < references.length; at++) {
+    const each = references[at] as PodReference;
+    // A name in a template of a custom kind may have slashes.
+    if (!idOf(each).startsWith(to)) break;
+    if (each.name === name) found.push(each);
+  }
+  return found;
+}
+
+const idOf = ({ kind, name, by }: Pick<PodReference, "kind" | "name" | "by">) => `${kind}/${name}/${by}`;
+
 interface FoundReference {
   kind: PodSource;
   name: string;
@@ -97,7 +116,7 @@ class Found {
   /** Adds the whole object, unless keys are given. An object is optional if all its references are. */
   add(kind: PodSource, name: unknown, by: PodPlace, keys: readonly string[] | "all" = "all", optional = false): void {
     if (typeof name !== "string" || name === "" || name.length > MAX_NAME_LENGTH) return;
-    const id = `${kind}/${name}/${by}`;
+    const id = idOf({ kind, name, by });
     const known: FoundReference = this.#found.get(id) ?? { kind, name, keys: new Set<string>(), by, optional };
     if (!this.#found.has(id) && this.isFull) return;
     this.#found.set(id, known);

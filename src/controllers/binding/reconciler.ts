@@ -199,18 +199,18 @@ export class Reconciler {
 
   /** Subscribes to everything that the binding depends on. Returns a result if the watches don't show all of it yet. */
   async #observe(key: string, binding: SecretBinding, actor: Actor): Promise<Observation | WorkResult> {
-    const { bindings, watcher, polls, sourceReads: client } = this.#deps;
+    const { bindings, cpu, watcher, polls, sourceReads: client } = this.#deps;
     const { identity } = actor.as;
     const compositionOf = () => this.#deps.compositionOf(binding);
     const accountUid = watcher.get(key, { identity: CONTROLLER, ref: actor.account }).version?.uid;
     const context = { ...this.#deps, client, identity, accountUid, compositionOf };
     const references = await resolveReferences(binding, context);
     const namespace = binding.metadata.namespace as string;
-    const selection = await this.#deps.cpu.steps(namespace, selectTargets(watcher, key, identity, references));
+    const selection = await cpu.steps(namespace, selectTargets(watcher, key, identity, references));
     const found = await this.#rollouts.find(binding, identity, { ...references, objects: selection.objects });
     const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, pathsOf(target));
     const lookups = found && [...found.lookups.map((each) => watchedFor(actor.as, each)), ...found.classes];
-    const observed = await this.#deps.cpu.steps(
+    const observed = await cpu.steps(
       namespace,
       observe(
         watcher,
@@ -232,7 +232,9 @@ export class Reconciler {
       ref instanceof Problem ? [] : [{ ref, paths: [...pathsOf(target)] }],
     );
     bindings.resolved(key, resolved);
-    const rollout = found && this.#rollouts.look(binding, actor.as, found, references.sources, observed);
+    const rollout =
+      found &&
+      (await cpu.steps(namespace, this.#rollouts.look(binding, actor.as, found, references.sources, observed)));
     if (rollout === undefined) this.#rollouts.forget(key);
     else if (rollout.patienceMs > 0) return { retry: "after", ms: rollout.patienceMs };
     const workloads = rollout && dependentsFingerprint(rollout.dependents);

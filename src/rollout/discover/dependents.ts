@@ -4,6 +4,7 @@
  */
 import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
 import { digestId, digestParts, groupsOf, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
+import type { Effort } from "../../apimachinery/glob.ts";
 import { firstOf } from "../../apimachinery/name-list.ts";
 import { describeObject, idOf, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -17,6 +18,7 @@ import { parseSources } from "../../sources/registry.ts";
 import type { ParsedSource, ResolvedSource } from "../../sources/source.ts";
 import { ALL_KEYS, usesOf } from "../../sources/uses.ts";
 import { compileTemplate } from "../../transform/template.ts";
+import { referencesTo } from "../../workloads/pod-references.ts";
 import type { Workload } from "../../workloads/workload.ts";
 import type { AwaitedTarget } from "../decide/wait-for-targets.ts";
 import type { Dependent, NamespaceProblem } from "../types.ts";
@@ -54,6 +56,12 @@ export interface MissingWorkload extends ObjectRef {
 const MAX_CHARACTERS = 1_000_000;
 /** The approximate size of a workload's record besides its name. */
 const AROUND = 300;
+/** The limit for comparing the names of workloads with patterns, in characters: some hundredths of a second. */
+const MAX_EFFORT = 2_000_000;
+const TOO_MANY_PATTERNS =
+  "spec.rollout: comparing the names of the targets with all workloads takes too long; write simpler names, or select by labels";
+/** How often the walk over the workloads of a lookup may be interrupted. */
+const STEP = 256;
 
 /** The rollout in one reconcile. */
 export interface RolloutContext {
@@ -98,21 +106,24 @@ function subscriptionFor(
 }
 
 /** The objects that the watch of a lookup shows. */
-function membersOf(watcher: Pick<Watcher, "get" | "list">, key: string, watched: Subscription) {
-  if (isCollection(watched)) return watcher.list(key, watched);
+function membersOf(watcher: Pick<Watcher, "get" | "list">, key: string, watched: Subscription, effort: Effort) {
+  if (isCollection(watched)) return watcher.list(key, watched, effort);
   const { version, ...state } = watcher.get(key, watched);
   return { ...state, members: version === undefined ? [] : [{ name: watched.ref.name, version }] };
 }
 
-/** `ownersOf` returns the objects that the binding writes. If they can't be known, the rollout has a problem. */
-export function dependentsOf(
+/**
+ * `ownersOf` returns the objects that the binding writes. If they can't be known, the rollout has a problem. Yields where it may be
+ * interrupted.
+ */
+export function* dependentsOf(
   watcher: Pick<Watcher, "get" | "list" | "namesBeside">,
   key: string,
   as: WatchIdentity,
   binding: SecretBinding,
   { lookups, closed, problem }: RolloutReferences,
   ownersOf: () => Owners,
-): Dependents {
+): Generator<void, Dependents> {
   const found = new Map<string, Dependent & { uses: Set<string> }>();
   const unknown = new Map<string, NamespaceProblem>();
   const isUnknown = (each: NamespaceProblem) => {
@@ -127,11 +138,17 @@ export function dependentsOf(
   const sources = isDeletionCounted ? parseSources(binding) : [];
   const unread = new Map<string, UnreadWorkload>();
   const out: Dependents = { all: [], used: new Set(), pending: false, unknown: [], missing, unread: [], problem };
+  const effort = { left: MAX_EFFORT };
   for (const lookup of lookups) {
+    yield;
     const { resource, namespace, paths, stampAt, step, find } = lookup;
     const place = { stampAt, isRestartField: paths.restart !== undefined, step };
     const watched = watchedFor(as, lookup);
-    const seen = membersOf(watcher, key, watched);
+    const seen = membersOf(watcher, key, watched, effort);
+    if (effort.left < 0) {
+      out.problem ??= new Problem("InvalidBinding", TOO_MANY_PATTERNS, "OnChange");
+      continue;
+    }
     const ref = isCollection(watched) ? watched : watched.ref;
     if (seen.phase === "failed") {
       const refused = streamRefusal(seen.error, { identity: as.identity, ref, verbs: WRITE_VERBS }, "list");
@@ -143,7 +160,11 @@ export function dependentsOf(
     }
     if (find.by === "owner") out.problem ??= owners?.problem;
     out.pending ||= seen.phase === "pending";
-    for (const { name, version } of seen.phase === "synced" ? seen.members.toSorted(byName) : []) {
+    // The same for all workloads that mount a class.
+    const brought = find.by === "reference" && find.keys !== undefined ? find.uses(find.keys) : undefined;
+    const members = seen.phase === "synced" ? seen.members.toSorted(byName) : [];
+    for (const [at, { name, version }] of members.entries()) {
+      if (at % STEP === STEP - 1) yield;
       const ref: ObjectRef = { resource, namespace, name };
       if (version.isTooLarge) unread.set(idOf(ref), { ...ref, isTooLarge: true });
       const workload = binding.spec.rollout?.replacePods ? asReplaced(version.workload) : version.workload;
@@ -157,13 +178,16 @@ export function dependentsOf(
         unread.set(idOf(ref), ref);
         continue;
       }
-      const uses = find.by === "reference" ? usedByPods(find, workload) : fieldUses;
+      const uses = find.by === "reference" ? usedByPods(find, workload, brought) : fieldUses;
       // The binding does not write the keys that the workload reads there.
       if (find.by === "reference" && uses.length === 0) continue;
-      const required = isDeletionCounted && { required: requiredBy(workload, namespace, sources) };
-      const known = found.get(idOf(ref)) ?? { ref, version, workload, ...place, uses: new Set<string>(), ...required };
+      const id = idOf(ref);
+      const known = found.get(id) ?? {
+        ...{ ref, version, workload, ...place, uses: new Set<string>() },
+        ...(isDeletionCounted && { required: requiredBy(workload, namespace, sources) }),
+      };
       for (const use of uses) known.uses.add(use);
-      found.set(idOf(ref), known);
+      found.set(id, known);
     }
   }
   out.all = [...found.values()].sort((a, b) => a.step - b.step);
@@ -187,8 +211,7 @@ function requiredBy(
 ): Set<string> {
   const isRequired = ({ data }: ParsedSource) =>
     data?.namespace === home &&
-    (hasTooManyReferences === true ||
-      references.some(({ kind, name, optional }) => kind === data.kind && name === data.name && !optional));
+    (hasTooManyReferences === true || referencesTo(references, data).some(({ optional }) => !optional));
   return new Set(sources.filter(isRequired).map(({ name }) => name));
 }
 
@@ -198,14 +221,15 @@ function asReplaced(workload: Workload | undefined): Workload | undefined {
   return { ...workload, progress: workload.replacing.progress, onDelete: false };
 }
 
-/** The values behind the keys that the pods of a workload refer to. */
+/** The values behind the keys that the pods of a workload refer to. `brought` are those that a class brings instead. */
 function usedByPods(
-  { kind, name, ways, uses, keys: brought }: Extract<WorkloadLookup["find"], { by: "reference" }>,
-  workload: Workload,
-): string[] {
-  return workload.references
-    .filter((each) => each.kind === kind && each.name === name && (ways?.includes(each.by) ?? true))
-    .flatMap(({ keys }) => uses(brought ?? keys));
+  { kind, name, ways, uses }: Extract<WorkloadLookup["find"], { by: "reference" }>,
+  { references }: Workload,
+  brought: readonly string[] | undefined,
+): readonly string[] {
+  const found = referencesTo(references, { kind, name }).filter(({ by }) => ways?.includes(by) ?? true);
+  if (brought !== undefined) return found.length === 0 ? [] : brought;
+  return found.flatMap(({ keys }) => uses(keys));
 }
 
 /** The values used by the fields that are written before the rollout; if there are none, all sources. */

@@ -20,8 +20,16 @@ import { choiceOf, type SelectionCriteria } from "../../targets/selection.ts";
 import { isCronJob, MANUAL_JOB_PATHS } from "../../workloads/manual-job.ts";
 import { PLACES, type PodPlace, type PodReference } from "../../workloads/pod-references.ts";
 import { WORKLOAD_KINDS, type WorkloadPaths } from "../../workloads/workload.ts";
+import type { RunSteps } from "../../workqueue/cpu-scheduler.ts";
 import type { NamespaceProblem, Step } from "../types.ts";
 import { type UsesOfKeys, writtenUses } from "./written-values.ts";
+
+/**
+ * The most lookups of one binding. Restarting the consumers of as many objects as a binding may select takes 15,000 with the default kinds.
+ */
+export const MAX_LOOKUPS = 20_000;
+/** How often the walk over them may be interrupted. */
+const STEP = 256;
 
 /** Workloads of one kind in one namespace. */
 export interface WorkloadLookup {
@@ -68,6 +76,14 @@ interface Services {
   installation: Pick<Installation, "scope" | "refusal">;
 }
 
+/** The kinds of a group: those of its consumers and dependents, and of each of its targets. */
+interface GroupKinds {
+  known: readonly KindPlace[];
+  targets: readonly KindPlace[];
+}
+
+type KindPlace = Pick<Place, "resource" | "paths" | "stampAt">;
+
 /** The parts of a binding that its rollout depends on: the sources, and the objects that are targets. */
 export interface RolloutSubject extends Pick<References, "parsedSources" | "sources"> {
   objects: readonly SelectedObject[];
@@ -77,25 +93,67 @@ export async function resolveRollout(
   binding: SecretBinding,
   rollout: RolloutSpec,
   subject: RolloutSubject,
-  deps: Services,
+  { discovery, installation }: Services,
+  steps: RunSteps,
 ): Promise<RolloutReferences> {
   const groups = groupsOf(rollout);
   const stepOf = ({ name, timeout, onFailure }: Group): Step => {
     return { name, onFailure, timeoutMs: parseDuration(timeout ?? rollout.timeout, "spec.rollout.timeout") };
   };
-  const steps = attemptSync(() => groups.map(stepOf));
-  if (steps instanceof Problem) return { steps: [], lookups: [], closed: [], problem: steps };
+  const parsed = attemptSync(() => groups.map(stepOf));
+  if (parsed instanceof Problem) return { steps: [], lookups: [], closed: [], problem: parsed };
   const { annotation } = rollout.stamp;
-  const found = await Promise.all(groups.map((each) => attempt(placesOf(binding, annotation, each, subject, deps))));
+  const kinds = await Promise.all(groups.map((each) => attempt(kindsOf(each, annotation, discovery))));
+  const refused = (place: Place) => refusedAt(place, rollout, installation);
+  return { steps: parsed, ...(await steps(lookupsOf(binding, groups, kinds, subject, refused))) };
+}
+
+/** Yields where it may be interrupted. */
+function* lookupsOf(
+  binding: SecretBinding,
+  groups: readonly Group[],
+  kinds: readonly (GroupKinds | Problem)[],
+  subject: RolloutSubject,
+  refused: (place: Place) => Problem | undefined,
+): Generator<void, Omit<RolloutReferences, "steps">> {
+  const consumed = new ConsumedObjects(subject);
+  /** By object, the kinds and ways that an earlier step looks for. Its workloads belong to that step. */
+  const taken = new Map<Consumed, Set<string>>();
+  const isTaken = (of: Consumed, { resource, find }: Place) => {
+    const id = `${resource.kind}|${find.by === "reference" ? find.ways : ""}`;
+    const known = taken.get(of) ?? new Set();
+    taken.set(of, known);
+    return known.has(id) || !known.add(id);
+  };
   const lookups: WorkloadLookup[] = [];
   const closed: NamespaceProblem[] = [];
-  for (const [step, places] of found.entries())
-    for (const place of places instanceof Problem ? [] : places) {
-      const problem = refusedAt(place, rollout, deps.installation);
+  let first: Problem | undefined;
+  let walked = 0;
+  for (const [step, group] of groups.entries()) {
+    const ofGroup = kinds[step] as GroupKinds | Problem;
+    const places =
+      ofGroup instanceof Problem ? ofGroup : attemptSync(() => placesOf(binding, group, ofGroup, consumed.of(group)));
+    if (places instanceof Problem) {
+      first ??= places;
+      continue;
+    }
+    for (const { of, ...place } of places) {
+      if (++walked % STEP === 0) yield;
+      if (of !== undefined && isTaken(of, place)) continue;
+      const problem = refused(place);
       if (problem === undefined) lookups.push({ step, ...place });
       else closed.push({ namespace: place.namespace, step, problem });
+      if (lookups.length + closed.length > MAX_LOOKUPS) return { lookups: [], closed: [], problem: tooManyLookups() };
     }
-  return { steps, lookups, closed, problem: found.find((each) => each instanceof Problem) };
+  }
+  return { lookups, closed, problem: first };
+}
+
+export function tooManyLookups(): Problem {
+  const most = MAX_LOOKUPS.toLocaleString("en");
+  const what = `spec.rollout looks for the consumers of too many objects: each kind for each object is one lookup, and a binding has at most ${most}`;
+  const instead = "list fewer kinds, give all steps the same consumersBy, or split the binding";
+  return new Problem("InvalidBinding", `${what}; ${instead}`, "OnChange");
 }
 
 /** Why the workloads of a place may not be restarted. */
@@ -113,50 +171,72 @@ function refusedAt(
 }
 
 /** Throws Problem. */
-async function placesOf(
-  binding: SecretBinding,
+async function kindsOf(
+  { consumersOf = [], consumersOfTargets, kinds, ownedByTargets, targets = [] }: Group,
   annotation: string,
-  { consumersOf = [], consumersOfTargets, consumersBy, kinds, ownedByTargets, targets = [] }: Group,
-  subject: RolloutSubject,
-  { discovery }: Services,
-): Promise<Place[]> {
+  discovery: Services["discovery"],
+): Promise<GroupKinds> {
+  const all = consumersOf.length > 0 || consumersOfTargets || ownedByTargets ? kinds : [];
+  const known = await Promise.all(all.map((kind) => kindOf({ kind }, annotation, discovery)));
+  const ofTargets: KindPlace[] = [];
+  for (const target of targets) ofTargets.push(await kindOf(target, annotation, discovery));
+  return { known, targets: ofTargets };
+}
+
+/** `of` is the object whose consumers are looked for. */
+function* placesOf(
+  binding: SecretBinding,
+  { consumersBy, ownedByTargets, targets = [] }: Group,
+  kinds: GroupKinds,
+  consumed: readonly Consumed[],
+): Generator<Place & { of?: Consumed }> {
   const own = binding.metadata.namespace as string;
-  const known =
-    consumersOf.length > 0 || consumersOfTargets || ownedByTargets
-      ? await Promise.all(kinds.map((kind) => kindOf({ kind }, annotation, discovery)))
-      : [];
-  const ways = consumersBy?.map((way) => PLACES[way]);
-  const consumed = [
-    ...consumersOf.map((source) => sourceConsumed(source, subject)),
-    ...(consumersOfTargets ? targetsConsumed(subject) : []),
-  ];
-  const places = consumed.flatMap(({ namespace, wide, ...what }) =>
-    known.map(
-      (each): Place => ({
-        ...each,
-        namespace,
-        ...(wide ? { wide } : wideIn(namespace, own)),
-        find: { by: "reference", ...what, ...(ways && { ways }) },
-      }),
-    ),
-  );
+  const ways = consumersBy && [...new Set(consumersBy.map((way) => PLACES[way]))].sort();
+  for (const of of consumed) {
+    const { namespace, wide, ...what } = of;
+    const place = { namespace, ...(wide ? { wide } : wideIn(namespace, own)) };
+    for (const each of kinds.known)
+      yield { ...each, ...place, find: { by: "reference", ...what, ...(ways && { ways }) }, of };
+  }
   // Objects own dependents in their own namespace only.
-  if (ownedByTargets) places.push(...known.map((each): Place => ({ ...each, namespace: own, find: { by: "owner" } })));
-  for (const target of targets) {
+  if (ownedByTargets) for (const each of kinds.known) yield { ...each, namespace: own, find: { by: "owner" } };
+  for (const [at, target] of targets.entries()) {
     const find: Place["find"] =
       target.selector === undefined
         ? { by: "name", name: target.name as string }
         : { by: "choice", ...choiceOf(target.selector) };
     const namespace = target.namespace ?? own;
-    places.push({ ...(await kindOf(target, annotation, discovery)), namespace, ...wideIn(namespace, own), find });
+    yield { ...(kinds.targets[at] as KindPlace), namespace, ...wideIn(namespace, own), find };
   }
-  return places;
 }
 
 /** A Secret or ConfigMap whose consumers restart. */
 interface Consumed extends Pick<Reference, "kind" | "name" | "uses"> {
   namespace: string;
   wide?: true;
+}
+
+/** The objects whose consumers restart: the same object for all steps that name it. */
+class ConsumedObjects {
+  readonly #subject: RolloutSubject;
+  readonly #sources = new Map<string, Consumed>();
+  #targets: readonly Consumed[] | undefined;
+
+  constructor(subject: RolloutSubject) {
+    this.#subject = subject;
+  }
+
+  /** Throws Problem. */
+  of({ consumersOf = [], consumersOfTargets }: Group): Consumed[] {
+    const sources = consumersOf.map((name) => {
+      const known = this.#sources.get(name) ?? sourceConsumed(name, this.#subject);
+      this.#sources.set(name, known);
+      return known;
+    });
+    if (!consumersOfTargets) return sources;
+    this.#targets ??= targetsConsumed(this.#subject);
+    return [...sources, ...this.#targets];
+  }
 }
 
 /** The Secrets and ConfigMaps that the binding writes before the rollout. */
@@ -202,7 +282,7 @@ async function kindOf(
   { apiVersion, kind, template, restartPath }: Pick<WorkloadTarget, "kind"> & Partial<WorkloadTarget>,
   annotation: string,
   discovery: Services["discovery"],
-): Promise<Pick<Place, "resource" | "paths" | "stampAt">> {
+): Promise<KindPlace> {
   const known = Object.hasOwn(WORKLOAD_KINDS, kind) ? WORKLOAD_KINDS[kind as keyof typeof WORKLOAD_KINDS] : undefined;
   const served = apiVersion ?? known?.apiVersion;
   const pods = template ?? known?.template;

@@ -10,7 +10,8 @@ import type { Discovery } from "../../kube/discovery.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { OptionalKind } from "../../kube/optional-kind.ts";
 import { PROVIDER_CLASS, syncedBy } from "../../workloads/provider-class.ts";
-import type { RolloutReferences, WorkloadLookup } from "./lookups.ts";
+import type { RunSteps } from "../../workqueue/cpu-scheduler.ts";
+import { MAX_LOOKUPS, type RolloutReferences, tooManyLookups, type WorkloadLookup } from "./lookups.ts";
 
 /** The maximum for one source. */
 const MAX_CLASSES = 64;
@@ -30,27 +31,46 @@ export class ProviderClasses {
     this.#watcher = watcher;
   }
 
-  async followed(key: string, identity: Identity, references: RolloutReferences): Promise<WorkloadQueries> {
+  async followed(
+    key: string,
+    identity: Identity,
+    references: RolloutReferences,
+    steps: RunSteps,
+  ): Promise<WorkloadQueries> {
     const resource = references.lookups.some(isByClasses) ? await attempt(this.#kind.served()) : undefined;
     if (resource === undefined) return { ...references, classes: [] };
     if (resource instanceof Problem) return { ...references, classes: [], problem: references.problem ?? resource };
+    return steps(this.#extended(key, { identity, resource, labels: "", names: undefined, whole: true }, references));
+  }
+
+  /** Yields where it may be interrupted. */
+  *#extended(
+    key: string,
+    all: Omit<CollectionSubscription, "namespace">,
+    references: RolloutReferences,
+  ): Generator<void, WorkloadQueries> {
     const classes = new Map<string, CollectionSubscription>();
-    const all = { identity, resource, labels: "", names: undefined, whole: true } as const;
     const closed = [...references.closed];
-    const lookups = references.lookups.flatMap((lookup): WorkloadLookup[] => {
-      if (!isByClasses(lookup)) return [lookup];
+    const lookups: WorkloadLookup[] = [];
+    for (const lookup of references.lookups) {
+      lookups.push(lookup);
+      if (!isByClasses(lookup)) continue;
+      yield;
       const { namespace, step, wide } = lookup;
       const watched = classes.get(namespace) ?? { ...all, namespace, ...(wide && { wide }) };
       classes.set(namespace, watched);
       const seen = this.#watcher.list(key, watched);
       if (seen.phase === "failed" && seen.error.status !== 403) {
+        const { identity } = all;
         const problem = streamRefusal(seen.error, { identity, ref: watched, verbs: READ_VERBS }, "list");
         closed.push({ namespace, step, problem });
       }
       const mounting = mountingOf(seen.members, lookup);
       if (mounting.length > MAX_CLASSES) closed.push({ namespace, step, problem: tooMany(mounting.length, lookup) });
-      return [lookup, ...mounting.slice(0, MAX_CLASSES)];
-    });
+      lookups.push(...mounting.slice(0, MAX_CLASSES));
+      if (lookups.length > MAX_LOOKUPS)
+        return { ...references, lookups: [], classes: [...classes.values()], closed: [], problem: tooManyLookups() };
+    }
     return { ...references, lookups, classes: [...classes.values()], closed };
   }
 }

@@ -6,6 +6,7 @@ import {
   type PodReference,
   type PodSource,
   podReferences,
+  referencesTo,
 } from "../../../src/workloads/pod-references.ts";
 
 const containers = ["containers", "initContainers", "ephemeralContainers"];
@@ -203,6 +204,17 @@ describe("the references of a pod's spec", () => {
       few.map(({ keys }) => keys?.length),
       [30, 30, 30],
     );
+  });
+
+  it("to one object are found among those to objects with similar names", () => {
+    const names = ["a", "a/b", "b", "a", "a.b"];
+    const references = podReferences({
+      containers: [{ envFrom: names.map((name) => ({ secretRef: { name } })) }],
+      volumes: [{ secret: { secretName: "a" } }, { configMap: { name: "a" } }],
+    });
+    const to = (name: string) => referencesTo(references, { kind: "Secret", name }).map(({ by }) => by);
+    assert.deepEqual(to("a"), ["envFrom", "volume"]);
+    assert.deepEqual([to("a/b"), to("a.b"), to("c")], [["envFrom"], ["envFrom"], []]);
   });
 
   it("of a malformed template are found without a failure, and none has an empty name", () => {

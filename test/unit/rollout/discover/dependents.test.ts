@@ -4,6 +4,7 @@ import { Problem } from "../../../../src/apimachinery/problem.ts";
 import type { Owners } from "../../../../src/rollout/discover/dependents.ts";
 import { apartFrom, type Dependents, dependentsOf, usedByFields } from "../../../../src/rollout/discover/dependents.ts";
 import type { WorkloadLookup } from "../../../../src/rollout/discover/lookups.ts";
+import { finish } from "../../../../src/workqueue/cpu-scheduler.ts";
 import { bindingOf, lookupOf, targetOf, workloadDataOf } from "../../objects.ts";
 
 const AS = { identity: "system:serviceaccount:registry:inlay" };
@@ -27,14 +28,8 @@ function found(
   const state = { phase: "synced" } as const;
   const informers = { get: () => state, list: () => ({ ...state, members }), namesBeside };
   const lookups = [lookupOf({ find })];
-  return dependentsOf(
-    informers,
-    "registry/b",
-    AS,
-    bindingOf(),
-    { steps: [], lookups, closed: [], problem: undefined },
-    () => owners,
-  );
+  const references = { steps: [], lookups, closed: [], problem: undefined };
+  return finish(dependentsOf(informers, "registry/b", AS, bindingOf(), references, () => owners));
 }
 const namesOf = ({ all }: Dependents) => all.map(({ ref }) => ref.name);
 
@@ -62,6 +57,19 @@ describe("the workloads of a binding", () => {
       problemOf("other")?.message,
       "spec.rollout: there is no Deployment registry/other; create it, or correct the name",
     );
+  });
+
+  it("are not known if comparing their names with patterns takes too long", () => {
+    const lookups = [lookupOf({ find: { by: "choice", names: ["*a*b*"], labels: "" } })];
+    const references = { steps: [], lookups, closed: [], problem: undefined };
+    const list = (_key: string, _of: object, effort = { left: 0 }) => {
+      effort.left = -1;
+      return { phase: "synced" as const, members: [] };
+    };
+    const watcher = { get: () => ({ phase: "synced" as const }), list, namesBeside: () => [] };
+    const owners = () => ({ uids: new Set<string>(), problem: undefined });
+    const { problem } = finish(dependentsOf(watcher, "registry/b", AS, bindingOf(), references, owners));
+    assert.deepEqual([problem?.reason, problem?.retryPolicy], ["InvalidBinding", "OnChange"]);
   });
 
   it("are reported and not restarted if they have too many references, unless the binding names them", () => {

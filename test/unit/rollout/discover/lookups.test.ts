@@ -1,19 +1,22 @@
 /** Where the workloads of a binding are looked for, and what the rules of an installation permit. */
 import assert from "node:assert/strict";
 import { Installation, type WriteRule } from "../../../../src/api/installation.ts";
-import type { RolloutSpec } from "../../../../src/api/rollout.ts";
+import type { Group, RolloutSpec } from "../../../../src/api/rollout.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { resolveRollout, type WorkloadLookup } from "../../../../src/rollout/discover/lookups.ts";
 import { parseSources } from "../../../../src/sources/registry.ts";
+import { finish, type RunSteps } from "../../../../src/workqueue/cpu-scheduler.ts";
 import { bindingOf } from "../../bindings.ts";
 import { WITHOUT_ADVICE } from "../../fakes.ts";
-import { CONFIGMAPS } from "../../resources.ts";
+import { selectingTargetOf } from "../../objects.ts";
+import { CONFIGMAPS, SECRETS } from "../../resources.ts";
 
 const DISCOVERY = {
   ...WITHOUT_ADVICE,
   byKind: async (apiVersion: string, kind: string) => ({ ...CONFIGMAPS, group: apiVersion.split("/")[0] ?? "", kind }),
 };
+const AT_ONCE: RunSteps = async (work) => finish(work);
 const WEB = { apiVersion: "v1", resource: "services", name: "web", scope: "Namespaced" };
 const BINDING = bindingOf({
   sources: [{ secret: { name: "bucket", namespace: "storage" } }, { configMap: { name: "region" } }, { object: WEB }],
@@ -34,7 +37,7 @@ const namedBy = (sources: Map<string, Problem>) => ({ parsedSources: parseSource
 async function problemWith(rules: { deny?: WriteRule[]; allow?: WriteRule[] }, rollout: RolloutSpec = ROLLOUT) {
   const installation = new Installation({ ownNamespace: "inlay-system", ...rules });
   const services = { discovery: DISCOVERY, installation };
-  const { closed, problem } = await resolveRollout(BINDING, rollout, namedBy(new Map()), services);
+  const { closed, problem } = await resolveRollout(BINDING, rollout, namedBy(new Map()), services, AT_ONCE);
   return (problem ?? closed[0]?.problem)?.reason;
 }
 
@@ -43,10 +46,8 @@ async function consumersOf(source: string, resolved?: Problem) {
   const rollout: RolloutSpec = { ...ROLLOUT, targets: [], consumersOf: [source], kinds: ["Deployment"] };
   const sources = new Map(resolved && [[source, resolved]]);
   const installation = new Installation({ ownNamespace: "inlay-system" });
-  const { lookups, problem } = await resolveRollout(BINDING, rollout, namedBy(sources), {
-    discovery: DISCOVERY,
-    installation,
-  });
+  const services = { discovery: DISCOVERY, installation };
+  const { lookups, problem } = await resolveRollout(BINDING, rollout, namedBy(sources), services, AT_ONCE);
   return problem?.message ?? lookups.map(({ namespace, find }) => ({ namespace, ...find, ...usesIn(find) }));
 }
 /** The values behind two keys, and behind all keys. */
@@ -109,5 +110,57 @@ describe("the place of workloads", () => {
     assert.equal(await problemWith({}, restarting("metadata.finalizers")), "ForbiddenPath");
     assert.equal(await problemWith({}, restarting("status.restartAt")), "ForbiddenPath");
     assert.equal(await problemWith({}, restarting("spec.nodes[0].restartAt")), "InvalidPath");
+  });
+});
+
+/** The lookups for so many Secrets that are targets, and how often finding them was interrupted. */
+async function consumersOfTargets(count: number, steps: Partial<Group>[]) {
+  const target = selectingTargetOf({ apiVersion: "v1", kind: "Secret" });
+  const objects = Array.from({ length: count }, (_, n) => ({
+    ...{ target, selected: true },
+    ref: { resource: SECRETS, namespace: "registry", name: `secret-${n}` },
+  }));
+  const group = (more: Partial<Group>, n: number) => ({
+    ...{ name: `step-${n}`, onFailure: "Halt", consumersOfTargets: true, kinds: ["Deployment"] },
+    ...more,
+  });
+  const rollout = { ...ROLLOUT, targets: [], steps: steps.map(group) } as RolloutSpec;
+  const services = { discovery: DISCOVERY, installation: new Installation({ ownNamespace: "inlay-system" }) };
+  let yields = 0;
+  const counted: RunSteps = async (work) => {
+    for (;;) {
+      const step = work.next();
+      if (step.done) return step.value;
+      yields++;
+    }
+  };
+  const subject = { ...namedBy(new Map()), objects };
+  const { lookups, problem } = await resolveRollout(BINDING, rollout, subject, services, counted);
+  return { lookups: lookups.map(({ step, resource }) => `${step} ${resource.kind}`), problem, yields };
+}
+
+describe("the lookups of a binding", () => {
+  it("are shared between steps that look for the same consumers: they belong to the first step", async () => {
+    const both: Partial<Group> = { kinds: ["Deployment", "CronJob"] };
+    const ways: Partial<Group> = { consumersBy: ["Env"] };
+    const { lookups } = await consumersOfTargets(1, [{}, both, both, ways, ways]);
+    assert.deepEqual(lookups, ["0 Deployment", "1 CronJob", "3 Deployment"]);
+  });
+
+  it("have a limit, beyond which there are none and the problem says what to do", async () => {
+    const kinds: Group["kinds"] = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
+    const most = await consumersOfTargets(5_000, [{ kinds }, { kinds }]);
+    assert.deepEqual([most.lookups.length, most.problem], [20_000, undefined]);
+    const beyond = await consumersOfTargets(5_000, [{ kinds }, { kinds: ["Job"] }]);
+    assert.deepEqual([beyond.lookups.length, beyond.problem?.reason], [0, "InvalidBinding"]);
+    assert.match(
+      beyond.problem?.message ?? "",
+      /^spec\.rollout .* at most 20,000; list fewer kinds, .*split the binding$/,
+    );
+  });
+
+  it("are found in steps", async () => {
+    const { yields } = await consumersOfTargets(5_000, [{}]);
+    assert.equal(yields, Math.floor(5_000 / 256));
   });
 });

@@ -6,6 +6,7 @@ import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
 import type { RolloutReferences, WorkloadLookup } from "../../../../src/rollout/discover/lookups.ts";
 import { ProviderClasses } from "../../../../src/rollout/discover/provider-classes.ts";
+import { finish } from "../../../../src/workqueue/cpu-scheduler.ts";
 import { lookupOf, usesOfSource } from "../../objects.ts";
 import { CONFIGMAPS } from "../../resources.ts";
 
@@ -42,7 +43,7 @@ function followed(from: RolloutReferences, seen: Seen, isServed = true) {
   };
   const informers = { list: () => ({ members: [], ...seen }) };
   const classes = new ProviderClasses(discovery, informers);
-  const follow = () => classes.followed("registry/b", ACCOUNT, from);
+  const follow = () => classes.followed("registry/b", ACCOUNT, from, async (work) => finish(work));
   return { follow, asked: () => asked };
 }
 const found = ({ lookups }: RolloutReferences) =>
@@ -85,6 +86,13 @@ describe("the consumers of a Secret", () => {
       /65 SecretProviderClasses write the Secret bucket, and Inlay follows at most 64/,
     );
     assert.equal(lookups.length, 65);
+  });
+
+  it("are looked for by the classes too at most as often as a binding may", async () => {
+    const members = Array.from({ length: 64 }, (_, n) => written(`store-${n}`));
+    const secrets = Array.from({ length: 400 }, (_, n) => lookup(n, "Secret"));
+    const { lookups, problem, classes } = await followed(references(...secrets), { phase: "synced", members }).follow();
+    assert.deepEqual([lookups.length, problem?.reason, classes.length], [0, "InvalidBinding", 1]);
   });
 
   it("cost only rare requests if the kind does not exist, and none if no Secret is consumed", async () => {
