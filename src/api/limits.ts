@@ -49,6 +49,8 @@ export const OTHER_LIMITS = [
   "processor",
   /** A reconcile was ended at its deadline, or after its number of requests. */
   "reconcile",
+  /** Objects of a binding were not watched, because the binding or its namespace has too many. */
+  "watches",
   /** An event was dropped. */
   "events",
   /** A workload was not restarted, because it restarted too often. */

@@ -11,11 +11,12 @@ import { ApiError } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER, homeOf } from "../kube/identity.ts";
 import type { WatchTransport } from "../kube/list-watch.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 import { type AccessPlace, AccountRules } from "./account-rules.ts";
+import { Allowance } from "./allowance.ts";
 import { ChangedObjects } from "./changed-objects.ts";
 import { membersAt } from "./collection-index.ts";
 import { namesBeside } from "./names-beside.ts";
-import { OneByOne } from "./one-by-one.ts";
 import { PacedCalls } from "./paced-calls.ts";
 import type { ReflectorState, StreamState } from "./reflector.ts";
 import { RefusedSubscriptions } from "./refused-subscriptions.ts";
@@ -53,13 +54,27 @@ const CONFIRM_MS = 2_000;
 /** The most objects of one binding that are watched by a stream each. */
 const ONE_BY_ONE = 128;
 const TOO_MANY_NAMES = new ApiError("WATCH", 0, "TooManyNames");
+/** The most subscriptions of all keys of one namespace. Each takes about 1 KB. */
+const MAX_SUBSCRIPTIONS = 100_000;
+const TOO_MANY_SUBSCRIPTIONS = new ApiError("WATCH", 0, "TooManySubscriptions");
+
+/** What subscribes: a key of a controller. */
+interface Dependent {
+  id: string;
+  /** The namespace whose subscriptions are limited. */
+  tenant: string | undefined;
+  notify: Subscriber["notify"];
+}
 
 export class Informers {
   readonly #streams: Streams;
   readonly #subscriptions = new Map<string, Map<string, Subscriber>>();
   readonly #scopes: WatchScopes;
   readonly #refused: RefusedSubscriptions<Subscriber>;
-  readonly #oneByOne = new OneByOne(ONE_BY_ONE, (dependent) => {
+  /** The dependents that lack subscriptions because their namespace has too many. */
+  readonly #full = new Map<string, Dependent>();
+  readonly #room: Allowance;
+  readonly #oneByOne = new Allowance(ONE_BY_ONE, (dependent) => {
     for (const subscriber of this.#subscriptions.get(dependent)?.values() ?? [])
       if (subscriber.refused === TOO_MANY_NAMES) void this.#subscribe(subscriber);
   });
@@ -79,12 +94,16 @@ export class Informers {
     view = STANDARD_VIEW,
     mostReferences?: number,
     run?: RunFor,
+    mostSubscriptions = MAX_SUBSCRIPTIONS,
   ) {
     this.#view = view;
     this.#mostReferences = mostReferences;
     const reviews = new AccountRules(client);
     this.changed = new ChangedObjects(reviews);
     this.#scopes = new WatchScopes(client, reviews, isNamespaced);
+    this.#room = new Allowance(mostSubscriptions, (tenant) => {
+      for (const each of this.#full.values()) if (each.tenant === tenant) each.notify("resync");
+    });
     this.#streams = new Streams(
       transport,
       restarted,
@@ -108,46 +127,68 @@ export class Informers {
     return this.#streams.states;
   }
 
-  /** Returns the watcher of one controller, which has its own keys. */
-  watcher(changed: ChangeHandler): Watcher {
+  /**
+   * Returns the watcher of one controller, which has its own keys. `namespaceOf` returns the namespace of a key whose subscriptions are
+   * limited.
+   */
+  watcher(changed: ChangeHandler, namespaceOf?: (key: string) => string): Watcher {
     const number = this.#watchers++;
     const idOf = (key: string) => `${number}|${key}`;
+    const subscribing: Watcher["subscribing"] = (key, subscriptions) => {
+      const id = idOf(key);
+      const notify: Subscriber["notify"] = (cause, name) => {
+        if (cause === "change") changed(key, cause, name);
+        else this.#calls.call(id, this.#subscriptions.get(id)?.size ?? 0, () => changed(key, cause));
+      };
+      return this.#replace({ id, tenant: namespaceOf?.(key), notify }, subscriptions);
+    };
     return {
-      subscribe: (key, subscriptions) => {
-        const id = idOf(key);
-        this.#replace(id, subscriptions, (cause, name) => {
-          if (cause === "change") changed(key, cause, name);
-          else this.#calls.call(id, this.#subscriptions.get(id)?.size ?? 0, () => changed(key, cause));
-        });
-      },
+      subscribe: (key, subscriptions) => finish(subscribing(key, subscriptions)),
+      subscribing,
       get: (key, subscription, name) => this.#get(idOf(key), subscription, name),
       namesBeside: (key, workload) => namesBeside(this.#carrierOf(idOf(key), workload).stream, workload),
       list: (key, collection, effort) => this.#list(idOf(key), collection, effort),
     };
   }
 
-  #replace(dependent: string, subscriptions: readonly Subscription[], notify: Subscriber["notify"]): void {
-    const before = this.#subscriptions.get(dependent) ?? new Map<string, Subscriber>();
-    const after = new Map<string, Subscriber>();
+  *#replace(dependent: Dependent, subscriptions: readonly Subscription[]): Generator<void, void> {
+    const { id, tenant, notify } = dependent;
+    const current = this.#subscriptions.get(id) ?? new Map<string, Subscriber>();
+    const wanted = new Set<string>();
+    const added = new Map<string, Subscriber>();
     for (const dependency of subscriptions) {
+      yield;
       const key = subscriptionKey(dependency);
-      const known = before.get(key) ?? after.get(key);
-      if (known === undefined) this.#scopes.join(dependency);
-      after.set(key, known ?? subscriberOf(dependent, dependency, notify, this.#view, this.#mostReferences));
+      wanted.add(key);
+      if (current.has(key) || added.has(key)) continue;
+      added.set(key, subscriberOf(id, dependency, notify, this.#view, this.#mostReferences));
+      // Before others leave, so that an answer about the permissions of both is kept.
+      this.#scopes.join(dependency);
     }
-    this.#subscriptions.set(dependent, after);
-    for (const [key, subscriber] of before) {
-      if (after.has(key)) continue;
+    for (const [key, subscriber] of current) {
+      if (wanted.has(key)) continue;
+      yield;
+      current.delete(key);
       this.#unsubscribe(subscriber);
       this.#scopes.leave(subscriber.dependency);
+      if (tenant !== undefined) this.#room.release(tenant);
     }
-    for (const [key, subscriber] of after) {
-      if (before.has(key)) continue;
+    this.#full.delete(id);
+    this.#subscriptions.set(id, current);
+    for (const [key, subscriber] of added) {
+      yield;
+      const { dependency } = subscriber;
+      if (tenant !== undefined && !this.#room.take(tenant)) {
+        this.#full.set(id, dependent);
+        this.#scopes.leave(dependency);
+        continue;
+      }
+      current.set(key, subscriber);
       // A new subscriber that would see which objects exist must have the permission now.
-      if (showsObjects(subscriber.dependency)) this.#scopes.reconsider(subscriber.dependency, A_WHILE_MS);
+      if (showsObjects(dependency)) this.#scopes.reconsider(dependency, A_WHILE_MS);
       void this.#subscribe(subscriber);
     }
-    if (after.size === 0) this.#subscriptions.delete(dependent);
+    if (current.size === 0) this.#subscriptions.delete(id);
   }
 
   #get(dependent: string, subscription: Subscription, name = ""): ReturnType<Watcher["get"]> {
@@ -187,7 +228,9 @@ export class Informers {
     const subscriber = this.#subscriptions.get(dependent)?.get(subscriptionKey(subscription));
     const stream = subscriber?.refused === undefined ? this.#streamOf(subscriber) : undefined;
     let state: ReflectorState = stream === undefined ? { phase: "pending" } : phaseOf(stream);
-    if (subscriber?.refused !== undefined) state = { phase: "failed", error: subscriber.refused };
+    const refused =
+      subscriber === undefined && this.#full.has(dependent) ? TOO_MANY_SUBSCRIPTIONS : subscriber?.refused;
+    if (refused !== undefined) state = { phase: "failed", error: refused };
     return { state, stream, subscriber };
   }
 
@@ -195,6 +238,7 @@ export class Informers {
     this.#scopes.stop();
     this.#refused.stop();
     this.#subscriptions.clear();
+    this.#full.clear();
     this.#calls.stop();
     await this.#streams.stop();
   }

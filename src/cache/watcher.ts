@@ -14,6 +14,8 @@ export type ChangeHandler = (key: string, cause: "change" | "resync", name?: str
 export interface Watcher {
   /** Replaces the dependencies of `key`. The handler is called when each object is first known, and at every later change. */
   subscribe(key: string, subscriptions: readonly Subscription[]): void;
+  /** The same for many subscriptions. Yields where it may be interrupted; the generator must run to its end. */
+  subscribing(key: string, subscriptions: readonly Subscription[]): Generator<void, void>;
   /**
    * Returns whether the watch for a subscription of `key` is in sync, and the version of the object. `name` is the object of a collection.
    */

@@ -161,6 +161,8 @@ const UNOPENED = {
     `the binding names more objects than Inlay watches one by one; allow ${account} to ${all}, which takes one watch, or select the objects by labels, or split the binding`,
   TooManyStreams: (account: string, all: string) =>
     `its namespace has reached Inlay's limit of open watches, and this one opens when others end; allow ${account} to ${all}, so that they share one watch, or name fewer objects`,
+  TooManySubscriptions: () =>
+    "the bindings of its namespace depend on more objects than Inlay observes for one namespace, and this one is observed when others end; name fewer objects in the bindings, or delete bindings that are not needed",
   TooManyPaths: (_: string, __: string, kind: string) =>
     `the bindings of its namespace name too many different template or restartPath for ${kind} in spec.rollout.targets; use the same ones in all bindings`,
 };

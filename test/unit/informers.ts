@@ -57,6 +57,11 @@ export class FakeInformers implements Watcher {
     this.#watched.set(dependent, dependencies);
   }
 
+  *subscribing(dependent: string, dependencies: readonly Subscription[]): Generator<void, void> {
+    yield;
+    this.subscribe(dependent, dependencies);
+  }
+
   get(_dependent: string, { ref }: ObjectSubscription): ReflectorState & { version?: CachedObject } {
     const seen = this.objects.get(placeOf(ref));
     return { ...this.#stateOf(placeOf(ref)), ...(seen && { version: seen }) };

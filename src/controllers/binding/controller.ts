@@ -108,7 +108,7 @@ export class BindingController {
     const watcher = informers.watcher((key, cause) => {
       if (cause === "change") this.#propagation.changed(key);
       this.queue.add(key, cause);
-    });
+    }, namespaceIn);
     const sourceReads = new SharedReads(client, informers.changed);
     const polls = new Poller({
       changed: (key) => {

@@ -70,7 +70,7 @@ export function* observe(
     ...listings.values(),
     ...dependencies,
   ];
-  watcher.subscribe(key, [...own, ...workloads]);
+  yield* watcher.subscribing(key, [...own, ...workloads]);
   const accountLook = watcher.get(key, { identity: CONTROLLER, ref: account });
   // Inlay does not impersonate an account that does not exist.
   const asked = granted.flatMap((each) =>

@@ -335,6 +335,7 @@ export class Reconciler {
     const outcomes = [...synced, ...targets.kept];
     const all = [...outcomes, ...released, ...observed.unresolved];
     const problems = [...all, ...(rollout ? [rollout] : [])].map((each) => each.problem);
+    if (problems.some((each) => each?.reason === "TooManyWatches")) metrics.limited("watches");
     const overview = { ...observed, lacking: await this.#permissions.lacking(observation, problems) };
     const incomplete = this.#deps.incomplete(binding);
     const rolledOut = rollout && rolloutOf(rollout);

@@ -282,6 +282,58 @@ describe("informers", () => {
     });
   });
 
+  describe("of all keys of a namespace", () => {
+    const of = (name: string): ObjectSubscription => ({ identity: ACCOUNT, ref: ref(SECRETS, name, "registry") });
+    const [a, b, c] = ["a", "b", "c"].map(of) as [ObjectSubscription, ObjectSubscription, ObjectSubscription];
+    const whyNot = (key: string, each: ObjectSubscription) => {
+      const state = watcher.get(key, each);
+      return state.phase === "failed" ? state.error.reason : state.phase;
+    };
+
+    beforeEach(() => {
+      const restarted = () => {};
+      informers = new Informers(api.transport, api.client, restarted, false, undefined, undefined, undefined, 3);
+      watcher = informers.watcher(
+        (key) => called.push(key),
+        (key) => key.split("/")[0] as string,
+      );
+      api.rights.add(`${ACCOUNT} registry/secrets *`);
+    });
+
+    it("have a limit: the last ones of the list fail until others end, and other namespaces have their own", async () => {
+      await observe("registry/one", a, b);
+      await observe("registry/two", a, b, c);
+      await observe("storage/one", a, b, c);
+      assert.deepEqual(
+        [a, b, c].map((each) => whyNot("registry/two", each)),
+        ["synced", ...Array(2).fill("TooManySubscriptions")],
+      );
+      assert.equal(whyNot("storage/one", c), "synced");
+      called.length = 0;
+      await observe("registry/one", b);
+      assert.deepEqual(called, ["registry/two"]);
+      await observe("registry/two", a, b, c);
+      assert.deepEqual([whyNot("registry/two", b), whyNot("registry/two", c)], ["synced", "TooManySubscriptions"]);
+      await observe("registry/two", a, b);
+      assert.equal(whyNot("registry/two", c), "pending");
+    });
+
+    it("may be replaced at once by as many others", async () => {
+      await observe("registry/one", a, b, c);
+      const others = ["d", "e", "f"].map(of);
+      await observe("registry/one", ...others);
+      assert.deepEqual(
+        others.map((each) => whyNot("registry/one", each)),
+        Array(3).fill("synced"),
+      );
+    });
+
+    it("are replaced in steps", () => {
+      const [steps, more] = [watcher.subscribing("storage/one", [a, b]), watcher.subscribing("storage/one", [c])];
+      assert.deepEqual([[...steps].length, [...more].length], [4, 4]);
+    });
+  });
+
   describe("that are refused", () => {
     it("move to the next narrower scope, and stay at the narrowest", async () => {
       api.promised.add("- secrets *").add(`${ACCOUNT} registry/secrets *`);
