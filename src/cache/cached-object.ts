@@ -16,6 +16,7 @@ import {
 } from "../apimachinery/objects.ts";
 import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { sizeOf } from "../transform/budget.ts";
+import { MAX_SYNCED, type SyncedSecret, syncedBy } from "../workloads/provider-class.ts";
 import { type Workload, workloadOf } from "../workloads/workload.ts";
 import {
   consumersKey,
@@ -31,6 +32,7 @@ import {
 
 /** The cached parts of an object besides its version, if a subscription asks for them: its spec, or the facts that rollouts need. */
 export interface CachedObject extends Version {
+  /** Only for a SecretGrant. */
   spec?: unknown;
   workload?: Workload;
   /** What the annotations and labels of a Secret or ConfigMap ask of Reloader. */
@@ -39,7 +41,12 @@ export interface CachedObject extends Version {
   labels?: Readonly<Record<string, string>>;
   /** The object with only the fields that its subscription names, and their estimated size. */
   fields?: JsonObject;
-  /** The fields, or the facts about a workload, are not kept, because those of the objects of its namespace are too large together. */
+  /** Only for a SecretProviderClass: what its driver writes. */
+  synced?: readonly SyncedSecret[];
+  /**
+   * The fields, the facts about a workload, or what the driver of a class writes are not kept: there are too many, or those of the objects
+   * of its namespace are too large together.
+   */
   isTooLarge?: true;
   /** The text of the field by which its subscriptions select objects. */
   having?: FieldText;
@@ -107,7 +114,13 @@ export function projectionFor(dependency: Subscription, view = STANDARD_VIEW, mo
   if (!isCollection(dependency) || !dependency.whole) return versionOf;
   if (resourceKey(resourceOf(dependency)) === resourceKey(SECRET_GRANTS))
     return (object) => grantIn(object, versionOf(object));
-  return (object) => ({ ...versionOf(object), spec: object["spec"] });
+  return (object) => classIn(object, versionOf(object));
+}
+
+/** Of a SecretProviderClass, only the names of what its driver writes are kept. */
+function classIn(object: KubeObject, version: CachedObject): CachedObject {
+  const synced = syncedBy(object["spec"], MAX_SYNCED);
+  return { ...version, ...(synced === undefined ? { synced: [], isTooLarge: true } : { synced }) };
 }
 
 /** More than the longest names in all entries of a SecretGrant. */
@@ -218,6 +231,10 @@ export function classifyChange(
     const isSame =
       after.uid === before.uid && after.isDeleted === before.isDeleted && after.isTooLarge === before.isTooLarge;
     return isSame && sameJson(after.fields, before.fields) ? "none" : "change";
+  }
+  if (after?.synced !== undefined && before?.synced !== undefined) {
+    const isSame = after.uid === before.uid && after.mark === before.mark && after.isTooLarge === before.isTooLarge;
+    return isSame && isDeepStrictEqual(after.synced, before.synced) ? "none" : "change";
   }
   if (after?.isTooLarge && before?.isTooLarge && after.uid === before.uid) return "none";
   if (after?.workload === undefined || before?.workload === undefined || after.uid !== before.uid) return "change";

@@ -1,11 +1,14 @@
 /**
- * Limits what all streams together keep of the objects of a namespace: the fields that subscriptions name, and the facts about workloads.
- * Objects beyond the limit are kept without these.
+ * Limits what all streams together keep of the objects of a namespace: the fields that subscriptions name, what SecretProviderClasses
+ * bring, and the facts about workloads. Objects beyond the limit are kept without these.
  */
 import { isObject } from "../apimachinery/json.ts";
 import type { CachedObject } from "./cached-object.ts";
 
-/** The estimated bytes for one namespace: fields of 10,000 usual claims take half of it, and 15,000 usual workloads take all. */
+/**
+ * The estimated bytes for one namespace: fields of 10,000 usual claims take half of it, 10,000 usual classes an eighth, and 15,000 usual
+ * workloads take all.
+ */
 const MAX_COST = 32 * 1024 ** 2;
 /** The estimated bytes of a value beyond its text. */
 const PER_VALUE = 32;
@@ -50,14 +53,14 @@ export class KeptFields {
 
   /** The object in place of `before`, without its fields or facts if they are too large. The namespace is that of its key. */
   keep(key: string, after: CachedObject, before: CachedObject | undefined): CachedObject {
-    const { fields, workload, ...rest } = after;
-    const part = fields ?? (this.#countsWorkloads ? workload : undefined);
+    const { fields, synced, workload, ...rest } = after;
+    const part = fields ?? synced ?? (this.#countsWorkloads ? workload : undefined);
     if (part === undefined || this.#hasEnded) return after;
     this.gone(key, before);
     const namespace = namespaceIn(key);
     const room = this.#totals.roomFor(this.#keyOf(namespace));
     const cost = costOf(part, room);
-    if (cost > room) return { ...rest, ...(fields && { fields: {} }), isTooLarge: true };
+    if (cost > room) return { ...rest, ...(fields && { fields: {} }), ...(synced && { synced: [] }), isTooLarge: true };
     this.#costOf.set(after, cost);
     this.#count(namespace, after);
     return after;

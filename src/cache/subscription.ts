@@ -24,7 +24,7 @@ export interface CollectionSubscription extends WatchIdentity {
   names: readonly string[] | undefined;
   /** Globs of excluded names. */
   exceptNames?: readonly string[] | undefined;
-  /** The spec is cached too. Only for kinds whose spec contains no secrets. */
+  /** What is needed of the spec is cached too. Only for SecretGrants and SecretProviderClasses. */
   whole?: true;
   /** They are workloads. The facts that rollouts need are cached for each. */
   workload?: WorkloadPaths;

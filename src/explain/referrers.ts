@@ -67,7 +67,7 @@ async function addClasses(
   const wanted = new Map(objects.map((object) => [idOf(object), [{ object }]]));
   if (!objects.some(({ kind }) => kind === "Secret")) return { wanted, unreadable: [] };
   const readings = await list(PROVIDER_CLASS, ({ kind, metadata: { namespace = "", name }, spec }) => {
-    const brought = syncedBy(spec).flatMap(({ secret, keys }) =>
+    const brought = (syncedBy(spec) ?? []).flatMap(({ secret, keys }) =>
       (wanted.get(`${namespace}/Secret/${secret}`) ?? []).map(({ object }) => ({ object, keys })),
     );
     return brought.length === 0 ? undefined : ([`${namespace}/${kind}/${name}`, brought] as const);

@@ -7,6 +7,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { bindingKey, namespaceIn, type SecretBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
 import { claimsToBeGenerated, RELOADER_ACCOUNT, ReloaderView } from "../../api/reloader.ts";
+import { firstOf } from "../../apimachinery/name-list.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../../apimachinery/resources.ts";
@@ -18,6 +19,7 @@ import { serviceAccountIdentity } from "../../kube/identity.ts";
 import type { Log } from "../../observability/log.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import { type Actor, actorOf } from "../../targets/actor.ts";
+import { MAX_SYNCED } from "../../workloads/provider-class.ts";
 import { soonest } from "../../workqueue/soonest.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
@@ -43,8 +45,15 @@ const DONE: WorkResult = { retry: "never" };
 const CLASSES_FORBIDDEN =
   "Inlay may not list SecretProviderClasses in this namespace; ask the administrator of Inlay in this cluster to apply optional/reloader.yaml of this release";
 
+/** How many classes an event names. */
+const MAX_NAMED = 3;
 const TOO_MANY_REFERENCES =
   "does not restart for the Secrets and ConfigMaps that its pods refer to, because these are more than Inlay reads (limits.referencesPerWorkload); remove references, or list the names in its annotations";
+
+function classesTooLarge(names: readonly string[]): string {
+  const which = `SecretProviderClasses ${firstOf(names, MAX_NAMED)}`;
+  return `does not restart for the Secrets of the ${which}, because a class with more than ${MAX_SYNCED} Secrets and keys is not read, nor one beyond the limit of its namespace; list fewer in spec.secretObjects`;
+}
 
 /** A workload, and the rules of its annotations. */
 type Chooser = InventoryResult["workloads"][number] & { choice: ReloadRules };
@@ -267,7 +276,11 @@ export class ReloaderController {
       }
       const notes = mistakes.map((note) => ({ reason: "InvalidAnnotation" as const, note }));
       const isOver = workload?.hasTooManyReferences === true && followsReferences(choice);
-      const reports = [...notes, ...(isOver ? [{ reason: "TooLarge" as const, note: TOO_MANY_REFERENCES }] : [])];
+      const tooLarge = [
+        ...(isOver ? [TOO_MANY_REFERENCES] : []),
+        ...(found.unread.length > 0 ? [classesTooLarge(found.unread)] : []),
+      ];
+      const reports = [...notes, ...tooLarge.map((note) => ({ reason: "TooLarge" as const, note }))];
       if (reports.length > 0) {
         current.set(uid, reports.map(({ note }) => note).join("\n"));
         const isRecorded = this.#mistakes.get(namespace)?.get(uid) === current.get(uid);

@@ -16,7 +16,7 @@ import type { Discovery } from "../../kube/discovery.ts";
 import { CONTROLLER, type WatchIdentity } from "../../kube/identity.ts";
 import { OptionalKind } from "../../kube/optional-kind.ts";
 import type { Log } from "../../observability/log.ts";
-import { PROVIDER_CLASS, syncedBy } from "../../workloads/provider-class.ts";
+import { PROVIDER_CLASS } from "../../workloads/provider-class.ts";
 import { WORKLOAD_KINDS } from "../../workloads/workload.ts";
 import { SOURCE_KINDS } from "./annotations.ts";
 import type { Present } from "./sources.ts";
@@ -207,9 +207,11 @@ export class Inventory {
     const [listed] = this.#listed(key, [watched]) ?? [];
     if (listed === undefined) return undefined;
     const { members, isRefused } = listed;
-    const present = members.map(({ name, version: { mark, spec } }): Present => {
-      const writes = syncedBy(spec).map(({ secret }) => secret);
-      return { kind: "SecretProviderClass", name, mark, writes, hasVersions: writes.length === 0 && isByVersions };
+    const present = members.map(({ name, version: { mark, synced = [], isTooLarge } }): Present => {
+      const kind = "SecretProviderClass";
+      if (isTooLarge) return { kind, name, mark, isTooLarge };
+      const writes = synced.map(({ secret }) => secret);
+      return { kind, name, mark, writes, hasVersions: writes.length === 0 && isByVersions };
     });
     return { present, isRefused };
   }

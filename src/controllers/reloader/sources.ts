@@ -12,6 +12,8 @@ export interface Present {
   mark?: ReloaderMark | undefined;
   /** For a SecretProviderClass, the Secrets that its driver writes. */
   writes?: readonly string[];
+  /** The Secrets that its driver writes are too many to be known. */
+  isTooLarge?: true;
   /** It writes no Secret, and workloads restart by the versions that its driver reports. */
   hasVersions?: boolean;
 }
@@ -65,6 +67,7 @@ export class NamespaceSources {
   readonly #names: Readonly<Record<ChosenKind, Names>>;
   readonly #writes = new Map<string, readonly string[]>();
   readonly #versioned = new Set<string>();
+  readonly #tooLarge = new Set<string>();
   readonly #mostForOne: number;
   #left: number;
 
@@ -73,21 +76,25 @@ export class NamespaceSources {
     this.#left = mostInAll;
     const none = (): Names => ({ all: [], matched: new Set(), ignored: new Set(), found: new Map() });
     this.#names = { Secret: none(), ConfigMap: none(), SecretProviderClass: none() };
-    for (const { kind, name, mark, writes, hasVersions } of present) {
+    for (const { kind, name, mark, writes, isTooLarge, hasVersions } of present) {
       const { all, matched, ignored } = this.#names[kind];
       all.push(name);
       if (writes !== undefined) this.#writes.set(name, writes);
+      if (isTooLarge) this.#tooLarge.add(name);
       if (hasVersions) this.#versioned.add(name);
       if (mark === "match") matched.add(name);
       if (mark === "ignore") ignored.add(name);
     }
   }
 
-  /** Sources in the order of kinds and names. If they can't be determined, none, and a mistake that says why. */
+  /**
+   * Sources in the order of kinds and names. If they can't be determined, none, and a mistake that says why. `unread` are classes of which
+   * it is not known what they write.
+   */
   chosen(
     { rules }: Pick<ReloadRules, "rules">,
     references: readonly PodReference[],
-  ): { sources: ReloaderSource[]; mistakes: string[] } {
+  ): { sources: ReloaderSource[]; mistakes: string[]; unread: string[] } {
     const mistakes: string[] = [];
     const most = Math.min(this.#mostForOne, this.#left);
     const effort = { left: most };
@@ -96,7 +103,9 @@ export class NamespaceSources {
       return [...chosenOf(rules[kind], referred, there, effort, mistakes, written)].sort();
     };
     const classes = chosen("SecretProviderClass");
+    const unread = classes.filter((name) => this.#tooLarge.has(name));
     const written = classes.flatMap((name) => this.#writtenBy(name, rules, mistakes));
+    effort.left -= written.length;
     const versioned = classes.filter((name) => this.#versioned.has(name));
     const sources = [
       ...SOURCE_KINDS.flatMap((kind) =>
@@ -111,8 +120,8 @@ export class NamespaceSources {
       );
     else if (sources.length > MAX_SOURCES)
       mistakes.push(`does not restart for its sources: ${sources.length} sources match; list at most ${MAX_SOURCES}`);
-    else return { sources, mistakes };
-    return { sources: [], mistakes };
+    else return { sources, mistakes, unread };
+    return { sources: [], mistakes, unread };
   }
 
   /** Empty for a class that does not exist: it may be created later. */

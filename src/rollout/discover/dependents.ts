@@ -19,6 +19,7 @@ import type { ParsedSource, ResolvedSource } from "../../sources/source.ts";
 import { ALL_KEYS, usesOf } from "../../sources/uses.ts";
 import { compileTemplate } from "../../transform/template.ts";
 import { referencesTo } from "../../workloads/pod-references.ts";
+import { MAX_SYNCED } from "../../workloads/provider-class.ts";
 import type { Workload } from "../../workloads/workload.ts";
 import type { AwaitedTarget } from "../decide/wait-for-targets.ts";
 import type { Dependent, NamespaceProblem } from "../types.ts";
@@ -35,7 +36,10 @@ export interface Dependents {
   unknown: readonly NamespaceProblem[];
   /** Workloads that the binding names and that do not exist. */
   missing: readonly MissingWorkload[];
-  /** Workloads of which too little is known to restart them. */
+  /**
+   * Workloads of which too little is known to restart them. Those with too many references, or with a SecretProviderClass that lists too
+   * many Secrets, may read a source of the binding.
+   */
   unread: readonly UnreadWorkload[];
   /** Why no workload can be known. */
   problem: Problem | undefined;
@@ -174,7 +178,7 @@ export function* dependentsOf(
         (find.by === "owner" && !workload.owners.some((uid) => owners?.uids.has(uid)))
       )
         continue;
-      if (find.by === "reference" && workload.hasTooManyReferences) {
+      if (find.by === "reference" && (workload.hasTooManyReferences || find.isTooLarge)) {
         unread.set(idOf(ref), ref);
         continue;
       }
@@ -316,7 +320,7 @@ function notRead(unread: readonly UnreadWorkload[]): Problem {
   const message =
     large.length > 0
       ? `spec.rollout: Inlay does not restart ${first}, because the workloads that the bindings of the namespace watch are too large together; remove references from workloads, or use one service account and the same template and restartPath in all bindings, then change the workload`
-      : `spec.rollout: the pods of ${first} refer to more Secrets and ConfigMaps than Inlay reads (limits.referencesPerWorkload), so it is not known whether they use a source, and they are not restarted; remove references, or name the workload in spec.rollout.targets`;
+      : `spec.rollout: the pods of ${first} refer to more Secrets and ConfigMaps than Inlay reads (limits.referencesPerWorkload), or to a SecretProviderClass with more than ${MAX_SYNCED} Secrets and keys, so it is not known whether they use a source, and they are not restarted; remove references or secretObjects, or name the workload in spec.rollout.targets`;
   return new Problem("TooLarge", message);
 }
 

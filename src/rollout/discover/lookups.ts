@@ -57,6 +57,8 @@ interface Reference extends Pick<PodReference, "kind" | "name"> {
   uses: UsesOfKeys;
   /** The keys that a SecretProviderClass brings to pods; undefined if the keys that pods name count. */
   keys?: readonly string[];
+  /** Whether the SecretProviderClass brings one of the objects to pods is not known, because it lists too many Secrets. */
+  isTooLarge?: true;
 }
 
 export interface RolloutReferences {

@@ -2,7 +2,13 @@
 import assert from "node:assert/strict";
 import type { KubeObject, ObjectMeta } from "../../../src/apimachinery/objects.ts";
 import { NAMESPACES } from "../../../src/apimachinery/resources.ts";
-import { type CachedObject, isChoice, projectionFor, withHistory } from "../../../src/cache/cached-object.ts";
+import {
+  type CachedObject,
+  classifyChange,
+  isChoice,
+  projectionFor,
+  withHistory,
+} from "../../../src/cache/cached-object.ts";
 import type { Subscription } from "../../../src/cache/subscription.ts";
 import { kubeObjectOf } from "../objects.ts";
 import { DEPLOYMENTS, SECRETS } from "../resources.ts";
@@ -26,6 +32,26 @@ describe("the cached labels", () => {
     const labelsOf = (kept: Subscription, more: object) => projectionFor(kept)(object({}, more)).labels;
     assert.deepEqual([labelsOf(namespaces, { labels }), labelsOf(namespaces, {})], [labels, {}]);
     assert.equal(labelsOf(secrets, { labels }), undefined);
+  });
+});
+
+describe("the cached parts of SecretProviderClasses", () => {
+  const resource = { ...SECRETS, group: "secrets-store.csi.x-k8s.io", kind: "SecretProviderClass" };
+  const keep = projectionFor({ ...secrets, resource, whole: true });
+  const written = (...names: string[]) => ({ secretObjects: names.map((secretName) => ({ secretName })) });
+  const of = (spec: object, resourceVersion = "1"): CachedObject =>
+    keep(kubeObjectOf({ metadata: { resourceVersion }, spec: { ...spec, parameters: { objects: "x" } } }));
+
+  it("are only the names of what the driver writes, and none if these are too many", () => {
+    const { uid: _, resourceVersion: __, generation: ___, ...kept } = of(written("a"));
+    assert.deepEqual(kept, { synced: [{ secret: "a", keys: undefined }] });
+    const { synced, isTooLarge } = of(written(...Array.from({ length: 1_001 }, (_, n) => `secret-${n}`)));
+    assert.deepEqual([synced, isTooLarge], [[], true]);
+  });
+
+  it("are the only ones whose changes count", () => {
+    assert.equal(classifyChange(of({ ...written("a"), provider: "vault" }, "2"), of(written("a"))), "none");
+    assert.equal(classifyChange(of(written("b"), "2"), of(written("a"))), "change");
   });
 });
 

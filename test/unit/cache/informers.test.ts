@@ -1,6 +1,7 @@
 /** With which identity and scope objects are watched, and who is called when one of them changes. */
 import assert from "node:assert/strict";
 import type { KubeObject, ObjectRef, Resource } from "../../../src/apimachinery/objects.ts";
+import { SECRET_GRANTS } from "../../../src/apimachinery/resources.ts";
 import { Informers } from "../../../src/cache/informers.ts";
 import type { CollectionSubscription, ObjectSubscription, Subscription } from "../../../src/cache/subscription.ts";
 import type { Watcher } from "../../../src/cache/watcher.ts";
@@ -441,10 +442,11 @@ describe("informers", () => {
       assert.ok(called.length > 0 && called.length < 40, `${called.length}`);
     });
 
-    it("show the spec of their objects if a subscription asks for it", async () => {
-      api.rights.add("- secrets *");
-      api.objects.set("registry/secrets", [{ ...secret("x", "1"), spec: { to: [] }, data: {} }]);
-      const [whole, plain] = [inTeam({ identity: CONTROLLER, whole: true }), inTeam({ identity: CONTROLLER })];
+    it("show the spec of SecretGrants if a subscription asks for it", async () => {
+      api.rights.add("- secretgrants *");
+      api.objects.set("registry/secretgrants", [{ ...secret("x", "1"), spec: { to: [] }, data: {} }]);
+      const grants = inTeam({ identity: CONTROLLER, resource: SECRET_GRANTS });
+      const [whole, plain] = [{ ...grants, whole: true as const }, grants];
       await observe("a", whole);
       const seen = (collection: CollectionSubscription) =>
         watcher.list("a", collection).members.map(({ version }) => version);

@@ -34,6 +34,21 @@ describe("the kept fields of objects", () => {
     );
   });
 
+  it("count what SecretProviderClasses bring likewise", () => {
+    const of = (count: number): CachedObject => {
+      const synced = Array.from({ length: count }, (_, n) => ({ secret: `secret-${n}`, keys: undefined }));
+      return { uid: "1", resourceVersion: "1", generation: 1, synced };
+    };
+    const kept = new KeptFields(new KeptTotals(MOST));
+    const first = kept.keep("team/first", of(50), undefined);
+    assert.equal(first.synced?.length, 50);
+    const second = kept.keep("team/second", of(50), undefined);
+    assert.deepEqual([second.synced, second.isTooLarge], [[], true]);
+    kept.recount(["team/first"], () => first);
+    kept.gone("team/first", first);
+    assert.equal(kept.keep("team/second", of(50), second).synced?.length, 50);
+  });
+
   it("do not count for objects of a list that failed", () => {
     const kept = new KeptFields(new KeptTotals(MOST));
     const first = kept.keep("team/first", object("1", 6_000), undefined);

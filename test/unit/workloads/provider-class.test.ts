@@ -21,6 +21,21 @@ describe("a SecretProviderClass", () => {
     ]);
   });
 
+  it("names a Secret once, with the keys of all its entries", () => {
+    const entry = (secretName: string, ...keys: string[]) => ({ secretName, data: keys.map((key) => ({ key })) });
+    const secretObjects = [entry("a", "x"), entry("b", "x"), entry("a", "y", "x"), entry("b")];
+    assert.deepEqual(syncedBy({ secretObjects }), [
+      { secret: "a", keys: ["x", "y"] },
+      { secret: "b", keys: undefined },
+    ]);
+  });
+
+  it("is not read if it names more Secrets and keys than wanted", () => {
+    const secretObjects = [{ secretName: "a", data: [{ key: "x" }, { key: "y" }] }, { secretName: "b" }];
+    assert.equal(syncedBy({ secretObjects }, 4)?.length, 2);
+    assert.equal(syncedBy({ secretObjects }, 3), undefined);
+  });
+
   it("names none if it is malformed", () => {
     for (const spec of [
       undefined,

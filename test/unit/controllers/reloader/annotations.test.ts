@@ -387,6 +387,21 @@ describe("the mistakes in Reloader's annotations include", () => {
     assert.deepEqual(chosen({ own: { [SECRETS]: "a[,db" } }).sources, ["Secret db"]);
   });
 
+  it("none of a class that is too large to be read, which is reported apart", () => {
+    const large: Present = { ...there("SecretProviderClass", "vault"), isTooLarge: true };
+    const choice = choiceOf(DEPLOYMENT, STANDARD_VIEW.annotationsOf({ [CLASSES]: "vault,azure" }, {})) as ReloadRules;
+    const { sources, mistakes, unread } = new NamespaceSources([large, writes("azure", ["api"])]).chosen(choice, []);
+    assert.deepEqual([sources, mistakes, unread], [[{ kind: "Secret", name: "api" }], [], ["vault"]]);
+  });
+
+  it("what many workloads choose by the same classes, which counts for their namespace", () => {
+    const many = Array.from({ length: 100 }, (_, n) => `secret-${n}`);
+    const all = new NamespaceSources([writes("vault", many)], 1_000, 250);
+    const choice = choiceOf(DEPLOYMENT, STANDARD_VIEW.annotationsOf({ [CLASSES]: "vault" }, {})) as ReloadRules;
+    const counts = Array.from({ length: 3 }, () => all.chosen(choice, []).sources.length);
+    assert.deepEqual(counts, [100, 100, 0]);
+  });
+
   it("too many sources, for which the workload does not restart", () => {
     const many = Array.from({ length: 257 }, (_, n) => there("Secret", `many-${n}`));
     const { sources, mistakes } = chosen({ own: { [SECRETS]: ".*" }, present: many });

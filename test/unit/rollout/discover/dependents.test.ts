@@ -83,6 +83,8 @@ describe("the workloads of a binding", () => {
       message,
       /^spec\.rollout: the pods of Deployment registry\/core, Deployment registry\/portal refer to more .*name the workload/,
     );
+    const mounted = { ...reference, kind: "SecretProviderClass", isTooLarge: true } as const;
+    assert.deepEqual(found(mounted, none).unread.length, 1);
     const named = found({ by: "choice", names: ["core"], labels: "" }, none, ["core"], undefined, {
       hasTooManyReferences: true,
     });

@@ -27,9 +27,14 @@ const written = (name: string, secretName = "bucket", key = "token") => ({
     uid: name,
     resourceVersion: "1",
     generation: 1,
-    spec: { secretObjects: [{ secretName, data: [{ key }] }] },
+    synced: [{ secret: secretName, keys: [key] }],
   },
 });
+/** Of which it is not known what it writes. */
+const tooLarge = (name: string): ListedObject => {
+  const { version } = written(name);
+  return { name, version: { ...version, synced: [], isTooLarge: true } };
+};
 
 type Seen = ReflectorState & { members?: ListedObject[] };
 
@@ -86,6 +91,43 @@ describe("the consumers of a Secret", () => {
       /65 SecretProviderClasses write the Secret bucket, and Inlay follows at most 64/,
     );
     assert.equal(lookups.length, 65);
+  });
+
+  it("that mount a class which writes too much are looked for once for all Secrets, and its classes have a limit too", async () => {
+    const of = (count: number): Seen => ({
+      phase: "synced",
+      members: [written("store"), ...Array.from({ length: count }, (_, n) => tooLarge(`large-${n}`))],
+    });
+    const from = references(lookup(0, "Secret"), lookup(0, "Secret", "another"), lookup(1, "Secret"));
+    const { lookups, closed } = await followed(from, of(1)).follow();
+    const unread = lookups.flatMap(({ step, find }) => (find.by === "reference" && find.isTooLarge ? [step] : []));
+    assert.deepEqual([unread, closed], [[0, 1], []]);
+    const beyond = await followed(from, of(65)).follow();
+    assert.match(
+      beyond.closed[0]?.problem.message ?? "",
+      /65 SecretProviderClasses list more than 1000 Secrets and keys, /,
+    );
+  });
+
+  it("are indexed once for all bindings, until a class changes", async () => {
+    let [walked, members] = [0, Array.from({ length: 10 }, (_, n) => written(`store-${n}`))];
+    const informers = { list: () => ({ phase: "synced" as const, members }) };
+    const classes = new ProviderClasses({ byKind: async () => CLASSES }, informers);
+    const from = references(...Array.from({ length: 5 }, (_, n) => lookup(0, "Secret", `secret-${n}`)));
+    const follow = (key: string) =>
+      classes.followed(key, ACCOUNT, from, async (work) => {
+        for (;;) {
+          const step = work.next();
+          if (step.done) return step.value;
+          walked++;
+        }
+      });
+    await follow("registry/a");
+    await follow("registry/b");
+    assert.equal(walked, 5 + 10 + 5);
+    members = [...members];
+    await follow("registry/b");
+    assert.equal(walked, 5 + 10 + 5 + 5 + 10);
   });
 
   it("are looked for by the classes too at most as often as a binding may", async () => {
