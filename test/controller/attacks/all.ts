@@ -10,6 +10,7 @@ import { changingObjects, escapedCharacters, largeAnnotations, manyNumbers } fro
 import { projections } from "./projections.ts";
 import { annotatedMany, consumersOfMany } from "./references.ts";
 import { longRoles } from "./roles.ts";
+import { largeClasses, manyLookups } from "./rollouts.ts";
 import { slowReconciles } from "./slow.ts";
 
 export const ATTACKS: readonly Attack[] = [
@@ -26,6 +27,8 @@ export const ATTACKS: readonly Attack[] = [
   consumersOfMany,
   annotatedMany,
   projections,
+  manyLookups,
+  largeClasses,
   manyGrants,
   grantsInDeletion,
   longRoles,
