@@ -4,7 +4,7 @@
  * kinds that the platform opted in.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { STANDARD_VIEW } from "../api/reloader.ts";
+import type { ReloaderView } from "../api/reloader.ts";
 import { type Effort, isGlob } from "../apimachinery/glob.ts";
 import { isImpersonation } from "../kube/access-error.ts";
 import { ApiError } from "../kube/api-error.ts";
@@ -66,6 +66,18 @@ interface Dependent {
   notify: Subscriber["notify"];
 }
 
+export interface InformerOptions {
+  /** Watch only one namespace. */
+  isNamespaced?: boolean;
+  view?: ReloaderView;
+  /** How many references of each workload are kept. */
+  mostReferences?: number;
+  /** Does the work for events of a namespace. Without it, all is done at once. */
+  run?: RunFor;
+  /** The most subscriptions of all keys of one namespace. */
+  mostSubscriptions?: number;
+}
+
 export class Informers {
   readonly #streams: Streams;
   readonly #subscriptions = new Map<string, Map<string, Subscriber>>();
@@ -79,25 +91,18 @@ export class Informers {
       if (subscriber.refused === TOO_MANY_NAMES) void this.#subscribe(subscriber);
   });
   readonly #calls = new PacedCalls();
-  readonly #view: typeof STANDARD_VIEW;
-  /** How many references of each workload are kept. */
-  readonly #mostReferences: number | undefined;
+  readonly #options: InformerOptions;
   readonly changed: ChangedObjects;
   #watchers = 0;
 
-  /** Watches the whole cluster, unless `isNamespaced`. */
   constructor(
     transport: WatchTransport,
     client: Pick<Client, "may" | "rules">,
     restarted: RestartHandler,
-    isNamespaced = false,
-    view = STANDARD_VIEW,
-    mostReferences?: number,
-    run?: RunFor,
-    mostSubscriptions = MAX_SUBSCRIPTIONS,
+    options: InformerOptions = {},
   ) {
-    this.#view = view;
-    this.#mostReferences = mostReferences;
+    const { isNamespaced = false, run, mostSubscriptions = MAX_SUBSCRIPTIONS } = options;
+    this.#options = options;
     const reviews = new AccountRules(client);
     this.changed = new ChangedObjects(reviews);
     this.#scopes = new WatchScopes(client, reviews, isNamespaced);
@@ -161,7 +166,7 @@ export class Informers {
       const key = subscriptionKey(dependency);
       wanted.add(key);
       if (current.has(key) || added.has(key)) continue;
-      added.set(key, subscriberOf(id, dependency, notify, this.#view, this.#mostReferences));
+      added.set(key, subscriberOf(id, dependency, notify, this.#options.view, this.#options.mostReferences));
       // Before others leave, so that an answer about the permissions of both is kept.
       this.#scopes.join(dependency);
     }

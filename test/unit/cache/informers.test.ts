@@ -97,7 +97,7 @@ describe("informers", () => {
 
     it("and cover only the namespace in an installation for one namespace, even if the account may watch more", async () => {
       const isNamespaced = true;
-      informers = new Informers(api.transport, api.client, () => {}, isNamespaced);
+      informers = new Informers(api.transport, api.client, () => {}, { isNamespaced });
       watcher = informers.watcher(() => {});
       api.rights.add("- serviceaccounts inlay").add("- secrets *").add(`${ACCOUNT} secrets *`);
       api.rights.add("- registry/serviceaccounts inlay").add(`${ACCOUNT} registry/secrets *`);
@@ -293,7 +293,7 @@ describe("informers", () => {
 
     beforeEach(() => {
       const restarted = () => {};
-      informers = new Informers(api.transport, api.client, restarted, false, undefined, undefined, undefined, 3);
+      informers = new Informers(api.transport, api.client, restarted, { mostSubscriptions: 3 });
       watcher = informers.watcher(
         (key) => called.push(key),
         (key) => key.split("/")[0] as string,

@@ -122,7 +122,7 @@ describe("informers of workloads", () => {
   });
 
   it("show a workload with too many references as a possible consumer of each object, and keep none of them", async () => {
-    informers = new Informers(api.transport, api.client, () => {}, false, undefined, 3);
+    informers = new Informers(api.transport, api.client, () => {}, { mostReferences: 3 });
     watcher = informers.watcher((key) => called.push(key));
     api.rights.add(NAMESPACE);
     const many = ["a", "b", "c", "d"];
@@ -168,7 +168,7 @@ describe("informers of workloads", () => {
     };
     const restarted = async () => {
       await informers.stop();
-      informers = new Informers(api.transport, api.client, () => {}, false, undefined, undefined, run);
+      informers = new Informers(api.transport, api.client, () => {}, { run });
       watcher = informers.watcher((key) => called.push(key));
     };
     await restarted();
