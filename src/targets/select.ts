@@ -50,6 +50,8 @@ export interface SelectionResult {
 /** The records of all objects must fit into the binding's status. The API server stores at most 1.5 MB. */
 const MAX_OBJECTS = 5_000;
 const MAX_CHARACTERS = 1_000_000;
+/** The fields of all selected objects together: each is written, recorded, and compared with what other bindings claim. */
+const MAX_FIELDS = 50_000;
 /** The most objects that one target may match, with those that belong to other targets. */
 const MAX_MATCHES = 2 * MAX_OBJECTS;
 /** Name patterns in one binding: each is compared with each object. */
@@ -97,7 +99,7 @@ export function* selectTargets(
     },
   };
   const taken = new Set<string>();
-  let [count, size, patterns] = [0, 0, 0];
+  let [count, size, patterns, written] = [0, 0, 0, 0];
   /** Too large selections. Other targets need not wait for these. */
   const tooMuch: UnresolvedSelection[] = [];
   const refuse = (target: Target, message: string) =>
@@ -156,7 +158,13 @@ export function* selectTargets(
       refuse(target, message);
       continue;
     }
-    [count, size] = [total, totalSize];
+    const fields = written + own.length * target.fields.length;
+    if (fields > MAX_FIELDS) {
+      const message = `with ${where} the binding writes ${fields} fields of selected objects, and at most ${MAX_FIELDS} are possible; split the binding`;
+      refuse(target, message);
+      continue;
+    }
+    [count, size, written] = [total, totalSize, fields];
     const objects = own.map((ref) => ({ target, ref, selected: true }));
     for (const [index, ref] of own.entries()) {
       const version = versions[index];

@@ -65,6 +65,18 @@ describe("the selected objects of targets", () => {
     );
   });
 
+  it("may be fewer if the targets have many fields, which may be fifty thousand together", () => {
+    const withFields = (count: number) => {
+      const each = selected("a");
+      const field = { path: "data.a", template: "" };
+      return { ...each, target: { ...each.target, fields: Array.from({ length: count }, () => field) } };
+    };
+    assert.equal(found([withFields(50)], { a: many(1_000) }).objects.length, 1_000);
+    const { objects, unresolved } = found([withFields(50)], { a: many(1_001) });
+    assert.deepEqual([objects.length, unresolved[0]?.problem.reason], [0, "InvalidBinding"]);
+    assert.match(unresolved[0]?.problem.message ?? "", /spec\.targets\[0\] .* 50050 fields .*split the binding/);
+  });
+
   it("may be fewer if their names are long, because all records must fit into the status", () => {
     const { objects, unresolved } = found([selected("a")], { a: many(4_000, "x".repeat(240)) });
     assert.deepEqual([objects.length, unresolved[0]?.problem.reason], [0, "InvalidBinding"]);
