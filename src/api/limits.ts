@@ -43,6 +43,8 @@ export const OTHER_LIMITS = [
   "answerBytes",
   /** What the watches of a namespace showed of its workloads was too large together to keep. */
   "watchedBytes",
+  /** A binding was too much for its namespace, whose bindings own too many fields. */
+  "ownedFields",
   /** A status was too large for the API server. */
   "statusBytes",
   /** Work waited because its namespace had used its share of the processor. */

@@ -8,7 +8,8 @@ import { attemptSync } from "./problem.ts";
  */
 export function mayOverlap(a: Steps, b: Steps): boolean {
   const depth = Math.min(a.segments.length, b.segments.length);
-  return a.segments.slice(0, depth).every((segment, position) => mayBeSame(segment, b.segments[position] as Step));
+  for (let at = 0; at < depth; at++) if (!mayBeSame(a.segments[at] as Step, b.segments[at] as Step)) return false;
+  return true;
 }
 
 /** A wildcard of a patch is any key or element. */

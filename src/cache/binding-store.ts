@@ -1,13 +1,14 @@
 /**
  * Stores the SecretBindings with their claims on objects: the fields that the spec names, and the fields that the status records as owned.
  */
-import { bindingKey, type SecretBinding, type StoredBinding } from "../api/binding.ts";
+import { bindingKey, namespaceIn, type SecretBinding, type StoredBinding } from "../api/binding.ts";
 import { DEFAULT_LIMITS, type Limits } from "../api/limits.ts";
 import { asRecorded } from "../api/status-records.ts";
 import { isStub, stubOf } from "../api/stub.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
+import { type CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import { BindingRoom, type Excess } from "./binding-room.ts";
-import { type CompetingClaim, FieldClaims, type ResolvedTarget } from "./field-claims.ts";
+import { type CompetingClaim, FieldClaims, type PathList, type ResolvedTarget } from "./field-claims.ts";
 import type { StreamState } from "./reflector.ts";
 import { type Entry, type ResourceStore, withoutManagedFields } from "./resource-store.ts";
 
@@ -26,21 +27,30 @@ export class BindingStore {
   readonly #claims = new FieldClaims();
   readonly #listeners: BindingListener[] = [];
   readonly #room: BindingRoom;
+  readonly #cpu: Pick<CpuScheduler, "steps">;
   #hasSynced = false;
 
-  /** Of bindings that exceed the limits, only stubs are kept. */
-  constructor(store: ResourceStore<StoredBinding>, limits: Limits = DEFAULT_LIMITS) {
+  /** Of bindings that exceed the limits, only stubs are kept. What concerns many objects or bindings is done by `cpu`. */
+  constructor(store: ResourceStore<StoredBinding>, cpu: Pick<CpuScheduler, "steps">, limits: Limits = DEFAULT_LIMITS) {
     this.#store = store;
-    this.#room = new BindingRoom(limits, (entry) => this.#moved(entry));
+    this.#cpu = cpu;
+    this.#room = new BindingRoom(
+      limits,
+      (entry) => this.#moved(entry),
+      (namespace, work) => void cpu.steps(namespace, work),
+    );
     store.keepBy({
       put: (entry) => {
         this.#room.put(entry);
         // Page by page: for all bindings at once, it takes long.
-        if (!this.#hasSynced) this.#claims.put(entry.object);
+        if (!this.#hasSynced) this.#claim(entry.object);
       },
       removed: (entry) => this.#room.removed(entry),
       dropped: ({ object }) => {
-        if (!this.#hasSynced) this.#claims.remove(bindingKey(object));
+        if (this.#hasSynced) return;
+        const key = bindingKey(object);
+        this.#claims.remove(key);
+        void this.#update(key);
       },
     });
     store.listen({
@@ -50,7 +60,7 @@ export class BindingStore {
       },
       changed: (key, binding) => {
         this.#changed([key]);
-        this.#changed(this.#claims.put(binding));
+        this.#claim(binding);
       },
       synced: () => {
         this.#hasSynced = true;
@@ -85,7 +95,7 @@ export class BindingStore {
     entry.object = withoutManagedFields(binding);
     this.#room.put(entry);
     if (isStub(entry.object)) return false;
-    this.#changed(this.#claims.put(entry.object));
+    this.#claim(entry.object);
     return true;
   }
 
@@ -115,20 +125,27 @@ export class BindingStore {
     return asRecorded(binding);
   }
 
-  /** Claims of other bindings on an object that may keep the given binding from writing it. */
-  competingClaims({ metadata }: SecretBinding, ref: ObjectRef, paths: Iterable<string>): CompetingClaim[] {
+  /** Claims of other bindings on an object that may keep the given binding from writing it. Yields where it may be interrupted. */
+  competingClaims(
+    { metadata }: SecretBinding,
+    ref: ObjectRef,
+    paths: readonly PathList[],
+  ): Generator<void, CompetingClaim[]> {
     const createdAt = metadata.creationTimestamp ?? "";
     return this.#claims.competing({ key: bindingKey({ metadata }), createdAt }, ref, paths);
   }
 
   /** Records the objects that a binding's targets resolve to, for bindings that share an object. */
-  resolved(key: string, targets: readonly ResolvedTarget[]): void {
-    this.#changed(this.#claims.resolved(key, targets));
+  resolved(key: string, targets: readonly ResolvedTarget[]): Promise<void> {
+    this.#claims.resolved(key, targets);
+    return this.#update(key);
   }
 
   /** Removes the claims of deleted bindings of this name, once all their fields are released. */
   released(key: string): void {
-    if (this.#store.get(key) === undefined) this.#changed(this.#claims.remove(key));
+    if (this.#store.get(key) !== undefined) return;
+    this.#claims.remove(key);
+    void this.#update(key);
   }
 
   get state(): StreamState {
@@ -145,9 +162,24 @@ export class BindingStore {
 
   /** A binding lost its room, or has room again. */
   #moved({ object }: Entry<StoredBinding>): void {
-    const concerned = this.#claims.put(object);
+    this.#claim(object);
     // The end of the first list reports every binding.
-    if (this.#hasSynced) this.#changed([bindingKey(object), ...concerned]);
+    if (this.#hasSynced) this.#changed([bindingKey(object)]);
+  }
+
+  #claim(binding: StoredBinding): void {
+    this.#claims.put(binding);
+    void this.#update(bindingKey(binding));
+  }
+
+  /** Updates the claims of a binding, on the share of its namespace. Before the first list is complete, nothing else waits. */
+  async #update(key: string): Promise<void> {
+    if (this.#hasSynced) await this.#cpu.steps(namespaceIn(key), this.#updated(key));
+    else finish(this.#claims.update(key));
+  }
+
+  *#updated(key: string): Generator<void, void> {
+    this.#changed(yield* this.#claims.update(key));
   }
 
   #changed(keys: Iterable<string>, cause: "change" | "resync" = "change"): void {

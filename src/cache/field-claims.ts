@@ -36,10 +36,25 @@ export interface CompetingClaim extends FieldClaim {
   isOlder: boolean;
 }
 
-/** An object that a target of a binding resolves to, and the paths that the binding names there. */
+/** Paths that may belong to many objects. */
+export type PathList = readonly string[] | ReadonlySet<string>;
+
+/** An object that a target of a binding resolves to, and the paths that the binding names there. Objects of one target share their paths. */
 export interface ResolvedTarget {
   ref: ObjectRef;
-  paths: readonly string[];
+  paths: PathList;
+}
+
+/** A binding, what its targets last resolved to, and the objects that its claims are recorded for. */
+interface Claimant {
+  /** Undefined once the binding is gone. */
+  binding: StoredBinding | undefined;
+  resolved: { uid: string; generation: number | undefined; named: readonly ResolvedTarget[] } | undefined;
+  readonly objects: Set<string>;
+  /** Whether the recorded claims are of an earlier state. */
+  isDue: boolean;
+  /** The number of updates so far. An update ends when the next one begins. */
+  updates: number;
 }
 
 /** Reasons of a record whose announced paths are being written, or may have been written before a write was interrupted. */
@@ -47,142 +62,243 @@ const UNKNOWN = ["Pending", "Unavailable"];
 
 /** If more bindings than these claim an object, an index finds the claims on a path. */
 const FEW = 16;
+/** How many paths all indexes have together. An object that needs more has none, and each claim on it is compared. */
+const MAX_INDEXED = 50_000;
+/** How many characters of paths are kept parsed. Parsed paths are far larger than their text. */
+const MAX_PARSED = 1024 ** 2;
+/** For how many pairs of lists it is known whether they touch each other. */
+const MAX_PAIRS = 100_000;
 
+/**
+ * A generator yields where it may be interrupted. Others may claim the same objects meanwhile: each object is up to date by itself. The
+ * objects of a binding share their claims, so that these are kept and compared once for all of them.
+ */
 export class FieldClaims {
   readonly #byObject = new Map<string, ObjectClaims>();
-  readonly #bindings = new Map<string, { binding: StoredBinding; objects: readonly string[] }>();
-  /** The result of the last resolution. */
-  readonly #resolved = new Map<
-    string,
-    { uid: string; generation: number | undefined; named: readonly ResolvedTarget[] }
-  >();
+  readonly #bindings = new Map<string, Claimant>();
+  readonly #indexed = { paths: 0 };
 
   /**
    * Returns claims of other bindings that may keep the binding from one of the paths or from its own claims. Owned claims come first, then
    * older claims that are only named and not `passed`, the oldest first. The binding that created the object counts as the oldest there, so
-   * younger bindings never keep it from a path.
+   * younger bindings never keep it from a path. Each list of paths is parsed and compared once, so pass the same one for several objects.
    */
-  competing(
+  *competing(
     { key, createdAt }: Pick<FieldClaim, "key" | "createdAt">,
     ref: ObjectRef,
-    paths: Iterable<string>,
-  ): CompetingClaim[] {
+    paths: readonly PathList[],
+  ): Generator<void, CompetingClaim[]> {
     const there = this.#byObject.get(idOf(ref));
     if (there === undefined) return [];
     const own = there.get(key);
     const created = own.some((claim) => claim.created);
     const age = ageOf({ key, createdAt, created });
-    const others = there
-      .others(key, [...paths, ...own.flatMap((claim) => claim.paths)], mayDecide)
-      .filter((claim) => ageOf(claim) < age || (claim.held && !created));
+    const touching = yield* there.others(key, [...paths, ...own.map((claim) => claim.paths)], mayDecide);
+    const others = touching.filter((claim) => ageOf(claim) < age || (claim.held && !created));
     const [held, named] = [others.filter(isHeldForSure), others.filter((claim) => !isHeldForSure(claim))];
     const inOrder = [...byAge(held), ...firstOfAccounts(byAge(named))];
     return inOrder.map((claim) => ({ ...claim, isOlder: ageOf(claim) < age }));
   }
 
-  /** Replaces the claims of a binding by its current spec and status. Returns the bindings to reconcile. */
-  put(binding: StoredBinding): Set<string> {
+  /** Notes the current spec and status of a binding, for `update`. */
+  put(binding: StoredBinding): void {
+    const key = bindingKey(binding);
+    const known = this.#bindings.get(key);
+    const claimant = known ?? { binding, resolved: undefined, objects: new Set(), isDue: true, updates: 0 };
+    this.#bindings.set(key, claimant);
+    if (known?.binding === undefined || !isDeepStrictEqual(decisive(known.binding), decisive(binding)))
+      claimant.isDue = true;
+    claimant.binding = binding;
     // A stub names no targets.
-    if (isStub(binding)) this.#resolved.delete(bindingKey(binding));
-    return this.#index(bindingKey(binding), binding);
+    if (isStub(binding)) claimant.resolved = undefined;
   }
 
-  /** Records the objects that a binding's targets resolve to. Returns the bindings to reconcile. */
-  resolved(key: string, named: readonly ResolvedTarget[]): Set<string> {
-    const binding = this.#bindings.get(key)?.binding;
-    if (binding === undefined) return new Set();
-    const { uid, generation } = binding.metadata;
-    const known = this.#resolved.get(key);
-    if (known?.uid === uid && known.generation === generation && isSameTargets(known.named, named)) return new Set();
-    this.#resolved.set(key, { uid, generation, named });
-    return this.#index(key, binding);
+  /** Notes the objects that a binding's targets resolve to, for `update`. */
+  resolved(key: string, named: readonly ResolvedTarget[]): void {
+    const claimant = this.#bindings.get(key);
+    if (claimant?.binding === undefined) return;
+    const { uid, generation } = claimant.binding.metadata;
+    const { resolved: known } = claimant;
+    if (known?.uid === uid && known.generation === generation && isSameTargets(known.named, named)) return;
+    claimant.resolved = { uid, generation, named };
+    claimant.isDue = true;
   }
 
-  remove(key: string): Set<string> {
-    this.#resolved.delete(key);
-    return this.#index(key, undefined);
+  /** Notes that a binding claims nothing any more, for `update`. */
+  remove(key: string): void {
+    const claimant = this.#bindings.get(key);
+    if (claimant === undefined) return;
+    claimant.binding = undefined;
+    claimant.resolved = undefined;
+    claimant.isDue = true;
   }
 
-  #index(key: string, binding: StoredBinding | undefined): Set<string> {
-    const after = binding === undefined ? new Map<string, FieldClaim[]>() : this.#claimsOf(key, binding);
-    const before = this.#bindings.get(key)?.objects ?? [];
-    if (binding === undefined) this.#bindings.delete(key);
-    else this.#bindings.set(key, { binding, objects: [...after.keys()] });
+  /** Replaces the claims of a binding if their state has changed. Returns the bindings to reconcile. */
+  *update(key: string): Generator<void, Set<string>> {
     const concerned = new Set<string>();
-    for (const object of new Set([...before, ...after.keys()])) {
-      const there = this.#byObject.get(object) ?? new ObjectClaims();
-      const [was, now] = [there.get(key), after.get(object) ?? []];
-      if (isDeepStrictEqual(was, now)) continue;
+    const claimant = this.#bindings.get(key);
+    if (!claimant?.isDue) return concerned;
+    claimant.isDue = false;
+    const update = ++claimant.updates;
+    const { binding, objects } = claimant;
+    const after = binding === undefined ? new Map<string, FieldClaim[]>() : yield* claimsOf(key, binding, claimant);
+    const changeBetween = eachOnce(changed);
+    for (const object of new Set([...objects, ...after.keys()])) {
+      yield;
+      if (claimant.updates !== update) return concerned;
+      const there = this.#byObject.get(object) ?? new ObjectClaims(this.#indexed);
+      const [was, now] = [there.get(key), after.get(object) ?? NONE];
+      const changes = changeBetween(was, now);
+      if (changes.length === 0) continue;
       there.set(key, now);
+      if (now.length === 0) objects.delete(object);
+      else objects.add(object);
       if (there.size === 0) this.#byObject.delete(object);
       else this.#byObject.set(object, there);
-      const changed = [...notIn(now, was), ...notIn(was, now)].filter(mayDecide);
-      for (const other of concernedBy(changed, key, there)) concerned.add(other.key);
+      for (const other of yield* concernedBy(changes.filter(mayDecide), key, there)) concerned.add(other.key);
     }
+    if (claimant.binding === undefined && this.#bindings.get(key) === claimant) this.#bindings.delete(key);
     return concerned;
-  }
-
-  #claimsOf(key: string, binding: StoredBinding): Map<string, FieldClaim[]> {
-    const { metadata, spec, status } = binding;
-    const claims = new Map<string, FieldClaim[]>();
-    const who = { key, account: spec.serviceAccountName, createdAt: metadata.creationTimestamp ?? "" };
-    const records = new Map<string, TargetStatus>();
-    const created = new Set<string>();
-    const add = (
-      object: string,
-      paths: readonly string[],
-      is: Partial<Pick<FieldClaim, "held" | "pending" | "passed">>,
-    ) => {
-      const claim = { ...who, paths, held: false, pending: false, passed: false, created: created.has(object), ...is };
-      if (paths.length > 0) claims.set(object, [...(claims.get(object) ?? []), claim]);
-    };
-    const addNamed = (object: string, paths: readonly string[]) => {
-      const record = records.get(object);
-      const isPassed = (path: string) => isPassedOver(binding, record) && !record?.awaitedPaths?.includes(path);
-      for (const passed of [false, true]) {
-        const those = paths.filter((path) => isPassed(path) === passed);
-        add(object, those, { passed });
-      }
-    };
-    for (const record of expand(status?.targets ?? [])) {
-      records.set(recordId(record), record);
-      if (record.created && record.uid !== undefined) created.add(recordId(record));
-      add(recordId(record), record.paths ?? [], { held: true });
-      add(recordId(record), pendingPaths(record), { held: true, pending: true });
-    }
-    // A suspended or deleted binding writes nothing, so it claims only what it owns.
-    if (spec.suspend || metadata.deletionTimestamp !== undefined) return claims;
-    const resolved = this.#resolved.get(key);
-    if (resolved?.uid === metadata.uid && resolved.generation === metadata.generation) {
-      for (const { ref, paths } of resolved.named) addNamed(idOf(ref), paths);
-      return claims;
-    }
-    // Until the selectors and the scopes of the kinds are resolved, only targets with a name count.
-    for (const { apiVersion, kind, name, namespace = metadata.namespace, fields, namespaceSelector } of spec.targets) {
-      if (name === undefined || namespaceSelector !== undefined) continue;
-      const paths = fields.map(({ path }) => path);
-      addNamed(objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name), paths);
-    }
-    return claims;
   }
 }
 
-const isSameTargets = (known: readonly ResolvedTarget[], now: readonly ResolvedTarget[]): boolean =>
-  known.length === now.length &&
-  known.every(({ ref, paths }, at) => {
-    const other = now[at];
-    return other !== undefined && idOf(ref) === idOf(other.ref) && isDeepStrictEqual(paths, other.paths);
-  });
+/** How often a walk over objects may be interrupted. */
+const STEP = 256;
+
+const NONE: readonly FieldClaim[] = [];
+
+/** What the claims of a binding depend on, beside what its targets resolve to. */
+const decisive = ({ metadata, spec, status }: StoredBinding) => [
+  [metadata.uid, metadata.generation, metadata.creationTimestamp, metadata.deletionTimestamp],
+  [spec.serviceAccountName, spec.suspend, spec.targets],
+  [status?.observedGeneration, status?.targets, readyOf(status)],
+];
+
+const readyOf = (status: StoredBinding["status"]) => status?.conditions?.find(({ type }) => type === "Ready")?.status;
+
+/** What decides the claims on one object. Numbers are positions in lists that all objects of the binding share. */
+interface Parts {
+  records: number[];
+  created: boolean;
+  named: number[];
+}
+
+function* claimsOf(
+  key: string,
+  binding: StoredBinding,
+  { resolved }: Pick<Claimant, "resolved">,
+): Generator<void, Map<string, readonly FieldClaim[]>> {
+  const { metadata, spec, status } = binding;
+  const stored = status?.targets ?? [];
+  const names: PathList[] = [];
+  const parts = new Map<string, Parts>();
+  const partsOf = (object: string): Parts => {
+    const known = parts.get(object) ?? { records: [], created: false, named: [] };
+    parts.set(object, known);
+    return known;
+  };
+  for (const [position, entry] of stored.entries()) {
+    yield;
+    for (const [n, record] of expand([entry]).entries()) {
+      if (n % STEP === STEP - 1) yield;
+      const at = partsOf(recordId(record));
+      at.records.push(position);
+      at.created ||= record.created === true && record.uid !== undefined;
+    }
+  }
+  const places = new Map<PathList, number>();
+  const addNamed = (object: string, paths: PathList) => {
+    const place = places.get(paths) ?? names.push(paths) - 1;
+    places.set(paths, place);
+    partsOf(object).named.push(place);
+  };
+  for (const [n, [object, paths]] of namedIn(binding, resolved).entries()) {
+    if (n % STEP === 0) yield;
+    addNamed(object, paths);
+  }
+  const who = { key, account: spec.serviceAccountName, createdAt: metadata.creationTimestamp ?? "" };
+  const claimsFor = ({ records, created, named }: Parts): FieldClaim[] => {
+    const claim = (paths: readonly string[], is: Partial<FieldClaim>): FieldClaim[] =>
+      paths.length === 0 ? [] : [{ ...who, paths, held: false, pending: false, passed: false, created, ...is }];
+    const states = records.flatMap((at) => stored[at] ?? []);
+    const state = states.at(-1);
+    const isPassed = isPassedOver(binding, state);
+    const awaited = new Set(state?.awaitedPaths);
+    const [isNext, isLast] = [(path: string) => !isPassed || awaited.has(path), (path: string) => !isNext(path)];
+    return [
+      ...states.flatMap((each) => [
+        ...claim(each.paths ?? [], { held: true }),
+        ...claim(pendingPaths(each), { held: true, pending: true }),
+      ]),
+      ...named.flatMap((at) => {
+        const paths = [...(names[at] ?? [])];
+        return [...claim(paths.filter(isNext), {}), ...claim(paths.filter(isLast), { passed: true })];
+      }),
+    ];
+  };
+  const shared = new Map<string, readonly FieldClaim[]>();
+  const claims = new Map<string, readonly FieldClaim[]>();
+  for (const [object, each] of parts) {
+    if (claims.size % STEP === 0) yield;
+    const { records, created, named } = each;
+    const text = `${records} ${created} ${named}`;
+    let own = shared.get(text);
+    if (own === undefined) {
+      yield;
+      own = claimsFor(each);
+      shared.set(text, own);
+    }
+    if (own.length > 0) claims.set(object, own);
+  }
+  return claims;
+}
+
+/** The objects that a binding names, with the paths there. */
+function namedIn({ metadata, spec }: StoredBinding, resolved: Claimant["resolved"]): [string, PathList][] {
+  // A suspended or deleted binding writes nothing, so it claims only what it owns.
+  if (spec.suspend || metadata.deletionTimestamp !== undefined) return [];
+  if (resolved?.uid === metadata.uid && resolved.generation === metadata.generation)
+    return resolved.named.map(({ ref, paths }) => [idOf(ref), paths]);
+  // Until the selectors and the scopes of the kinds are resolved, only targets with a name count.
+  return spec.targets.flatMap(
+    ({ apiVersion, kind, name, namespace = metadata.namespace, fields, namespaceSelector }) => {
+      if (name === undefined || namespaceSelector !== undefined) return [];
+      const { group } = parseApiVersion(apiVersion);
+      return [[objectId({ group, kind }, namespace, name), fields.map(({ path }) => path)]];
+    },
+  );
+}
+
+/** Compares each pair of objects once. */
+function eachOnce<T extends object, R>(compare: (a: T, b: T) => R): (a: T, b: T) => R {
+  const known = new Map<T, Map<T, R>>();
+  return (a, b) => {
+    const those = known.get(a) ?? new Map<T, R>();
+    known.set(a, those);
+    if (!those.has(b)) those.set(b, compare(a, b));
+    return those.get(b) as R;
+  };
+}
+
+function isSameTargets(known: readonly ResolvedTarget[], now: readonly ResolvedTarget[]): boolean {
+  const isSame = eachOnce((a: PathList, b: PathList) => isDeepStrictEqual([...a], [...b]));
+  return (
+    known.length === now.length &&
+    known.every(({ ref, paths }, at) => {
+      const other = now[at];
+      return other !== undefined && idOf(ref) === idOf(other.ref) && isSame(paths, other.paths);
+    })
+  );
+}
 
 /**
  * Whether the fields that a binding names and does not own have no precedence: the status is of the current spec, and its reason for the
  * object is one that only the author of the binding can fix. A missing object is no such reason, since it is missing for every binding.
  */
-function isPassedOver({ metadata, status }: StoredBinding, record: TargetStatus | undefined): boolean {
+function isPassedOver({ metadata, status }: StoredBinding, record: Pick<TargetStatus, "reason"> | undefined): boolean {
   if (status === undefined || status.observedGeneration !== metadata.generation) return false;
   if (record !== undefined) return record.reason !== "Pending" && record.reason !== "TargetNotFound";
-  const ready = status.conditions?.find(({ type }) => type === "Ready");
-  return ready?.status === "False" && (status.targets ?? []).length === 0;
+  return readyOf(status) === "False" && (status.targets ?? []).length === 0;
 }
 
 /** The paths of an object that a binding owns, or may own after an interrupted write. */
@@ -191,8 +307,14 @@ export function claimedPaths(record: TargetStatus): string[] {
 }
 
 /** While a write is refused, its announced paths stay on record without precedence. */
-function pendingPaths({ reason, paths, pendingPaths: announced = [] }: TargetStatus): string[] {
-  return UNKNOWN.includes(reason) ? announced.filter((path) => !paths?.includes(path)) : [];
+function pendingPaths({
+  reason,
+  paths,
+  pendingPaths: announced = [],
+}: Pick<TargetStatus, "reason" | "paths" | "pendingPaths">): string[] {
+  if (!UNKNOWN.includes(reason)) return [];
+  const owned = new Set(paths);
+  return announced.filter((path) => !owned.has(path));
 }
 
 /**
@@ -200,14 +322,18 @@ function pendingPaths({ reason, paths, pendingPaths: announced = [] }: TargetSta
  * other change concerns only the next in line: the oldest claim of each account that may wait for the path. Its binding then owns the path
  * or gives up its precedence, which is a change that concerns the next claim.
  */
-function concernedBy(changed: readonly FieldClaim[], key: string, there: ObjectClaims): FieldClaim[] {
-  const paths = changed.flatMap((claim) => claim.paths);
-  if (changed.some((claim) => claim.created || isHeldForSure(claim))) return there.others(key, paths);
+function* concernedBy(
+  changes: readonly FieldClaim[],
+  key: string,
+  there: ObjectClaims,
+): Generator<void, readonly FieldClaim[]> {
+  const paths = changes.map((claim) => claim.paths);
+  if (changes.some((claim) => claim.created || isHeldForSure(claim))) return yield* there.others(key, paths);
   // A write with an unknown outcome keeps older bindings out too.
-  const isForAll = changed.some(({ pending }) => pending);
-  const oldest = changed.map(ageOf).reduce((a, b) => (a < b ? a : b), "~");
+  const isForAll = changes.some(({ pending }) => pending);
+  const oldest = changes.map(ageOf).reduce((a, b) => (a < b ? a : b), "~");
   const isWaiting = (claim: FieldClaim) => !claim.held && !claim.passed && (isForAll || ageOf(claim) > oldest);
-  return firstOfAccounts(byAge(there.others(key, paths, isWaiting)));
+  return firstOfAccounts(byAge(yield* there.others(key, paths, isWaiting)));
 }
 
 /**
@@ -215,12 +341,13 @@ function concernedBy(changed: readonly FieldClaim[], key: string, there: ObjectC
  * precedence. If it may not, the dropped claim could not be written either.
  */
 function firstOfAccounts(claims: readonly FieldClaim[]): FieldClaim[] {
-  const seen = new Set<string>();
+  const named = new Map<string, Set<string>>();
   return claims.filter((claim) => {
     if (claim.held || claim.created) return true;
-    const all = claim.paths.map((path) => `${accountOf(claim)} ${path}`);
-    const isFirst = all.some((each) => !seen.has(each));
-    for (const each of all) seen.add(each);
+    const seen = named.get(accountOf(claim)) ?? new Set();
+    named.set(accountOf(claim), seen);
+    const isFirst = claim.paths.some((path) => !seen.has(path));
+    for (const path of claim.paths) seen.add(path);
     return isFirst;
   });
 }
@@ -233,62 +360,117 @@ const isHeldForSure = ({ held, pending }: FieldClaim) => held && !pending;
 /** A `passed` claim decides nothing, unless its binding created the object. */
 const mayDecide = ({ held, created, passed }: FieldClaim) => held || created || !passed;
 
+/** The claims that are in only one of the lists. */
+const changed = (was: readonly FieldClaim[], now: readonly FieldClaim[]): FieldClaim[] =>
+  was === now ? [] : [...notIn(now, was), ...notIn(was, now)];
+
 const notIn = (others: readonly FieldClaim[], claims: readonly FieldClaim[]) =>
   claims.filter((claim) => !others.some((other) => isDeepStrictEqual(claim, other)));
 
 /** What bindings claim on one object. */
 class ObjectClaims {
   readonly #byKey = new Map<string, readonly FieldClaim[]>();
+  readonly #indexed: { paths: number };
   #index: PathIndex | undefined;
+
+  /** `indexed` counts the paths in the indexes of all objects. */
+  constructor(indexed: { paths: number }) {
+    this.#indexed = indexed;
+  }
 
   get size(): number {
     return this.#byKey.size;
   }
 
   get(key: string): readonly FieldClaim[] {
-    return this.#byKey.get(key) ?? [];
+    return this.#byKey.get(key) ?? NONE;
   }
 
   set(key: string, claims: readonly FieldClaim[]): void {
-    // Without an index, no path is parsed: parsed paths are far larger than their text.
+    // Without an index, no path is parsed.
     if (this.#index) for (const path of pathsIn(this.get(key))) this.#index.delete(path, key);
     if (claims.length === 0) this.#byKey.delete(key);
     else this.#byKey.set(key, claims);
-    if (this.size <= FEW) this.#index = undefined;
-    else if (this.#index === undefined) this.#index = this.#indexed();
-    else for (const path of pathsIn(claims)) this.#index.add(path, key);
+    const isNew = this.#index === undefined && this.size === FEW + 1 && this.#indexed.paths < MAX_INDEXED;
+    if (isNew) this.#index = new PathIndex(this.#indexed);
+    if (this.#index === undefined) return;
+    for (const [each, those] of isNew ? this.#byKey : [[key, claims] as const])
+      for (const path of pathsIn(those)) this.#index.add(path, each);
+    if (this.size > FEW && this.#indexed.paths <= MAX_INDEXED) return;
+    this.#index.end();
+    this.#index = undefined;
   }
 
   /** Claims of others that match `isWanted` and touch one of the paths. */
-  others(key: string, paths: Iterable<string>, isWanted: (claim: FieldClaim) => boolean = () => true): FieldClaim[] {
+  *others(
+    key: string,
+    paths: readonly PathList[],
+    isWanted: (claim: FieldClaim) => boolean = () => true,
+  ): Generator<void, FieldClaim[]> {
     if (this.size <= (this.#byKey.has(key) ? 1 : 0)) return [];
-    const asked = parsePaths(new Set(paths));
     const index = this.#index;
-    const keys = index ? new Set(asked.flatMap((path) => [...index.touching(path)])) : this.#byKey.keys();
-    return [...keys]
-      .filter((each) => each !== key)
-      .flatMap((each) => this.get(each))
-      .filter(
-        (claim) => isWanted(claim) && parsedPaths(claim).some((path) => asked.some((other) => mayOverlap(path, other))),
-      );
-  }
-
-  #indexed(): PathIndex {
-    const index = new PathIndex();
-    for (const [key, claims] of this.#byKey) for (const path of pathsIn(claims)) index.add(path, key);
-    return index;
+    const keys = index
+      ? new Set(paths.flatMap(parsedPaths).flatMap((path) => [...index.touching(path)]))
+      : [...this.#byKey.keys()];
+    const found: FieldClaim[] = [];
+    for (const each of keys) {
+      if (each === key) continue;
+      for (const claim of this.get(each))
+        if (isWanted(claim) && (yield* touchesAny(claim.paths, paths))) found.push(claim);
+    }
+    return found;
   }
 }
 
-const pathsIn = (claims: readonly FieldClaim[]) => claims.flatMap(parsedPaths);
+const pathsIn = (claims: readonly FieldClaim[]) => claims.flatMap(({ paths }) => parsedPaths(paths));
 
-const parsed = new WeakMap<readonly string[], readonly FieldPath[]>();
+function* touchesAny(paths: PathList, others: readonly PathList[]): Generator<void, boolean> {
+  for (const each of others) if (yield* touches(paths, each)) return true;
+  return false;
+}
 
-/** The parsed paths of a claim. Each claim is parsed once. */
-export function parsedPaths({ paths }: FieldClaim): readonly FieldPath[] {
-  const known = parsed.get(paths) ?? parsePaths(paths);
-  parsed.set(paths, known);
-  return known;
+/** Whether lists of paths touch each other. What is known is forgotten at once when it is too much. */
+let touching = new WeakMap<PathList, WeakMap<PathList, boolean>>();
+let pairs = 0;
+
+function* touches(paths: PathList, others: PathList): Generator<void, boolean> {
+  const known = touching.get(paths)?.get(others);
+  if (known !== undefined) return known;
+  let isTouching = false;
+  for (const path of parsedPaths(paths)) {
+    isTouching = parsedPaths(others).some((other) => mayOverlap(path, other));
+    if (isTouching) break;
+    yield;
+  }
+  if (++pairs > MAX_PAIRS) [touching, pairs] = [new WeakMap(), 0];
+  const those = touching.get(paths) ?? new WeakMap<PathList, boolean>();
+  touching.set(paths, those.set(others, isTouching));
+  return isTouching;
+}
+
+/** From the one that was parsed first. */
+const parsed = new Map<PathList, readonly FieldPath[]>();
+let parsedCharacters = 0;
+
+/** The parsed paths of a list, which are kept for the next time up to a total size. */
+export function parsedPaths(paths: PathList): readonly FieldPath[] {
+  const known = parsed.get(paths);
+  if (known !== undefined) return known;
+  const now = parsePaths(paths);
+  parsed.set(paths, now);
+  parsedCharacters += charactersIn(paths);
+  for (const [oldest] of parsed) {
+    if (parsedCharacters <= MAX_PARSED) break;
+    parsed.delete(oldest);
+    parsedCharacters -= charactersIn(oldest);
+  }
+  return now;
+}
+
+function charactersIn(paths: PathList): number {
+  let sum = 0;
+  for (const { length } of paths) sum += length;
+  return sum;
 }
 
 const byAge = (claims: readonly FieldClaim[]) =>

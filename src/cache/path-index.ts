@@ -1,8 +1,11 @@
 /**
- * Indexes values by their paths in an object. Finds the values whose paths a write may touch, without a scan of all. It does not
- * distinguish the elements of a list: the caller does.
+ * Indexes values by their paths in an object. Finds the values whose paths a write may touch, without a scan of all. It distinguishes neither
+ * the elements of a list nor what is deeper than some levels: the caller does.
  */
 import type { FieldPath, Segment } from "../apimachinery/field-path.ts";
+
+/** The levels of a path that are indexed. */
+const MAX_DEPTH = 8;
 
 interface Node {
   /** The values whose path ends here. */
@@ -12,26 +15,34 @@ interface Node {
 
 export class PathIndex {
   readonly #root: Node = newNode();
+  readonly #total: { paths: number };
+  #paths = 0;
+
+  /** `total` counts the paths of several indexes. */
+  constructor(total: { paths: number }) {
+    this.#total = total;
+  }
 
   add(path: FieldPath, item: string): void {
     let node = this.#root;
-    for (const name of path.segments.map(nameOf)) {
+    for (const name of namesOf(path)) {
       const next = node.below.get(name) ?? newNode();
       node.below.set(name, next);
       node = next;
     }
+    if (!node.here.has(item)) this.#count(1);
     node.here.add(item);
   }
 
   delete(path: FieldPath, item: string): void {
-    const names = path.segments.map(nameOf);
+    const names = namesOf(path);
     const nodes = [this.#root];
     for (const name of names) {
       const next = nodes.at(-1)?.below.get(name);
       if (next === undefined) return;
       nodes.push(next);
     }
-    nodes.at(-1)?.here.delete(item);
+    if (nodes.at(-1)?.here.delete(item)) this.#count(-1);
     for (let depth = names.length; depth > 0; depth--) {
       const { here, below } = nodes[depth] as Node;
       if (here.size + below.size > 0) return;
@@ -43,7 +54,7 @@ export class PathIndex {
   touching(path: FieldPath): Set<string> {
     const found = new Set<string>();
     let node: Node | undefined = this.#root;
-    for (const name of path.segments.map(nameOf)) {
+    for (const name of namesOf(path)) {
       node = node.below.get(name);
       if (node === undefined) return found;
       for (const item of node.here) found.add(item);
@@ -51,9 +62,21 @@ export class PathIndex {
     collect(node, found);
     return found;
   }
+
+  /** Ends the index: its paths do not count any more. */
+  end(): void {
+    this.#count(-this.#paths);
+  }
+
+  #count(more: number): void {
+    this.#paths += more;
+    this.#total.paths += more;
+  }
 }
 
 const newNode = (): Node => ({ here: new Set(), below: new Map() });
+
+const namesOf = ({ segments }: FieldPath): string[] => segments.slice(0, MAX_DEPTH).map(nameOf);
 
 /** The dot keeps keys apart from list elements. */
 const nameOf = (segment: Segment): string => (segment.kind === "key" ? `.${segment.key}` : "[]");

@@ -14,7 +14,7 @@ import { fileCluster } from "../render/file-cluster.ts";
 import { type Inputs, inputsOf } from "../render/inputs.ts";
 import { readVaultValues } from "../render/vault-values.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
-import { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
+import { CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { change, essence } from "./changes.ts";
 import { claimsIn } from "./claims.ts";
@@ -161,7 +161,9 @@ function worldOf(
   );
   for (const each of all) {
     const key = bindingKey(each);
-    if (!gone.has(key)) fieldClaims.put({ ...each, spec: specs.get(key) ?? each.spec });
+    if (gone.has(key)) continue;
+    fieldClaims.put({ ...each, spec: specs.get(key) ?? each.spec });
+    finish(fieldClaims.update(key));
   }
   const keys = new Map(all.map((each) => [each.metadata.uid, bindingKey(each)]));
   return {

@@ -197,7 +197,7 @@ function namedBy({ target, ref }: TargetWithRecord) {
 
 /** The services for one target: its dry runs are kept apart. Nothing is recorded in the cluster. */
 function dependenciesFor(
-  { readers, installation, claims, keyOf }: World,
+  { readers, installation, claims, keyOf, cpu }: World,
   binding: SecretBinding,
 ): { dry: DryRunRecorder; deps: Dependencies } {
   const dry = new DryRunRecorder(readers.transport);
@@ -217,6 +217,7 @@ function dependenciesFor(
         },
         keyOf,
       },
+      cpu,
       contention: new ContentionBudget(),
       rejections: new Rejections(),
       events: { record: nothing, recordOn: nothing },

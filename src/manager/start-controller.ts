@@ -225,7 +225,7 @@ function servicesOf(
     storeOf,
     listWatch: (scope: Scope) => new ListWatch(transport, CONTROLLER, scope),
     replica,
-    bindings: new BindingStore(storeOf(SECRET_BINDINGS), installation.limits),
+    bindings: new BindingStore(storeOf(SECRET_BINDINGS), cpu, installation.limits),
     contention: new ContentionBudget(),
     rejections: new Rejections(),
     events: new EventRecorder(client, hostname(), () => metrics.limited("events")),

@@ -97,7 +97,9 @@ async function assertNoOtherBinding(
     .filter((uid) => uid !== binding.metadata.uid)
     .map((uid) => deps.bindings.keyOf(uid))
     .find((key) => key !== undefined);
-  const claims = competingClaims(deps, binding, access.ref, pathsIn(object).map(String));
+  const namespace = binding.metadata.namespace as string;
+  const paths = pathsIn(object).map(String);
+  const claims = await deps.cpu.steps(namespace, competingClaims(deps, binding, access.ref, [paths]));
   const holder = claims.find(({ held }) => held)?.key;
   if (creatorKey === undefined && holder === undefined) return;
   await assertMay(access, "patch");

@@ -16,6 +16,7 @@ import type { EventRecorder } from "../observability/events.ts";
 import type { Log } from "../observability/log.ts";
 import type { Propagation } from "../observability/propagation.ts";
 import type { ParsedSource } from "../sources/source.ts";
+import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 import type { ContentionBudget } from "./contention-budget.ts";
 import type { PlanCache } from "./plan-cache.ts";
 import type { Rejections } from "./rejections.ts";
@@ -28,6 +29,7 @@ export interface Dependencies {
   discovery: Pick<Discovery, "byKind" | "byKindInGroup" | "byPlural" | "kindNotFound" | "forget">;
   schemas: Pick<Schemas, "of">;
   bindings: Pick<BindingStore, "competingClaims" | "keyOf">;
+  cpu: Pick<CpuScheduler, "run" | "steps">;
   contention: Pick<ContentionBudget, "mayWrite" | "wrote" | "stateOf" | "forget">;
   rejections: Pick<Rejections, "trial" | "reverted" | "reversion" | "forget">;
   events: Pick<EventRecorder, "record" | "recordOn">;

@@ -15,7 +15,14 @@ import {
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { accountOf, type CompetingClaim, claimedPaths, type FieldClaim, parsedPaths } from "../cache/field-claims.ts";
+import {
+  accountOf,
+  type CompetingClaim,
+  claimedPaths,
+  type FieldClaim,
+  type PathList,
+  parsedPaths,
+} from "../cache/field-claims.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
 import { isStatus } from "../kube/api-error.ts";
 import { assertMay } from "../kube/assert-may.ts";
@@ -34,16 +41,17 @@ const MAX_ACCOUNTS_ASKED = 16;
 
 /**
  * The claims of other bindings that may prevent this one from writing to an object: owned paths first, then by age. A
- * binding in a closed namespace has only the paths that it owns.
+ * binding in a closed namespace has only the paths that it owns. Yields where it may be interrupted.
  */
-export function competingClaims(
-  { bindings, installation }: Dependencies,
+export function* competingClaims(
+  { bindings, installation }: Pick<Dependencies, "bindings" | "installation">,
   binding: SecretBinding,
   ref: ObjectRef,
-  paths: Iterable<string>,
-): CompetingClaim[] {
+  paths: readonly PathList[],
+): Generator<void, CompetingClaim[]> {
   const isClosed = (key: string) => installation.closedNamespace(namespaceIn(key)) !== undefined;
-  return bindings.competingClaims(binding, ref, paths).filter((claim) => claim.held || !isClosed(claim.key));
+  const claims = yield* bindings.competingClaims(binding, ref, paths);
+  return claims.filter((claim) => claim.held || !isClosed(claim.key));
 }
 
 /** The outcome for a target if another binding has precedence on one of its paths; undefined if none has. */
@@ -99,12 +107,16 @@ async function lostTo(
     if (!asked.has(account) && asked.size < MAX_ACCOUNTS_ASKED) asked.set(account, await mayWrite(deps, claim, ref));
     return asked.get(account) ?? false;
   };
-  for (const claim of competingClaims(deps, binding, ref, names)) {
+  const lists = [named, record.paths ?? [], record.pendingPaths ?? []];
+  const namespace = binding.metadata.namespace as string;
+  for (const claim of await deps.cpu.steps(namespace, competingClaims(deps, binding, ref, lists))) {
     if (paths.size === ours.length) break;
-    const theirs = parsedPaths(claim);
-    const touched = ours
-      .filter((path) => isTheirs(claim, held.has(String(path))) && theirs.some((other) => mayOverlap(path, other)))
-      .map(String);
+    const touched = await deps.cpu.run(namespace, () => {
+      const theirs = parsedPaths(claim.paths);
+      return ours
+        .filter((path) => isTheirs(claim, held.has(String(path))) && theirs.some((other) => mayOverlap(path, other)))
+        .map(String);
+    });
     const contested = touched.find((path) => named.has(path));
     if (contested === undefined) continue;
     if (!(claim.held && !claim.pending) && !(await mayAccountWrite(claim))) continue;

@@ -25,7 +25,7 @@ import { ContentionBudget } from "../../src/targets/contention-budget.ts";
 import { Rejections } from "../../src/targets/rejections.ts";
 import { CpuScheduler } from "../../src/workqueue/cpu-scheduler.ts";
 import { entry } from "./apply/managed.ts";
-import { dependenciesOf, WITHOUT_ADVICE } from "./fakes.ts";
+import { dependenciesOf, immediately, WITHOUT_ADVICE } from "./fakes.ts";
 import { FakeInformers, placeOf } from "./informers.ts";
 import { CONFIGMAPS, HARBORS } from "./resources.ts";
 
@@ -137,14 +137,14 @@ export class FakeCluster {
           return binding && this.keepsStubs ? (stubOf(binding as StoredBinding) as SecretBinding) : binding;
         },
         wrote: asRecorded,
-        resolved: (_: string, named: readonly ResolvedTarget[]) => this.named.push(...named),
+        resolved: async (_: string, named: readonly ResolvedTarget[]) => void this.named.push(...named),
         released: ignore,
         excessOf: () => this.excess,
         restore: () => {
           this.keepsStubs = false;
           return true;
         },
-        competingClaims: () => this.competing,
+        competingClaims: () => immediately(this.competing),
       },
       contention: new ContentionBudget(),
       rejections: new Rejections(),

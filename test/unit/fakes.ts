@@ -31,6 +31,12 @@ type Fakes<D> = {
 /** A test that reaches a dependency that it does not give fails with a TypeError. */
 export const dependenciesOf = <D = Dependencies>(fakes: Fakes<NoInfer<D>>): D => fakes as D;
 
+/** Work in steps that has nothing to do. */
+export function* immediately<T>(result: T): Generator<void, T> {
+  yield;
+  return result;
+}
+
 /** A reconcile of a binding without any source that was read. */
 export const contextOf = <D extends Partial<Dependencies>>(
   deps: D,

@@ -12,6 +12,7 @@ import { parseSources } from "../../src/sources/registry.ts";
 import type { References } from "../../src/targets/references.ts";
 import { selectTargets } from "../../src/targets/select.ts";
 import { finish } from "../../src/workqueue/cpu-scheduler.ts";
+import { immediately } from "./fakes.ts";
 import { FakeInformers, placeOf, version } from "./informers.ts";
 import { bindingOf, targetOf } from "./objects.ts";
 import { ACCOUNTS, HARBOR, SECRETS } from "./resources.ts";
@@ -74,7 +75,7 @@ export class ObservedStateFixture {
       { as: { identity: IDENTITY }, account },
       references,
       finish(selectTargets(this.informers, KEY, IDENTITY, references)),
-      () => older,
+      () => immediately(older),
       () => composition,
       workloads,
     );

@@ -38,7 +38,7 @@ export function* observe(
   { as, account }: Actor,
   references: References,
   selection: SelectionResult,
-  competingAt: (target: Target, ref: ObjectRef) => readonly unknown[],
+  competingAt: (target: Target, ref: ObjectRef) => Generator<void, readonly unknown[]>,
   compositionOf: () => ProducedBy,
   workloads: readonly Subscription[] = [],
   grantOptions?: GrantOptions,
@@ -113,7 +113,12 @@ export function* observe(
   const listed = (source: ListedSource) => live.get(source) as LiveSource | Problem;
   const listedText = (live: LiveSource | Problem) => (live instanceof Problem ? problemText(live) : live.version);
   // Computed once: a competing binding that is created later requeues this one.
-  const competing = new Map([...targetOf].map(([ref, target]) => [ref, competingText(competingAt(target, ref))]));
+  const competing = new Map<ObjectRef, string>();
+  for (const [ref, target] of targetOf) {
+    yield;
+    const claims = yield* competingAt(target, ref);
+    if (claims.length > 0) competing.set(ref, yield* digestOf(claims));
+  }
   const textOf = (ref: ObjectRef, version: Version | undefined, target?: Target) => {
     const look = looks.get(ref);
     return look?.phase === "failed" ? `failed ${look.error.essence}` : versionText(version, ref, target);
@@ -199,7 +204,7 @@ export function* observe(
         ...objects.map(({ target, ref }) =>
           ref instanceof Problem
             ? ref.message
-            : `${textOf(ref, known.get(ref) ?? looks.get(ref)?.version, target)} ${competing.get(ref)}`,
+            : `${textOf(ref, known.get(ref) ?? looks.get(ref)?.version, target)} ${competing.get(ref) ?? ""}`,
         ),
         ...unresolved.map(({ problem }) => problem.message),
         ...notes,
@@ -221,7 +226,15 @@ function newer(seen: Version | undefined, known: Version | undefined): Version |
   return isOlder(seen, known) ? known : seen;
 }
 
-const competingText = (competing: readonly unknown[]) => (competing.length === 0 ? "" : JSON.stringify(competing));
+/** A digest of competing claims, which may name thousands of long paths. */
+function* digestOf(claims: readonly unknown[]): Generator<void, string> {
+  const hash = createHash("sha256");
+  for (const claim of claims) {
+    hash.update(`${JSON.stringify(claim)}\n`);
+    yield;
+  }
+  return hash.digest("base64");
+}
 
 /** What the record says Inlay owns, whatever the order of its fields. */
 function ownText({ reason: _r, message: _m, readablePaths: _p, ...own }: TargetStatus): string {

@@ -208,7 +208,7 @@ export class Reconciler {
     const namespace = binding.metadata.namespace as string;
     const selection = await cpu.steps(namespace, selectTargets(watcher, key, identity, references));
     const found = await this.#rollouts.find(binding, identity, { ...references, objects: selection.objects });
-    const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, pathsOf(target));
+    const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, [pathsOf(target)]);
     const lookups = found && [...found.lookups.map((each) => watchedFor(actor.as, each)), ...found.classes];
     const observed = await cpu.steps(
       namespace,
@@ -229,9 +229,9 @@ export class Reconciler {
     // The watch requeues the binding when it is in sync.
     if (observed.pending) return DONE;
     const resolved = observed.objects.flatMap(({ target, ref }) =>
-      ref instanceof Problem ? [] : [{ ref, paths: [...pathsOf(target)] }],
+      ref instanceof Problem ? [] : [{ ref, paths: pathsOf(target) }],
     );
-    bindings.resolved(key, resolved);
+    await bindings.resolved(key, resolved);
     const rollout =
       found &&
       (await cpu.steps(namespace, this.#rollouts.look(binding, actor.as, found, references.sources, observed)));

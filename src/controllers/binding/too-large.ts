@@ -3,17 +3,19 @@ import type { StoredBinding } from "../../api/binding.ts";
 import type { Limits } from "../../api/limits.ts";
 import { bindingLength } from "../../api/stub.ts";
 import { Problem } from "../../apimachinery/problem.ts";
-import type { Excess } from "../../cache/binding-room.ts";
+import { type Excess, MAX_OWNED_FIELDS } from "../../cache/binding-room.ts";
 
 /** The problem of a binding of which Inlay keeps only a stub. */
-export function tooLarge({ limit, bytes }: Excess, limits: Limits): Problem {
+export function tooLarge({ limit, bytes, fields }: Excess, limits: Limits): Problem {
   const kept = "until then, nothing is written or restarted, and the values that were written stay";
   const size = sizeText(bytes);
-  const message =
-    limit === "bindingBytes"
-      ? `the binding has ${size} with its status, and Inlay keeps at most ${sizeText(limits.bindingBytes)} of one binding (limits.bindingBytes); split it into several bindings; ${kept}`
-      : `the binding has ${size} with its status, and Inlay keeps at most ${sizeText(limits.bindingBytesPerNamespace)} of all bindings of a namespace, the oldest first (limits.bindingBytesPerNamespace); delete bindings that are not needed, or make older ones smaller; ${kept}`;
-  return new Problem("TooLarge", message);
+  const less = `delete bindings that are not needed, or make older ones smaller; ${kept}`;
+  const messages: Record<Excess["limit"], string> = {
+    bindingBytes: `the binding has ${size} with its status, and Inlay keeps at most ${sizeText(limits.bindingBytes)} of one binding (limits.bindingBytes); split it into several bindings; ${kept}`,
+    bindingBytesPerNamespace: `the binding has ${size} with its status, and Inlay keeps at most ${sizeText(limits.bindingBytesPerNamespace)} of all bindings of a namespace, the oldest first (limits.bindingBytesPerNamespace); ${less}`,
+    ownedFields: `the binding owns ${numberText(fields)} fields of objects, and all bindings of a namespace may own at most ${numberText(MAX_OWNED_FIELDS)}, the oldest first; ${less}`,
+  };
+  return new Problem("TooLarge", messages[limit]);
 }
 
 /** Why a binding with its new status is too large to be kept; undefined if it is not. */
@@ -24,4 +26,5 @@ export function excessText(stored: StoredBinding, { bindingBytes }: Pick<Limits,
 }
 
 const KIB = 1024;
-const sizeText = (bytes: number): string => `${Math.ceil(bytes / KIB).toLocaleString("en")} KiB`;
+const numberText = (count: number): string => count.toLocaleString("en");
+const sizeText = (bytes: number): string => `${numberText(Math.ceil(bytes / KIB))} KiB`;

@@ -11,6 +11,7 @@ import { projections } from "./projections.ts";
 import { annotatedMany, consumersOfMany } from "./references.ts";
 import { longRoles } from "./roles.ts";
 import { largeClasses, manyLookups } from "./rollouts.ts";
+import { selectedClaims } from "./selected.ts";
 import { slowReconciles } from "./slow.ts";
 
 export const ATTACKS: readonly Attack[] = [
@@ -31,6 +32,7 @@ export const ATTACKS: readonly Attack[] = [
   largeClasses,
   manyGrants,
   grantsInDeletion,
+  selectedClaims,
   longRoles,
   flappingBindings,
   slowReconciles,

@@ -1,21 +1,25 @@
 /** Which bindings are kept whole, whatever the order in which they arrive. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { bindingKey, type StoredBinding } from "../../../src/api/binding.ts";
+import { bindingKey, type SecretBinding, type StoredBinding } from "../../../src/api/binding.ts";
 import { bindingLength, isStub } from "../../../src/api/stub.ts";
 import { BindingRoom } from "../../../src/cache/binding-room.ts";
 import type { Entry } from "../../../src/cache/resource-store.ts";
+import { finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { bindingOf } from "../objects.ts";
 
 const EMPTY = bindingLength(bindingOf({ metadata: { name: "a", namespace: "team" }, status: {} }) as StoredBinding);
 const LIMITS = { bindingBytes: 2 * EMPTY, bindingBytesPerNamespace: 5 * EMPTY };
 
+const finished = (_: string, work: Generator<void, void>) => finish(work);
+
 describe("the room for bindings", () => {
   let room: BindingRoom;
   let moved: string[];
+  const moving = [({ object }: Entry<StoredBinding>) => void moved.push(bindingKey(object)), finished] as const;
   beforeEach(() => {
     moved = [];
-    room = new BindingRoom(LIMITS, ({ object }) => moved.push(bindingKey(object)));
+    room = new BindingRoom(LIMITS, ...moving);
   });
 
   /** A binding of the size of `units` empty ones, created in that second. */
@@ -54,6 +58,40 @@ describe("the room for bindings", () => {
     assert.equal(room.excessOf(young)?.limit, "bindingBytesPerNamespace");
   });
 
+  it("keeps the oldest bindings up to a number of fields that they own, of all objects together", () => {
+    room = new BindingRoom({ ...LIMITS, bindingBytes: 1e6, bindingBytesPerNamespace: 1e6, ownedFields: 10 }, ...moving);
+    const owning = (name: string, second: number, objects: string[], paths: string[]) => {
+      const creationTimestamp = `2026-01-01T00:00:0${second}Z`;
+      const own = { apiVersion: "v1", kind: "ConfigMap", reason: "Synced", objects, paths };
+      const status = { targets: [own] } as object as SecretBinding["status"];
+      const object = bindingOf({ metadata: { name, namespace: "team", creationTimestamp }, status }) as StoredBinding;
+      const entry = { resourceVersion: "1", object };
+      room.put(entry);
+      return entry;
+    };
+    const [young, old] = [owning("young", 3, ["a", "b", "c"], ["x"]), owning("old", 2, ["a", "b"], ["x", "y", "z"])];
+    assert.deepEqual([young, old].map(isWhole), [true, true]);
+    const oldest = owning("oldest", 1, ["a", "b"], []);
+    assert.deepEqual([oldest, old, young].map(isWhole), [true, true, false]);
+    const { limit, fields } = room.excessOf(young) ?? {};
+    assert.deepEqual([limit, fields, moved], ["ownedFields", 3, ["team/young"]]);
+  });
+
+  it("moves bindings in steps, in one walk, and none that is where it was when its turn comes", () => {
+    const walks: Generator<void, void>[] = [];
+    room = new BindingRoom(LIMITS, moving[0], (_, work) => walks.push(work));
+    put("old", 1);
+    const young = [put("b", 2, 1.9), put("c", 3, 1.9)];
+    for (const units of [1.9, 1, 1.9, 1]) put("old", 1, units);
+    assert.equal(walks.length, 1);
+    finish(walks[0] as Generator<void, void>);
+    assert.deepEqual([moved, young.map(isWhole)], [[], [true, true]]);
+    put("old", 1, 1.9);
+    assert.deepEqual([walks.length, young.map(isWhole)], [2, [true, true]]);
+    finish(walks[1] as Generator<void, void>);
+    assert.deepEqual([moved, young.map(isWhole)], [["team/c"], [true, false]]);
+  });
+
   it("does not count the conditions, so that a report changes nothing", () => {
     const condition = {
       type: "Ready",
@@ -76,7 +114,7 @@ describe("the room for bindings", () => {
     fc.assert(
       fc.property(fc.array(one, { maxLength: names.length }), fc.infiniteStream(fc.nat()), (all, order) => {
         const decide = (inOrder: number[]) => {
-          room = new BindingRoom(LIMITS, () => {});
+          room = new BindingRoom(LIMITS, () => {}, finished);
           const entries = new Map<number, Entry<StoredBinding>>();
           // Each is put twice, as by a list after a watch.
           for (const n of [...inOrder, ...inOrder.toReversed()]) {

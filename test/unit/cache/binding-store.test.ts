@@ -8,6 +8,7 @@ import { SECRET_BINDINGS } from "../../../src/apimachinery/resources.ts";
 import { BindingStore } from "../../../src/cache/binding-store.ts";
 import { ResourceStore } from "../../../src/cache/resource-store.ts";
 import type { ApiError } from "../../../src/kube/api-error.ts";
+import { CpuScheduler, finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { bindingOf, targetOf } from "../objects.ts";
 import { HARBOR } from "../resources.ts";
@@ -16,6 +17,7 @@ import { apiError } from "./list-watch.ts";
 
 const STREAM = "- secretbindings *";
 const KEY = "registry/harbor-s3";
+const AT_ONCE = new CpuScheduler(() => 0);
 
 function binding(resourceVersion: string, uid = "u1"): KubeObject & SecretBinding {
   return { ...bindingOf({ metadata: { uid, resourceVersion } }) };
@@ -30,7 +32,10 @@ describe("the binding store", () => {
     api.rights.add(STREAM);
     calls = [];
     const failed = (_: unknown, { status }: ApiError) => calls.push(`failed ${status}`);
-    store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, { failed, restarted: () => {} }));
+    store = new BindingStore(
+      new ResourceStore(api.transport, SECRET_BINDINGS, { failed, restarted: () => {} }),
+      AT_ONCE,
+    );
     store.listen({
       changed: (key) => calls.push(`changed ${key}`),
       gone: (key, { metadata }) => calls.push(`gone ${key} ${metadata.resourceVersion}`),
@@ -66,7 +71,7 @@ describe("the binding store", () => {
     large.metadata.labels = { large: "x".repeat(DEFAULT_LIMITS.bindingBytes) };
     const claims = () => {
       const other = bindingOf({ metadata: { name: "other", creationTimestamp: "2027-01-01T00:00:00Z" } });
-      return store.competingClaims(other, HARBOR, ["spec.key"]).length;
+      return finish(store.competingClaims(other, HARBOR, [["spec.key"]])).length;
     };
     const isKept = () => [isStub(store.get(KEY) ?? {}), store.excessOf(KEY)?.limit, claims()];
     await started(naming("1"));
@@ -91,7 +96,7 @@ describe("the binding store", () => {
     api.objects.set("registry/secretbindings", [first, second, third]);
     const limits = { ...DEFAULT_LIMITS, bindingBytesPerNamespace: 2 * DEFAULT_LIMITS.bindingBytes };
     const events = { failed: () => {}, restarted: () => {} };
-    store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, events), limits);
+    store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, events), AT_ONCE, limits);
     store.listen({ changed: (key) => calls.push(key), gone: () => {} });
     store.start();
     await settled();
@@ -115,7 +120,7 @@ describe("the binding store", () => {
   it("watches one namespace in an installation for one namespace", async () => {
     const events = { failed: () => {}, restarted: () => {} };
     api.rights.add("- registry/secretbindings *");
-    store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, events, "registry"));
+    store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, events, "registry"), AT_ONCE);
     await started(binding("1"));
     assert.deepEqual(api.open, ["- registry/secretbindings *"]);
     assert.equal(version(), "1");

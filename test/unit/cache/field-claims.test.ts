@@ -1,11 +1,12 @@
 /** Which bindings claim an object, by spec and status, and which bindings a change concerns. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { StoredBinding, StoredRecord, Target } from "../../../src/api/binding.ts";
+import { bindingKey, type StoredBinding, type StoredRecord, type Target } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { mayOverlap } from "../../../src/apimachinery/path-overlap.ts";
-import { FieldClaims } from "../../../src/cache/field-claims.ts";
+import { FieldClaims, type ResolvedTarget } from "../../../src/cache/field-claims.ts";
+import { finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { bindingOf, targetOf } from "../objects.ts";
 import { WIDGETS } from "../resources.ts";
 
@@ -51,14 +52,41 @@ const target = (name: string, paths: string[], more: Partial<Parameters<typeof t
 const record = (more: Partial<StoredRecord>) =>
   ({ apiVersion: "example.com/v1", kind: "Widget", reason: "Synced", ...more }) as StoredRecord;
 
+/** Claims that are up to date after each change, which returns the bindings to reconcile. */
+class UpdatedClaims {
+  readonly claims = new FieldClaims();
+
+  put(changed: StoredBinding): Set<string> {
+    this.claims.put(changed);
+    return finish(this.claims.update(bindingKey(changed)));
+  }
+
+  resolved(key: string, named: readonly ResolvedTarget[]): Set<string> {
+    this.claims.resolved(key, named);
+    return finish(this.claims.update(key));
+  }
+
+  remove(key: string): Set<string> {
+    this.claims.remove(key);
+    return finish(this.claims.update(key));
+  }
+
+  competing(...asked: Parameters<FieldClaims["competing"]>) {
+    return finish(this.claims.competing(...asked));
+  }
+}
+
+/** A binding that names nothing, younger than all others. */
+const OTHER = { key: "z/z", createdAt: "9" };
+
 describe("field claims", () => {
-  let claims: FieldClaims;
+  let claims: UpdatedClaims;
   beforeEach(() => {
-    claims = new FieldClaims();
+    claims = new UpdatedClaims();
   });
   const at = (name: string, namespace?: string) =>
     claims
-      .competing({ key: "z/z", createdAt: "9" }, ref(name, namespace), ["spec"])
+      .competing(OTHER, ref(name, namespace), [["spec"]])
       .map(({ key, paths, held }) => `${key} ${held ? "holds" : "names"} ${paths}`);
 
   it("are the fields that targets name in the spec, in any version, and the fields owned by record", () => {
@@ -97,7 +125,7 @@ describe("field claims", () => {
     ])
       claims.put(binding(reason, { records: [record({ ...there, reason })] }));
     const pending = claims
-      .competing({ key: "z/z", createdAt: "9" }, ref("w", "team"), ["spec"])
+      .competing(OTHER, ref("w", "team"), [["spec"]])
       .map((claim) => `${claim.key} ${claim.paths} ${claim.held} ${claim.pending}`);
     const inOrder = ["Forbidden", "Pending", "SourceNotFound", "TypeMismatch", "Unavailable", "VersionDropsFields"];
     const unknown = ["Pending", "Unavailable"].map((name) => `team/${name} spec.a true true`);
@@ -162,7 +190,7 @@ describe("field claims", () => {
     claims.put(binding("a", { targets }));
     const competing = () =>
       claims
-        .competing({ key: "team/a", createdAt: "" }, ref("w", "team"), ["spec.a"])
+        .competing({ key: "team/a", createdAt: "" }, ref("w", "team"), [["spec.a"]])
         .map(({ key, held, isOlder }) => ({ key, held, isOlder }));
     assert.deepEqual([[...claims.put(binding("b", { targets }))], competing()], [[], []]);
     const holds = binding("b", { targets, records: [record({ namespace: "team", name: "w", paths: ["spec.a"] })] });
@@ -282,11 +310,11 @@ describe("field claims", () => {
         fc.array(change, { minLength: 8, maxLength: 40 }),
         fc.subarray(["x", "y", "z"]),
         (changes, mayWrite) => {
-          const some = new FieldClaims();
+          const some = new UpdatedClaims();
           const last = new Map<string, (typeof changes)[number]>();
           const isFree = (n: string, named: string) =>
             some
-              .competing({ key: `team/${n}`, createdAt: "" }, ref("w", "team"), [named])
+              .competing({ key: `team/${n}`, createdAt: "" }, ref("w", "team"), [[named]])
               .every(({ held, pending, account }) => !(held && !pending) && !mayWrite.includes(account));
           const waiting = () =>
             [...last].filter(
@@ -322,16 +350,73 @@ describe("field claims", () => {
     );
   });
 
+  const objects = (count: number) => Array.from({ length: count }, (_, n) => `w${n}`);
+  const holding = (name: string, count: number, paths: string[], more: Says = {}) =>
+    binding(name, { records: [record({ objects: objects(count).map((each) => `team/${each} u`), paths })], ...more });
+  const stepsOf = (work: Generator<void, Set<string>>) => {
+    let steps = 1;
+    while (!work.next().done) steps++;
+    return steps;
+  };
+
+  it("of many objects are shared, and replaced in steps, but only if something has changed that decides them", () => {
+    const { claims: many } = claims;
+    const update = (changed: StoredBinding) => {
+      many.put(changed);
+      return stepsOf(many.update("team/a"));
+    };
+    const condition = { type: "Synced", status: "True", reason: "", message: "", lastTransitionTime: "" } as const;
+    assert.ok(update(holding("a", 5_000, ["spec.a"])) > 5_000);
+    const [first, last] = ["w0", "w4999"].map(
+      (name) => finish(many.competing(OTHER, ref(name, "team"), [["spec"]]))[0],
+    );
+    assert.ok(first !== undefined && first.paths === last?.paths);
+    assert.equal(update(holding("a", 5_000, ["spec.a"], { status: { conditions: [condition] } })), 1);
+    const targets = [{ ref: ref("w0", "team"), paths: new Set(["spec.b"]) }];
+    many.resolved("team/a", targets);
+    assert.ok(stepsOf(many.update("team/a")) > 5_000);
+    many.resolved("team/a", structuredClone(targets));
+    assert.equal(stepsOf(many.update("team/a")), 1);
+  });
+
+  it("are those of the latest state, also if it changes during an update", () => {
+    const { claims: many } = claims;
+    many.put(holding("a", 100, ["spec.a"]));
+    const early = many.update("team/a");
+    for (let n = 0; n < 50; n++) early.next();
+    many.put(holding("a", 20, ["spec.b"]));
+    finish(many.update("team/a"));
+    finish(early);
+    const found = ["w0", "w19", "w20", "w99"].map((name) => at(name, "team"));
+    assert.deepEqual(found, [["team/a holds spec.b"], ["team/a holds spec.b"], [], []]);
+    many.remove("team/a");
+    finish(many.update("team/a"));
+    assert.deepEqual(at("w0", "team"), []);
+  });
+
+  it("are found without an index where the indexes would become too large", () => {
+    const names = Array.from({ length: 18 }, (_, n) => `b${n + 10}`);
+    const paths = Array.from({ length: 15 }, (_, n) => `spec.a${n}`);
+    for (const name of names) claims.put(holding(name, 250, paths));
+    for (const name of ["w0", "w249"])
+      assert.equal(claims.competing(OTHER, ref(name, "team"), [["spec.a14"]]).length, names.length);
+    assert.equal(claims.remove("team/b10").size, names.length - 1);
+  });
+
   it("of many bindings are found like those of few", () => {
     const text = fc.array(fc.constantFrom("a", "b", "[0]", "[1]", "[n=x]", "[n=y]", "[m=x]"), { maxLength: 3 });
-    const path = text.map((steps) => `spec${steps.map((step) => (step.startsWith("[") ? step : `.${step}`)).join("")}`);
+    // Most of the deep path is below what the index distinguishes.
+    const start = fc.constantFrom("spec", "spec.a.b.c.d.e.f");
+    const path = fc
+      .tuple(start, text)
+      .map(([from, steps]) => `${from}${steps.map((step) => (step.startsWith("[") ? step : `.${step}`)).join("")}`);
     const changes = fc.array(fc.tuple(fc.nat(30), fc.uniqueArray(path, { maxLength: 3 })), {
       minLength: 40,
       maxLength: 80,
     });
     fc.assert(
       fc.property(changes, path, (all, asked) => {
-        const many = new FieldClaims();
+        const many = new UpdatedClaims();
         const last = new Map<string, string[]>();
         for (const [n, paths] of all) {
           many.put(binding(`n${n}`, { spec: { serviceAccountName: `n${n}` }, targets: [target("w", paths)] }));
@@ -340,7 +425,7 @@ describe("field claims", () => {
         const wanted = [...last].filter(([, paths]) =>
           paths.some((each) => mayOverlap(FieldPath.parse(each), FieldPath.parse(asked))),
         );
-        const found = many.competing({ key: "z/z", createdAt: "9" }, ref("w", "team"), [asked]);
+        const found = many.competing(OTHER, ref("w", "team"), [[asked]]);
         assert.deepEqual(
           found.map(({ key }) => key),
           wanted.map(([key]) => key).sort(),

@@ -9,8 +9,9 @@ import { decideObject } from "../../../src/targets/create.ts";
 import { acquires } from "../../../src/targets/prepared.ts";
 import { Rejections } from "../../../src/targets/rejections.ts";
 import { syncTarget } from "../../../src/targets/sync.ts";
+import { CpuScheduler } from "../../../src/workqueue/cpu-scheduler.ts";
 import { shape } from "../apply/managed.ts";
-import { contextOf, dependenciesOf, fakeClient } from "../fakes.ts";
+import { contextOf, dependenciesOf, fakeClient, immediately } from "../fakes.ts";
 import { bindingOf, kubeObjectOf, recordOf, targetOf } from "../objects.ts";
 import { CONFIGMAPS } from "../resources.ts";
 
@@ -69,7 +70,8 @@ class World {
       client,
       contention: { mayWrite: () => this.waitMs, wrote: () => undefined, stateOf: () => undefined },
       rejections: new Rejections(),
-      bindings: { competingClaims: () => [], keyOf: (uid: string) => this.others.get(uid) },
+      cpu: new CpuScheduler(),
+      bindings: { competingClaims: () => immediately([]), keyOf: (uid: string) => this.others.get(uid) },
       propagation: { wrote: () => undefined },
       log: { info: () => undefined },
       events: { record: (_: unknown, { reason }: { reason: string }) => this.events.push(reason) },

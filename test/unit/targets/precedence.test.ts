@@ -12,6 +12,7 @@ import { ApiError } from "../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import { deferToCompetingBinding } from "../../../src/targets/precedence.ts";
 import type { TargetWithRecord } from "../../../src/targets/records.ts";
+import { CpuScheduler } from "../../../src/workqueue/cpu-scheduler.ts";
 import { entry, OURS } from "../apply/managed.ts";
 import { FakeApi } from "../cache/api.ts";
 import { settled } from "../clock.ts";
@@ -72,7 +73,7 @@ describe("a binding whose target another binding names too", () => {
       failed: ignore,
       restarted: ignore,
     });
-    store = new BindingStore(bindings);
+    store = new BindingStore(bindings, new CpuScheduler(() => 0));
     store.listen({ changed: (key) => changed.push(key), gone: ignore });
     cluster = new FakeCluster();
     const managedFields = [entry(OURS, ["spec.key", "spec.other"])];

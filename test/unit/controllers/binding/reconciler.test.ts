@@ -37,7 +37,7 @@ describe("a reconcile", () => {
     beforeEach(async () => {
       await loop.sync();
       cluster.keepsStubs = true;
-      cluster.excess = { limit: "bindingBytes", bytes: 2 * 1024 ** 2 };
+      cluster.excess = { limit: "bindingBytes", bytes: 2 * 1024 ** 2, fields: 1 };
     });
 
     it("reads it once, to report that, and changes nothing else of its status", async () => {
@@ -169,7 +169,7 @@ describe("a reconcile", () => {
         isOlder: true,
       });
       assert.deepEqual(await loop.reconcile(), NEVER);
-      assert.deepEqual(cluster.named, [{ ref: HARBOR, paths: ["spec.key"] }]);
+      assert.deepEqual(cluster.named, [{ ref: HARBOR, paths: new Set(["spec.key"]) }]);
       assert.deepEqual([specOf(), loop.reasons], [{}, ["harbor Conflict"]]);
       cluster.competing.pop();
       await loop.reconcile();
