@@ -13,7 +13,7 @@ import {
   type TargetStatus,
 } from "../api/binding.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
-import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
+import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import {
   accountOf,
@@ -96,9 +96,13 @@ async function lostTo(
   record: TargetStatus,
 ): Promise<Lost | undefined> {
   const named = pathsOf(target);
-  const names = new Set([...named, ...heldPaths(record)]);
+  // Many objects have the same lists.
+  const lists = [named, record.paths ?? [], record.pendingPaths ?? []];
+  const namespace = binding.metadata.namespace as string;
+  const claims = await deps.cpu.steps(namespace, competingClaims(deps, binding, ref, lists));
+  if (claims.length === 0) return undefined;
   const held = new Set(claimedPaths(record));
-  const ours = parsePaths(names);
+  const ours = [...new Map(lists.flatMap(parsedPaths).map((path) => [String(path), path])).values()];
   const paths = new Set<string>();
   let first: Pick<Lost, "path" | "to"> | undefined;
   const asked = new Map<string, boolean>();
@@ -107,9 +111,7 @@ async function lostTo(
     if (!asked.has(account) && asked.size < MAX_ACCOUNTS_ASKED) asked.set(account, await mayWrite(deps, claim, ref));
     return asked.get(account) ?? false;
   };
-  const lists = [named, record.paths ?? [], record.pendingPaths ?? []];
-  const namespace = binding.metadata.namespace as string;
-  for (const claim of await deps.cpu.steps(namespace, competingClaims(deps, binding, ref, lists))) {
+  for (const claim of claims) {
     if (paths.size === ours.length) break;
     const touched = await deps.cpu.run(namespace, () => {
       const theirs = parsedPaths(claim.paths);

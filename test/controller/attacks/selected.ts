@@ -57,6 +57,6 @@ export const selectedClaims: Attack = {
     await tenant.until("first-0", "SourceNotFound", REPORTED_WITHIN_MS);
     if (sized(OBJECTS, scale) * FIELDS <= 50_000) return;
     const { status } = await tenant.until("all", "InvalidBinding", REPORTED_WITHIN_MS);
-    assert.match(JSON.stringify(status), /writes 320000 fields of selected objects.*split the binding/);
+    assert.match(JSON.stringify(status), /writes \d+ fields of selected objects.*split the binding/);
   },
 };
