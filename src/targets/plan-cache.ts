@@ -2,7 +2,7 @@
 import type { Target } from "../api/binding.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { checkFields } from "../transform/plan.ts";
-import type { Plan } from "../transform/plan-types.ts";
+import type { Plan, ReadableCopies } from "../transform/plan-types.ts";
 import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 
 type Recipes = ReturnType<typeof checkFields>;
@@ -12,6 +12,7 @@ export class PlanCache {
   readonly #turns: Pick<CpuScheduler, "run">;
   readonly #namespace: string;
   readonly #checked = new Map<Target, Recipes | Problem>();
+  readonly #copies = new Map<Target, Map<string, ReadableCopies | "none" | Problem>>();
   readonly #plans = new Map<Target, Plan | Problem>();
   readonly #fits = new Map<Plan, true | Problem>();
 
@@ -23,6 +24,18 @@ export class PlanCache {
   /** Checks an entry without values. Throws what `check` throws. */
   check(target: Target, check: () => Recipes): Promise<Recipes> {
     return this.#once(this.#checked, target, check);
+  }
+
+  /** Finds the readable copies of an entry once for all its objects in a namespace. */
+  async copies(
+    target: Target,
+    namespace: string | undefined,
+    find: () => ReadableCopies | undefined,
+  ): Promise<ReadableCopies | undefined> {
+    const known = this.#copies.get(target) ?? new Map();
+    this.#copies.set(target, known);
+    const found = await this.#once(known, namespace ?? "", () => find() ?? "none");
+    return found === "none" ? undefined : found;
   }
 
   /** Throws what `plan` throws. */

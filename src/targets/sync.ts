@@ -153,7 +153,8 @@ export async function examine(
   const kept = once && (once instanceof Problem ? [] : writtenOnce(target, record, once));
   const due = target.fields.filter(({ path }) => !kept?.some((each) => each.equals(FieldPath.parse(path))));
   const schemaAt = schema && schemaIn(schema.root, schema.resolve);
-  const readable = readableCopies(binding, secretNamespaces, recipes, ref, schemaAt);
+  const findCopies = () => readableCopies(binding, secretNamespaces, recipes, ref, schemaAt);
+  const readable = await planning.copies(target, ref.namespace, findCopies);
   const isNamed = ({ path }: Field) => readable?.paths.includes(String(FieldPath.parse(path)));
   if (due.some(isNamed)) assertAcknowledged(binding, readable, deps.installation);
   const make = () => planTarget(due, sources, schemaAt);

@@ -17,6 +17,9 @@ const FOR_CREDENTIALS =
 const PATH_LISTS = ["valuefrom", "valuesfrom"];
 const IS_CREDENTIAL = /^(user(name)?|login|pass(word|wd|phrase)?|token|(api|access|secret|secretaccess)key(id)?)$/;
 
+/** The levels of a path that are searched: the work grows with their square. */
+const MAX_LEVELS = 16;
+
 /** By the lookup in a schema. */
 const answers = new WeakMap<SchemaAt, Map<string, string | undefined>>();
 
@@ -31,10 +34,16 @@ export function secretReferenceFor(path: FieldPath, schemaAt: SchemaAt): string 
 }
 
 function find(path: FieldPath, schemaAt: SchemaAt): string | undefined {
-  for (let depth = path.segments.length; depth > 0; depth--) {
+  const parents: OpenApiSchema[] = [];
+  for (let depth = 0; depth < Math.min(path.segments.length, MAX_LEVELS); depth++) {
+    const schema = schemaAt(path.upTo(depth));
+    if (schema === undefined) break;
+    parents.push(schema);
+  }
+  for (let depth = parents.length; depth > 0; depth--) {
     const segment = path.segments[depth - 1];
     const parent = path.upTo(depth - 1);
-    const { properties = {}, required = [] } = schemaAt(parent) ?? {};
+    const { properties = {}, required = [] } = parents[depth - 1] ?? {};
     if (segment?.kind !== "key" || required.includes(segment.key)) continue;
     const isLeaf = depth === path.segments.length;
     for (const name of Object.keys(properties)) {

@@ -57,6 +57,18 @@ describe("the plan cache", () => {
     assert.equal(count, 2);
   });
 
+  it("finds copies once for an entry in a namespace, also if there are none", async () => {
+    const found = { paths: ["spec.a"], note: "" };
+    const copies = (namespace: string) =>
+      planning.copies(
+        one,
+        namespace,
+        counted(() => (namespace === "own" ? undefined : found)),
+      );
+    const all = [await copies("own"), await copies("own"), await copies("other"), await copies("other")];
+    assert.deepEqual([all, count], [[undefined, undefined, found, found], 2]);
+  });
+
   it("works for each object if objects differ", async () => {
     for (let n = 0; n < 3; n++) await planning.alone(counted(plan));
     assert.equal(count, 3);

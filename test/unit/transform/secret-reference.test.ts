@@ -114,6 +114,19 @@ describe("the reference to a Secret beside a field", () => {
     assert.equal(find(object({ spec: open }), "spec.auth[0].password"), undefined);
   });
 
+  it("is searched in few levels, and in none below the first that the schema does not have", () => {
+    const path = FieldPath.parse(`spec${".a".repeat(250)}`);
+    const lookupsIn = (known: number) => {
+      let count = 0;
+      secretReferenceFor(path, ({ segments }) => {
+        count++;
+        return segments.length < known ? open : undefined;
+      });
+      return count;
+    };
+    assert.deepEqual([lookupsIn(2), lookupsIn(Number.POSITIVE_INFINITY)], [3, 16]);
+  });
+
   const rows: [file: string, path: string, expected?: string][] = [
     ["samples/harbor/crd", "spec.storage.spec.s3.accesskey"],
     ["samples/acme-account/crd", "spec.acme.externalAccountBinding.keyID"],
