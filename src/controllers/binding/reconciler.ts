@@ -259,7 +259,8 @@ export class Reconciler {
     const { requireSame } = binding.spec;
     const targets = targetsOf(binding, observed);
     const all = [...targets.before, ...targets.after];
-    const known = this.results.resultsOf(key, observed, all);
+    const namespace = binding.metadata.namespace as string;
+    const known = await this.#deps.cpu.steps(namespace, this.results.resultsOf(key, observed, all));
     for (const each of all)
       if (!known.has(each) && !(each.ref instanceof Problem)) this.#deps.versions.expectWrite(each.ref.resource);
     const isForMore = (rollout !== undefined && this.#rollouts.needsValues(rollout)) || protectsSecrets(binding);
@@ -283,7 +284,7 @@ export class Reconciler {
       sourceUids,
       parsedSources: references.parsedSources,
       secretNamespaces: secretNamespaces(references.parsedSources),
-      planning: new PlanCache(this.#deps.cpu, binding.metadata.namespace as string),
+      planning: new PlanCache(this.#deps.cpu, namespace),
     };
     return { targets, known, sources, context };
   }
@@ -353,7 +354,9 @@ export class Reconciler {
     const isDone = all.every((each) => each.problem === undefined && !("requeueAfterMs" in each));
     const isUpToDate = isDone && rollout?.isDone !== false;
     const named = [...targets.before, ...targets.after];
-    this.results.set(key, observed, named, synced, isUpToDate ? reported : undefined, workloads);
+    const remembered = isUpToDate ? reported : undefined;
+    const remember = this.results.set(key, observed, named, synced, remembered, workloads);
+    await this.#deps.cpu.steps(binding.metadata.namespace as string, remember);
     return requeueResult(binding, [...all, ...(rollout ? [rollout] : [])]);
   }
 

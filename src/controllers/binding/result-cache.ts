@@ -1,6 +1,6 @@
 /**
  * Remembers the results of a binding's targets together with the state that they depend on. While that state is the same, the
- * results are used again and nothing is read.
+ * results are used again and nothing is read. A generator yields where it may be interrupted: a binding may have thousands of targets.
  */
 import type { SecretBinding } from "../../api/binding.ts";
 import { idOf, type ObjectRef, type Version } from "../../apimachinery/objects.ts";
@@ -39,15 +39,16 @@ export class ResultCache {
   }
 
   /** The results of the targets whose state is still the same. */
-  resultsOf(
+  *resultsOf(
     key: string,
     observed: ObservedState,
     named: readonly TargetWithRecord[],
-  ): Map<TargetWithRecord, TargetResult> {
+  ): Generator<void, Map<TargetWithRecord, TargetResult>> {
     const all = this.#known.get(key);
     const known = all?.sourceRevisions === observed.sourceRevisions ? all.targets : undefined;
     const endings = new Map<TargetWithRecord, TargetResult>();
     for (const each of known === undefined ? [] : named) {
+      yield;
       const { target, ref, record } = each;
       const last = ref instanceof Problem ? undefined : known?.get(idOf(ref));
       if (ref instanceof Problem || last === undefined) continue;
@@ -64,17 +65,18 @@ export class ResultCache {
   }
 
   /** Remembers the results of the targets and, if `reported` is given, that nothing is left to do for the binding. */
-  set(
+  *set(
     key: string,
     observed: ObservedState,
     named: readonly TargetWithRecord[],
     outcomes: readonly TargetOutcome[],
     reported: SecretBinding | undefined,
     workloads = "",
-  ): void {
+  ): Generator<void, void> {
     const targets = new Map<string, { state: string; ending: TargetResult }>();
     const versions = new Map<ObjectRef, Version>();
     for (const [position, { record, problem, note, readable, applied, requeueAfterMs }] of outcomes.entries()) {
+      yield;
       const { target, ref } = named[position] as TargetWithRecord;
       if (ref instanceof Problem || requeueAfterMs !== undefined || !endsByItsState(problem)) continue;
       // The version that Inlay wrote or read counts: the watch may not show it yet, or may still show a former object of that

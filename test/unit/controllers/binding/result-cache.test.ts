@@ -5,6 +5,7 @@ import { Problem } from "../../../../src/apimachinery/problem.ts";
 import type { ObservedState } from "../../../../src/controllers/binding/observed-state.ts";
 import { ResultCache } from "../../../../src/controllers/binding/result-cache.ts";
 import type { TargetWithRecord } from "../../../../src/targets/records.ts";
+import { finish } from "../../../../src/workqueue/cpu-scheduler.ts";
 import { targetOf } from "../../objects.ts";
 import { ObservedStateFixture } from "../../observed-state.ts";
 import { CONFIGMAPS } from "../../resources.ts";
@@ -34,8 +35,8 @@ function showing(seen: Version | undefined): ObservedState {
 function isSettled(applied: Version, before: Version | undefined, now: Version | undefined): boolean {
   const settled = new ResultCache();
   const outcome = { record: each.record, applied: { ref: HERE, version: applied } };
-  settled.set("team/b", showing(before), [each], [outcome], undefined);
-  return settled.resultsOf("team/b", showing(now), [each]).has(each);
+  finish(settled.set("team/b", showing(before), [each], [outcome], undefined));
+  return finish(settled.resultsOf("team/b", showing(now), [each])).has(each);
 }
 
 describe("a target with a cached result", () => {
@@ -65,10 +66,10 @@ describe("a target with a cached result", () => {
       [new Problem("Rejected", "no"), false],
       [new Problem("InvalidValue", "a rule of its schema"), false],
     ] as const) {
-      settled.set("team/b", showing(made), [each], [{ record: each.record, problem }], undefined);
-      assert.equal(settled.resultsOf("team/b", showing(made), [each]).has(each), remembered, problem.reason);
+      finish(settled.set("team/b", showing(made), [each], [{ record: each.record, problem }], undefined));
+      assert.equal(finish(settled.resultsOf("team/b", showing(made), [each])).has(each), remembered, problem.reason);
     }
-    settled.set("team/b", showing(made), [each], [{ record: each.record, requeueAfterMs: 1_000 }], undefined);
-    assert.equal(settled.resultsOf("team/b", showing(made), [each]).size, 0);
+    finish(settled.set("team/b", showing(made), [each], [{ record: each.record, requeueAfterMs: 1_000 }], undefined));
+    assert.equal(finish(settled.resultsOf("team/b", showing(made), [each])).size, 0);
   });
 });
