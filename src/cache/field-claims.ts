@@ -66,6 +66,8 @@ const FEW = 16;
 const MAX_INDEXED = 50_000;
 /** How many characters of paths are kept parsed. Parsed paths are far larger than their text. */
 const MAX_PARSED = 1024 ** 2;
+/** What a list of paths counts at least. */
+const LEAST_CHARACTERS = 64;
 /** For how many pairs of lists it is known whether they touch each other. */
 const MAX_PAIRS = 100_000;
 
@@ -467,8 +469,9 @@ export function parsedPaths(paths: PathList): readonly FieldPath[] {
   return now;
 }
 
+/** A list without paths takes memory too. */
 function charactersIn(paths: PathList): number {
-  let sum = 0;
+  let sum = LEAST_CHARACTERS;
   for (const { length } of paths) sum += length;
   return sum;
 }
