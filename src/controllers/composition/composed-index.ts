@@ -1,5 +1,5 @@
 /** Finds the bindings that are labelled as composed for a claim of a composition. The labels prove nothing. */
-import type { SecretBinding } from "../../api/binding.ts";
+import { namespaceIn, type SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 
@@ -11,10 +11,16 @@ interface Place {
 /** Called when a binding of a claim is created, changed or deleted. */
 type ClaimHandler = (composition: string, claim: string, key: string) => void;
 
+/**
+ * How many bindings of a namespace count for one claim, four times as many as a composition makes: anybody may label a binding for the claims
+ * of others.
+ */
+const MOST = 256;
+
 export class ComposedIndex {
   readonly #bindings: Pick<BindingStore, "get" | "listen">;
-  /** Keys of bindings, by composition and claim. */
-  readonly #keys = new Map<string, Map<string, Set<string>>>();
+  /** Keys of bindings, by composition, claim, and the namespace of the binding. */
+  readonly #keys = new Map<string, Map<string, Map<string, Set<string>>>>();
   /** The place in the index, by the key of a binding. */
   readonly #places = new Map<string, Place>();
   /** The claims that want a binding of that key, whatever its labels say. */
@@ -67,26 +73,39 @@ export class ComposedIndex {
     return this.#keys.get(composition)?.keys() ?? [].values();
   }
 
-  bindingsOf(composition: string, claim: string): SecretBinding[] {
-    const keys = this.#keys.get(composition)?.get(claim) ?? [];
-    return [...keys].flatMap((key) => this.#bindings.get(key) ?? []);
+  /** By default at most 256 of each namespace: others count when these are deleted. */
+  bindingsOf(composition: string, claim: string, most = MOST): SecretBinding[] {
+    const found: SecretBinding[] = [];
+    for (const keys of this.#keys.get(composition)?.get(claim)?.values() ?? []) {
+      let left = most;
+      for (const key of keys) {
+        if (left-- === 0) break;
+        const binding = this.#bindings.get(key);
+        if (binding !== undefined) found.push(binding);
+      }
+    }
+    return found;
   }
 
   #put(key: string, now: Place | undefined): void {
     const before = this.#places.get(key);
     if (before?.composition === now?.composition && before?.claim === now?.claim) return;
+    const namespace = namespaceIn(key);
     if (before !== undefined) {
       const claims = this.#keys.get(before.composition);
-      const keys = claims?.get(before.claim);
+      const namespaces = claims?.get(before.claim);
+      const keys = namespaces?.get(namespace);
       keys?.delete(key);
-      if (keys?.size === 0) claims?.delete(before.claim);
+      if (keys?.size === 0) namespaces?.delete(namespace);
+      if (namespaces?.size === 0) claims?.delete(before.claim);
       if (claims?.size === 0) this.#keys.delete(before.composition);
     }
     if (now === undefined) return void this.#places.delete(key);
     const { composition, claim } = now;
     this.#places.set(key, { composition, claim });
-    const claims = this.#keys.get(composition) ?? new Map<string, Set<string>>();
+    const claims = this.#keys.get(composition) ?? new Map<string, Map<string, Set<string>>>();
     this.#keys.set(composition, claims);
-    claims.set(claim, (claims.get(claim) ?? new Set()).add(key));
+    const namespaces = claims.get(claim) ?? new Map<string, Set<string>>();
+    claims.set(claim, namespaces.set(namespace, (namespaces.get(namespace) ?? new Set()).add(key)));
   }
 }

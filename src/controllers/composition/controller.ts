@@ -239,7 +239,7 @@ export class CompositionController {
       generatorOf(name, identity, () => undefined),
       () => {},
     );
-    const obsolete = claims.flatMap((claim) => this.#index.bindingsOf(name, claim));
+    const obsolete = claims.flatMap((claim) => this.#index.bindingsOf(name, claim, Number.POSITIVE_INFINITY));
     const result = await attempt(generated.sync(name, [], obsolete, () => undefined));
     if (result instanceof Problem) return this.#refuse(composition, result);
     return result.retry === "never" ? LEFT : result;

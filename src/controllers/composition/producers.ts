@@ -18,6 +18,9 @@ interface Services {
   index: Pick<ComposedIndex, "bindingsOf" | "claimsOf">;
 }
 
+/** Each binding is called, however many have the labels. */
+const ALL = Number.POSITIVE_INFINITY;
+
 export class Producers {
   readonly #services: Services;
   /** By composition, the bindings whose answer was not known when it was asked for. */
@@ -51,7 +54,7 @@ export class Producers {
   known(composition: string, claim: string): void {
     const asked = this.#asked.get(composition);
     if (asked === undefined) return;
-    for (const binding of this.#services.index.bindingsOf(composition, claim))
+    for (const binding of this.#services.index.bindingsOf(composition, claim, ALL))
       if (asked.delete(bindingKey(binding))) this.#changed(bindingKey(binding));
   }
 
@@ -73,7 +76,7 @@ export class Producers {
     this.#asked.delete(composition);
     const { index } = this.#services;
     for (const claim of index.claimsOf(composition))
-      for (const binding of index.bindingsOf(composition, claim)) this.#changed(bindingKey(binding));
+      for (const binding of index.bindingsOf(composition, claim, ALL)) this.#changed(bindingKey(binding));
   }
 
   bindingGone(composition: string, key: string): void {
