@@ -62,7 +62,7 @@ export class RolloutController {
 
   constructor(deps: RolloutDependencies, keys: DigestKeys, slots: ConcurrencyLimiter) {
     this.#deps = deps;
-    this.#values = new DigestCache(keys);
+    this.#values = new DigestCache(keys, deps.cpu);
     this.#slots = slots;
     const recent = new RecentRestarts();
     this.#stamping = new Restarter(deps, recent);

@@ -15,6 +15,7 @@ import type { NamespaceProblem } from "../../src/rollout/types.ts";
 import type { LiveSource } from "../../src/transform/live-source.ts";
 import type { Progress } from "../../src/workloads/progress.ts";
 import type { Workload } from "../../src/workloads/workload.ts";
+import { finish } from "../../src/workqueue/cpu-scheduler.ts";
 import { dependenciesOf, fakeClient } from "./fakes.ts";
 import { bindingOf, dependentOf, kubeObjectOf, rolloutSpecOf, targetOf } from "./objects.ts";
 import { DEPLOYMENTS, SECRETS } from "./resources.ts";
@@ -74,6 +75,7 @@ export class RolloutFixture {
     const mergePatch = () => assert.fail("the key is there");
     const keys = new DigestKeys(fakeClient({ get: async () => KEYS, mergePatch }), "inlay-system");
     const deps = dependenciesOf<RolloutDependencies>({
+      cpu: { steps: async (_: string, work) => finish(work) },
       client: { mergeFields: this.#merge, get: () => this.read() },
       installation: this.installation,
       bindings: { all: [] },

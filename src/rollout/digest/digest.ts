@@ -34,6 +34,19 @@ export interface DigestScope {
   readonly key: string;
 }
 
+/** What the digests of one binding may cost together. */
+export interface DigestEffort {
+  /** Of filters. */
+  readonly filters: Effort;
+  /** In bytes of values. */
+  readonly bytes: Effort;
+}
+
+/** In bytes: all sources of a binding, if they have 1 MB each, twice. */
+const MAX_BYTES = 32 * 1024 ** 2;
+
+export const newDigestEffort = (): DigestEffort => ({ filters: newFilterEffort(), bytes: { left: MAX_BYTES } });
+
 const DOMAIN = "inlay.dev/rollout/v1";
 /** 128 bits: without the key, no collision can be found. */
 const BYTES = 16;
@@ -42,25 +55,28 @@ const BYTES = 16;
  * Undefined for a missing value, for which no workload restarts. For an object that is not a Secret or ConfigMap, ALL_KEYS
  * excludes metadata and status, which change for other reasons. For versions, one digest for each. Throws
  * Problem("ElementNotUnique") for a path that matches several elements of a list, and Problem("InvalidBinding") for an invalid
- * filter, one beyond the effort, or more versions than the status has room for.
+ * filter, what is beyond the effort, or more versions than the status has room for. Yields where it may be interrupted.
  */
-export function digestOf(
+export function* digestOf(
   key: DigestKey,
   { binding, source: at, key: place }: DigestScope,
   source: LiveSource,
-  effort = newFilterEffort(),
-): string | undefined {
+  effort = newDigestEffort(),
+): Generator<void, string | undefined> {
   const digest = (parts: readonly Part[]) => {
     const what = [DOMAIN, binding, ...at, place, ...parts];
     const hmac = createHmac("sha256", key.bytes.reveal()).update(Buffer.concat(what.flatMap(framed)));
     return hmac.digest().subarray(0, BYTES).toString("base64url");
   };
-  const parts = partsOf(source, place, effort);
+  const parts = yield* partsOf(source, place, effort.filters);
+  effort.bytes.left -= parts?.reduce((sum, { length }) => sum + length, 0) ?? 0;
+  if (effort.bytes.left < 0) throw tooLarge();
   if (parts === undefined || source.kind !== "data" || !source.isVersions) return parts && digest(parts);
-  const versions = versionsIn(parts).map((each) => digest(["version", ...each]));
+  const versions = versionsIn(parts);
   // If some versions were missing, a new version could not be distinguished from a former one.
   if (versions.length > MAX_VERSIONS) throw tooMany(source.description, versions.length);
-  return versions.sort().join(SEPARATOR);
+  const digests = versions.map((each) => digest(["version", ...each]));
+  return digests.sort().join(SEPARATOR);
 }
 
 /** If pods have several versions of a value, there is one digest for each version. */
@@ -75,6 +91,16 @@ function tooMany(source: string, length: number): Problem {
   const why = `the pods that mount the ${source} have ${length} versions of its objects, more than the ${MAX_VERSIONS} that a binding compares`;
   const advice = "replace the pods that have old versions, or split the objects among several classes";
   return new Problem("InvalidBinding", `${why}; ${advice}`, "OnChange");
+}
+
+function tooLarge(): Problem {
+  const most = `${MAX_BYTES / 1024 ** 2} MiB`;
+  const why = `spec.rollout: the values that workloads restart for are larger than ${most} together, counting what several filters or field paths include for each of them`;
+  return new Problem(
+    "InvalidBinding",
+    `${why}; use fewer or smaller parts of the sources, or split the binding`,
+    "OnChange",
+  );
 }
 
 /** Each version, with its key if the parts have keys. */
@@ -94,13 +120,16 @@ function framed(part: Part): Uint8Array[] {
 type Part = string | Uint8Array;
 
 /** The parts to digest. Each part is framed by its length, so different values never give the same input. */
-function partsOf(source: LiveSource, place: string, effort: Effort): Part[] | undefined {
+function* partsOf(source: LiveSource, place: string, effort: Effort): Generator<void, Part[] | undefined> {
   if (source.kind === "absent") return undefined;
   if (source.kind === "object") {
     const object = source.object.reveal();
     const value = place === ALL_KEYS ? owned(object) : (FieldPath.parse(place).get(object) as JsonValue | undefined);
     // As where values are read: null counts as missing.
-    return value === undefined || value === null ? undefined : ["json", stringifyJson(inOrder(value))];
+    if (value === undefined || value === null) return undefined;
+    const ordered = yield* inOrder(value);
+    yield;
+    return ["json", stringifyJson(ordered)];
   }
   const filter = filterIn(place);
   if (filter === undefined) {
@@ -117,12 +146,14 @@ function partsOf(source: LiveSource, place: string, effort: Effort): Part[] | un
 const owned = ({ metadata: _, status: __, ...rest }: JsonObject): JsonObject => rest;
 
 /** The API server may return the fields of an object in any order. */
-function inOrder(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(inOrder);
+function* inOrder(value: JsonValue): Generator<void, JsonValue> {
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.keys(value)
-      .sort()
-      .map((key) => [key, inOrder(value[key] as JsonValue)]),
-  );
+  yield;
+  const keys = Array.isArray(value) ? [...value.keys()] : Object.keys(value).sort();
+  const entries: [number | string, JsonValue][] = [];
+  for (const key of keys) {
+    const each = (value as Record<number | string, JsonValue>)[key] as JsonValue;
+    entries.push([key, typeof each === "object" ? yield* inOrder(each) : each]);
+  }
+  return Array.isArray(value) ? entries.map(([, each]) => each) : Object.fromEntries(entries);
 }

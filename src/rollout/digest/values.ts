@@ -2,14 +2,15 @@
  * Computes the digests of all values that the workloads of a binding use, from the sources that were read. They are cached while
  * no source changes, so that a workload that rolls out causes no reads.
  */
+import { namespaceIn } from "../../api/binding.ts";
 import { type Digests, digestParts, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { ResolvedSource } from "../../sources/source.ts";
-import { newFilterEffort } from "../../transform/key-filter.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { givenText, restartTime } from "../../workloads/restart-field.ts";
+import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { PlannedRestart } from "../decide/schedule.ts";
-import { type DigestKey, digestOf } from "./digest.ts";
+import { type DigestKey, digestOf, newDigestEffort } from "./digest.ts";
 import type { DigestKeys } from "./keys.ts";
 import { presenceOf } from "./presence.ts";
 
@@ -45,10 +46,12 @@ export interface ValueDigests {
 
 export class DigestCache {
   readonly #keys: Pick<DigestKeys, "primary" | "byId">;
+  readonly #cpu: Pick<CpuScheduler, "steps">;
   readonly #known = new Map<string, ValueDigests>();
 
-  constructor(keys: Pick<DigestKeys, "primary" | "byId">) {
+  constructor(keys: Pick<DigestKeys, "primary" | "byId">, cpu: Pick<CpuScheduler, "steps">) {
     this.#keys = keys;
+    this.#cpu = cpu;
   }
 
   /** The cached digests; undefined if they don't cover all used values. */
@@ -75,7 +78,9 @@ export class DigestCache {
     const primary = await this.#keys.primary();
     const last =
       before === undefined || before.digestKeyID === primary.id ? undefined : await this.#keys.byId(before.digestKeyID);
-    const former = last && digestsOf(last, binding, used, sources, places, spec);
+    const digestsBy = (key: DigestKey) =>
+      this.#cpu.steps(namespaceIn(binding), digestsOf(key, binding, used, sources, places, spec));
+    const former = last && (await digestsBy(last));
     // A rollout continues with the key that it began with, and a missing value can't be compared with another key.
     const isKept = former !== undefined && (before?.pending !== undefined || hasGone(before, used, former));
     const key = isKept && last !== undefined ? last : primary;
@@ -83,7 +88,7 @@ export class DigestCache {
       sourceRevisions,
       used,
       keyId: key.id,
-      digests: isKept ? former : digestsOf(key, binding, used, sources, places, spec),
+      digests: isKept ? former : await digestsBy(key),
       former: isKept ? undefined : former,
       sourceMismatch,
       ...(unread !== undefined && { unread }),
@@ -109,7 +114,9 @@ export class DigestCache {
     spec: CountedChanges,
   ): Promise<Digests | undefined> {
     const key = await this.#keys.byId(keyId);
-    return key && digestsOf(key, binding, used, new Map([[name, source]]), new Map([[name, resolved]]), spec);
+    if (key === undefined) return undefined;
+    const digests = digestsOf(key, binding, used, new Map([[name, source]]), new Map([[name, resolved]]), spec);
+    return this.#cpu.steps(namespaceIn(binding), digests);
   }
 
   forget(binding: string): void {
@@ -139,24 +146,25 @@ export function writtenFor(
   return (id === undefined ? undefined : resourceVersions.get(digestParts(id).source)) ?? stamp;
 }
 
-/** Of the values that exist, and of missing ones that count. Throws the Problem of a source. */
-export function digestsOf(
+/** Of the values that exist, and of missing ones that count. Throws the Problem of a source, and as `digestOf`. Yields for each. */
+export function* digestsOf(
   key: DigestKey,
   binding: string,
   used: Iterable<string>,
   sources: Sources,
   places: Places,
   spec: CountedChanges = {},
-): Digests {
+): Generator<void, Digests> {
   const digests: Record<string, string> = {};
-  const effort = newFilterEffort();
+  const effort = newDigestEffort();
   for (const id of used) {
+    yield;
     const { source: name, key: place } = digestParts(id);
     const [source, at] = [sources.get(name), places.get(name)];
     if (source instanceof Problem) throw source;
     if (source === undefined || at === undefined || at instanceof Problem) continue;
     const scope = { binding, source: at.place, key: place };
-    const digest = source.kind === "absent" ? presenceOf(source, spec) : digestOf(key, scope, source, effort);
+    const digest = source.kind === "absent" ? presenceOf(source, spec) : yield* digestOf(key, scope, source, effort);
     if (digest !== undefined) digests[id] = digest;
   }
   return digests;

@@ -56,13 +56,8 @@ async function digest(...pods: JsonObject[]): Promise<string[]> {
   const source = await resolved();
   assert.ok(!(source instanceof Problem));
   const used = ["database/*"];
-  const digests = digestsOf(
-    KEY,
-    "team/b",
-    used,
-    new Map([["database", await live(...pods)]]),
-    new Map([["database", source]]),
-  );
+  const read = new Map([["database", await live(...pods)]]);
+  const digests = finish(digestsOf(KEY, "team/b", used, read, new Map([["database", source]])));
   return (digests["database/*"] ?? "").split(",");
 }
 

@@ -7,6 +7,7 @@ import { SecretValue } from "../../../../src/apimachinery/secret-value.ts";
 import { type DigestKey, type DigestScope, digestOf, digestsIn } from "../../../../src/rollout/digest/digest.ts";
 import { ALL_KEYS } from "../../../../src/sources/uses.ts";
 import type { LiveSource } from "../../../../src/transform/live-source.ts";
+import { finish } from "../../../../src/workqueue/cpu-scheduler.ts";
 
 const policy = { onMissing: "Wait", optional: false } as const;
 const none = new SecretValue({});
@@ -31,7 +32,8 @@ const place = (more: Partial<DigestScope> = {}): DigestScope => ({
   key: "accessKeyID",
   ...more,
 });
-const digest = (source: LiveSource, more: Partial<DigestScope> = {}, by = key) => digestOf(by, place(more), source);
+const digest = (source: LiveSource, more: Partial<DigestScope> = {}, by = key) =>
+  finish(digestOf(by, place(more), source));
 const all = { key: ALL_KEYS };
 
 describe("a digest", () => {
@@ -155,6 +157,12 @@ describe("a digest", () => {
     const message =
       /^the pods that mount the SecretProviderClass shop\/database have 257 versions of its objects, more than the 256 .*; replace the pods/;
     assert.throws(() => digest(versions(257), all), { reason: "InvalidBinding", retryPolicy: "OnChange", message });
+  });
+
+  it("of a large object is computed in steps", () => {
+    const list = Array.from({ length: 1_000 }, (_, at) => ({ at }));
+    const yields = [...digestOf(key, place({ key: "spec" }), object({ spec: { list } }))].length;
+    assert.ok(yields >= list.length);
   });
 
   it("of a whole object does not depend on its metadata and status", () => {
