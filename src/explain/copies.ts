@@ -5,9 +5,10 @@
 import { isAfterRollout, type SecretBinding, type Target } from "../api/binding.ts";
 import { digestParts, groupsOf } from "../api/rollout.ts";
 import { isSameKind } from "../apimachinery/objects.ts";
-import type { UsesOfKeys, writtenUses } from "../rollout/discover/written-values.ts";
-import { parseSources } from "../sources/registry.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import type { UsesOfKeys } from "../rollout/discover/written-values.ts";
 import type { PodReference } from "../workloads/pod-references.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 import { recordMatcher } from "./targets.ts";
 import { sourcesAt, type Traced } from "./trace-result.ts";
 
@@ -23,20 +24,24 @@ export interface Copy {
 /** How a pod refers to an object, and which keys it names this way; all keys if undefined. */
 export type Reference = Pick<PodReference, "by" | "keys">;
 
+type WrittenValues = typeof import("../rollout/discover/written-values.ts");
+
 const KINDS = ["Secret", "ConfigMap"] as const;
 
 /** Loads the template engine only if a binding writes such an object, which is rare. */
 export async function copiesOf(bindings: readonly SecretBinding[]): Promise<Copy[]> {
   const writing = bindings.filter(({ spec }) => spec.rollout && spec.targets.some((target) => kindOf(target)));
   if (writing.length === 0) return [];
-  const { writtenUses } = await import("../rollout/discover/written-values.ts");
-  return writing.flatMap((binding) => copiesBy(binding, writtenUses));
+  const written = await import("../rollout/discover/written-values.ts");
+  return writing.flatMap((binding) => copiesBy(binding, written));
 }
 
 /** Uses the records in status, which also name objects in namespaces that a selector matches. */
-function copiesBy(binding: SecretBinding, usesOf: typeof writtenUses): Copy[] {
+function copiesBy(binding: SecretBinding, { usesOfFields, writtenUses }: WrittenValues): Copy[] {
   const { metadata, spec, status } = binding;
-  const sources = parseSources(binding);
+  const ofFields = finish(usesOfFields(binding));
+  // It restarts nothing.
+  if (ofFields instanceof Problem) return [];
   const groups = spec.rollout === undefined ? [] : groupsOf(spec.rollout);
   const isConsumed = groups.some(({ consumersOfTargets }) => consumersOfTargets);
   const found = new Map<string, Copy>();
@@ -44,7 +49,7 @@ function copiesBy(binding: SecretBinding, usesOf: typeof writtenUses): Copy[] {
     const kind = kindOf(target);
     // A target that is written after the rollout restarts nothing.
     if (kind === undefined || isAfterRollout(target)) continue;
-    const uses = usesOf(sources, target);
+    const uses = writtenUses(ofFields, target);
     for (const { namespace = metadata.namespace as string, name } of status?.targets?.filter(
       recordMatcher(target, binding),
     ) ?? []) {

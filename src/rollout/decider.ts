@@ -209,7 +209,9 @@ export class Decider {
     const { binding, dependents, sourceObjects } = rolling;
     const { digests, resourceVersions } = known;
     const { firstLooks } = memory;
-    const written = writtenBeforeRestarts(binding);
+    const namespace = binding.metadata.namespace as string;
+    const written = await this.#deps.cpu.steps(namespace, writtenBeforeRestarts(binding));
+    if (written instanceof Problem) throw written;
     const sourceOf = (id: string) => {
       const { source } = digestParts(id);
       if (written.has(id)) return undefined;

@@ -129,7 +129,7 @@ export class RolloutController {
       spec,
       wrong: memory.observe(sourceRevisions, () => wrongPace(spec, Date.now())),
       references,
-      dependents: withHiddenUses(withRecreated(shown, memory.recreated, before), before, binding),
+      dependents: yield* withHiddenUses(withRecreated(shown, memory.recreated, before), before, binding),
       sources,
       // A target that is written after the rollout has the former values until then.
       targets: objects.flatMap(({ target, ref }) => {

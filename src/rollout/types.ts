@@ -25,7 +25,7 @@ export interface Dependent {
   isRestartField: boolean;
   /** The position of its step. */
   step: number;
-  /** The ids of the digests that it restarts for. */
+  /** The ids of the digests that it restarts for, sorted. Workloads that restart for the same ones share them. */
   uses: ReadonlySet<string>;
   /** If restartOn has SourceDeleted: the sources without which its pods can't start. */
   required?: ReadonlySet<string>;

@@ -237,7 +237,7 @@ export class Reconciler {
       (await cpu.steps(namespace, this.#rollouts.look(binding, actor.as, found, references.sources, observed)));
     if (rollout === undefined) this.#rollouts.forget(key);
     else if (rollout.patienceMs > 0) return { retry: "after", ms: rollout.patienceMs };
-    const workloads = rollout && dependentsFingerprint(rollout.dependents);
+    const workloads = rollout && (await cpu.steps(namespace, dependentsFingerprint(rollout.dependents)));
     return { key, binding, stored: binding, actor, references, observed, rollout, workloads };
   }
 

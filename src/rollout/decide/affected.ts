@@ -218,7 +218,7 @@ function whyLacking({ uses, required }: Dependent, changed: Digests, gone: Diges
   const ids = [...uses];
   const missing = ids.find((id) => gone[id] !== undefined);
   if (missing !== undefined) return `the value ${missing} is missing at the moment`;
-  const deleted = ids.map((id) => digestParts(id).source).find((source) => required?.has(source) && isAbsent(source));
+  const deleted = [...(required ?? [])].find(isAbsent);
   function isAbsent(source: string): boolean {
     return ids.some((id) => digestParts(id).source === source && changed[id] === ABSENT);
   }

@@ -2,6 +2,7 @@
  * Finds the workloads of a binding's rollout in the watches, and the values that each of them restarts for. Reports the
  * namespaces whose workloads can't be known: nothing restarts there.
  */
+import { createHash } from "node:crypto";
 import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
 import { digestId, digestParts, groupsOf, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
 import type { Effort } from "../../apimachinery/glob.ts";
@@ -16,14 +17,14 @@ import { streamRefusal, WRITE_VERBS } from "../../kube/access-error.ts";
 import type { WatchIdentity } from "../../kube/identity.ts";
 import { parseSources } from "../../sources/registry.ts";
 import type { ParsedSource, ResolvedSource } from "../../sources/source.ts";
-import { ALL_KEYS, usesOf } from "../../sources/uses.ts";
-import { compileTemplate } from "../../transform/template.ts";
+import { ALL_KEYS } from "../../sources/uses.ts";
 import { referencesTo } from "../../workloads/pod-references.ts";
 import { MAX_SYNCED } from "../../workloads/provider-class.ts";
 import type { Workload } from "../../workloads/workload.ts";
 import type { AwaitedTarget } from "../decide/wait-for-targets.ts";
 import type { Dependent, NamespaceProblem } from "../types.ts";
 import type { RolloutReferences, WorkloadLookup } from "./lookups.ts";
+import { MAX_USES, tooManyUses, type UsesOfKeys, usesOfFields } from "./written-values.ts";
 
 export interface Dependents {
   /** In the order of their steps, and by name within a step. */
@@ -58,6 +59,8 @@ export interface MissingWorkload extends ObjectRef {
 
 /** The record of all workloads must fit into the binding's status, with the record of the targets. */
 const MAX_CHARACTERS = 1_000_000;
+/** The most values of all workloads together: a few tenths of a second for each decision. */
+const MAX_USES_OF_ALL = 250_000;
 /** The approximate size of a workload's record besides its name. */
 const AROUND = 300;
 /** The limit for comparing the names of workloads with patterns, in characters: some hundredths of a second. */
@@ -128,7 +131,7 @@ export function* dependentsOf(
   { lookups, closed, problem }: RolloutReferences,
   ownersOf: () => Owners,
 ): Generator<void, Dependents> {
-  const found = new Map<string, Dependent & { uses: Set<string> }>();
+  const found = new Map<string, Omit<Dependent, "uses"> & { used: Set<Values> }>();
   const unknown = new Map<string, NamespaceProblem>();
   const isUnknown = (each: NamespaceProblem) => {
     const known = unknown.get(each.namespace) ?? each;
@@ -136,13 +139,20 @@ export function* dependentsOf(
   };
   closed.forEach(isUnknown);
   const missing: MissingWorkload[] = [];
-  const fieldUses = lookups.some(({ find }) => find.by !== "reference") ? [...usedByFields(binding)] : [];
+  const ofFields = yield* usedByFields(binding);
+  const values = new SharedValues();
   const owners = lookups.some(({ find }) => find.by === "owner") ? ownersOf() : undefined;
   const isDeletionCounted = binding.spec.rollout?.restartOn?.includes("SourceDeleted") === true;
   const sources = isDeletionCounted ? parseSources(binding) : [];
   const unread = new Map<string, UnreadWorkload>();
   const out: Dependents = { all: [], used: new Set(), pending: false, unknown: [], missing, unread: [], problem };
+  if (ofFields instanceof Problem) return { ...out, unknown: [...unknown.values()], problem: problem ?? ofFields };
+  const fieldValues = values.of(ofFields);
   const effort = { left: MAX_EFFORT };
+  let characters = 0;
+  const tooMany = () => (characters > MAX_CHARACTERS ? tooManyWorkloads() : values.problem);
+  /** Without any workloads. */
+  const refused = (why: Problem) => ({ ...out, unknown: [...unknown.values()], problem: out.problem ?? why });
   for (const lookup of lookups) {
     yield;
     const { resource, namespace, paths, stampAt, step, find } = lookup;
@@ -164,11 +174,11 @@ export function* dependentsOf(
     }
     if (find.by === "owner") out.problem ??= owners?.problem;
     out.pending ||= seen.phase === "pending";
-    // The same for all workloads that mount a class.
-    const brought = find.by === "reference" && find.keys !== undefined ? find.uses(find.keys) : undefined;
     const members = seen.phase === "synced" ? seen.members.toSorted(byName) : [];
     for (const [at, { name, version }] of members.entries()) {
       if (at % STEP === STEP - 1) yield;
+      const why = tooMany();
+      if (why !== undefined) return refused(why);
       const ref: ObjectRef = { resource, namespace, name };
       if (version.isTooLarge) unread.set(idOf(ref), { ...ref, isTooLarge: true });
       const workload = binding.spec.rollout?.replacePods ? asReplaced(version.workload) : version.workload;
@@ -182,30 +192,103 @@ export function* dependentsOf(
         unread.set(idOf(ref), ref);
         continue;
       }
-      const uses = find.by === "reference" ? usedByPods(find, workload, brought) : fieldUses;
+      const used = find.by === "reference" ? yield* usedByPods(values, find, workload) : fieldValues;
       // The binding does not write the keys that the workload reads there.
-      if (find.by === "reference" && uses.length === 0) continue;
+      if (find.by === "reference" && used.uses.size === 0) continue;
       const id = idOf(ref);
-      const known = found.get(id) ?? {
-        ...{ ref, version, workload, ...place, uses: new Set<string>() },
-        ...(isDeletionCounted && { required: requiredBy(workload, namespace, sources) }),
-      };
-      for (const use of uses) known.uses.add(use);
-      found.set(id, known);
+      const known = found.get(id);
+      if (known !== undefined) {
+        known.used.add(used);
+        continue;
+      }
+      const required = isDeletionCounted && { required: requiredBy(workload, namespace, sources) };
+      found.set(id, { ref, version, workload, ...place, used: new Set([used]), ...required });
+      characters += ref.name.length + namespace.length + AROUND;
     }
   }
-  out.all = [...found.values()].sort((a, b) => a.step - b.step);
-  out.used = new Set(out.all.flatMap(({ uses }) => [...uses]));
+  const all: Dependent[] = [];
+  for (const { used, ...each } of found.values()) {
+    const uses = yield* values.together(used);
+    const why = tooMany();
+    if (why !== undefined) return refused(why);
+    all.push({ ...each, uses });
+  }
+  out.all = all.sort((a, b) => a.step - b.step);
+  out.used = usedBy(out.all);
   out.unknown = [...unknown.values()];
   // It may also be named.
   out.unread = [...unread].flatMap(([id, ref]) => (found.has(id) ? [] : [ref]));
-  const characters = out.all.reduce((sum, { ref }) => sum + ref.name.length + (ref.namespace ?? "").length + AROUND, 0);
-  if (characters > MAX_CHARACTERS) {
-    const what = `spec.rollout selects ${out.all.length} workloads, more than the status of one binding has room for`;
-    out.problem ??= new Problem("InvalidBinding", `${what}; split it into several bindings`, "OnChange");
-  }
   return out;
 }
+
+function tooManyWorkloads(): Problem {
+  const what = "spec.rollout selects more workloads than the status of one binding has room for";
+  return new Problem("InvalidBinding", `${what}; split it into several bindings`, "OnChange");
+}
+
+/** The ids of digests, and a number for them in the SharedValues. */
+interface Values {
+  position: number;
+  /** Sorted. */
+  uses: ReadonlySet<string>;
+}
+
+/** The values that the workloads of a binding use. Equal ones are kept once, because thousands of workloads use the same values. */
+class SharedValues {
+  readonly #byKeys = new Map<UsesOfKeys, Map<string, Values>>();
+  readonly #together = new Map<string, ReadonlySet<string>>();
+  readonly #used = new Set<string>();
+  #positions = 0;
+  #kept = 0;
+  #ofAll = 0;
+
+  /** Why these are too many. */
+  get problem(): Problem | undefined {
+    if (this.#used.size > MAX_USES) return tooManyUses();
+    if (Math.max(this.#kept, this.#ofAll) <= MAX_USES_OF_ALL) return undefined;
+    const most = MAX_USES_OF_ALL.toLocaleString("en");
+    const what = `spec.rollout: its workloads restart for too many values, more than ${most} of all workloads together`;
+    return new Problem("InvalidBinding", `${what}; select fewer workloads, or split the binding`, "OnChange");
+  }
+
+  of(uses: ReadonlySet<string>): Values {
+    this.#kept += uses.size;
+    return { position: this.#positions++, uses };
+  }
+
+  /** The values behind keys of an object. Yields once. */
+  *behind(uses: UsesOfKeys, keys: readonly (readonly string[] | undefined)[]): Generator<void, Values> {
+    yield;
+    const byKeys = this.#byKeys.get(uses) ?? new Map<string, Values>();
+    this.#byKeys.set(uses, byKeys);
+    const text = JSON.stringify(keys);
+    const values = byKeys.get(text) ?? this.of(new Set(keys.flatMap((each) => uses(each)).sort()));
+    byKeys.set(text, values);
+    return values;
+  }
+
+  /** The values of one workload, sorted. Yields once. */
+  *together(values: ReadonlySet<Values>): Generator<void, ReadonlySet<string>> {
+    yield;
+    const all = [...values].sort((a, b) => a.position - b.position);
+    const text = all.map(({ position }) => position).join();
+    const known = this.#together.get(text);
+    const uses = known ?? unionOf(all);
+    if (known === undefined) for (const id of uses) this.#used.add(id);
+    this.#together.set(text, uses);
+    this.#ofAll += uses.size;
+    return uses;
+  }
+}
+
+function unionOf([first, ...others]: readonly Values[]): ReadonlySet<string> {
+  if (first !== undefined && others.length === 0) return first.uses;
+  return new Set([first, ...others].flatMap((each) => [...(each?.uses ?? [])]).sort());
+}
+
+/** The ids of the digests that any of the workloads restarts for. */
+export const usedBy = (dependents: readonly Dependent[]): ReadonlySet<string> =>
+  new Set([...new Set(dependents.map(({ uses }) => uses))].flatMap((uses) => [...uses]));
 
 /** The sources without which its pods can't start, or may not be able to. */
 function requiredBy(
@@ -225,63 +308,82 @@ function asReplaced(workload: Workload | undefined): Workload | undefined {
   return { ...workload, progress: workload.replacing.progress, onDelete: false };
 }
 
-/** The values behind the keys that the pods of a workload refer to. `brought` are those that a class brings instead. */
+/** The values behind the keys that the pods of a workload refer to, or that a class brings to them instead. */
 function usedByPods(
-  { kind, name, ways, uses }: Extract<WorkloadLookup["find"], { by: "reference" }>,
+  values: SharedValues,
+  { kind, name, ways, uses, keys: brought }: Extract<WorkloadLookup["find"], { by: "reference" }>,
   { references }: Workload,
-  brought: readonly string[] | undefined,
-): readonly string[] {
+): Generator<void, Values> {
   const found = referencesTo(references, { kind, name }).filter(({ by }) => ways?.includes(by) ?? true);
-  if (brought !== undefined) return found.length === 0 ? [] : brought;
-  return found.flatMap(({ keys }) => uses(keys));
+  const keys = found.map(({ keys }) => brought ?? keys);
+  return values.behind(uses, brought === undefined ? keys : keys.slice(0, 1));
 }
 
-/** The values used by the fields that are written before the rollout; if there are none, all sources. */
-export function usedByFields(binding: SecretBinding): ReadonlySet<string> {
-  const { spec } = binding;
-  const sources = parseSources(binding);
-  const fields = spec.targets.flatMap((target) => (isAfterRollout(target) ? [] : target.fields));
-  if (fields.length === 0)
-    return new Set(sources.flatMap(({ name, valueKeys = [ALL_KEYS] }) => valueKeys.map((key) => digestId(name, key))));
-  const uses = fields.flatMap((field) => usesOf(sources, field, (text) => compileTemplate(text).references));
-  return new Set(uses.map(({ source, of }) => digestId(source, of)));
+/** The values used by the fields that are written before the rollout; if there are none, all sources. Returns and yields as `usesOfFields`. */
+export function* usedByFields(binding: SecretBinding): Generator<void, ReadonlySet<string> | Problem> {
+  const uses = yield* usesOfFields(binding);
+  if (uses instanceof Problem) return uses;
+  if (uses.byField.size > 0) return uses.all;
+  const ofSource = ({ name, valueKeys = [ALL_KEYS] }: ParsedSource) => valueKeys.map((key) => digestId(name, key));
+  return new Set(parseSources(binding).flatMap(ofSource).sort());
 }
 
-/** The values that workloads get through fields which the binding writes before it restarts them. */
-export const writtenBeforeRestarts = (binding: SecretBinding): ReadonlySet<string> =>
-  binding.spec.targets.some((target) => !isAfterRollout(target)) ? usedByFields(binding) : new Set();
+/** The values that workloads get through fields which the binding writes before it restarts them. Returns and yields as `usesOfFields`. */
+export function* writtenBeforeRestarts(binding: SecretBinding): Generator<void, ReadonlySet<string> | Problem> {
+  const isAny = binding.spec.targets.some((target) => !isAfterRollout(target));
+  return isAny ? yield* usedByFields(binding) : new Set();
+}
 
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
 
 /**
  * Adds the values that workloads may use in namespaces that can't be seen, or could not until now: the recorded ones, and all
- * keys of the sources.
+ * keys of the sources. Yields where it may be interrupted.
  */
-export function withHiddenUses(
+export function* withHiddenUses(
   dependents: Dependents,
   before: RolloutStatus | undefined,
   binding: SecretBinding,
-): Dependents {
+): Generator<void, Dependents> {
   if (dependents.unknown.length === 0 && before?.unknownNamespaces === undefined) return dependents;
-  const hidden = [...Object.keys(before?.digests ?? {}), ...sourcesOf(binding).map((name) => digestId(name, ALL_KEYS))];
+  const ofFields = yield* usedByFields(binding);
+  if (ofFields instanceof Problem) return dependents;
+  const sources = sourcesOf(binding, ofFields).map((name) => digestId(name, ALL_KEYS));
+  const hidden = [...Object.keys(before?.digests ?? {}), ...sources];
   return { ...dependents, used: new Set([...dependents.used, ...hidden]) };
 }
 
 /**
  * The sources of which workloads may use any value: those that pods refer to, and those of fields written before the restarts.
  */
-function sourcesOf(binding: SecretBinding): string[] {
-  const { rollout } = binding.spec;
+function sourcesOf({ spec: { rollout } }: SecretBinding, ofFields: ReadonlySet<string>): string[] {
   const consumed = rollout === undefined ? [] : groupsOf(rollout).flatMap(({ consumersOf = [] }) => consumersOf);
-  const written = [...usedByFields(binding)].map((id) => digestParts(id).source);
+  const written = [...ofFields].map((id) => digestParts(id).source);
   return [...new Set([...consumed, ...written])];
 }
 
-/** Everything that the start of a rollout depends on. */
-export function dependentsFingerprint({ all, unknown, missing, unread, problem }: Dependents): string {
-  const workloads = all.map(({ ref, version, uses }) => `${idOf(ref)} ${version.uid} ${[...uses].sort().join(",")}`);
+/** Everything that the start of a rollout depends on. Yields where it may be interrupted. */
+export function* dependentsFingerprint({
+  all,
+  unknown,
+  missing,
+  unread,
+  problem,
+}: Dependents): Generator<void, string> {
+  const positions = new Map<ReadonlySet<string>, number>();
+  const values = createHash("sha256");
+  const workloads: string[] = [];
+  for (const { ref, version, uses } of all) {
+    const position = positions.get(uses) ?? positions.size;
+    if (!positions.has(uses)) {
+      yield;
+      positions.set(uses, position);
+      values.update(JSON.stringify([...uses]));
+    }
+    workloads.push(`${idOf(ref)} ${version.uid} ${position}`);
+  }
   const others = [...unknown.map((each) => each.problem.message), ...missing.map(idOf), "", ...unread.map(idOf)];
-  return [problem?.message ?? "", ...others, ...workloads].join("\n");
+  return [problem?.message ?? "", ...others, ...workloads, values.digest("base64")].join("\n");
 }
 
 /** How many namespaces or workloads a message names. */

@@ -22,7 +22,7 @@ import { PLACES, type PodPlace, type PodReference } from "../../workloads/pod-re
 import { WORKLOAD_KINDS, type WorkloadPaths } from "../../workloads/workload.ts";
 import type { RunSteps } from "../../workqueue/cpu-scheduler.ts";
 import type { NamespaceProblem, Step } from "../types.ts";
-import { type UsesOfKeys, writtenUses } from "./written-values.ts";
+import { type UsesOfKeys, usesOfFields, writtenUses } from "./written-values.ts";
 
 /**
  * The most lookups of one binding. Restarting the consumers of as many objects as a binding may select takes 15,000 with the default kinds.
@@ -118,7 +118,7 @@ function* lookupsOf(
   subject: RolloutSubject,
   refused: (place: Place) => Problem | undefined,
 ): Generator<void, Omit<RolloutReferences, "steps">> {
-  const consumed = new ConsumedObjects(subject);
+  const consumed = new ConsumedObjects(binding, subject);
   /** By object, the kinds and ways that an earlier step looks for. Its workloads belong to that step. */
   const taken = new Map<Consumed, Set<string>>();
   const isTaken = (of: Consumed, { resource, find }: Place) => {
@@ -133,13 +133,12 @@ function* lookupsOf(
   let walked = 0;
   for (const [step, group] of groups.entries()) {
     const ofGroup = kinds[step] as GroupKinds | Problem;
-    const places =
-      ofGroup instanceof Problem ? ofGroup : attemptSync(() => placesOf(binding, group, ofGroup, consumed.of(group)));
-    if (places instanceof Problem) {
-      first ??= places;
+    const objects = ofGroup instanceof Problem ? ofGroup : yield* consumed.of(group);
+    if (objects instanceof Problem) {
+      first ??= objects;
       continue;
     }
-    for (const { of, ...place } of places) {
+    for (const { of, ...place } of placesOf(binding, group, ofGroup as GroupKinds, objects)) {
       if (++walked % STEP === 0) yield;
       if (of !== undefined && isTaken(of, place)) continue;
       const problem = refused(place);
@@ -220,39 +219,55 @@ interface Consumed extends Pick<Reference, "kind" | "name" | "uses"> {
 
 /** The objects whose consumers restart: the same object for all steps that name it. */
 class ConsumedObjects {
+  readonly #binding: SecretBinding;
   readonly #subject: RolloutSubject;
   readonly #sources = new Map<string, Consumed>();
-  #targets: readonly Consumed[] | undefined;
+  #targets: readonly Consumed[] | Problem | undefined;
 
-  constructor(subject: RolloutSubject) {
+  constructor(binding: SecretBinding, subject: RolloutSubject) {
+    this.#binding = binding;
     this.#subject = subject;
   }
 
+  /** Yields where it may be interrupted. */
+  *of({ consumersOf = [], consumersOfTargets }: Group): Generator<void, readonly Consumed[] | Problem> {
+    const sources = attemptSync(() => consumersOf.map((name) => this.#source(name)));
+    if (sources instanceof Problem || !consumersOfTargets) return sources;
+    this.#targets ??= yield* targetsConsumed(this.#binding, this.#subject);
+    return this.#targets instanceof Problem ? this.#targets : [...sources, ...this.#targets];
+  }
+
   /** Throws Problem. */
-  of({ consumersOf = [], consumersOfTargets }: Group): Consumed[] {
-    const sources = consumersOf.map((name) => {
-      const known = this.#sources.get(name) ?? sourceConsumed(name, this.#subject);
-      this.#sources.set(name, known);
-      return known;
-    });
-    if (!consumersOfTargets) return sources;
-    this.#targets ??= targetsConsumed(this.#subject);
-    return [...sources, ...this.#targets];
+  #source(name: string): Consumed {
+    const known = this.#sources.get(name) ?? sourceConsumed(name, this.#subject);
+    this.#sources.set(name, known);
+    return known;
   }
 }
 
 /** The Secrets and ConfigMaps that the binding writes before the rollout. */
-function targetsConsumed({ parsedSources, objects }: RolloutSubject): Consumed[] {
+function* targetsConsumed(
+  binding: SecretBinding,
+  { objects }: RolloutSubject,
+): Generator<void, readonly Consumed[] | Problem> {
+  const ofFields = yield* usesOfFields(binding);
+  if (ofFields instanceof Problem) return ofFields;
   const known = new Map<SelectedObject["target"], UsesOfKeys>();
-  return objects.flatMap(({ target, ref }): Consumed[] => {
-    if (ref instanceof Problem || isAfterRollout(target)) return [];
+  const consumed: Consumed[] = [];
+  for (const { target, ref } of objects) {
+    if (ref instanceof Problem || isAfterRollout(target)) continue;
     const { resource, namespace, name } = ref;
     const { group, kind } = resource;
-    if (namespace === undefined || group !== "" || !(kind === "Secret" || kind === "ConfigMap")) return [];
-    const uses = known.get(target) ?? writtenUses(parsedSources, target);
-    known.set(target, uses);
-    return [{ kind, name, namespace, uses, ...(target.namespaceSelector !== undefined && { wide: true }) }];
-  });
+    if (namespace === undefined || group !== "" || !(kind === "Secret" || kind === "ConfigMap")) continue;
+    let uses = known.get(target);
+    if (uses === undefined) {
+      yield;
+      uses = writtenUses(ofFields, target);
+      known.set(target, uses);
+    }
+    consumed.push({ kind, name, namespace, uses, ...(target.namespaceSelector !== undefined && { wide: true }) });
+  }
+  return consumed;
 }
 
 /** Throws Problem. */

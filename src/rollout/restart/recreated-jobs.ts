@@ -8,7 +8,7 @@ import type { Client } from "../../kube/client.ts";
 import type { Notifier } from "../../notifications/notifier.ts";
 import type { EventRecorder } from "../../observability/events.ts";
 import { copyName, isJob } from "../../workloads/job-copy.ts";
-import type { Dependents, RolloutContext } from "../discover/dependents.ts";
+import { type Dependents, type RolloutContext, usedBy } from "../discover/dependents.ts";
 import { lostJobEvent } from "../event-messages.ts";
 import { lostJobNotification } from "../notifications.ts";
 import type { Dependent } from "../types.ts";
@@ -64,7 +64,7 @@ export function withRecreated(
   return {
     ...dependents,
     all,
-    used: new Set(all.flatMap(({ uses }) => [...uses])),
+    used: usedBy(all),
     missing: dependents.missing.filter((ref) => !there.has(idOf(ref))),
   };
 }

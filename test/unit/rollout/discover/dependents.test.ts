@@ -1,9 +1,17 @@
 /** Which workloads restart for a binding, by what the watches show. */
 import assert from "node:assert/strict";
+import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import type { Owners } from "../../../../src/rollout/discover/dependents.ts";
-import { apartFrom, type Dependents, dependentsOf, usedByFields } from "../../../../src/rollout/discover/dependents.ts";
+import {
+  apartFrom,
+  type Dependents,
+  dependentsFingerprint,
+  dependentsOf,
+  usedByFields,
+} from "../../../../src/rollout/discover/dependents.ts";
 import type { WorkloadLookup } from "../../../../src/rollout/discover/lookups.ts";
+import type { PodReference } from "../../../../src/workloads/pod-references.ts";
 import { finish } from "../../../../src/workqueue/cpu-scheduler.ts";
 import { bindingOf, lookupOf, targetOf, workloadDataOf } from "../../objects.ts";
 
@@ -30,6 +38,19 @@ function found(
   const lookups = [lookupOf({ find })];
   const references = { steps: [], lookups, closed: [], problem: undefined };
   return finish(dependentsOf(informers, "registry/b", AS, bindingOf(), references, () => owners));
+}
+/** The values of the fields of a binding with this spec. */
+function usedBy(spec: Partial<SecretBinding["spec"]>): string[] {
+  const used = finish(usedByFields(bindingOf({ spec })));
+  assert.ok(!(used instanceof Problem));
+  return [...used];
+}
+const OWNERS: Owners = { uids: new Set(), problem: undefined };
+/** Workloads that refer to the Secret bucket, in which `uses` are behind each key. */
+function consumers(count: number, uses: (keys: readonly string[] | undefined) => readonly string[], keys = ["a"]) {
+  const references: PodReference[] = [{ kind: "Secret", name: "bucket", keys, by: "env" }];
+  const names = Array.from({ length: count }, (_, at) => `core-${at}`);
+  return found({ by: "reference", kind: "Secret", name: "bucket", uses }, OWNERS, names, undefined, { references });
 }
 const namesOf = ({ all }: Dependents) => all.map(({ ref }) => ref.name);
 
@@ -127,14 +148,46 @@ describe("the workloads of a binding", () => {
       Array.from({ length: count }, (_, at) => `${at}`.padEnd(length, "x"));
     const problemOf = (given: string[]) => found({ by: "choice", names: undefined, labels: "" }, all, given).problem;
     assert.equal(problemOf(names(3_000, 20)), undefined);
-    assert.match(problemOf(names(3_000, 200))?.message ?? "", /selects 3000 workloads.*split it/);
+    assert.match(problemOf(names(3_000, 200))?.message ?? "", /selects more workloads than .*split it/);
+  });
+
+  it("share the values that they use, in their fingerprint too", () => {
+    let asked = 0;
+    const uses = (value: string) => () => {
+      asked++;
+      return ["s/b", value];
+    };
+    const { all, used, ...others } = consumers(1_000, uses("s/a"));
+    assert.deepEqual([asked, new Set(all.map((each) => each.uses)).size], [1, 1]);
+    assert.deepEqual(
+      [[...used], [...(all[0]?.uses ?? [])]],
+      [
+        ["s/a", "s/b"],
+        ["s/a", "s/b"],
+      ],
+    );
+    assert.equal([...dependentsFingerprint({ all, used, ...others })].length, 1);
+    const fingerprint = (value: string) => finish(dependentsFingerprint(consumers(2, uses(value))));
+    assert.equal(fingerprint("s/a"), fingerprint("s/a"));
+    assert.notEqual(fingerprint("s/a"), fingerprint("s/c"));
+  });
+
+  it("are none, with a problem that says what to do, if they use more values than a rollout may have", () => {
+    const many = (length: number) => () => Array.from({ length }, (_, at) => `s/${at}`);
+    const outcome = ({ all, problem }: Dependents) => [all.length, problem?.reason, problem?.retryPolicy];
+    const refused = [0, "InvalidBinding", "OnChange"];
+    assert.deepEqual(outcome(consumers(50, many(5_000))), [50, undefined, undefined]);
+    assert.deepEqual(outcome(consumers(51, many(5_000))), refused);
+    const different = consumers(1, many(5_001));
+    assert.deepEqual(outcome(different), refused);
+    assert.match(different.problem?.message ?? "", /more than 5,000 different values; .*split the binding$/);
   });
 
   it("restart for the fields that templates name, and for a whole list if they name an element of it", () => {
     const object = { apiVersion: "v1", resource: "services", name: "web", scope: "Namespaced" } as const;
     const used = (template: string) => {
       const targets = [targetOf({ fields: [{ path: "spec.x", template }] })];
-      return [...usedByFields(bindingOf({ spec: { sources: [{ object }], targets } }))];
+      return usedBy({ sources: [{ object }], targets });
     };
     assert.deepEqual(used("http://{{web.spec.clusterIP}}"), ["web/spec.clusterIP"]);
     assert.deepEqual(used("{{web.spec.ports.[0].port}}"), ["web/spec.ports"]);
@@ -147,7 +200,7 @@ describe("the workloads of a binding", () => {
       { name: "data", vault: { ...at, data: { ...path, kv: 2 as const } } },
       { name: "metadata", vault: { ...at, metadata: path } },
     ];
-    const used = usedByFields(bindingOf({ spec: { sources, targets: [] } }));
-    assert.deepEqual([...used], ["data/*", "metadata/updated_time"]);
+    const used = usedBy({ sources, targets: [] });
+    assert.deepEqual(used, ["data/*", "metadata/updated_time"]);
   });
 });
