@@ -9,6 +9,7 @@ import { digestParts } from "../api/rollout.ts";
 import { idOf, isOlder } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { ApiError } from "../kube/api-error.ts";
+import type { RunSteps } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import type { StartFacts } from "./decide/affected.ts";
 import type { ConcurrencyLimiter } from "./decide/concurrency.ts";
@@ -209,8 +210,8 @@ export class Decider {
     const { binding, dependents, sourceObjects } = rolling;
     const { digests, resourceVersions } = known;
     const { firstLooks } = memory;
-    const namespace = binding.metadata.namespace as string;
-    const written = await this.#deps.cpu.steps(namespace, writtenBeforeRestarts(binding));
+    const steps: RunSteps = (work) => this.#deps.cpu.steps(binding.metadata.namespace as string, work);
+    const written = await steps(writtenBeforeRestarts(binding));
     if (written instanceof Problem) throw written;
     const sourceOf = (id: string) => {
       const { source } = digestParts(id);
@@ -220,11 +221,11 @@ export class Decider {
       return seen?.resourceVersion === resourceVersions.get(source) ? seen : undefined;
     };
     const looked = { binding, before: memory.before(binding), dependents, digests, sourceOf };
-    await mapConcurrent(firstLooks.needed(looked), async (state) =>
+    await mapConcurrent(await steps(firstLooks.needed(looked)), async (state) =>
       firstLooks.learn(state, await this.#formerValue(rolling, known, state)),
     );
     return {
-      startedWith: firstLooks.judge(looked),
+      startedWith: await steps(firstLooks.judge(looked)),
       isRenewed: ({ version: { renewedAs }, isRestartField }, id) => {
         const source = sourceOf(id);
         if (source === undefined || source === ABSENT || renewedAs === undefined || isRestartField) return false;

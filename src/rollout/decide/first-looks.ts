@@ -73,11 +73,18 @@ interface Look {
   revision: number;
 }
 
-const RECORDED = "recorded";
-type Looks = Map<string, Look | typeof RECORDED>;
+/** The looks at one workload. */
+interface Looked {
+  namespace: string | undefined;
+  /** By the ids of the digests. */
+  open: Map<string, Look>;
+  /** The ids of those whose result is recorded: the same set for workloads of which all are, because there may be thousands. */
+  recorded: ReadonlySet<string>;
+}
 
 /** The looks at workloads that can't be seen are kept up to this number. The status of a binding has room for fewer workloads. */
 const MAX_HIDDEN = 4_000;
+const NONE: ReadonlySet<string> = new Set();
 
 /** How long before a binding a change counts, in seconds, if the binding is generated: it is always younger than its workload. */
 const GENERATED_WITHIN_S = 60;
@@ -107,25 +114,28 @@ const keyOf = ({ id, version }: FormerState) => `${version} ${id}`;
 
 /** Remembers which pairs of a binding were judged. */
 export class FirstLooks {
-  /** By the uid of the workload and the id of the digest. Those that can be seen are the newest. */
-  #looks: ReadonlyMap<string, { namespace: string | undefined; own: Looks }> | undefined;
+  /** By the uid of the workload. Those that can be seen are the newest. */
+  #looks: ReadonlyMap<string, Looked> | undefined;
   /** The generation of the binding, and its version when that was first seen. */
   #spec: { generation: number | undefined; version: string; isFirst: boolean } | undefined;
   /** What was read for the looks of the last decision. */
   #former: ReadonlyMap<string, FormerValue> = new Map();
 
-  /** The former states that `judge` needs and that are not known yet. Pass each result to `learn`. */
-  needed(rollout: Rollout): FormerState[] {
+  /** The former states that `judge` needs and that are not known yet. Pass each result to `learn`. Yields for each workload. */
+  *needed(rollout: Rollout): Generator<void, FormerState[]> {
     const { binding, before, dependents, digests, sourceOf } = rollout;
     this.#specOf(binding);
     const needed = new Map<string, FormerState>();
+    const pending = pendingIn(before);
     for (const { version, uses } of dependents.all) {
-      const own = this.#looks?.get(version.uid)?.own;
+      yield;
+      const known = this.#looks?.get(version.uid);
       const from = this.#from(version, binding);
-      if (from === undefined) continue;
+      if (from === undefined || known?.recorded === uses) continue;
       for (const id of uses) {
-        const [last, source] = [own?.get(id), sourceOf(id)];
-        if (last === RECORDED || (last !== undefined && isRecorded(last, version.uid, id, before))) continue;
+        if (known?.recorded.has(id)) continue;
+        const [last, source] = [known?.open.get(id), sourceOf(id)];
+        if (last !== undefined && isRecorded(last, pending.has(version.uid), id, before)) continue;
         if (source === undefined || digests[id] === undefined || this.#judged(before, id)) continue;
         // Most sources are older than the workload.
         if (source !== ABSENT && isOlder(source, { resourceVersion: from })) continue;
@@ -141,33 +151,43 @@ export class FirstLooks {
     this.#former = new Map(this.#former).set(keyOf(state), value);
   }
 
-  /** Returns a function that says which values of a digest's source a workload started with, until the status has the result. */
-  judge(rollout: Rollout): (dependent: Dependent, id: string) => StartedWith {
+  /**
+   * Returns a function that says which values of a digest's source a workload started with, until the status has the result. Yields for each
+   * workload.
+   */
+  *judge(rollout: Rollout): Generator<void, (dependent: Dependent, id: string) => StartedWith> {
     const { binding, before, dependents, digests, sourceOf } = rollout;
     const { all, unknown } = dependents;
     this.#specOf(binding);
     const hidden = new Set<string | undefined>(unknown.map(({ namespace }) => namespace));
     const looks = new Map([...(this.#looks ?? [])].filter(([, { namespace }]) => hidden.has(namespace)));
+    const pending = pendingIn(before);
     for (const { ref, version, uses } of all) {
-      const own: Looks = this.#looks?.get(version.uid)?.own ?? new Map();
-      setNewest(looks, version.uid, { namespace: ref.namespace, own }, all.length + MAX_HIDDEN);
-      for (const id of uses) {
-        const [last, source, digest] = [own.get(id), sourceOf(id), digests[id]];
-        if (last === RECORDED) continue;
-        if (last !== undefined && isRecorded(last, version.uid, id, before)) own.set(id, RECORDED);
-        // A key that appears later has its first value as the baseline.
-        else if (source !== undefined && digest === undefined) own.set(id, RECORDED);
-        else if (source !== undefined && digest !== undefined) {
-          const result = this.#result(rollout, version, { id, source, digest });
-          own.set(id, { result, digest, revision: before?.revision ?? 0 });
+      yield;
+      const known = this.#looks?.get(version.uid);
+      const open = known?.open ?? new Map<string, Look>();
+      let recorded = known?.recorded ?? NONE;
+      if (recorded !== uses) {
+        const now = new Set(recorded);
+        for (const id of uses) {
+          if (now.has(id)) continue;
+          const [last, source, digest] = [open.get(id), sourceOf(id), digests[id]];
+          const isOver = last !== undefined && isRecorded(last, pending.has(version.uid), id, before);
+          // A key that appears later has its first value as the baseline.
+          if (isOver || (source !== undefined && digest === undefined)) {
+            now.add(id);
+            open.delete(id);
+          } else if (source !== undefined && digest !== undefined) {
+            const result = this.#result(rollout, version, { id, source, digest });
+            open.set(id, { result, digest, revision: before?.revision ?? 0 });
+          }
         }
+        recorded = now.size === uses.size && [...uses].every((id) => now.has(id)) ? uses : now;
       }
+      setNewest(looks, version.uid, { namespace: ref.namespace, open, recorded }, all.length + MAX_HIDDEN);
     }
     this.#looks = looks;
-    return ({ version }, id) => {
-      const look = looks.get(version.uid)?.own.get(id);
-      return look === RECORDED ? undefined : look?.result;
-    };
+    return ({ version }, id) => looks.get(version.uid)?.open.get(id)?.result;
   }
 
   #result(
@@ -216,14 +236,17 @@ export class FirstLooks {
   }
 }
 
+/** The uids of the workloads of a rollout that has not ended. */
+const pendingIn = (before: RolloutStatus | undefined): ReadonlySet<string> =>
+  new Set(before?.pending?.workloads?.map(({ uid }) => uid));
+
 /** Whether the status has the result of that look, so that a later difference is an ordinary change. */
 function isRecorded(
   { result, digest, revision }: Look,
-  uid: string,
+  isPending: boolean,
   id: string,
   before: RolloutStatus | undefined,
 ): boolean {
-  const pending = before?.pending;
-  if (result !== "former") return [before?.digests?.[id], pending?.digests?.[id]].includes(digest);
-  return (before?.revision ?? 0) > revision || pending?.workloads?.some((each) => each.uid === uid) === true;
+  if (result === "former") return isPending || (before?.revision ?? 0) > revision;
+  return [before?.digests?.[id], before?.pending?.digests?.[id]].includes(digest);
 }

@@ -7,6 +7,7 @@ import {
   startedWith,
   startedWithDigest,
 } from "../../../../src/rollout/decide/first-looks.ts";
+import { finish } from "../../../../src/workqueue/cpu-scheduler.ts";
 import { bindingOf, dependentOf } from "../../objects.ts";
 
 /** The controller observed the creation of this workload: version 100, at second 50. */
@@ -127,7 +128,7 @@ describe("the first look at a workload", () => {
   ) => {
     const dependents = { all: [dependent], unknown: [] };
     const rollout = { binding: binding(0), before, dependents, digests: { [KEY]: "a" }, sourceOf: () => seen, ...more };
-    return looks.judge(rollout)(dependent, KEY);
+    return finish(looks.judge(rollout))(dependent, KEY);
   };
 
   const rolloutOf = (
@@ -150,19 +151,20 @@ describe("the first look at a workload", () => {
   it("needs the state of a younger source at the creation of the workload, once", () => {
     for (const seen of [MISSED, "absent"] as const) {
       const looks = new FirstLooks();
-      assert.deepEqual(looks.needed(rolloutOf(seen)), [{ id: KEY, version: "100" }]);
+      assert.deepEqual(finish(looks.needed(rolloutOf(seen))), [{ id: KEY, version: "100" }]);
       looks.learn({ id: KEY, version: "100" }, "unknown");
-      assert.deepEqual(looks.needed(rolloutOf(seen)), []);
+      assert.deepEqual(finish(looks.needed(rolloutOf(seen))), []);
     }
-    for (const seen of [source("99", 20), undefined]) assert.deepEqual(new FirstLooks().needed(rolloutOf(seen)), []);
-    assert.deepEqual(new FirstLooks().needed(rolloutOf(MISSED, { before: status() })), []);
+    for (const seen of [source("99", 20), undefined])
+      assert.deepEqual(finish(new FirstLooks().needed(rolloutOf(seen))), []);
+    assert.deepEqual(finish(new FirstLooks().needed(rolloutOf(MISSED, { before: status() }))), []);
     const listed = { all: [dependentOf({ version: LISTED })], unknown: [] };
-    assert.deepEqual(new FirstLooks().needed(rolloutOf(MISSED, { dependents: listed })), []);
+    assert.deepEqual(finish(new FirstLooks().needed(rolloutOf(MISSED, { dependents: listed }))), []);
   });
 
   it("needs the state at the version of the binding, or of a later spec, unless the binding is generated", () => {
     const from = (looks: FirstLooks, of: Rollout["binding"]) =>
-      looks.needed(rolloutOf(source("400", 60), { binding: of })).map(({ version }) => version);
+      finish(looks.needed(rolloutOf(source("400", 60), { binding: of }))).map(({ version }) => version);
     assert.deepEqual(from(new FirstLooks(), binding(0, { resourceVersion: "300" })), ["300"]);
     const looks = new FirstLooks();
     assert.deepEqual(from(looks, ofReloader({ resourceVersion: "300" })), ["100"]);
@@ -178,9 +180,9 @@ describe("the first look at a workload", () => {
     ];
     for (const [value, seen, expected] of results) {
       const looks = new FirstLooks();
-      looks.needed(rolloutOf(seen));
+      finish(looks.needed(rolloutOf(seen)));
       looks.learn({ id: KEY, version: "100" }, value);
-      assert.equal(looks.judge(rolloutOf(seen))(dependent, KEY), expected);
+      assert.equal(finish(looks.judge(rolloutOf(seen)))(dependent, KEY), expected);
     }
   });
 
@@ -189,7 +191,7 @@ describe("the first look at a workload", () => {
       dependentOf({ version: { ...OBSERVED, uid: `${at}`, chosen: { version: `${100 + at}`, at: 50 } } }),
     );
     assert.equal(
-      new FirstLooks().needed(rolloutOf(source("400", 60), { dependents: { all, unknown: [] } })).length,
+      finish(new FirstLooks().needed(rolloutOf(source("400", 60), { dependents: { all, unknown: [] } }))).length,
       100,
     );
   });
@@ -213,6 +215,32 @@ describe("the first look at a workload", () => {
     const again = new FirstLooks();
     assert.equal(judge(again, undefined, source("99", 20)), "present");
     assert.equal(judge(again, status(), MISSED, { digests: { [KEY]: "b" } }), undefined);
+  });
+
+  it("asks nothing for thousands of workloads with the same values once all looks are in the status", () => {
+    const all = Array.from({ length: 10 }, (_, at) => ({
+      ...dependent,
+      version: { ...OBSERVED, ...dependent.version, uid: `${at}` },
+    }));
+    let asked = 0;
+    const sourceOf = () => {
+      asked++;
+      return source("99", 20);
+    };
+    const looks = new FirstLooks();
+    const asks = (before: RolloutStatus | undefined) => {
+      asked = 0;
+      const of = rolloutOf(undefined, {
+        dependents: { all, unknown: [] },
+        digests: { [KEY]: "a" },
+        sourceOf,
+        ...(before && { before }),
+      });
+      finish(looks.needed(of));
+      finish(looks.judge(of));
+      return asked;
+    };
+    assert.deepEqual([undefined, status(), status()].map(asks), [20, 20, 0]);
   });
 
   it("holds until the status has the value that it was for", () => {
@@ -258,7 +286,7 @@ describe("the first look at a workload", () => {
     const look = (all: readonly ReturnType<typeof named>[], seen: Seen) => {
       const dependents = { all, unknown: [{ namespace: "registry" }] };
       const of = { binding: binding(0), before: status(), dependents, digests: { [KEY]: "a" }, sourceOf: () => seen };
-      return looks.judge(of);
+      return finish(looks.judge(of));
     };
     for (let first = 0; first < 4_400; first += 100) {
       const all = Array.from({ length: 100 }, (_, at) => named(first + at));
