@@ -21,6 +21,8 @@ export function etcdFlags({ folder, ports }: Place): string[] {
     `--initial-advertise-peer-urls=${peer}`,
     `--initial-cluster=default=${peer}`,
     "--unsafe-no-fsync",
+    // The most that etcd recommends: one after the other, the attacks of the tests write more than its default of 2 GiB.
+    "--quota-backend-bytes=8589934592",
     "--log-level=warn",
   ];
 }
