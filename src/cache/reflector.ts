@@ -2,7 +2,7 @@
  * Mirrors the objects of one list and watch in a store, and calls back for each object that changes. It resumes from the last version,
  * lists again when that version is too old (410), and restarts a stream that has become silent.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { type KubeObject, type Resource, resourceName } from "../apimachinery/objects.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { ListWatch } from "../kube/list-watch.ts";
@@ -69,6 +69,8 @@ const SILENCE_MS = 100_000;
 const LASTED_MS = 5_000;
 /** A webhook that restarts fails for less than this. */
 const BRIEF_FAILURE_MS = 5_000;
+/** Milliseconds of work on a page after which the event loop gets a turn. */
+const SLICE_MS = 10;
 const REFUSALS = [401, 403, 404, 405];
 
 /** Whether the server refuses the stream, or can't list or watch this kind until that is fixed. */
@@ -208,11 +210,15 @@ export class Reflector<T extends { resourceVersion: string }> {
     let version = "";
     try {
       for await (const page of this.#source.list(this.#end.signal)) {
+        let began = performance.now();
         for (const [at, item] of page.items.entries()) {
           const key = objectKey(item.metadata.namespace, item.metadata.name);
           const length = page.lengths?.[at];
           const shown = { since: this.#seen, isAdded: false, isWhole: false, ...(length !== undefined && { length }) };
           await this.#run(() => void seen.set(key, this.#keep(key, item, shown)));
+          if (performance.now() - began < SLICE_MS) continue;
+          await nextTurn();
+          began = performance.now();
         }
         version = page.resourceVersion;
         this.#heard = performance.now();

@@ -1,5 +1,6 @@
 /** How a reflector stays in sync with the server, and what it reports, whatever happens to its streams. */
 import assert from "node:assert/strict";
+import { mock } from "node:test";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { SECRET_BINDINGS } from "../../../src/apimachinery/resources.ts";
 import { objectKey, Reflector, type ReflectorState } from "../../../src/cache/reflector.ts";
@@ -78,6 +79,33 @@ describe("a reflector", () => {
       await source.watching.grant();
       assert.deepEqual(calls, ["synced"]);
       assert.deepEqual(keys(), ["uid-a", "uid-b", "uid-c"]);
+    });
+
+    it("gives the event loop a turn after some work on a page", async () => {
+      let now = 0;
+      let turns = 0;
+      const clock = mock.method(performance, "now", () => now);
+      const turn = () => {
+        turns++;
+        if (turns < 10) setImmediate(turn);
+      };
+      const seen: number[] = [];
+      const events = { changed: () => {}, stateChanged: () => {} };
+      reflector = new Reflector<Kept>(source, {
+        ...events,
+        keep: ({ metadata: { uid, resourceVersion } }) => {
+          now += 6;
+          seen.push(turns);
+          return { uid, resourceVersion };
+        },
+      });
+      source.answer = listed("10", ...["a", "b", "c", "d", "e"].map((name) => secret(name, "1")));
+      setImmediate(turn);
+      reflector.start();
+      await settled();
+      clock.mock.restore();
+      assert.equal(new Set(seen).size, 3);
+      assert.deepEqual([seen[0], seen[2]], [seen[1], seen[3]]);
       assert.deepEqual(reflector.get("registry/a"), { uid: "uid-a", resourceVersion: "1" });
       assert.equal(source.watching.since, "10");
     });
