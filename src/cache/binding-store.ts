@@ -172,14 +172,20 @@ export class BindingStore {
     void this.#update(bindingKey(binding));
   }
 
-  /** Updates the claims of a binding, on the share of its namespace. Before the first list is complete, nothing else waits. */
+  /**
+   * Updates the claims of a binding, on the share of its namespace. Before the first list is complete, all bindings count: they are updated
+   * at once, and the end of the list reports each.
+   */
   async #update(key: string): Promise<void> {
     if (this.#hasSynced) await this.#cpu.steps(namespaceIn(key), this.#updated(key));
-    else finish(this.#claims.update(key));
+    else finish(this.#claims.update(key, false));
   }
 
   *#updated(key: string): Generator<void, void> {
-    this.#changed(yield* this.#claims.update(key));
+    for (const concerned of yield* this.#claims.update(key)) {
+      yield;
+      this.#changed([concerned]);
+    }
   }
 
   #changed(keys: Iterable<string>, cause: "change" | "resync" = "change"): void {

@@ -9,6 +9,7 @@ import { isStub } from "../api/stub.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { idOf, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 import { PathIndex } from "./path-index.ts";
 
 /** The fields of one object that a binding names or owns. */
@@ -96,10 +97,13 @@ export class FieldClaims {
     const created = own.some((claim) => claim.created);
     const age = ageOf({ key, createdAt, created });
     const touching = yield* there.others(key, [...paths, ...own.map((claim) => claim.paths)], mayDecide);
-    const others = touching.filter((claim) => ageOf(claim) < age || (claim.held && !created));
-    const [held, named] = [others.filter(isHeldForSure), others.filter((claim) => !isHeldForSure(claim))];
-    const inOrder = [...byAge(held), ...firstOfAccounts(byAge(named))];
-    return inOrder.map((claim) => ({ ...claim, isOlder: ageOf(claim) < age }));
+    const [held, named]: [CompetingClaim[], CompetingClaim[]] = [[], []];
+    for (const claim of touching) {
+      yield;
+      const isOlder = ageOf(claim) < age;
+      if (isOlder || (claim.held && !created)) (isHeldForSure(claim) ? held : named).push({ ...claim, isOlder });
+    }
+    return [...(yield* byAge(held)), ...(yield* firstOfAccounts(yield* byAge(named)))];
   }
 
   /** Notes the current spec and status of a binding, for `update`. */
@@ -135,8 +139,11 @@ export class FieldClaims {
     claimant.isDue = true;
   }
 
-  /** Replaces the claims of a binding if their state has changed. Returns the bindings to reconcile. */
-  *update(key: string): Generator<void, Set<string>> {
+  /**
+   * Replaces the claims of a binding if their state has changed. Returns the bindings to reconcile; none if `isReported` is false, since
+   * finding them takes most of the time.
+   */
+  *update(key: string, isReported = true): Generator<void, Set<string>> {
     const concerned = new Set<string>();
     const claimant = this.#bindings.get(key);
     if (!claimant?.isDue) return concerned;
@@ -147,6 +154,9 @@ export class FieldClaims {
     const changeBetween = eachOnce(changed);
     for (const object of new Set([...objects, ...after.keys()])) {
       yield;
+      // For an index.
+      if ((this.#byObject.get(object)?.size ?? 0) >= FEW)
+        for (const { paths } of after.get(object) ?? NONE) yield* parsing(paths);
       if (claimant.updates !== update) return concerned;
       const there = this.#byObject.get(object) ?? new ObjectClaims(this.#indexed);
       const [was, now] = [there.get(key), after.get(object) ?? NONE];
@@ -157,6 +167,7 @@ export class FieldClaims {
       else objects.add(object);
       if (there.size === 0) this.#byObject.delete(object);
       else this.#byObject.set(object, there);
+      if (!isReported) continue;
       for (const other of yield* concernedBy(changes.filter(mayDecide), key, there)) concerned.add(other.key);
     }
     if (claimant.binding === undefined && this.#bindings.get(key) === claimant) this.#bindings.delete(key);
@@ -335,23 +346,25 @@ function* concernedBy(
   const isForAll = changes.some(({ pending }) => pending);
   const oldest = changes.map(ageOf).reduce((a, b) => (a < b ? a : b), "~");
   const isWaiting = (claim: FieldClaim) => !claim.held && !claim.passed && (isForAll || ageOf(claim) > oldest);
-  return firstOfAccounts(byAge(yield* there.others(key, paths, isWaiting)));
+  return yield* firstOfAccounts(yield* byAge(yield* there.others(key, paths, isWaiting)));
 }
 
 /**
  * Drops each claim whose paths an older claim of the same account names completely. If the account may write, the older claim has
  * precedence. If it may not, the dropped claim could not be written either.
  */
-function firstOfAccounts(claims: readonly FieldClaim[]): FieldClaim[] {
+function* firstOfAccounts<T extends FieldClaim>(claims: readonly T[]): Generator<void, T[]> {
+  const first: T[] = [];
   const named = new Map<string, Set<string>>();
-  return claims.filter((claim) => {
-    if (claim.held || claim.created) return true;
+  for (const claim of claims) {
+    yield;
     const seen = named.get(accountOf(claim)) ?? new Set();
     named.set(accountOf(claim), seen);
-    const isFirst = claim.paths.some((path) => !seen.has(path));
-    for (const path of claim.paths) seen.add(path);
-    return isFirst;
-  });
+    const isAlwaysFirst = claim.held || claim.created;
+    if (isAlwaysFirst || claim.paths.some((path) => !seen.has(path))) first.push(claim);
+    if (!isAlwaysFirst) for (const path of claim.paths) seen.add(path);
+  }
+  return first;
 }
 
 /** The service account of a claim, with its namespace. */
@@ -374,6 +387,8 @@ class ObjectClaims {
   readonly #byKey = new Map<string, readonly FieldClaim[]>();
   readonly #indexed: { paths: number };
   #index: PathIndex | undefined;
+  /** Bindings from before the index. Their paths are not parsed for it, since that takes long for all of them at once. */
+  #unindexed = new Set<string>();
 
   /** `indexed` counts the paths in the indexes of all objects. */
   constructor(indexed: { paths: number }) {
@@ -390,17 +405,21 @@ class ObjectClaims {
 
   set(key: string, claims: readonly FieldClaim[]): void {
     // Without an index, no path is parsed.
-    if (this.#index) for (const path of pathsIn(this.get(key))) this.#index.delete(path, key);
+    if (this.#index && !this.#unindexed.delete(key))
+      for (const path of pathsIn(this.get(key))) this.#index.delete(path, key);
+    const isNew = this.#index === undefined && !this.#byKey.has(key) && this.size === FEW;
+    if (isNew && this.#indexed.paths < MAX_INDEXED) {
+      this.#index = new PathIndex(this.#indexed);
+      this.#unindexed = new Set(this.#byKey.keys());
+    }
     if (claims.length === 0) this.#byKey.delete(key);
     else this.#byKey.set(key, claims);
-    const isNew = this.#index === undefined && this.size === FEW + 1 && this.#indexed.paths < MAX_INDEXED;
-    if (isNew) this.#index = new PathIndex(this.#indexed);
     if (this.#index === undefined) return;
-    for (const [each, those] of isNew ? this.#byKey : [[key, claims] as const])
-      for (const path of pathsIn(those)) this.#index.add(path, each);
+    for (const path of pathsIn(claims)) this.#index.add(path, key);
     if (this.size > FEW && this.#indexed.paths <= MAX_INDEXED) return;
     this.#index.end();
     this.#index = undefined;
+    this.#unindexed.clear();
   }
 
   /** Claims of others that match `isWanted` and touch one of the paths. */
@@ -410,17 +429,24 @@ class ObjectClaims {
     isWanted: (claim: FieldClaim) => boolean = () => true,
   ): Generator<void, FieldClaim[]> {
     if (this.size <= (this.#byKey.has(key) ? 1 : 0)) return [];
-    const index = this.#index;
-    const keys = index
-      ? new Set(paths.flatMap(parsedPaths).flatMap((path) => [...index.touching(path)]))
-      : [...this.#byKey.keys()];
     const found: FieldClaim[] = [];
-    for (const each of keys) {
+    for (const each of yield* this.#keysTouching(paths)) {
+      yield;
       if (each === key) continue;
       for (const claim of this.get(each))
         if (isWanted(claim) && (yield* touchesAny(claim.paths, paths))) found.push(claim);
     }
     return found;
+  }
+
+  /** The bindings that may touch one of the paths. */
+  *#keysTouching(lists: readonly PathList[]): Generator<void, Iterable<string>> {
+    const index = this.#index;
+    if (index === undefined) return [...this.#byKey.keys()];
+    const unindexed = [...this.#unindexed];
+    const paths: (readonly FieldPath[])[] = [];
+    for (const each of lists) paths.push(yield* parsing(each));
+    return new Set([...unindexed, ...(yield* index.touching(paths.flat()))]);
   }
 }
 
@@ -439,14 +465,15 @@ function* touches(paths: PathList, others: PathList): Generator<void, boolean> {
   const known = touching.get(paths)?.get(others);
   if (known !== undefined) return known;
   let isTouching = false;
-  for (const path of parsedPaths(paths)) {
-    isTouching = parsedPaths(others).some((other) => mayOverlap(path, other));
+  const those = yield* parsing(others);
+  for (const path of yield* parsing(paths)) {
+    isTouching = those.some((other) => mayOverlap(path, other));
     if (isTouching) break;
     yield;
   }
   if (++pairs > MAX_PAIRS) [touching, pairs] = [new WeakMap(), 0];
-  const those = touching.get(paths) ?? new WeakMap<PathList, boolean>();
-  touching.set(paths, those.set(others, isTouching));
+  const pairsOfPaths = touching.get(paths) ?? new WeakMap<PathList, boolean>();
+  touching.set(paths, pairsOfPaths.set(others, isTouching));
   return isTouching;
 }
 
@@ -455,12 +482,19 @@ const parsed = new Map<PathList, readonly FieldPath[]>();
 let parsedCharacters = 0;
 
 /** The parsed paths of a list, which are kept for the next time up to a total size. */
-export function parsedPaths(paths: PathList): readonly FieldPath[] {
+export const parsedPaths = (paths: PathList): readonly FieldPath[] => finish(parsing(paths));
+
+function* parsing(paths: PathList): Generator<void, readonly FieldPath[]> {
   const known = parsed.get(paths);
   if (known !== undefined) return known;
-  const now = parsePaths(paths);
+  const all = [...paths];
+  const now: FieldPath[] = [];
+  for (let at = 0; at < all.length; at += STEP) {
+    if (at > 0) yield;
+    now.push(...parsePaths(all.slice(at, at + STEP)));
+  }
+  if (!parsed.has(paths)) parsedCharacters += charactersIn(paths);
   parsed.set(paths, now);
-  parsedCharacters += charactersIn(paths);
   for (const [oldest] of parsed) {
     if (parsedCharacters <= MAX_PARSED) break;
     parsed.delete(oldest);
@@ -476,11 +510,35 @@ function charactersIn(paths: PathList): number {
   return sum;
 }
 
-const byAge = (claims: readonly FieldClaim[]) =>
-  claims
-    .map((claim) => ({ claim, age: ageOf(claim) }))
-    .sort((a, b) => (a.age < b.age ? -1 : 1))
-    .map(({ claim }) => claim);
+/** The oldest first. */
+function* byAge<T extends FieldClaim>(claims: readonly T[]): Generator<void, T[]> {
+  const aged: Aged<T>[] = [];
+  for (const claim of claims) {
+    yield;
+    aged.push({ claim, age: ageOf(claim) });
+  }
+  return (yield* sorted(aged)).map(({ claim }) => claim);
+}
+
+interface Aged<T> {
+  claim: T;
+  age: string;
+}
+
+/** Sorts the halves of long lists, and merges them. */
+function* sorted<T>(claims: readonly Aged<T>[]): Generator<void, Aged<T>[]> {
+  yield;
+  if (claims.length <= STEP) return claims.toSorted((a, b) => (a.age < b.age ? -1 : a.age > b.age ? 1 : 0));
+  const middle = Math.ceil(claims.length / 2);
+  const [first, second] = [yield* sorted(claims.slice(0, middle)), yield* sorted(claims.slice(middle))];
+  const merged: Aged<T>[] = [];
+  let at = 0;
+  for (const each of first) {
+    for (let next = second[at]; next !== undefined && next.age < each.age; next = second[++at]) merged.push(next);
+    merged.push(each);
+  }
+  return [...merged, ...second.slice(at)];
+}
 
 /** A text that sorts by creation, then namespace, then name. A blank sorts before all characters of names. */
 const ageOf = ({ key, createdAt, created }: Pick<FieldClaim, "key" | "createdAt" | "created">) =>

@@ -50,16 +50,32 @@ export class PathIndex {
     }
   }
 
-  /** The values at the path, above it, or below it. */
-  touching(path: FieldPath): Set<string> {
+  /** The values at the paths, above them, or below them. Visits no node twice, and yields after each path. */
+  *touching(paths: readonly FieldPath[]): Generator<void, Set<string>> {
     const found = new Set<string>();
-    let node: Node | undefined = this.#root;
-    for (const name of namesOf(path)) {
-      node = node.below.get(name);
-      if (node === undefined) return found;
-      for (const item of node.here) found.add(item);
+    /** Nodes whose own values are found, and those below which all are. */
+    const [own, whole] = [new Set<Node>(), new Set<Node>()];
+    const collect = (node: Node) => {
+      if (!own.has(node)) for (const item of node.here) found.add(item);
+      own.add(node);
+    };
+    const collectBelow = (node: Node) => {
+      if (whole.has(node)) return;
+      whole.add(node);
+      collect(node);
+      for (const each of node.below.values()) collectBelow(each);
+    };
+    for (const path of paths) {
+      let node: Node | undefined = this.#root;
+      for (const name of namesOf(path)) {
+        if (whole.has(node)) break;
+        node = node.below.get(name);
+        if (node === undefined) break;
+        collect(node);
+      }
+      if (node !== undefined) collectBelow(node);
+      yield;
     }
-    collect(node, found);
     return found;
   }
 
@@ -80,8 +96,3 @@ const namesOf = ({ segments }: FieldPath): string[] => segments.slice(0, MAX_DEP
 
 /** The dot keeps keys apart from list elements. */
 const nameOf = (segment: Segment): string => (segment.kind === "key" ? `.${segment.key}` : "[]");
-
-function collect({ here, below }: Node, found: Set<string>): void {
-  for (const item of here) found.add(item);
-  for (const node of below.values()) collect(node, found);
-}

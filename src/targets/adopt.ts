@@ -98,7 +98,7 @@ async function assertNoOtherBinding(
     .map((uid) => deps.bindings.keyOf(uid))
     .find((key) => key !== undefined);
   const namespace = binding.metadata.namespace as string;
-  const paths = pathsIn(object).map(String);
+  const paths = await deps.cpu.run(namespace, () => pathsIn(object).map(String));
   const claims = await deps.cpu.steps(namespace, competingClaims(deps, binding, access.ref, [paths]));
   const holder = claims.find(({ held }) => held)?.key;
   if (creatorKey === undefined && holder === undefined) return;

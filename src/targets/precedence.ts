@@ -50,8 +50,12 @@ export function* competingClaims(
   paths: readonly PathList[],
 ): Generator<void, CompetingClaim[]> {
   const isClosed = (key: string) => installation.closedNamespace(namespaceIn(key)) !== undefined;
-  const claims = yield* bindings.competingClaims(binding, ref, paths);
-  return claims.filter((claim) => claim.held || !isClosed(claim.key));
+  const claims: CompetingClaim[] = [];
+  for (const claim of yield* bindings.competingClaims(binding, ref, paths)) {
+    yield;
+    if (claim.held || !isClosed(claim.key)) claims.push(claim);
+  }
+  return claims;
 }
 
 /** The outcome for a target if another binding has precedence on one of its paths; undefined if none has. */

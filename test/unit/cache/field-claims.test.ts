@@ -1,5 +1,6 @@
 /** Which bindings claim an object, by spec and status, and which bindings a change concerns. */
 import assert from "node:assert/strict";
+import { mock } from "node:test";
 import fc from "fast-check";
 import { bindingKey, type StoredBinding, type StoredRecord, type Target } from "../../../src/api/binding.ts";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
@@ -379,6 +380,27 @@ describe("field claims", () => {
     assert.equal(stepsOf(many.update("team/a")), 1);
   });
 
+  it("are not compared with others if it does not matter which bindings they concern", () => {
+    const paths = Array.from({ length: 64 }, (_, n) => `spec.a${n}`);
+    const steps = [5, 4, 3, 2, 1].map((n) => {
+      const creationTimestamp = `202${n}-01-01T00:00:00Z`;
+      claims.claims.put(
+        binding(`b${n}`, {
+          creationTimestamp,
+          targets: [
+            target(
+              "w",
+              paths.map((at) => `${at}.b${n}`),
+            ),
+          ],
+        }),
+      );
+      return stepsOf(claims.claims.update(`team/b${n}`, false));
+    });
+    assert.deepEqual(new Set(steps), new Set([steps[0]]));
+    assert.equal(at("w", "team").length, 5);
+  });
+
   it("are those of the latest state, also if it changes during an update", () => {
     const { claims: many } = claims;
     many.put(holding("a", 100, ["spec.a"]));
@@ -395,12 +417,32 @@ describe("field claims", () => {
   });
 
   it("are found without an index where the indexes would become too large", () => {
-    const names = Array.from({ length: 18 }, (_, n) => `b${n + 10}`);
+    const names = Array.from({ length: 34 }, (_, n) => `b${n + 10}`);
     const paths = Array.from({ length: 15 }, (_, n) => `spec.a${n}`);
     for (const name of names) claims.put(holding(name, 250, paths));
     for (const name of ["w0", "w249"])
       assert.equal(claims.competing(OTHER, ref(name, "team"), [["spec.a14"]]).length, names.length);
     assert.equal(claims.remove("team/b10").size, names.length - 1);
+  });
+
+  it("of many bindings are found in steps, also for many paths that touch all of them", () => {
+    const [few, many] = [40, 400];
+    const named = Array.from({ length: few }, (_, n) => `b${n + 100}`);
+    for (const name of named) claims.put(binding(name, { targets: [target("w", ["data"])] }));
+    const paths = Array.from({ length: many }, (_, n) => `data.a${n}`);
+    const visits = mock.method(Set.prototype, "add");
+    const search = claims.claims.competing(OTHER, ref("w", "team"), [paths]);
+    let steps = 1;
+    let step = search.next();
+    for (; !step.done; step = search.next()) steps++;
+    visits.mock.restore();
+    assert.deepEqual(
+      step.value.map(({ key }) => key),
+      // All have the same account and path, so only the oldest may be in the way.
+      ["team/b100"],
+    );
+    assert.ok(steps > many + few, `${steps}`);
+    assert.ok(visits.mock.callCount() < 3 * (many + few), `${visits.mock.callCount()}`);
   });
 
   it("of many bindings are found like those of few", () => {
