@@ -26,8 +26,8 @@ export class ReconcilerFixture {
     this.cluster.putBinding(copying());
   }
 
-  reconcile(): Promise<WorkResult> {
-    return this.#reconciler.reconcile(KEY);
+  reconcile(key = KEY): Promise<WorkResult> {
+    return this.#reconciler.reconcile(key);
   }
 
   /** The API server publishes another schema of a target. */

@@ -54,8 +54,8 @@ const DONE: WorkResult = { retry: "never" };
 const BACKOFF: WorkResult = { retry: "backoff" };
 /** A watch requeues the binding when it is in sync. This is for a watch that lost its sync for a moment. */
 const SOON: WorkResult = { retry: "after", ms: 1_000 };
-/** While another large binding of the namespace is in memory. */
-const READING: WorkResult = { retry: "after", ms: 250 };
+/** While another large binding of the namespace is in memory. Thousands may wait for it. */
+const whileReading = (namespace: string): WorkResult => ({ retry: "after", ms: 250, rateLimitGroup: namespace });
 
 const AT_ONCE: WorkResult = { retry: "after", ms: 0 };
 
@@ -158,9 +158,9 @@ export class Reconciler {
     const now = new Date();
     const isReported = isSameStatus(stub.status, heldStatus(stub, verdict, now, undefined, incomplete(stub)));
     if (isReported) return DONE;
-    this.#deps.metrics.limited(excess.limit);
     return this.#withWhole(stub, async (whole) => {
       await this.#reportVerdict(asRecorded(whole), verdict);
+      this.#deps.metrics.limited(excess.limit);
       return DONE;
     });
   }
@@ -171,7 +171,7 @@ export class Reconciler {
     work: (whole: StoredBinding) => Promise<WorkResult>,
   ): Promise<WorkResult> {
     const { namespace = "", name, uid } = metadata;
-    if (this.#reading.has(namespace)) return READING;
+    if (this.#reading.has(namespace)) return whileReading(namespace);
     this.#reading.add(namespace);
     try {
       const ref = { resource: SECRET_BINDINGS, namespace, name };

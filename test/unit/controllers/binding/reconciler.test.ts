@@ -54,6 +54,15 @@ describe("a reconcile", () => {
       assert.deepEqual(specOf(), { key: "old" });
     });
 
+    it("waits for another large binding of its namespace at the rate of retries, and counts when it has reported", async () => {
+      const { metadata, ...rest } = loop.binding;
+      cluster.putBinding({ ...rest, metadata: { ...metadata, name: "other", uid: "uid-other" } });
+      const waiting = { retry: "after", ms: 250, rateLimitGroup: "registry" };
+      const reconcileBoth = () => Promise.all([loop.reconcile(), loop.reconcile("registry/other")]);
+      assert.deepEqual([await reconcileBoth(), cluster.limited], [[NEVER, waiting], ["bindingBytes"]]);
+      assert.deepEqual([await reconcileBoth(), cluster.limited.length], [[NEVER, NEVER], 2]);
+    });
+
     it("continues when there is room for it", async () => {
       await loop.reconcile();
       cluster.excess = undefined;
