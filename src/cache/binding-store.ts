@@ -28,7 +28,11 @@ export class BindingStore {
   readonly #listeners: BindingListener[] = [];
   readonly #room: BindingRoom;
   readonly #cpu: Pick<CpuScheduler, "steps">;
+  /** The running updates of claims. */
+  readonly #updates = new Map<string, Promise<void>>();
   #hasSynced = false;
+  /** The last one that was asked for: each listener asks for a changed binding. */
+  #last: { stored: StoredBinding; binding: SecretBinding } | undefined;
 
   /** Of bindings that exceed the limits, only stubs are kept. What concerns many objects or bindings is done by `cpu`. */
   constructor(store: ResourceStore<StoredBinding>, cpu: Pick<CpuScheduler, "steps">, limits: Limits = DEFAULT_LIMITS) {
@@ -77,7 +81,9 @@ export class BindingStore {
 
   get(key: string): SecretBinding | undefined {
     const stored = this.#store.get(key);
-    return stored && asRecorded(stored);
+    if (stored === undefined) return undefined;
+    if (this.#last?.stored !== stored) this.#last = { stored, binding: asRecorded(stored) };
+    return this.#last.binding;
   }
 
   /** Which limit a binding exceeds. A stub that exceeds none can be restored. */
@@ -136,9 +142,10 @@ export class BindingStore {
   }
 
   /** Records the objects that a binding's targets resolve to, for bindings that share an object. */
-  resolved(key: string, targets: readonly ResolvedTarget[]): Promise<void> {
+  async resolved(key: string, targets: readonly ResolvedTarget[]): Promise<void> {
     this.#claims.resolved(key, targets);
-    return this.#update(key);
+    // An update that runs already may be of an earlier state.
+    for (let updates = 0; updates < 2; updates++) await this.#update(key);
   }
 
   /** Removes the claims of deleted bindings of this name, once all their fields are released. */
@@ -174,11 +181,18 @@ export class BindingStore {
 
   /**
    * Updates the claims of a binding, on the share of its namespace. Before the first list is complete, all bindings count: they are updated
-   * at once, and the end of the list reports each.
+   * at once, and the end of the list reports each. What changes during an update is for the next one. Returns the running update.
    */
-  async #update(key: string): Promise<void> {
-    if (this.#hasSynced) await this.#cpu.steps(namespaceIn(key), this.#updated(key));
-    else finish(this.#claims.update(key, false));
+  #update(key: string): Promise<void> | undefined {
+    if (!this.#hasSynced) return void finish(this.#claims.update(key, false));
+    const running = this.#updates.get(key);
+    if (running !== undefined || !this.#claims.isDue(key)) return running;
+    const update = this.#cpu.steps(namespaceIn(key), this.#updated(key)).then(() => {
+      this.#updates.delete(key);
+      void this.#update(key);
+    });
+    this.#updates.set(key, update);
+    return update;
   }
 
   *#updated(key: string): Generator<void, void> {

@@ -52,10 +52,10 @@ interface Claimant {
   binding: StoredBinding | undefined;
   resolved: { uid: string; generation: number | undefined; named: readonly ResolvedTarget[] } | undefined;
   readonly objects: Set<string>;
-  /** Whether the recorded claims are of an earlier state. */
+  /** Whether something was noted since the last update began. */
   isDue: boolean;
-  /** The number of updates so far. An update ends when the next one begins. */
-  updates: number;
+  /** What the recorded claims are of. */
+  recorded: Pick<Claimant, "binding" | "resolved">;
 }
 
 /** Reasons of a record whose announced paths are being written, or may have been written before a write was interrupted. */
@@ -110,10 +110,10 @@ export class FieldClaims {
   put(binding: StoredBinding): void {
     const key = bindingKey(binding);
     const known = this.#bindings.get(key);
-    const claimant = known ?? { binding, resolved: undefined, objects: new Set(), isDue: true, updates: 0 };
+    const nothing = { binding: undefined, resolved: undefined };
+    const claimant = known ?? { ...nothing, objects: new Set(), isDue: true, recorded: nothing };
     this.#bindings.set(key, claimant);
-    if (known?.binding === undefined || !isDeepStrictEqual(decisive(known.binding), decisive(binding)))
-      claimant.isDue = true;
+    claimant.isDue ||= claimant.binding !== binding;
     claimant.binding = binding;
     // A stub names no targets.
     if (isStub(binding)) claimant.resolved = undefined;
@@ -139,25 +139,30 @@ export class FieldClaims {
     claimant.isDue = true;
   }
 
+  /** Whether an update would record something that was noted. */
+  isDue(key: string): boolean {
+    return this.#bindings.get(key)?.isDue === true;
+  }
+
   /**
    * Replaces the claims of a binding if their state has changed. Returns the bindings to reconcile; none if `isReported` is false, since
-   * finding them takes most of the time.
+   * finding them takes most of the time. Updates of one binding may not overlap.
    */
   *update(key: string, isReported = true): Generator<void, Set<string>> {
     const concerned = new Set<string>();
     const claimant = this.#bindings.get(key);
     if (!claimant?.isDue) return concerned;
     claimant.isDue = false;
-    const update = ++claimant.updates;
-    const { binding, objects } = claimant;
-    const after = binding === undefined ? new Map<string, FieldClaim[]>() : yield* claimsOf(key, binding, claimant);
+    const { binding, resolved, objects, recorded } = claimant;
+    claimant.recorded = { binding, resolved };
+    if (recorded.resolved === resolved && (yield* decidesTheSame(recorded.binding, binding))) return concerned;
+    const after = binding === undefined ? new Map<string, FieldClaim[]>() : yield* claimsOf(key, binding, resolved);
     const changeBetween = eachOnce(changed);
     for (const object of new Set([...objects, ...after.keys()])) {
       yield;
       // For an index.
       if ((this.#byObject.get(object)?.size ?? 0) >= FEW)
         for (const { paths } of after.get(object) ?? NONE) yield* parsing(paths);
-      if (claimant.updates !== update) return concerned;
       const there = this.#byObject.get(object) ?? new ObjectClaims(this.#indexed);
       const [was, now] = [there.get(key), after.get(object) ?? NONE];
       const changes = changeBetween(was, now);
@@ -170,7 +175,7 @@ export class FieldClaims {
       if (!isReported) continue;
       for (const other of yield* concernedBy(changes.filter(mayDecide), key, there)) concerned.add(other.key);
     }
-    if (claimant.binding === undefined && this.#bindings.get(key) === claimant) this.#bindings.delete(key);
+    if (binding === undefined && claimant.binding === undefined) this.#bindings.delete(key);
     return concerned;
   }
 }
@@ -180,11 +185,25 @@ const STEP = 256;
 
 const NONE: readonly FieldClaim[] = [];
 
-/** What the claims of a binding depend on, beside what its targets resolve to. */
+/** Whether the claims of two states of a binding are the same, beside what its targets resolve to. */
+function* decidesTheSame(a: Claimant["binding"], b: Claimant["binding"]): Generator<void, boolean> {
+  if (a === undefined || b === undefined) return a === b;
+  if (!isDeepStrictEqual(decisive(a), decisive(b))) return false;
+  for (const listsOf of [({ spec }: StoredBinding) => spec.targets, ({ status }: StoredBinding) => status?.targets]) {
+    const [before, after] = [listsOf(a) ?? [], listsOf(b) ?? []];
+    if (before.length !== after.length) return false;
+    for (const [n, each] of before.entries()) {
+      yield;
+      if (!isDeepStrictEqual(each, after[n])) return false;
+    }
+  }
+  return true;
+}
+
 const decisive = ({ metadata, spec, status }: StoredBinding) => [
   [metadata.uid, metadata.generation, metadata.creationTimestamp, metadata.deletionTimestamp],
-  [spec.serviceAccountName, spec.suspend, spec.targets],
-  [status?.observedGeneration, status?.targets, readyOf(status)],
+  [spec.serviceAccountName, spec.suspend],
+  [status === undefined, status?.observedGeneration, readyOf(status)],
 ];
 
 const readyOf = (status: StoredBinding["status"]) => status?.conditions?.find(({ type }) => type === "Ready")?.status;
@@ -199,7 +218,7 @@ interface Parts {
 function* claimsOf(
   key: string,
   binding: StoredBinding,
-  { resolved }: Pick<Claimant, "resolved">,
+  resolved: Claimant["resolved"],
 ): Generator<void, Map<string, readonly FieldClaim[]>> {
   const { metadata, spec, status } = binding;
   const stored = status?.targets ?? [];

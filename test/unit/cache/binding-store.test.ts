@@ -86,6 +86,48 @@ describe("the binding store", () => {
     assert.deepEqual(isKept(), [false, undefined, 1]);
   });
 
+  it("expands the records of a binding once for all listeners", async () => {
+    const objects = ["registry/a u1", "registry/b u2"];
+    const record = { apiVersion: "v1", kind: "ConfigMap", reason: "Synced", paths: ["data.a"], objects };
+    await started({ ...binding("1"), status: { targets: [record] } } as unknown as KubeObject);
+    const found = store.get(KEY);
+    assert.equal(found?.status?.targets?.length, 2);
+    assert.equal(store.get(KEY), found);
+    await send("MODIFIED", binding("11"));
+    assert.equal(store.get(KEY)?.status, undefined);
+  });
+
+  it("records what targets resolve to before the caller continues, also if an earlier update is suspended", async () => {
+    const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const waits = gates.map(({ promise }) => promise);
+    const cpu: Pick<CpuScheduler, "steps"> = {
+      steps: async (_, work) => {
+        work.next();
+        await waits.shift();
+        return finish(work);
+      },
+    };
+    const events = { failed: () => {}, restarted: () => {} };
+    store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, events), cpu);
+    await started(binding("1"));
+    const other = bindingOf({ metadata: { name: "other", creationTimestamp: "2027-01-01T00:00:00Z" } });
+    const named = () => finish(store.competingClaims(other, HARBOR, [["spec"]])).map(({ paths }) => paths.join());
+    const seen: string[][] = [];
+    const resolved = (path: string) =>
+      store.resolved(KEY, [{ ref: HARBOR, paths: [path] }]).then(() => void seen.push(named()));
+    void resolved("spec.a");
+    void resolved("spec.a");
+    await settled();
+    assert.deepEqual(seen, []);
+    void resolved("spec.b");
+    gates[0]?.resolve();
+    await settled();
+    assert.deepEqual(seen, []);
+    gates[1]?.resolve();
+    await settled();
+    assert.deepEqual(seen, [["spec.b"], ["spec.b"], ["spec.b"]]);
+  });
+
   it("restores a binding that has room again, in the version that the watch shows", async () => {
     const labels = { large: "x".repeat(DEFAULT_LIMITS.bindingBytes - 10_000) };
     const named = (name: string) => {
