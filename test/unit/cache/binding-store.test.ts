@@ -207,6 +207,33 @@ describe("the binding store", () => {
     assert.deepEqual(calls, [older, older, younger, older, "gone registry/first 13", younger]);
   });
 
+  it("reports the bindings that a change concerns one by one, after nothing during the first list", async () => {
+    const most: number[] = [];
+    const cpu: Pick<CpuScheduler, "steps"> = {
+      steps: async (_, work) => {
+        for (;;) {
+          const before = calls.length;
+          const step = work.next();
+          most.push(calls.length - before);
+          if (step.done) return step.value;
+        }
+      },
+    };
+    const events = { failed: () => {}, restarted: () => {} };
+    store = new BindingStore(new ResourceStore(api.transport, SECRET_BINDINGS, events), cpu);
+    store.listen({ changed: (key) => calls.push(key), gone: () => {} });
+    const naming = (name: string, resourceVersion: string) =>
+      bindingOf({
+        metadata: { name, uid: `uid-${name}`, resourceVersion },
+        spec: { serviceAccountName: name, targets: [targetOf()] },
+      }) as unknown as KubeObject;
+    const younger = ["b", "c", "d", "e"].map((name) => naming(name, "1"));
+    await started(...younger);
+    assert.deepEqual([calls.splice(0).length, most], [4, []]);
+    await send("ADDED", naming("a", "11"));
+    assert.deepEqual([calls.length, Math.max(...most)], [5, 1]);
+  });
+
   it("uses our own write until the watch has caught up with it", async () => {
     await started(binding("9"));
     store.wrote(binding("11"));
