@@ -34,7 +34,8 @@ class Progress extends reporters.Base {
     if (name !== this.#file.name) {
       this.#flush();
       this.#file = { name, passed: 0, failures: [] };
-      setImmediate(() => this.#flush());
+      // Without workers, the events of a file arrive one by one.
+      if (this.#files > 1) setImmediate(() => this.#flush());
     }
     return this.#file;
   }
