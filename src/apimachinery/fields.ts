@@ -8,6 +8,10 @@ import { attemptSync, Problem } from "./problem.ts";
 export const at = (value: unknown, ...keys: readonly string[]): unknown =>
   keys.reduce((from, key) => (isObject(from) ? from[key] : undefined), value);
 
+/** The number, also as text; NaN for anything else, of which `Number` may throw. */
+export const numberOf = (value: unknown): number =>
+  ["number", "bigint", "string"].includes(typeof value) ? Number(value) : Number.NaN;
+
 export function fieldsAt(value: unknown, ...keys: readonly string[]): JsonObject {
   const found = at(value, ...keys);
   return isObject(found) ? found : {};

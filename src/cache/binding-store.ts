@@ -28,6 +28,8 @@ export class BindingStore {
   readonly #listeners: BindingListener[] = [];
   readonly #room: BindingRoom;
   readonly #cpu: Pick<CpuScheduler, "steps">;
+  /** By uid. */
+  readonly #entries = new Map<string, Entry<StoredBinding>>();
   /** The running updates of claims. */
   readonly #updates = new Map<string, Promise<void>>();
   #hasSynced = false;
@@ -45,11 +47,16 @@ export class BindingStore {
     );
     store.keepBy({
       put: (entry) => {
+        this.#entries.set(entry.object.metadata.uid, entry);
         this.#room.put(entry);
         // Page by page: for all bindings at once, it takes long.
         if (!this.#hasSynced) this.#claim(entry.object);
       },
-      removed: (entry) => this.#room.removed(entry),
+      removed: (entry) => {
+        const { uid } = entry.object.metadata;
+        if (this.#entries.get(uid) === entry) this.#entries.delete(uid);
+        this.#room.removed(entry);
+      },
       dropped: ({ object }) => {
         if (this.#hasSynced) return;
         const key = bindingKey(object);
@@ -120,8 +127,8 @@ export class BindingStore {
 
   /** The key of the binding with that uid. Undefined if no watched binding has it. */
   keyOf(uid: string): string | undefined {
-    const found = this.#store.all.find(({ metadata }) => metadata.uid === uid);
-    return found && bindingKey(found);
+    const found = this.#entries.get(uid);
+    return found && bindingKey(found.object);
   }
 
   /** Uses the API server's answer to our own write as the binding's state until the watch has caught up. Returns the binding. */

@@ -155,7 +155,8 @@ export class FieldClaims {
     claimant.isDue = false;
     const { binding, resolved, objects, recorded } = claimant;
     claimant.recorded = { binding, resolved };
-    if (recorded.resolved === resolved && (yield* decidesTheSame(recorded.binding, binding))) return concerned;
+    const isKnown = recorded.resolved === resolved && (yield* decidesTheSame(recorded.binding, binding));
+    if (isKnown && binding !== undefined) return concerned;
     const after = binding === undefined ? new Map<string, FieldClaim[]>() : yield* claimsOf(key, binding, resolved);
     const changeBetween = eachOnce(changed);
     for (const object of new Set([...objects, ...after.keys()])) {

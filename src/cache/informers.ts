@@ -32,7 +32,7 @@ import {
   subscribersOf,
   tenantOf,
 } from "./stream.ts";
-import { type RestartHandler, type RunFor, Streams } from "./streams.ts";
+import { type RestartHandler, type RunFor, type StreamEvents, Streams } from "./streams.ts";
 import {
   type CollectionSubscription,
   isCollection,
@@ -74,6 +74,8 @@ export interface InformerOptions {
   mostReferences?: number;
   /** Does the work for events of a namespace. Without it, all is done at once. */
   run?: RunFor;
+  /** An object was not read, because of an error in Inlay. */
+  unread?: StreamEvents["unread"];
   /** The most subscriptions of all keys of one namespace. */
   mostSubscriptions?: number;
 }
@@ -121,6 +123,7 @@ export class Informers {
           for (const subscriber of subscribersOf(stream)) this.#refused.delete(subscriber);
         },
         ended: (stream) => this.#askAgain(stream, A_WHILE_MS),
+        unread: (resource, object, error) => options.unread?.(resource, object, error),
       },
       run,
     );

@@ -35,6 +35,8 @@ export interface StreamEvents {
   opened(stream: Stream): void;
   /** It is in sync, and was refused before. */
   recovered(stream: Stream): void;
+  /** An object was not read, because of an error in Inlay. */
+  unread(resource: Resource, object: KubeObject, error: unknown): void;
   /** The API server ended it as usual, and it is restarted. */
   ended(stream: Stream): void;
 }
@@ -117,7 +119,7 @@ export class Streams {
         if (isWhole && scope.form === "changes") this.#offer(stream, identity, object);
         const { namespace, name } = object.metadata;
         const shown = { since, isCreation: isAdded && showsCreations };
-        const after = withHistory(keep(object), before, object.metadata, shown);
+        const after = withHistory(this.#keptOf(stream, object, keep), before, object.metadata, shown);
         return stream.kept.keep(objectKey(namespace, name), after, before);
       });
       stream.reflector.start();
@@ -138,6 +140,17 @@ export class Streams {
   }
 
   /** Offers the values of a changed object that has a subscriber by its name. */
+  /** The kept part of an object. One that a user wrote in a way that nobody expected must not stop the stream, which others share. */
+  #keptOf({ resource }: Stream, object: KubeObject, keep: Projection): CachedObject {
+    try {
+      return keep(object);
+    } catch (error) {
+      this.#events.unread(resource, object, error);
+      const { uid, resourceVersion, generation } = object.metadata;
+      return { uid, resourceVersion, generation, isTooLarge: true };
+    }
+  }
+
   #offer({ resource, subscribers }: Stream, identity: Identity, object: KubeObject): void {
     const { namespace, name } = object.metadata;
     if (!subscribers.has(objectKey(namespace, name))) return;

@@ -3,7 +3,7 @@ import { MAX_LEVELS } from "../apimachinery/json.ts";
 import { apiVersionOf, describeObject, type ObjectRef, plainWord, type Resource } from "../apimachinery/objects.ts";
 import { Problem, type RetryPolicy } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
-import { MAX_CHARACTERS, MAX_OWNERS_CHARACTERS } from "./answer-text.ts";
+import { MAX_CHARACTERS, MAX_OWNERS, MAX_OWNERS_CHARACTERS } from "./answer-text.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
 import { grantCommands, resourceText, shellWord } from "./grant-commands.ts";
 import { CONTROLLER, describeIdentity, homeOf, type Identity, serviceAccountIdentity } from "./identity.ts";
@@ -83,7 +83,7 @@ function tooLarge(reason: "TooLarge" | "TooManyOwners", ref: RequiredAccess["ref
   const [object, mib] = [describe(ref), MAX_CHARACTERS / 1024 ** 2];
   const message =
     reason === "TooManyOwners"
-      ? `the managedFields of ${object} have more than ${MAX_OWNERS_CHARACTERS} characters, and Inlay can't read them; split the object, or let fewer field managers write it`
+      ? `the managedFields of ${object} have more than ${MAX_OWNERS} entries or ${MAX_OWNERS_CHARACTERS} characters, and Inlay can't read them; split the object, or let fewer field managers write it`
       : `${object} ${ref.name === undefined ? "contain an object that " : ""}has more than ${mib} MiB as JSON, and Inlay can't read it; split it into smaller objects`;
   return new Problem("TooLarge", message);
 }

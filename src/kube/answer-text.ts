@@ -39,6 +39,8 @@ export const MAX_CHARACTERS = 16 * 1024 ** 2;
 export const MAX_DEFINITION_CHARACTERS = 128 * 1024 ** 2;
 /** The most characters of managedFields, where they are needed. Parsed, they take ten times as much memory. */
 export const MAX_OWNERS_CHARACTERS = 1024 ** 2;
+/** The most entries there. The API server merges old ones of updates, but not those of applies, such as of bindings. */
+export const MAX_OWNERS = 500;
 /** The length from which it pays to reduce a text, in characters. */
 export const LARGE_CHARACTERS = 64 * 1024;
 /** They show when the data of a Secret or ConfigMap changed. */

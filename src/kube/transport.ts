@@ -5,6 +5,7 @@
  */
 import { setImmediate as immediate, setTimeout as sleep } from "node:timers/promises";
 import { Agent, type Dispatcher } from "undici";
+import { listAt } from "../apimachinery/fields.ts";
 import { isTooDeep } from "../apimachinery/json.ts";
 import { type CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import {
@@ -12,6 +13,7 @@ import {
   LARGE_CHARACTERS,
   lengthOfOwners,
   MAX_CHARACTERS,
+  MAX_OWNERS,
   MAX_OWNERS_CHARACTERS,
   parseAnswer,
 } from "./answer-text.ts";
@@ -368,7 +370,10 @@ function* parsing(request: Request, text: string): Generator<void, unknown, void
     throw new ApiError(describe(request), 200, "TooManyOwners");
   if (isWhole && isTooDeep(text)) throw new ApiError(describe(request), 200, "TooDeep");
   yield;
-  return yield* parseAnswer(text, form);
+  const answer = yield* parseAnswer(text, form);
+  if (form === "whole" && listAt(answer, "metadata", "managedFields").length > MAX_OWNERS)
+    throw new ApiError(describe(request), 200, "TooManyOwners");
+  return answer;
 }
 
 async function refusalIn(

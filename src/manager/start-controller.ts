@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Installation } from "../api/installation.ts";
 import { ReloaderView } from "../api/reloader.ts";
-import { type Resource, resourceName } from "../apimachinery/objects.ts";
+import { describeObject, type Resource, resourceName } from "../apimachinery/objects.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { BindingStore } from "../cache/binding-store.ts";
 import { Informers } from "../cache/informers.ts";
@@ -220,6 +220,12 @@ function servicesOf(
       isNamespaced: scope !== undefined,
       view: new ReloaderView(reloader),
       mostReferences: installation.limits.referencesPerWorkload,
+      unread: ({ kind }, { metadata: { namespace, name } }, error) =>
+        // Its message may have a value of the object.
+        log.error(
+          { object: describeObject(kind, namespace, name), error: (error as Error).name },
+          "can't read an object, please report this",
+        ),
       run: async (namespace, work) => (namespace === installation.ownNamespace ? work() : cpu.quick(namespace, work)),
     }),
     storeOf,

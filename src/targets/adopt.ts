@@ -51,8 +51,8 @@ export async function decideAdoption(
   }
   const preview = await previewAdoption(access, whole, live);
   if (preview === "stale") return preview;
-  const marks = marksOf(live);
-  const isGone = ({ uid }: { uid: string }) => marks.includes(uid) && context.deps.bindings.keyOf(uid) === undefined;
+  const marks = new Set(marksOf(live));
+  const isGone = ({ uid }: { uid: string }) => marks.has(uid) && context.deps.bindings.keyOf(uid) === undefined;
   const adoption = adoptionOf(live, preview, whole.creator.fieldManager, isGone);
   if (mode === "Any" || adoption.differing.length === 0) return adoption;
   const message = `${describe(ref)} exists and differs from what the binding would write, at ${firstOf(adoption.differing, MAX_NAMED)}, so it is not adopted. Make them equal, set create.adopt: Any to overwrite these fields, or delete the object`;

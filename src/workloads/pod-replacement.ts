@@ -3,7 +3,7 @@
  * other pods are ready. No I/O.
  */
 
-import { conditionIn, fieldsAt } from "../apimachinery/fields.ts";
+import { conditionIn, fieldsAt, numberOf } from "../apimachinery/fields.ts";
 import { type LabelSelector, selectorText } from "../apimachinery/label-selector.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { groupKindOf } from "./group-kinds.ts";
@@ -38,7 +38,7 @@ export function replacingOf(object: KubeObject): PodReplacement | undefined {
   const [spec, status] = [fieldsAt(object, "spec"), fieldsAt(object, "status")];
   const isStateful = groupKindOf(object) === "apps/StatefulSet";
   if (!(isStateful || groupKindOf(object) === "apps/DaemonSet") || !isOnDelete(spec)) return undefined;
-  const isObserved = Number(status["observedGeneration"]) >= (metadata.generation ?? 0);
+  const isObserved = numberOf(status["observedGeneration"]) >= (metadata.generation ?? 0);
   const revision = isStateful ? status["updateRevision"] : metadata.annotations?.[GENERATION];
   const selector = selectorText(fieldsAt(spec, "selector") as LabelSelector);
   // It is part of a URL.
@@ -46,10 +46,10 @@ export function replacingOf(object: KubeObject): PodReplacement | undefined {
   const updateStrategy = { type: "RollingUpdate", rollingUpdate: {} };
   return {
     selector,
-    wanted: Number(isStateful ? (spec["replicas"] ?? 1) : (status["desiredNumberScheduled"] ?? 0)),
+    wanted: numberOf(isStateful ? (spec["replicas"] ?? 1) : (status["desiredNumberScheduled"] ?? 0)),
     label: isStateful ? "controller-revision-hash" : "pod-template-generation",
     revision: isObserved && typeof revision === "string" ? revision : undefined,
-    readySeconds: Number(spec["minReadySeconds"] ?? 0),
+    readySeconds: numberOf(spec["minReadySeconds"] ?? 0),
     progress: progressOf({ ...object, spec: { ...spec, updateStrategy } }),
   };
 }

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { type ReloaderAnnotations, STANDARD_VIEW } from "../api/reloader.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
-import { at, listAt, valueAt } from "../apimachinery/fields.ts";
-import { isObject } from "../apimachinery/json.ts";
+import { at, listAt, numberOf, valueAt } from "../apimachinery/fields.ts";
+import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import { jsonLength } from "../apimachinery/json-length.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { ARGO_ROLLOUT, groupKindOf, JOB } from "./group-kinds.ts";
@@ -127,7 +127,7 @@ export function workloadOf(
     ...(marks.length > 0 && { marks: Object.fromEntries(marks) }),
     ...(text !== undefined && { restart: text }),
     ...(restarts.length > 0 && { restarts }),
-    ...(isObject(pods) && Number(at(spec, "replicas")) > 1 && { isMany: true as const }),
+    ...(isObject(pods) && numberOf(at(spec, "replicas")) > 1 && { isMany: true as const }),
     onDelete: isOnDelete(spec),
     // A hash of a large template takes longer than all else.
     ...(!isOver &&
@@ -150,7 +150,7 @@ export function workloadOf(
 
 const HASH_LENGTH = 16;
 const hashOf = (pods: object) =>
-  createHash("sha256").update(JSON.stringify(pods)).digest("base64url").slice(0, HASH_LENGTH);
+  createHash("sha256").update(stringifyJson(pods)).digest("base64url").slice(0, HASH_LENGTH);
 
 function unprobedIn(podSpec: unknown): string[] {
   return listAt(podSpec, "containers").flatMap((each) =>

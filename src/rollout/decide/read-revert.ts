@@ -3,7 +3,7 @@
  * restart, and who may have reverted it.
  */
 import { ROLLOUT_MANAGER } from "../../api/rollout.ts";
-import { at, fieldsAt } from "../../apimachinery/fields.ts";
+import { at, fieldsAt, numberOf } from "../../apimachinery/fields.ts";
 import { isObject } from "../../apimachinery/json.ts";
 import { type LabelSelector, selectorText } from "../../apimachinery/label-selector.ts";
 import { firstOf } from "../../apimachinery/name-list.ts";
@@ -39,7 +39,7 @@ export async function readRevert(
     ...(owner && { owner: describeObject(owner.kind ?? "object", "", owner.name ?? owner.uid) }),
   };
   // The next pods will start with the present values.
-  if (at(found, "spec", "replicas") === 0 && !(Number(at(found, "status", "replicas")) > 0))
+  if (at(found, "spec", "replicas") === 0 && !(numberOf(at(found, "status", "replicas")) > 0))
     return { isReplaced: true, ...known };
   const selector = at(found, "spec", "selector");
   // Of other kinds, the field may have another meaning.

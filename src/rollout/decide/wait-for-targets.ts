@@ -1,7 +1,7 @@
 /** Finds out which controllers of a binding's targets have not observed the written values yet. */
 import type { RolloutSpec } from "../../api/rollout.ts";
 import { FieldPath } from "../../apimachinery/field-path.ts";
-import { at, conditionIn } from "../../apimachinery/fields.ts";
+import { at, conditionIn, numberOf } from "../../apimachinery/fields.ts";
 import { firstOf } from "../../apimachinery/name-list.ts";
 import {
   describeObject,
@@ -113,7 +113,7 @@ function whyNot(
   const { generation = 0 } = metadata;
   const known = hasStatus || written?.uid !== metadata.uid ? undefined : written.generation;
   const awaited = known ?? generation;
-  const observed = Number(at(status, "observedGeneration"));
+  const observed = numberOf(at(status, "observedGeneration"));
   const also = hasStatus || known !== undefined ? "" : NO_SUBRESOURCE;
   if (observed < awaited) return `is at generation ${awaited}, and its controller has observed ${observed}${also}`;
   if (type === undefined) {
@@ -122,7 +122,7 @@ function whyNot(
   }
   const condition = conditionIn(status, type);
   if (condition === undefined) return `has no condition ${type} yet`;
-  if (Number(condition["observedGeneration"]) < awaited)
+  if (numberOf(condition["observedGeneration"]) < awaited)
     return `has the condition ${type} for an earlier generation${also}`;
   return condition["status"] === "True" ? undefined : `has the condition ${type}, and it is not True`;
 }

@@ -11,7 +11,7 @@ const AT_ONCE = 8;
 const REPORTED_WITHIN_MS = 60_000;
 const SECRETS = 5_000;
 /** Bindings that look for them. Each also reads all these Secrets, because they are its targets. */
-const LOOKING = 2;
+const LOOKING = 20;
 const BINDINGS = 20;
 const STEPS = 16;
 const WAYS = ["Env", "EnvFrom", "Volume", "Projected"];

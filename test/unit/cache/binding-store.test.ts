@@ -155,6 +155,8 @@ describe("the binding store", () => {
   it("finds a binding by its uid, as long as it exists", async () => {
     await started(binding("1"));
     assert.equal(store.keyOf("u1"), KEY);
+    await send("MODIFIED", binding("9"));
+    assert.equal(store.keyOf("u1"), KEY);
     await send("DELETED", binding("2"));
     assert.equal(store.keyOf("u1"), undefined);
   });

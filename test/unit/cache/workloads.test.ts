@@ -1,5 +1,7 @@
 /** Workloads by what their pods read: which subscribers see them, and who is called when one of them changes. */
 import assert from "node:assert/strict";
+import { ReloaderView } from "../../../src/api/reloader.ts";
+import { isObject } from "../../../src/apimachinery/json.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { projectionFor } from "../../../src/cache/cached-object.ts";
 import { Informers } from "../../../src/cache/informers.ts";
@@ -157,6 +159,36 @@ describe("informers of workloads", () => {
     ]);
     assert.deepEqual(await calledFor("MODIFIED", deployment("web", 11, ["b"]), `${NAMESPACE}'`), ["second"]);
     assert.deepEqual(namesOf("second", second), ["db"]);
+  });
+
+  it("do not stop for one that can't be read, which is reported and kept without facts", async () => {
+    class FailingView extends ReloaderView {
+      override annotationsOf(...[own, pods]: Parameters<ReloaderView["annotationsOf"]>) {
+        if (isObject(own) && "odd" in own) throw new TypeError("odd");
+        return super.annotationsOf(own, pods);
+      }
+    }
+    await informers.stop();
+    const unread: string[] = [];
+    informers = new Informers(api.transport, api.client, () => {}, {
+      view: new FailingView(),
+      unread: ({ kind }, { metadata }, error) => unread.push(`${kind} ${metadata.name} ${(error as Error).name}`),
+    });
+    watcher = informers.watcher((key) => called.push(key));
+    api.rights.add(NAMESPACE);
+    const odd = deployment("odd", 1, ["a"]);
+    const annotated = { ...odd, metadata: { ...odd.metadata, annotations: { odd: "1" } } };
+    api.objects.set("registry/deployments", [annotated, deployment("web", 2, ["a"])]);
+    await observe("a", all());
+    const { members } = watcher.list("a", all());
+    assert.deepEqual(
+      members.map(({ name, version }) => [name, version.isTooLarge, version.workload !== undefined]),
+      [
+        ["odd", true, false],
+        ["web", undefined, true],
+      ],
+    );
+    assert.deepEqual(unread, ["Deployment odd TypeError"]);
   });
 
   it("do the work for each object on behalf of the namespace that they serve, and at once for all namespaces", async () => {

@@ -252,6 +252,8 @@ describe("the transport", () => {
       assert.deepEqual(await transport.request(get({ form: "values" })), {
         metadata: { managedFields: [{ manager: "m", fieldsV1: { "f:data": {} } }] },
       });
+      server.answer = json({ metadata: { managedFields: Array(501).fill({ manager: "m" }) } });
+      await fails(get(), "TooManyOwners", 200);
     });
 
     it("waits for others of its namespace, without delay for other namespaces, small answers and watches", async () => {

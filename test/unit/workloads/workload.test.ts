@@ -28,6 +28,17 @@ const deployment = (spec: object, more: object = {}): KubeObject => ({
 });
 
 describe("a workload", () => {
+  it("may have integers that a double can't hold, and values of any type where a number is expected", () => {
+    const tolerations = [{ key: "a", tolerationSeconds: 9007199254740993n as unknown as number }];
+    const pods = { ...template, spec: { ...template.spec, tolerations } };
+    const odd = { toString: 1, valueOf: 1 };
+    assert.match(workloadOf(deployment({ template: pods, replicas: odd }), TEMPLATE).templateHash ?? "", /^[-\w]{16}$/);
+    const updateStrategy = { type: "OnDelete" };
+    const set = deployment({ template, replicas: odd, minReadySeconds: odd, updateStrategy }, { kind: "StatefulSet" });
+    const status = { observedGeneration: odd, replicas: odd };
+    assert.equal(workloadOf({ ...set, status }, TEMPLATE).progress.state, "Rolling");
+  });
+
   it("has the fields that rollouts need, and no more", () => {
     const metadata = {
       ...deployment({}).metadata,
