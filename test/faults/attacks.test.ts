@@ -19,6 +19,8 @@ const SCALE = fullOr(1, 0.05);
 /** Beside other tests, the victim only has to be served. */
 const BLOCKED_MS = fullOr(1_000, Number.POSITIVE_INFINITY);
 const CHANGED_WITHIN_MS = fullOr(2_000, Number.POSITIVE_INFINITY);
+/** A controller that starts reads all bindings first. The API server needs 7 s for 280 of 1.4 MB. */
+const STARTED_WITHIN_MS = fullOr(10_000, Number.POSITIVE_INFINITY);
 /** How long a tenant's objects are watched when all are made. */
 const WATCHED_MS = fullOr(20_000, 1_000);
 
@@ -39,9 +41,9 @@ describe("a controller with the memory of the shipped pod", function () {
 
   const isResponsive = ({ blockedMs }: Served, beside: string) =>
     assert.ok(blockedMs < BLOCKED_MS, `the event loop blocked for ${blockedMs.toFixed(0)} ms beside ${beside}`);
-  const isServed = (served: Served, beside: string) => {
+  const isServed = (served: Served, beside: string, withinMs = CHANGED_WITHIN_MS) => {
     isResponsive(served, beside);
-    const slow = served.changes.filter((each) => each > CHANGED_WITHIN_MS);
+    const slow = served.changes.filter((each) => each > withinMs);
     assert.deepEqual(slow, [], `changes of the victim that took too long beside ${beside}, in ms`);
   };
 
@@ -79,7 +81,7 @@ describe("a controller with the memory of the shipped pod", function () {
       );
       await controller.stop();
       await controller.start();
-      isServed(await victim.during(Promise.resolve(), WATCHED_MS), "all objects, after a restart");
+      isServed(await victim.during(Promise.resolve(), WATCHED_MS), "all objects, after a restart", STARTED_WITHIN_MS);
       await controller.isUp(2);
     });
   }
