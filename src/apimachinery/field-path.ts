@@ -56,7 +56,7 @@ export class FieldPath {
   get(object: unknown): unknown {
     return this.segments.reduce((from, segment, position) => {
       if (segment.kind !== "element" || !Array.isArray(from)) return step(from, segment);
-      const found = elementsOf(from, segment.conditions);
+      const found = elementsOf(from, segment.conditions, object);
       if (found.length > 1) throw notUnique(this.upTo(position + 1), found);
       return from[found[0] ?? -1];
     }, object);
@@ -121,14 +121,51 @@ export function step(from: unknown, segment: Segment): unknown {
   return from[segment.kind === "index" ? segment.index : (elementsOf(from, segment.conditions)[0] ?? -1)];
 }
 
-/** The indexes of all elements of a list that match the conditions. */
-export function elementsOf(list: readonly unknown[], conditions: readonly ElementCondition[]): number[] {
-  const holds = (element: unknown) =>
-    conditions.every(({ key, value }) => {
-      const found = own(element, key);
-      return found !== undefined && found !== null && typeof found !== "object" && String(found) === value;
-    });
-  return list.flatMap((element, place) => (holds(element) ? [place] : []));
+/** The length up to which a search in a list costs less than remembering it. */
+const SHORT_LIST = 64;
+
+/** Per settled object and long list: the index of the only element that matches the conditions, or none, by their text. */
+const searches = new WeakMap<object, Map<readonly unknown[], Map<string, readonly number[]>>>();
+
+/**
+ * Declares that the object and everything in it does not change any more, and returns it. Then each search for an element
+ * in a long list takes place once: a binding may search for 64 elements among 100,000, each a dozen times. Copies of the
+ * object are not settled.
+ */
+export function settled<T extends object>(object: T): T {
+  if (!searches.has(object)) searches.set(object, new Map());
+  return object;
+}
+
+/** The indexes of all elements of a list that match the conditions. `object` is the object that contains the list. */
+export function elementsOf(
+  list: readonly unknown[],
+  conditions: readonly ElementCondition[],
+  object?: unknown,
+): readonly number[] {
+  const known = list.length > SHORT_LIST ? searches.get(object as object) : undefined;
+  if (known === undefined) return search(list, conditions);
+  const ofList = known.get(list) ?? new Map<string, readonly number[]>();
+  known.set(list, ofList);
+  const text = pathText([{ kind: "element", conditions }]);
+  const found = ofList.get(text) ?? search(list, conditions);
+  // Many indexes would take much memory. They are a mistake in the binding, which ends its reconcile.
+  if (found.length <= 1) ofList.set(text, found);
+  return found;
+}
+
+function search(list: readonly unknown[], conditions: readonly ElementCondition[]): number[] {
+  const found: number[] = [];
+  for (const [place, element] of list.entries()) if (matches(element, conditions)) found.push(place);
+  return found;
+}
+
+function matches(element: unknown, conditions: readonly ElementCondition[]): boolean {
+  for (const { key, value } of conditions) {
+    const found = own(element, key);
+    if (found === undefined || found === null || typeof found === "object" || String(found) !== value) return false;
+  }
+  return true;
 }
 
 /** How many indexes a message lists. */

@@ -1,7 +1,7 @@
 /** Decides whether and how to write to a target, from the plan, the target and the record of owned fields. Pure. */
 import type { TargetStatus } from "../api/binding.ts";
 import { isOfBinding } from "../api/field-manager.ts";
-import type { FieldPath } from "../apimachinery/field-path.ts";
+import { type FieldPath, settled } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -80,10 +80,12 @@ export function waitingIn({ plan: { omitted, kept = [] } }: Desired): FieldPath[
 /**
  * Throws Problem: Conflict if another manager owns a new field of the binding and the binding does not force it, or
  * Immutable if that field can't be changed;
- * ElementNotFound, and what `locate` and `assertUnique` throw; InvalidBinding if two paths lead to one location.
+ * ElementNotFound, and what `locate` and `assertUnique` throw; InvalidBinding if two paths lead to one location. `live`
+ * must not change afterwards.
  */
 export function decide(desired: Desired, live: KubeObject, record: TargetStatus | undefined): Decision {
   const { shape, fieldManager: manager } = desired;
+  settled(live);
   const recorded = new Set(recordedPaths(record, live));
   const recordedParents = record?.uid === live.metadata.uid ? (record.parents ?? []) : [];
   const wanted = desired.plan.fields.map((field) => inNotationOf(live, locateField(field, shape, live), shape));

@@ -99,41 +99,74 @@ export function namesIn(fields: JsonObject): Names {
 /** The names of several nodes. */
 export const namesAmong = (all: Iterable<string>): Names => new Names(all);
 
-const places = new WeakMap<readonly JsonValue[], Map<string, Map<string, number>>>();
+/** The elements of a list that have the same keys of a name. */
+interface Having {
+  keys: readonly string[];
+  /** The index of the first element, by the text of its values of these keys. */
+  places: Map<string, number>;
+}
 
-/** The index of the first element with that name, or -1. With `defaults`, missing keys of an element match too. */
+interface Places {
+  /** The elements with all keys. */
+  whole: Having;
+  /** The elements that lack keys, by the keys that they have. */
+  partial: Map<string, Having>;
+}
+
+/** How many combinations of present keys are found where keys are missing. Lists have one or two keys with defaults. */
+const MAX_PARTIAL = 64;
+
+/** Per list, and the keys of names: undefined for the elements of a set. */
+const placesOf = new WeakMap<readonly JsonValue[], Map<string | undefined, Places>>();
+
+/**
+ * The index of the first element with that name, or -1. With `defaults` and no such element, the first one that differs
+ * only by missing keys.
+ */
 export function placeOfName(list: readonly JsonValue[], name: string, { defaults = false } = {}): number {
   const parsed = parseName(name);
   if (parsed === undefined) return -1;
-  if (!defaults) {
-    const keys = "keys" in parsed ? Object.keys(parsed.keys).sort() : undefined;
-    return (
-      indexOf(list, keys).get("keys" in parsed ? fieldsText(parsed.keys, keys as string[]) : textOf(parsed.value)) ?? -1
-    );
-  }
-  const exact = placeOfName(list, name);
-  if (exact >= 0 || !("keys" in parsed)) return exact;
-  const entries = Object.entries(parsed.keys);
-  return list.findIndex(
-    (each) =>
-      isObject(each) &&
-      entries.every(([key, value]) => !Object.hasOwn(each, key) || textOf(each[key]) === textOf(value)),
-  );
+  if ("value" in parsed) return indexOf(list, undefined).whole.places.get(textOf(parsed.value)) ?? -1;
+  const { whole, partial } = indexOf(list, Object.keys(parsed.keys).sort());
+  const placeIn = ({ keys, places }: Having) => places.get(fieldsText(parsed.keys, keys));
+  const exact = placeIn(whole);
+  if (exact !== undefined || !defaults) return exact ?? -1;
+  const found = [...partial.values()].flatMap((each) => placeIn(each) ?? []);
+  return found.length === 0 ? -1 : Math.min(...found);
 }
 
-function indexOf(list: readonly JsonValue[], keys: readonly string[] | undefined): Map<string, number> {
-  const known = places.get(list) ?? new Map<string, Map<string, number>>();
-  places.set(list, known);
-  const id = keys?.join("\n") ?? "";
-  const index = known.get(id) ?? new Map<string, number>();
-  if (known.has(id)) return index;
-  known.set(id, index);
+function indexOf(list: readonly JsonValue[], keys: readonly string[] | undefined): Places {
+  const ofList = placesOf.get(list) ?? new Map<string | undefined, Places>();
+  placesOf.set(list, ofList);
+  const id = keys?.join("\n");
+  const known = ofList.get(id);
+  if (known !== undefined) return known;
+  const whole: Having = { keys: keys ?? [], places: new Map() };
+  const partial = new Map<string, Having>();
+  ofList.set(id, { whole, partial });
   for (const [at, element] of list.entries()) {
-    const hasKeys = keys === undefined || (isObject(element) && keys.every((key) => Object.hasOwn(element, key)));
-    const text = hasKeys ? (keys === undefined ? textOf(element) : fieldsText(element as JsonObject, keys)) : undefined;
-    if (text !== undefined && !index.has(text)) index.set(text, at);
+    if (keys === undefined) addFirst(whole, textOf(element), at);
+    else if (isObject(element)) {
+      const present = keys.filter((key) => Object.hasOwn(element, key));
+      const having = present.length === keys.length ? whole : partialIn(partial, present);
+      if (having !== undefined) addFirst(having, fieldsText(element, present), at);
+    }
   }
-  return index;
+  return { whole, partial };
+}
+
+/** Undefined beyond the limit: then the element is not found, and the binding writes it again. */
+function partialIn(partial: Map<string, Having>, keys: readonly string[]): Having | undefined {
+  const id = keys.join("\n");
+  const known = partial.get(id);
+  if (known !== undefined || partial.size >= MAX_PARTIAL) return known;
+  const having = { keys, places: new Map<string, number>() };
+  partial.set(id, having);
+  return having;
+}
+
+function addFirst({ places }: Having, text: string, at: number): void {
+  if (!places.has(text)) places.set(text, at);
 }
 
 function parseName(name: string): ElementName | undefined {

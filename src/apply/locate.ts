@@ -56,7 +56,7 @@ export function locate(path: FieldPath, shape: TargetShape, live: unknown): Fiel
       continue;
     }
     const list = Array.isArray(node) ? node : [];
-    const place = placeIn(list, segment, path.upTo(position + 1));
+    const place = placeIn(list, segment, path.upTo(position + 1), live);
     if (place === undefined) missing ??= notFound(path, here, segment, list);
     if (place === undefined && segment.kind === "index") unidentified ??= missing;
     if (place !== undefined && missing === undefined) at.push({ kind: "index", index: place });
@@ -102,10 +102,15 @@ function tooMuch(element: FieldPath, keys: readonly string[], more: readonly Ele
   return new Problem("InvalidPath", message);
 }
 
-/** The index of the element that a segment names. Throws Problem("ElementNotUnique"). */
-export function placeIn(list: readonly unknown[], segment: Segment, path: FieldPath): number | undefined {
+/** The index of the element that a segment names in a list of the object. Throws Problem("ElementNotUnique"). */
+export function placeIn(
+  list: readonly unknown[],
+  segment: Segment,
+  path: FieldPath,
+  object: unknown,
+): number | undefined {
   if (segment.kind === "index") return segment.index < list.length ? segment.index : undefined;
-  const found = elementsOf(list, conditionsOf(segment));
+  const found = elementsOf(list, conditionsOf(segment), object);
   if (found.length > 1) throw notUnique(path, found);
   return found[0];
 }

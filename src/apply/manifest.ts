@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
 import { CREATED_BY } from "../api/manifest.ts";
-import { FieldPath, isNameable, type Segment, step } from "../apimachinery/field-path.ts";
+import { FieldPath, isNameable, type Segment, settled, step } from "../apimachinery/field-path.ts";
 import { at } from "../apimachinery/fields.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../apimachinery/objects.ts";
@@ -52,7 +52,7 @@ export function composeWhole(
   };
   const known = [manifest, uid, owner ?? null, fields.map(({ path }) => String(path)).sort()];
   const digest = createHash("sha256").update(stringifyJson(known)).digest("hex").slice(0, 16);
-  return { object, fields, digest, creator: creator };
+  return { object: settled(object), fields, digest, creator: creator };
 }
 
 /** The paths of all values of a manifest, with lists as one value; without values that no path can name. */
@@ -80,7 +80,8 @@ export function isCreatedBy(uid: string, { metadata }: KubeObject, record: Targe
 /**
  * Whether to write, and which managers own differing fields. The record has the digest of the last apply, and no change
  * of its fields is possible without taking ownership in managedFields. So a value that the server normalizes, or a
- * default beside it, is no difference. The values of fields are compared too.
+ * default beside it, is no difference. The values of fields are compared too. `live` must not change
+ * afterwards.
  */
 export function decideWhole(
   whole: Whole,
@@ -89,7 +90,7 @@ export function decideWhole(
   shape: TargetShape,
 ): { write: boolean; takenBy: string[] } {
   const { fieldManager } = whole.creator;
-  const entries = live.metadata.managedFields ?? [];
+  const entries = settled(live).metadata.managedFields ?? [];
   // By any operation: a POST is an Update in managedFields.
   const ours = entries.filter((entry) => isEntryOf(entry, fieldManager));
   const others = entries.filter((entry) => !isEntryOf(entry, fieldManager));

@@ -83,7 +83,7 @@ class Draft {
   ): Exclude<Segment, { kind: "element" }> | undefined {
     if (segment.kind === "key") return segment;
     this.isTestable &&= segment.kind === "element";
-    const index = placeIn(node as JsonValue[], segment, path);
+    const index = placeIn(node as JsonValue[], segment, path, this.after);
     return index === undefined ? undefined : { kind: "index", index };
   }
 

@@ -3,7 +3,7 @@
  * alternative: it sets parents of other owners to null, or fails.
  */
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
-import { FieldPath, isNameable } from "../apimachinery/field-path.ts";
+import { FieldPath, isNameable, settled } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
@@ -182,9 +182,9 @@ async function isAccepted(dryRun: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** A JSON Patch for the version that was read, and the outcome for each path. Pure. */
+/** A JSON Patch for the version that was read, and the outcome for each path. `live` must not change afterwards. Pure. */
 export function planRelease(live: KubeObject, request: Release): ReleasePlan {
-  const owned = withoutUnknown(live);
+  const owned = settled(withoutUnknown(settled(live)));
   const gone: FieldPath[] = [];
   const parts = request.paths.flatMap((text): Part[] => {
     const path = FieldPath.parse(text);

@@ -1,7 +1,7 @@
 /** Compares what the API server stored with what a binding wrote. */
 import { createHash } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
-import type { FieldPath } from "../apimachinery/field-path.ts";
+import { type FieldPath, settled } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject, type JsonValue, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
@@ -86,6 +86,7 @@ export function normalizedIn(
 }
 
 function withForm(form: Form, write: Write, written: KubeObject): WrittenField[] {
+  settled(written);
   return write.fields.filter((field) => formAfter(write, field, written) === form);
 }
 

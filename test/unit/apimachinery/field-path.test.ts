@@ -1,7 +1,7 @@
 /** What the text of a path means, which texts are refused, and that every path has one text. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type ElementCondition, FieldPath, type Segment } from "../../../src/apimachinery/field-path.ts";
+import { type ElementCondition, FieldPath, type Segment, settled } from "../../../src/apimachinery/field-path.ts";
 import type { Problem } from "../../../src/apimachinery/problem.ts";
 
 const parsed = (text: string) => FieldPath.parse(text).segments;
@@ -192,6 +192,19 @@ describe("a field path", () => {
       reason: "ElementNotUnique",
       message: /^list\[name=web\] matches 2 elements/,
     });
+  });
+
+  it("finds what others put into a long list, and searches a settled object once", () => {
+    const list = Array.from({ length: 100 }, (_, n) => ({ name: `n${n}`, value: n }));
+    const get = (object: object, name: string) => FieldPath.parse(`list[name=${name}].value`).get(object);
+    const [changing, still] = [{ list }, settled({ list: structuredClone(list) })];
+    for (const object of [changing, still]) assert.deepEqual([get(object, "n7"), get(object, "new")], [7, undefined]);
+    const copy = structuredClone(still);
+    for (const object of [changing, still, copy]) object.list.unshift({ name: "new", value: -1 });
+    for (const object of [changing, copy]) assert.deepEqual([get(object, "n7"), get(object, "new")], [7, -1]);
+    assert.equal(get(still, "new"), undefined, "a settled object must not change");
+    for (const object of [changing, copy]) object.list.push({ name: "n7", value: 0 });
+    for (const object of [changing, copy]) assert.throws(() => get(object, "n7"), { reason: "ElementNotUnique" });
   });
 
   it("has a parent, and starts with the paths above it", () => {

@@ -7,7 +7,7 @@ import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { type Decision, decide, recordedPaths } from "../../../src/apply/decide.ts";
 import type { ListType } from "../../../src/transform/target-shape.ts";
 import { recordOf } from "../objects.ts";
-import { byKeys, entry, liveObject, OURS, shape } from "./managed.ts";
+import { byKeys, countedList, entry, liveObject, OURS, shape } from "./managed.ts";
 
 const SECRET = "hunter2-s3cr3t";
 
@@ -307,6 +307,28 @@ describe("a quantity that the API server normalizes", () => {
   it("is the text as given in any other field", () => {
     const given = { entries: [entry(OURS, ["spec.size"])], ours: ["spec.size"] };
     assert.equal(decided({ want: { "spec.size": "0.5" }, live: live("500m"), ...given }).write, true);
+  });
+});
+
+describe("an element of a long list", () => {
+  it("is searched once for a decision, whatever it decides", () => {
+    const [count, length] = [30, 500];
+    const paths = Array.from({ length: count }, (_, n) => `spec.env[name=n${n * 10}].value`);
+    for (const lists of [{ "spec.env": { kind: "map" as const, keys: ["name"] } }, {}]) {
+      for (const [value, ours] of [
+        ["old", paths],
+        ["new", paths],
+        ["new", []],
+      ] as const) {
+        const { list, reads } = countedList(length);
+        const want = Object.fromEntries(paths.map((path) => [path, value]));
+        const entries = [entry(OURS, "spec.env" in lists ? ours : ["spec.env"])];
+        const { differing } = decided({ want, live: { spec: { env: list } }, entries, ours: [...ours], lists });
+        assert.equal(differing.length, value === "old" ? 0 : count);
+        const more = reads() - count * length;
+        assert.ok(more <= 2 * length, `${reads()} reads`);
+      }
+    }
   });
 });
 

@@ -54,12 +54,8 @@ describe("the index of elements", () => {
             placeOfName(list, one),
             list.findIndex((each) => means(one, each)),
           );
-          const place = placeOfName(list, one, { defaults: true });
-          assert.equal(
-            place >= 0,
-            list.some((each) => means(one, each, true)),
-          );
-          if (place >= 0) assert.ok(means(one, list[place] as JsonValue, true));
+          const places = [false, true].map((defaults) => list.findIndex((each) => means(one, each, defaults)));
+          assert.equal(placeOfName(list, one, { defaults: true }), places.find((place) => place >= 0) ?? -1);
         }
       }),
       { numRuns: 2_000 },
@@ -89,5 +85,36 @@ describe("the index of elements", () => {
     });
     for (let n = 0; n < count; n++) assert.equal(placeOfName(list, `k:{"name":"n${n}"}`), n);
     assert.equal(reads, count);
+  });
+
+  it("reads each element once where keys are missing", () => {
+    let reads = 0;
+    const count = 2_000;
+    const list = Array.from({ length: count }, (_, n) => {
+      const element = {
+        get port() {
+          reads++;
+          return n;
+        },
+      };
+      return (n % 2 === 0 ? element : { protocol: "UDP", port: n }) as JsonObject;
+    });
+    const place = (n: number) => placeOfName(list, `k:{"port":${n},"protocol":"TCP"}`, { defaults: true });
+    for (let n = 0; n < count; n++) assert.equal(place(n), n % 2 === 0 ? n : -1);
+    assert.equal(reads, count / 2);
+  });
+
+  it("does not find elements that lack keys in more than 64 ways", () => {
+    const keys = ["a", "b", "c", "d", "e", "f", "g"];
+    const subsets = Array.from({ length: 127 }, (_, bits) => keys.filter((_, n) => bits & (1 << n)));
+    const list = subsets.map((some) => Object.fromEntries(some.map((key) => [key, some.join("")])));
+    const place = (some: readonly string[]) => {
+      const name = Object.fromEntries(keys.map((key) => [key, some.join("")]));
+      return placeOfName(list.slice(1), `k:${JSON.stringify(name)}`, { defaults: true });
+    };
+    assert.deepEqual(subsets.slice(1).map(place), [
+      ...Array.from({ length: 64 }, (_, n) => n),
+      ...Array.from({ length: 62 }, () => -1),
+    ]);
   });
 });

@@ -44,6 +44,22 @@ function nameOf(segment: Segment): string {
 const identityOf = ({ conditions }: Element): JsonObject =>
   Object.fromEntries([".", ...conditions.map(({ key }) => `f:${key}`)].map((name) => [name, {}]));
 
+/** A list of elements with the names n0, n1 and so on, and how often a name was read. */
+export function countedList(length: number): { list: JsonObject[]; reads: () => number } {
+  let reads = 0;
+  const list = Array.from({ length }, (_, n) => {
+    const element = {
+      value: "old",
+      get name() {
+        reads++;
+        return `n${n}`;
+      },
+    };
+    return element as JsonObject;
+  });
+  return { list, reads: () => reads };
+}
+
 /** A schema with these lists, required leaves, atomic objects, and defaults. All other lists are atomic. */
 export function shape(
   lists: Record<string, ListType> = {},

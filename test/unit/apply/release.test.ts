@@ -11,7 +11,7 @@ import { ApiError } from "../../../src/kube/api-error.ts";
 import type { JsonPatchOperation } from "../../../src/kube/client.ts";
 import { fakeClient } from "../fakes.ts";
 import { HARBOR } from "../resources.ts";
-import { byKeys, entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
+import { byKeys, countedList, entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
 
 const asked = (paths: string[], more: Partial<Release> = {}): Release => ({
   uid: "uid-1",
@@ -295,6 +295,32 @@ describe("a release of elements of lists", () => {
       object.metadata.managedFields?.map(({ manager }) => manager),
       ["other"],
     );
+  });
+});
+
+describe("a release from a long list", () => {
+  const env = { "spec.env": { kind: "map" as const, keys: ["name"] } };
+  const paths = Array.from({ length: 30 }, (_, n) => `spec.env[name=n${n * 10}].value`);
+
+  it("searches each element once", () => {
+    for (const mode of ["Retain", "Remove"] as const) {
+      const { list, reads } = countedList(500);
+      const live = liveObject({ spec: { env: list } }, [entry(OURS, paths)]);
+      const { released } = planRelease(live, asked(paths, { mode, shape: shape(env) }));
+      assert.deepEqual(mode === "Remove" ? released.removed : released.retained, paths);
+      // A copy of the object reads each name too.
+      const more = reads() - paths.length * list.length;
+      assert.ok(more <= 3 * list.length, `${reads()} reads`);
+    }
+  });
+
+  it("removes the elements that were created with it, although each removal moves others", () => {
+    const list = Array.from({ length: 500 }, (_, n) => ({ name: `n${n}`, value: "x" }));
+    const live = liveObject({ spec: { env: list } }, [entry(OURS, paths)]);
+    const parents = paths.map((path) => path.replace(".value", ""));
+    const { object } = patch(live, asked(paths, { parents, shape: shape(env) }));
+    const left = list.filter((_, n) => n % 10 > 0 || n >= 300);
+    assert.deepEqual(object["spec"], { env: left });
   });
 });
 
