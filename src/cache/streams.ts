@@ -140,7 +140,7 @@ export class Streams {
   }
 
   /** Offers the values of a changed object that has a subscriber by its name. */
-  /** The kept part of an object. One that a user wrote in a way that nobody expected must not stop the stream, which others share. */
+  /** The kept part of an object. One that can't be read must not stop the stream, which others share. */
   #keptOf({ resource }: Stream, object: KubeObject, keep: Projection): CachedObject {
     try {
       return keep(object);
