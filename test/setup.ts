@@ -117,8 +117,7 @@ export const mochaHooks: RootHookObject = {
         if (process.env["INLAY_RECORD_STATUSES"]) await recordStatuses(auditLog());
         Object.assign(result, await shared.rights.check(), { isSearched: true });
         await shared.kinds.removeOthers();
-        // A Lease that is not renewed any more says that no controller runs.
-        await new Api(shared.controlPlane).remove(LEASE);
+        await removeLeases(new Api(shared.controlPlane));
       }
     } finally {
       ControllerProcess.forgetEnded();
@@ -161,9 +160,15 @@ function titlesOf(suite: Suite): string[] {
   return [suite.title, ...suite.tests.map(({ title }) => title), ...suite.suites.flatMap(titlesOf)];
 }
 
-/** mocha's types hide the hooks of a suite. */
-const LEASE = "/apis/coordination.k8s.io/v1/namespaces/inlay-system/leases/inlay-controller";
+/** A Lease that is not renewed any more says that no controller runs, also one in a namespace that was removed. */
+async function removeLeases(api: Api): Promise<void> {
+  const leases = "/apis/coordination.k8s.io/v1";
+  const { items } = await api.get(`${leases}/leases?fieldSelector=metadata.name=inlay-controller`);
+  for (const { metadata } of items)
+    await api.remove(`${leases}/namespaces/${metadata.namespace}/leases/${metadata.name}`);
+}
 
+/** mocha's types hide the hooks of a suite. */
 type Hooks = Record<"_beforeAll" | "_beforeEach" | "_afterEach" | "_afterAll", Hook[]>;
 
 function hasFailedHook(suite: Suite): boolean {
