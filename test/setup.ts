@@ -2,7 +2,7 @@
  * Hooks for the tests of a worker process. mocha runs each file in a worker (.mocharc.yaml). A worker starts its own
  * control plane with Inlay for the first file that needs one, and keeps it for later files. Workers share nothing. After
  * each test, the hooks search its namespaces for values of Secrets, and delete them. After each file, they check the logs
- * and what Inlay did on the API server, and delete the kinds of the file.
+ * and what Inlay did on the API server, and delete the kinds and namespaces that the file left.
  */
 import { join } from "node:path";
 import type { Context, Hook, RootHookObject, Suite } from "mocha";
@@ -10,7 +10,7 @@ import { type ControlPlane, startControlPlane } from "./control-plane/control-pl
 import { findGoProgram } from "./control-plane/go-program.ts";
 import { install } from "./control-plane/install.ts";
 import { share } from "./control-plane/shared.ts";
-import { Api } from "./controller/api.ts";
+import { type AnyObject, Api } from "./controller/api.ts";
 import { AuditLog } from "./controller/audit.ts";
 import { ControllerProcess } from "./controller/controller.ts";
 import { Kinds } from "./controller/kinds.ts";
@@ -18,7 +18,7 @@ import { applyFile } from "./controller/manifests.ts";
 import { recordStatuses } from "./controller/recorded-statuses.ts";
 import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
-import { type TestNamespace, takeNamespaces } from "./controller/test-namespace.ts";
+import { removeNamespace, type TestNamespace, takeNamespaces } from "./controller/test-namespace.ts";
 import { assertNoValue, assertNoValueInAuditLog } from "./whole-run/leaks.ts";
 import { neededPrograms } from "./whole-run/needed-programs.ts";
 import { type FileResult, isOnControlPlane, keepLog, nameOf, writeResult } from "./whole-run/results.ts";
@@ -38,7 +38,7 @@ const AUDIT_LOG = "audit.log";
 process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "..", "node_modules", ".cache", "compiled");
 
 /** The control plane of this worker, and the marks of the last file. */
-let shared: { controlPlane: ControlPlane; rights: RightsCheck; kinds: Kinds } | undefined;
+let shared: { controlPlane: ControlPlane; rights: RightsCheck; kinds: Kinds; cleanUp(): Promise<void> } | undefined;
 
 /** The current file. */
 let result: FileResult;
@@ -117,7 +117,7 @@ export const mochaHooks: RootHookObject = {
         if (process.env["INLAY_RECORD_STATUSES"]) await recordStatuses(auditLog());
         Object.assign(result, await shared.rights.check(), { isSearched: true });
         await shared.kinds.removeOthers();
-        await removeLeases(new Api(shared.controlPlane));
+        await shared.cleanUp();
       }
     } finally {
       ControllerProcess.forgetEnded();
@@ -143,7 +143,13 @@ async function start(): Promise<NonNullable<typeof shared>> {
     const api = new Api(controlPlane);
     await applyFile(api, join(import.meta.dirname, "..", "samples", "harbor", "crd"));
     const rights = new RightsCheck(api, auditLog(), await shippedRights());
-    return { controlPlane, rights, kinds: await Kinds.of(api) };
+    const initial = await namespacesOf(api);
+    const cleanUp = async () => {
+      await removeLeases(api);
+      const others = (await namespacesOf(api)).filter((name) => !initial.includes(name));
+      for (const name of others) await removeNamespace(api, name);
+    };
+    return { controlPlane, rights, kinds: await Kinds.of(api), cleanUp };
   } catch (error) {
     await controlPlane.stop();
     throw error;
@@ -158,6 +164,11 @@ async function keepLogs(since: ReadonlyMap<ControllerProcess, number>): Promise<
 
 function titlesOf(suite: Suite): string[] {
   return [suite.title, ...suite.tests.map(({ title }) => title), ...suite.suites.flatMap(titlesOf)];
+}
+
+async function namespacesOf(api: Api): Promise<string[]> {
+  const { items } = await api.get("/api/v1/namespaces");
+  return items.map(({ metadata }: AnyObject) => metadata.name);
 }
 
 /** A Lease that is not renewed any more says that no controller runs, also one in a namespace that was removed. */

@@ -67,6 +67,23 @@ export async function createNamespace(
   return team;
 }
 
+/** Removes a namespace, and what would act in it. This needs no controller. */
+export async function removeNamespace(api: Api, name: string): Promise<void> {
+  const path = `/api/v1/namespaces/${name}`;
+  const collection = (apiVersion: string, plural: string) => `/apis/${apiVersion}/namespaces/${name}/${plural}`;
+  // From now on, the API server creates no objects there.
+  await api.remove(path);
+  await Promise.all(ACTIVE.map(([apiVersion, plural]) => api.remove(collection(apiVersion, plural))));
+  // A finalizer would wait for a controller, which need not run.
+  const bindings = collection("inlay.dev/v1alpha1", "secretbindings");
+  for (const { metadata } of (await api.find(bindings))?.items ?? [])
+    await api.merge(`${bindings}/${metadata.name}`, { metadata: { finalizers: null } }).catch(unlessGone);
+  // The remaining objects affect nothing, and are deleted with the control plane. Kubernetes would need 80 requests to empty
+  // the namespace.
+  const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+  await api.replace(`${path}/finalize`, { ...namespace, spec: { finalizers: [] } }).catch(unlessGone);
+}
+
 export class TestNamespace {
   readonly namespace: string;
   readonly api = new Api(controlPlane());
@@ -112,21 +129,10 @@ export class TestNamespace {
     return `${this.namespace}-inlay`;
   }
 
-  /** Searches the objects of the namespace for values of Secrets, then removes it. This needs no controller. */
+  /** Searches the objects of the namespace for values of Secrets, then removes it. */
   async remove(): Promise<void> {
-    const path = `/api/v1/namespaces/${this.namespace}`;
     await assertNoValueInNamespace(this.api, this.namespace);
-    // From now on, the API server creates no objects there.
-    await this.api.remove(path);
-    await Promise.all(ACTIVE.map(([apiVersion, plural]) => this.api.remove(this.path(apiVersion, plural))));
-    // A finalizer would wait for a controller, which need not run.
-    const bindings = this.path("inlay.dev/v1alpha1", "secretbindings");
-    for (const { metadata } of (await this.api.find(bindings))?.items ?? [])
-      await this.api.merge(`${bindings}/${metadata.name}`, { metadata: { finalizers: null } }).catch(unlessGone);
-    // The remaining objects affect nothing, and are deleted with the control plane. Kubernetes would need 80 requests to empty
-    // the namespace.
-    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } };
-    await this.api.replace(`${path}/finalize`, { ...namespace, spec: { finalizers: [] } }).catch(unlessGone);
+    await removeNamespace(this.api, this.namespace);
     if (!this.#hasClusterRole) return;
     for (const plural of ["clusterrolebindings", "clusterroles"])
       await this.api.remove(`/apis/rbac.authorization.k8s.io/v1/${plural}/${this.#clusterRole}`);

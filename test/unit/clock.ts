@@ -31,3 +31,9 @@ export function fakeClock(): Clock {
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
+
+/** Runs what takes more turns of the event loop on a busy machine, until it is done or the test has no time left. */
+export async function settledWhen(isDone: () => boolean): Promise<void> {
+  const end = performance.now() + 60_000;
+  while (!isDone() && performance.now() < end) await settled();
+}

@@ -17,7 +17,7 @@ import {
 import type { Watcher } from "../../../src/cache/watcher.ts";
 import { CONTROLLER, type Identity, serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import type { AnyObject } from "../../controller/api.ts";
-import { fakeClock, settled } from "../clock.ts";
+import { fakeClock, settled, settledWhen } from "../clock.ts";
 import { DEPLOYMENTS } from "../resources.ts";
 import { FakeApi } from "./api.ts";
 import { apiError } from "./list-watch.ts";
@@ -460,8 +460,7 @@ describe("informers of workloads", () => {
       names.map((name, n) => deployment(`web-${n}`, n + 1, [name])),
     );
     for (const name of names) watcher.subscribe(name, [consumersOf(name)]);
-    await settled();
-    await settled();
+    await settledWhen(() => names.every((name) => watcher.list(name, consumersOf(name)).phase === "synced"));
     assert.equal(api.open.length, 1);
     for (const [n, name] of names.entries()) assert.deepEqual(namesOf(name, consumersOf(name)), [`web-${n}`]);
     called.length = 0;
@@ -469,7 +468,7 @@ describe("informers of workloads", () => {
       const status = { observedGeneration: 1, replicas: 2, updatedReplicas: 1 };
       api.streams.get(NAMESPACE)?.send("MODIFIED", deployment(`web-${n}`, 2000 + n, [name], { status }));
     }
-    await settled();
+    await settledWhen(() => called.length >= names.length);
     assert.deepEqual(called, names);
   });
 });
