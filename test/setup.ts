@@ -148,6 +148,7 @@ async function start(): Promise<NonNullable<typeof shared>> {
       await removeLeases(api);
       const others = (await namespacesOf(api)).filter((name) => !initial.includes(name));
       for (const name of others) await removeNamespace(api, name);
+      await removeHarborClusters(api);
     };
     return { controlPlane, rights, kinds: await Kinds.of(api), cleanUp };
   } catch (error) {
@@ -169,6 +170,14 @@ function titlesOf(suite: Suite): string[] {
 async function namespacesOf(api: Api): Promise<string[]> {
   const { items } = await api.get("/api/v1/namespaces");
   return items.map(({ metadata }: AnyObject) => metadata.name);
+}
+
+/** Namespaces are removed without their objects, and the CRD, which pages delete, waits for the last one. */
+async function removeHarborClusters(api: Api): Promise<void> {
+  const path = "/apis/goharbor.io/v1beta1";
+  const { items } = (await api.find(`${path}/harborclusters`)) ?? { items: [] };
+  const namespaces = new Set(items.map(({ metadata }: AnyObject) => metadata.namespace));
+  await Promise.all([...namespaces].map((name) => api.remove(`${path}/namespaces/${name}/harborclusters`)));
 }
 
 /** A Lease that is not renewed any more says that no controller runs, also one in a namespace that was removed. */

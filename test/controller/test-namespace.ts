@@ -32,9 +32,8 @@ export const RESTARTED_WITHIN_MS = 45_000;
 
 const CONTROLLER = "system:serviceaccount:inlay-system:inlay-controller";
 
-/** Kinds whose objects affect other objects, or that a controller watches in all namespaces, or whose CRD pages delete. */
+/** Kinds whose objects affect other objects, or that a controller watches in all namespaces. */
 const ACTIVE = [
-  ["goharbor.io/v1beta1", "harborclusters"],
   ["inlay.dev/v1alpha1", "secretbindings"],
   ["inlay.dev/v1alpha1", "secretgrants"],
   ["inlay.dev/v1alpha1", "vaultconnections"],
