@@ -56,7 +56,7 @@ describe("a target whose other fields another user keeps changing", () => {
       for (let n = 0; n < ROTATIONS; n++) {
         const accessKeyID = secretText("rotated");
         await team.secret("bucket", { accessKeyID });
-        await eventually(async () => assert.equal((await team.s3()).accesskey, accessKeyID), 5_000);
+        await eventually(async () => assert.equal((await team.s3()).accesskey, accessKeyID));
       }
     });
     assert.ok(edits > ROTATIONS);
