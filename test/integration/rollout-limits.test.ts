@@ -204,6 +204,9 @@ describe(`${TEAMS * EACH} bindings with a Secret and a Deployment each, of which
     rotations++;
     const some = names.slice(0, SOME);
     await reconfigure("{ maxConcurrent: 5, maxConcurrentPerNamespace: 2 }");
+    // So that rollouts overlap, however slowly the controller begins them.
+    await readyFor(some, 3);
+    await eventually(async () => assert.deepEqual(await rollingIn(api, namespaces), new Map()), THROUGH_MS);
     const most = await mostRolling(api, namespaces, async () => {
       await rotate(some);
       await rolledOut(TEAMS * some.length);
