@@ -38,7 +38,7 @@ const AUDIT_LOG = "audit.log";
 process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "..", "node_modules", ".cache", "compiled");
 
 /** The control plane of this worker, and the marks of the last file. */
-let shared: { controlPlane: ControlPlane; rights: RightsCheck; kinds: Kinds; cleanUp(): Promise<void> } | undefined;
+let shared: { controlPlane: ControlPlane; rights: RightsCheck; cleanUp(): Promise<void> } | undefined;
 
 /** The current file. */
 let result: FileResult;
@@ -116,7 +116,6 @@ export const mochaHooks: RootHookObject = {
         await assertNoValueInAuditLog(auditLog(), auditMark);
         if (process.env["INLAY_RECORD_STATUSES"]) await recordStatuses(auditLog());
         Object.assign(result, await shared.rights.check(), { isSearched: true });
-        await shared.kinds.removeOthers();
         await shared.cleanUp();
       }
     } finally {
@@ -143,14 +142,16 @@ async function start(): Promise<NonNullable<typeof shared>> {
     const api = new Api(controlPlane);
     await applyFile(api, join(import.meta.dirname, "..", "samples", "harbor", "crd"));
     const rights = new RightsCheck(api, auditLog(), await shippedRights());
+    const kinds = await Kinds.of(api);
     const initial = await namespacesOf(api);
     const cleanUp = async () => {
+      await kinds.removeOthers();
       await removeLeases(api);
       const others = (await namespacesOf(api)).filter((name) => !initial.includes(name));
       for (const name of others) await removeNamespace(api, name);
       await removeHarborClusters(api);
     };
-    return { controlPlane, rights, kinds: await Kinds.of(api), cleanUp };
+    return { controlPlane, rights, cleanUp };
   } catch (error) {
     await controlPlane.stop();
     throw error;

@@ -139,7 +139,6 @@ export class Streams {
     return stream;
   }
 
-  /** Offers the values of a changed object that has a subscriber by its name. */
   /** The kept part of an object. One that can't be read must not stop the stream, which others share. */
   #keptOf({ resource }: Stream, object: KubeObject, keep: Projection): CachedObject {
     try {
@@ -151,6 +150,7 @@ export class Streams {
     }
   }
 
+  /** Offers the values of a changed object that has a subscriber by its name. */
   #offer({ resource, subscribers }: Stream, identity: Identity, object: KubeObject): void {
     const { namespace, name } = object.metadata;
     if (!subscribers.has(objectKey(namespace, name))) return;

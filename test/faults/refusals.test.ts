@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
+import { whileBusy } from "../controller/busy.ts";
 import { eventually } from "../controller/eventually.ts";
 import { requestsFor } from "../controller/requests.ts";
 import { auditLog } from "../controller/shared.ts";
@@ -15,28 +16,15 @@ const FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1";
 /** How long recovery may take after a server had trouble. The backoff of the server and of Inlay grows to 30 s. */
 const TROUBLE_MS = 45_000;
 
-/** Clients that send requests all the time as the account of a team, so that requests of Inlay meet theirs. */
-class Crowd {
-  readonly #clients: Promise<void>[];
-  #isStopped = false;
-
-  constructor({ api, namespace }: TestNamespace, writes: boolean) {
-    const account = api.as(`system:serviceaccount:${namespace}:inlay`);
-    const review = { spec: { resourceAttributes: { verb: "get", resource: "secrets", namespace } } };
-    const send = () =>
-      writes
-        ? account.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
-        : account.get(`/api/v1/namespaces/${namespace}/secrets`);
-    this.#clients = Array.from({ length: 4 }, async () => {
-      // Most are refused, as Inlay's are.
-      while (!this.#isStopped) await send().catch(() => {});
-    });
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    await Promise.all(this.#clients);
-  }
+/** Four requests at once as the account of a team. Most are refused, as Inlay's are. */
+async function crowd({ api, namespace }: TestNamespace, writes: boolean): Promise<void> {
+  const account = api.as(`system:serviceaccount:${namespace}:inlay`);
+  const review = { spec: { resourceAttributes: { verb: "get", resource: "secrets", namespace } } };
+  const send = () =>
+    writes
+      ? account.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+      : account.get(`/api/v1/namespaces/${namespace}/secrets`);
+  await Promise.all(Array.from({ length: 4 }, () => send().catch(() => {})));
 }
 
 describe("when the API server refuses", function () {
@@ -103,18 +91,22 @@ describe("when the API server refuses", function () {
       const before = await fleet.generations();
       const refused = await auditLog().mark();
       const end = await refuse(verbs);
-      const crowd = new Crowd(team, verbs.includes("create"));
       let rotations = 0;
       try {
         if (verbs.includes("watch")) proxy.cut();
-        await eventually(async () => {
+        const isRefused = async () => {
           await fleet.rotate();
           rotations++;
           const requests = await requestsFor(team, refused);
           assert.ok(requests.some(({ verb, code }) => verbs.includes(verb) && code === 429));
-        });
+        };
+        // Requests of Inlay meet those of the crowd.
+        await whileBusy(
+          () => crowd(team, verbs.includes("create")),
+          0,
+          () => eventually(isRefused),
+        );
       } finally {
-        await crowd.stop();
         await end();
       }
       await fleet.inStep(TROUBLE_MS);

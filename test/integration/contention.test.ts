@@ -47,7 +47,7 @@ function againstRival<T>(team: TestNamespace, act: () => Promise<T>): Promise<T>
 const contended = (binding: AnyObject) => binding.status.conditions[0];
 
 describe("a target whose other fields another user keeps changing", () => {
-  it("gets every new value at once, and no Contended is reported", async () => {
+  it("gets every new value, and no Contended is reported", async () => {
     const team = await createNamespace();
     await team.boundHarbor();
     let edits = 0;

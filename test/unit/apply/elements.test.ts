@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { isObject, sameJson } from "../../../src/apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
 import { namesAmong, namesIn, placeOfName } from "../../../src/apply/elements.ts";
+import { countedList } from "./managed.ts";
 
 /** Names as the API server writes them, and elements, from so few values that many match. */
 const scalar = fc.constantFrom<JsonValue>("a", "b", "1", 1, 2, 1n, 2n ** 60n, true, "");
@@ -72,36 +73,19 @@ describe("the index of elements", () => {
   });
 
   it("reads each name and each element once", () => {
-    let reads = 0;
     const count = 2_000;
-    const list = Array.from({ length: count }, (_, n) => {
-      const element = {
-        get name() {
-          reads++;
-          return `n${n}`;
-        },
-      };
-      return element as JsonObject;
-    });
+    const { list, reads } = countedList(count);
     for (let n = 0; n < count; n++) assert.equal(placeOfName(list, `k:{"name":"n${n}"}`), n);
-    assert.equal(reads, count);
+    assert.equal(reads(), count);
   });
 
   it("reads each element once where keys are missing", () => {
-    let reads = 0;
     const count = 2_000;
-    const list = Array.from({ length: count }, (_, n) => {
-      const element = {
-        get port() {
-          reads++;
-          return n;
-        },
-      };
-      return (n % 2 === 0 ? element : { protocol: "UDP", port: n }) as JsonObject;
-    });
-    const place = (n: number) => placeOfName(list, `k:{"port":${n},"protocol":"TCP"}`, { defaults: true });
+    const { list: counted, reads } = countedList(count);
+    const list = counted.map((element, n) => (n % 2 === 0 ? element : { protocol: "UDP", name: `n${n}` }));
+    const place = (n: number) => placeOfName(list, `k:{"name":"n${n}","protocol":"TCP"}`, { defaults: true });
     for (let n = 0; n < count; n++) assert.equal(place(n), n % 2 === 0 ? n : -1);
-    assert.equal(reads, count / 2);
+    assert.equal(reads(), count / 2);
   });
 
   it("does not find elements that lack keys in more than 64 ways", () => {

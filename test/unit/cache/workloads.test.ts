@@ -469,6 +469,7 @@ describe("informers of workloads", () => {
       api.streams.get(NAMESPACE)?.send("MODIFIED", deployment(`web-${n}`, 2000 + n, [name], { status }));
     }
     await settledWhen(() => called.length >= names.length);
+    await settled();
     assert.deepEqual(called, names);
   });
 });
