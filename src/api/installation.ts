@@ -23,6 +23,9 @@ export const LEASE_NAME = "inlay-controller";
 /** The label of the CRDs and policies with the version that they belong to. */
 export const VERSION_LABEL = "app.kubernetes.io/version";
 
+/** The admission policy that denies changes of protected objects. */
+export const PROTECTING_POLICY = "inlay-protect";
+
 /** All given conditions must match. Groups, kinds and namespaces are globs. A path includes all fields below it. */
 export interface WriteRule {
   readonly apiGroups?: readonly string[];

@@ -46,21 +46,27 @@ export interface StoredBinding {
           onMissing?: "Wait" | "Remove";
           /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
           optional?: boolean;
-          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers, the account of this binding, and cluster admins. Only the writers, cluster admins and users with the verb unprotect on secretbindings may then delete this binding or weaken its protection. The binding must have the label inlay.dev/protects=true. */
+          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
           protect?: {
+            /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
+            liftedBy?: "Admins" | "Writers";
+            /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
+            message?: string;
+            /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
+            writerVerb?: string;
             /**
-             * The users who may change and delete the object, besides the account of this binding and cluster admins. They need the RBAC permission too.
+             * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
              *
              * @maxItems 16
              *
-             * Items: A subject, as in a RoleBinding.
+             * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
              */
             writers: {
               /** The kind of the subject. */
-              kind: "User" | "Group" | "ServiceAccount";
+              kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
               /** The name of the subject, as the API server knows it. */
               name: string;
-              /** The namespace of the ServiceAccount. Defaults to the namespace of this binding. */
+              /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
               namespace?: string;
             }[];
           };
@@ -85,21 +91,27 @@ export interface StoredBinding {
           onMissing?: "Wait" | "Remove";
           /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
           optional?: boolean;
-          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers, the account of this binding, and cluster admins. Only the writers, cluster admins and users with the verb unprotect on secretbindings may then delete this binding or weaken its protection. The binding must have the label inlay.dev/protects=true. */
+          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
           protect?: {
+            /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
+            liftedBy?: "Admins" | "Writers";
+            /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
+            message?: string;
+            /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
+            writerVerb?: string;
             /**
-             * The users who may change and delete the object, besides the account of this binding and cluster admins. They need the RBAC permission too.
+             * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
              *
              * @maxItems 16
              *
-             * Items: A subject, as in a RoleBinding.
+             * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
              */
             writers: {
               /** The kind of the subject. */
-              kind: "User" | "Group" | "ServiceAccount";
+              kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
               /** The name of the subject, as the API server knows it. */
               name: string;
-              /** The namespace of the ServiceAccount. Defaults to the namespace of this binding. */
+              /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
               namespace?: string;
             }[];
           };
@@ -124,21 +136,27 @@ export interface StoredBinding {
           onMissing?: "Wait" | "Remove";
           /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
           optional?: boolean;
-          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers, the account of this binding, and cluster admins. Only the writers, cluster admins and users with the verb unprotect on secretbindings may then delete this binding or weaken its protection. The binding must have the label inlay.dev/protects=true. */
+          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
           protect?: {
+            /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
+            liftedBy?: "Admins" | "Writers";
+            /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
+            message?: string;
+            /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
+            writerVerb?: string;
             /**
-             * The users who may change and delete the object, besides the account of this binding and cluster admins. They need the RBAC permission too.
+             * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
              *
              * @maxItems 16
              *
-             * Items: A subject, as in a RoleBinding.
+             * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
              */
             writers: {
               /** The kind of the subject. */
-              kind: "User" | "Group" | "ServiceAccount";
+              kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
               /** The name of the subject, as the API server knows it. */
               name: string;
-              /** The namespace of the ServiceAccount. Defaults to the namespace of this binding. */
+              /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
               namespace?: string;
             }[];
           };
@@ -165,21 +183,27 @@ export interface StoredBinding {
           onMissing?: "Wait" | "Remove";
           /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
           optional?: boolean;
-          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers, the account of this binding, and cluster admins. Only the writers, cluster admins and users with the verb unprotect on secretbindings may then delete this binding or weaken its protection. The binding must have the label inlay.dev/protects=true. */
+          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
           protect?: {
+            /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
+            liftedBy?: "Admins" | "Writers";
+            /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
+            message?: string;
+            /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
+            writerVerb?: string;
             /**
-             * The users who may change and delete the object, besides the account of this binding and cluster admins. They need the RBAC permission too.
+             * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
              *
              * @maxItems 16
              *
-             * Items: A subject, as in a RoleBinding.
+             * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
              */
             writers: {
               /** The kind of the subject. */
-              kind: "User" | "Group" | "ServiceAccount";
+              kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
               /** The name of the subject, as the API server knows it. */
               name: string;
-              /** The namespace of the ServiceAccount. Defaults to the namespace of this binding. */
+              /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
               namespace?: string;
             }[];
           };
@@ -265,21 +289,27 @@ export interface StoredBinding {
           onMissing?: "Wait" | "Remove";
           /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
           optional?: boolean;
-          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers, the account of this binding, and cluster admins. Only the writers, cluster admins and users with the verb unprotect on secretbindings may then delete this binding or weaken its protection. The binding must have the label inlay.dev/protects=true. */
+          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
           protect?: {
+            /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
+            liftedBy?: "Admins" | "Writers";
+            /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
+            message?: string;
+            /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
+            writerVerb?: string;
             /**
-             * The users who may change and delete the object, besides the account of this binding and cluster admins. They need the RBAC permission too.
+             * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
              *
              * @maxItems 16
              *
-             * Items: A subject, as in a RoleBinding.
+             * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
              */
             writers: {
               /** The kind of the subject. */
-              kind: "User" | "Group" | "ServiceAccount";
+              kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
               /** The name of the subject, as the API server knows it. */
               name: string;
-              /** The namespace of the ServiceAccount. Defaults to the namespace of this binding. */
+              /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
               namespace?: string;
             }[];
           };

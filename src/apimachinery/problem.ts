@@ -65,6 +65,7 @@ export const retryPolicies = {
   VaultThrottled: "OnChange",
   VaultUnavailable: "OnChange",
   VaultUntrusted: "OnChange",
+  Protected: "Slow",
   Rejected: "Slow",
   Reverted: "Slow",
   ConversionFailed: "Slowing",

@@ -9,6 +9,7 @@ import type { ObjectRef } from "../apimachinery/objects.ts";
 import { type CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import { BindingRoom, type Excess } from "./binding-room.ts";
 import { type CompetingClaim, FieldClaims, type PathList, type ResolvedTarget } from "./field-claims.ts";
+import { Protections } from "./protections.ts";
 import type { StreamState } from "./reflector.ts";
 import { type Entry, type ResourceStore, withoutManagedFields } from "./resource-store.ts";
 
@@ -25,6 +26,7 @@ export interface BindingListener {
 export class BindingStore {
   readonly #store: ResourceStore<StoredBinding>;
   readonly #claims = new FieldClaims();
+  readonly #protections = new Protections();
   readonly #listeners: BindingListener[] = [];
   readonly #room: BindingRoom;
   readonly #cpu: Pick<CpuScheduler, "steps">;
@@ -48,13 +50,17 @@ export class BindingStore {
     store.keepBy({
       put: (entry) => {
         this.#entries.set(entry.object.metadata.uid, entry);
+        this.#protections.put(entry.object);
         this.#room.put(entry);
         // Page by page: for all bindings at once, it takes long.
         if (!this.#hasSynced) this.#claim(entry.object);
       },
       removed: (entry) => {
         const { uid } = entry.object.metadata;
-        if (this.#entries.get(uid) === entry) this.#entries.delete(uid);
+        if (this.#entries.get(uid) === entry) {
+          this.#entries.delete(uid);
+          this.#protections.removed(uid);
+        }
         this.#room.removed(entry);
       },
       dropped: ({ object }) => {
@@ -129,6 +135,11 @@ export class BindingStore {
   keyOf(uid: string): string | undefined {
     const found = this.#entries.get(uid);
     return found && bindingKey(found.object);
+  }
+
+  /** The names of the bindings that protect a Secret or ConfigMap, in order. */
+  protecting(ref: ObjectRef): string[] {
+    return this.#protections.of(ref);
   }
 
   /** Uses the API server's answer to our own write as the binding's state until the watch has caught up. Returns the binding. */

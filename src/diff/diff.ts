@@ -5,6 +5,7 @@ import { asRecorded } from "../api/status-records.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import { SECRET_BINDINGS, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { FieldClaims } from "../cache/field-claims.ts";
+import { Protections } from "../cache/protections.ts";
 import type { CollectionSubscription } from "../cache/subscription.ts";
 import { Reader, type Reading } from "../explain/reading.ts";
 import type { Transport } from "../kube/transport.ts";
@@ -159,7 +160,9 @@ function worldOf(
       return [bindingKey(binding), binding.spec];
     }),
   );
+  const protections = new Protections();
   for (const each of all) {
+    protections.put(each);
     const key = bindingKey(each);
     if (gone.has(key)) continue;
     fieldClaims.put({ ...each, spec: specs.get(key) ?? each.spec });
@@ -173,6 +176,7 @@ function worldOf(
     sourceReads: readers.sources((ref: ObjectRef) => files.find(ref)),
     claims: fieldClaims,
     keyOf: (uid) => keys.get(uid),
+    protections,
     bindings:
       live.state === "Found"
         ? new Map(all.map((each) => [bindingKey(each), each as unknown as KubeObject]))

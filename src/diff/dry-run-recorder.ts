@@ -17,12 +17,15 @@ const REVIEWS = "/apis/authorization.k8s.io/";
 
 export class DryRunRecorder implements Pick<Transport, "request"> {
   readonly #transport: Pick<Transport, "request">;
+  readonly #mark: string | undefined;
   /** The objects as they were last read, by their path. */
   readonly #read = new Map<string, SecretValue<KubeObject>>();
   readonly #writes: RecordedWrite[] = [];
 
-  constructor(transport: Pick<Transport, "request">) {
+  /** `mark`: as in the requests of Inlay for the binding, if the user may set it. */
+  constructor(transport: Pick<Transport, "request">, mark?: string) {
     this.#transport = transport;
+    this.#mark = mark;
   }
 
   /** In the order of the requests. An object may be written several times, each time in its version in the cluster. */
@@ -39,7 +42,8 @@ export class DryRunRecorder implements Pick<Transport, "request"> {
       return answer;
     }
     const before = request.method === "POST" ? undefined : this.#read.get(path);
-    const { mayBeSent: _, accept: __, ...rest } = request;
+    const { mayBeSent: _, accept: __, ...sent } = request;
+    const rest = this.#mark === undefined ? sent : { ...sent, mark: this.#mark };
     const isTrial = query.includes("dryRun=");
     // A request that already is a dry run only tries something.
     const answer = await this.#transport.request<T>(isTrial ? rest : asDryRun(rest), signal);

@@ -7,10 +7,11 @@ import { apiVersionOf, type KubeObject, type ObjectRef } from "../apimachinery/o
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import type { FieldClaims } from "../cache/field-claims.ts";
+import type { Protections } from "../cache/protections.ts";
 import type { Watcher } from "../cache/watcher.ts";
 import { accountNotFound } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
-import { serviceAccountIdentity } from "../kube/identity.ts";
+import { markOf, serviceAccountIdentity } from "../kube/identity.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { observeGrants } from "../sources/grants.ts";
@@ -23,6 +24,7 @@ import { PlanCache } from "../targets/plan-cache.ts";
 import { deferToCompetingBinding } from "../targets/precedence.ts";
 import { type TargetWithRecord, targetsOf } from "../targets/records.ts";
 import { resolveReferences } from "../targets/references.ts";
+import { explainProtection } from "../targets/rejection.ts";
 import { Rejections } from "../targets/rejections.ts";
 import { releaseModeOf, releasePaths, releaseRemovedTargets } from "../targets/release.ts";
 import { selectTargets } from "../targets/select.ts";
@@ -33,7 +35,7 @@ import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { changeOf } from "./changes.ts";
 import { reasonForUser, type TargetChange } from "./difference.ts";
 import { DryRunRecorder } from "./dry-run-recorder.ts";
-import type { ActingAs, Readers } from "./readers.ts";
+import { type ActingAs, type Readers, SELF } from "./readers.ts";
 
 /** What the bindings of one diff share. */
 export interface World {
@@ -45,6 +47,7 @@ export interface World {
   readonly sourceReads: Pick<Client, "get">;
   readonly claims: FieldClaims;
   readonly keyOf: (uid: string) => string | undefined;
+  readonly protections: Pick<Protections, "of">;
   /** All bindings of the cluster, by key; undefined if the user may not list them. */
   readonly bindings: ReadonlyMap<string, KubeObject> | undefined;
   readonly cpu: CpuScheduler;
@@ -119,11 +122,17 @@ export async function planBinding(
     planning,
   });
   const planning = new PlanCache(cpu, namespace);
+  // A binding that does not exist yet has no uid, and so no mark.
+  const mark =
+    binding.metadata.uid !== "" && identity !== SELF && (await readers.mayMark())
+      ? markOf(binding.metadata)
+      : undefined;
   const sync = async (each: TargetWithRecord): Promise<TargetChange> => {
-    const { dry, deps } = dependenciesFor(world, binding);
+    const { dry, deps } = dependenciesFor(world, binding, mark);
     const context = contextWith(deps);
     const deferred = account === undefined ? await deferToCompetingBinding(context, each) : undefined;
-    const outcome = deferred ?? (await syncTarget(context, await prepareTarget(context, each, sources, account)));
+    const synced = deferred ?? (await syncTarget(context, await prepareTarget(context, each, sources, account)));
+    const outcome = explainProtection(context, each.ref, synced, mark !== undefined);
     return {
       ...changeOf(namedBy(each), dry.writes),
       ...(isAfterRollout(each.target) && { when: "AfterRollout" as const }),
@@ -197,10 +206,11 @@ function namedBy({ target, ref }: TargetWithRecord) {
 
 /** The services for one target: its dry runs are kept apart. Nothing is recorded in the cluster. */
 function dependenciesFor(
-  { readers, installation, claims, keyOf, cpu }: World,
+  { readers, installation, claims, keyOf, protections, cpu }: World,
   binding: SecretBinding,
+  mark?: string,
 ): { dry: DryRunRecorder; deps: Dependencies } {
-  const dry = new DryRunRecorder(readers.transport);
+  const dry = new DryRunRecorder(readers.transport, mark);
   const nothing = () => {};
   return {
     dry,
@@ -216,6 +226,7 @@ function dependenciesFor(
           return claims.competing(own, ref, paths);
         },
         keyOf,
+        protecting: (ref) => protections.of(ref),
       },
       cpu,
       contention: new ContentionBudget(),

@@ -6,6 +6,7 @@ import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client, pathOf } from "../kube/client.ts";
 import { Discovery } from "../kube/discovery.ts";
 import { CONTROLLER, describeIdentity, type Identity, serviceAccountIdentity } from "../kube/identity.ts";
+import { MarkPermission } from "../kube/request-mark.ts";
 import { Schemas } from "../kube/schemas.ts";
 import type { Transport } from "../kube/transport.ts";
 import { WriteVersions } from "../kube/write-versions.ts";
@@ -29,12 +30,14 @@ export class Readers {
   readonly schemas: Schemas;
   readonly versions: WriteVersions;
   readonly discovery: Discovery;
+  readonly #marks: MarkPermission;
   readonly #reads = new Map<string, Promise<KubeObject>>();
   readonly #acting = new Map<string, Promise<ActingAs>>();
 
   constructor(transport: Transport) {
     this.transport = transport;
     this.client = new Client(transport);
+    this.#marks = new MarkPermission(this.client);
     this.lists = new LiveLists(transport);
     this.schemas = new Schemas(transport);
     this.versions = new WriteVersions(transport, this.schemas, true);
@@ -70,6 +73,11 @@ export class Readers {
     ]);
     const identity = mayImpersonate ? serviceAccountIdentity(namespace, name) : SELF;
     return { identity, accountExists, text: mayImpersonate ? describeIdentity(identity) : YOU };
+  }
+
+  /** Whether the user may set the mark with which Inlay names a binding in its requests. */
+  mayMark(): Promise<boolean> {
+    return this.#marks.isGranted();
   }
 
   /** Whether an object exists, as far as the user may know. */

@@ -63,6 +63,7 @@ export const rulesText = ({ incomplete, resourceRules }: AccessRules): string =>
 
 /** The resource of a review, and its subresource, by a plural such as `pods/eviction`. */
 export function partsOf(plural: string): { resource: string | undefined; subresource: string | undefined } {
-  const [resource, subresource] = plural.split("/");
-  return { resource, subresource };
+  // A subresource may have a slash itself, such as userextras/inlay.dev/binding.
+  const [resource, ...more] = plural.split("/");
+  return { resource, subresource: more.length === 0 ? undefined : more.join("/") };
 }

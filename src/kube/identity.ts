@@ -18,6 +18,19 @@ export function describeIdentity(identity: Identity): string {
 /** The namespace of an account; undefined for the controller itself. */
 export const homeOf = (identity: Identity): string | undefined => identity.split(":")[2];
 
+/**
+ * The mark of a request as an account: the binding for which Inlay sends it, under this key in the extra fields of the user. Policies and the
+ * audit log see it. Only Inlay may set it, so a request without it is of another client that acts as the account.
+ */
+export const MARK_KEY = "inlay.dev/binding";
+
+/** The header of the mark. A header has no slash, so the key is percent-encoded. */
+export const MARK_HEADER = `impersonate-extra-${encodeURIComponent(MARK_KEY).toLowerCase()}`;
+
+/** `namespace/name/uid` of a binding. The policies in deploy/policies/protect.yaml compare it. */
+export const markOf = ({ namespace, name, uid }: { namespace?: string; name: string; uid: string }): string =>
+  `${namespace}/${name}/${uid}`;
+
 /** The identity of a watch. */
 export interface WatchIdentity {
   identity: Identity;

@@ -1,4 +1,5 @@
 /** The problem of a write that the rules of the cluster do not allow: its schema, a policy or a webhook. */
+import { PROTECTING_POLICY } from "../api/installation.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { ApiError } from "./api-error.ts";
 import type { Denial } from "./server-text.ts";
@@ -15,7 +16,7 @@ export class Rejection extends Problem {
 
   /** `findings` say which fields are refused and by which rule, as clauses. They contain no value. */
   constructor(error: ApiError, refused: Refused, findings: readonly string[] = []) {
-    super("Rejected", messageOf(error, refused, findings));
+    super(isProtection(error) ? "Protected" : "Rejected", messageOf(error, refused, findings));
     this.error = error;
     this.#refused = refused;
   }
@@ -25,6 +26,10 @@ export class Rejection extends Problem {
     return findings.length === 0 ? this : new Rejection(this.error, this.#refused, findings);
   }
 }
+
+/** Whether the object is protected by another binding, or by this one. */
+const isProtection = ({ denial }: ApiError): boolean =>
+  denial !== undefined && "policy" in denial && denial.policy === PROTECTING_POLICY;
 
 function messageOf({ status, reason, denial }: ApiError, { verb, object }: Refused, findings: readonly string[]) {
   const answer = `(${status} ${reason})`;

@@ -20,7 +20,7 @@ import {
 import { ApiError } from "./api-error.ts";
 import { connector, PING_EVERY_MS } from "./connector.ts";
 import type { Credentials } from "./credentials.ts";
-import { CONTROLLER, homeOf, type Identity } from "./identity.ts";
+import { CONTROLLER, homeOf, type Identity, MARK_HEADER } from "./identity.ts";
 import { ALL_NAMESPACES, FREE_CHARACTERS, LargeAnswers, type Permit } from "./large-answers.ts";
 import "./orphan-streams.ts";
 import { Refusals } from "./refusals.ts";
@@ -30,6 +30,8 @@ export interface Request {
   /** From the server's root, with its query. Names are already encoded. */
   path: string;
   identity: Identity;
+  /** The binding for which it is sent as an account (identity.ts). */
+  mark?: string;
   body?: string;
   contentType?: string;
   accept?: string;
@@ -260,6 +262,7 @@ export class Transport {
       "user-agent": "inlay",
     };
     if (request.identity !== CONTROLLER) headers["impersonate-user"] = request.identity;
+    if (request.mark !== undefined) headers[MARK_HEADER] = request.mark;
     if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json";
     if (request.mayBeSent?.() === false) throw new ApiError(describe(request), 0, "NotLeading");
     const { origin, pathname } = this.#credentials.server;

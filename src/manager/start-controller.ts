@@ -26,6 +26,7 @@ import { CONTROLLER } from "../kube/identity.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
 import { RequestBudget } from "../kube/request-budget.ts";
+import { MarkPermission } from "../kube/request-mark.ts";
 import { Schemas } from "../kube/schemas.ts";
 import { Transport } from "../kube/transport.ts";
 import { WriteVersions } from "../kube/write-versions.ts";
@@ -196,7 +197,7 @@ function servicesOf(
   const schemas = new Schemas(transport);
   const versions = new WriteVersions(transport, schemas, scope === undefined);
   const gate = { mayWrite, wrote: metrics.wrote.bind(metrics) };
-  const requests = new RequestBudget();
+  const requests = new RequestBudget(new MarkPermission(new Client(transport)));
   const client = new LosslessClient(requests.limit(transport), gate, versions);
   const restarted = (resource: Resource, reason: RestartReason) =>
     metrics.watchRestarted(resourceName(resource), reason);

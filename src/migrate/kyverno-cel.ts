@@ -15,7 +15,7 @@ import {
   variablesOf,
 } from "./kyverno-cel-match.ts";
 import { type CopySettings, copy, copyAll } from "./kyverno-clone.ts";
-import { protect } from "./kyverno-draft.ts";
+import { messageIn, protect } from "./kyverno-draft.ts";
 import type { Results } from "./kyverno-fields.ts";
 import { isExact, KEEP_RULE, LEFT_OUT, namespaceSelector } from "./kyverno-match.ts";
 import { writerOf } from "./kyverno-protect.ts";
@@ -135,7 +135,9 @@ export function addProtected(input: Input, { drafts }: Results): void {
   const actions = spec.field("validationActions").texts();
   const isDenied = actions.length === 0 || actions.includes("Deny");
   const conditions = conditionsOf(spec.field("matchConditions"), variables);
+  let message: string | undefined;
   for (const each of validations) {
+    message ??= messageIn(each);
     for (const field of ["message", "messageExpression", "reason"]) each.field(field).ignore();
     const expression = each.field("expression");
     const cel = celOf(expression, variables);
@@ -162,7 +164,7 @@ export function addProtected(input: Input, { drafts }: Results): void {
     identity.names.map((name) => drafts.of(kind, namespace, name, input)),
   );
   if (!drafts.isUnderstood(input, spec)) drafts.selectNothing(input, concerned, "Protects nothing.");
-  else for (const draft of concerned) protect(draft, writers);
+  else for (const draft of concerned) protect(draft, { writers, roles: [], message });
 }
 
 /** The users for whom a policy makes an exception. Undefined if the comparison is about something else. */

@@ -12,16 +12,39 @@ export interface Draft {
   readonly inputs: Set<Input>;
   readonly notes: Set<string>;
   readonly targets: JsonObject[];
-  writers?: JsonObject[];
+  protection?: Protection;
   rollout?: JsonObject;
   /** What selects the objects of a rule is not understood. */
   isIncomplete?: boolean;
 }
 
+/** Who may write an object, by the exceptions of a rule. */
+export interface Protection {
+  readonly writers: readonly JsonObject[];
+  /** The names of ClusterRoles whose users may write it. */
+  readonly roles: readonly string[];
+  readonly message: string | undefined;
+}
+
+/** The verb that a converted ClusterRole must have. */
+const WRITER_VERB = "change-protected";
+const MAX_MESSAGE = 512;
+
 /** Kyverno denies what any rule denies, so only those that all rules about the object except may write it. */
-export function protect(draft: Draft, writers: readonly JsonObject[]): void {
-  const isExcepted = (each: JsonObject) => writers.some((writer) => sameJson(writer, each));
-  draft.writers = draft.writers?.filter(isExcepted) ?? [...writers];
+export function protect(draft: Draft, { writers, roles, message }: Protection): void {
+  const before = draft.protection ?? { writers, roles, message };
+  draft.protection = {
+    writers: before.writers.filter((each) => writers.some((writer) => sameJson(writer, each))),
+    roles: before.roles.filter((each) => roles.includes(each)),
+    message: before.message ?? message,
+  };
+}
+
+/** The message of a rule, if it is a sentence of `protect`. A variable of Kyverno has no value there. */
+export function messageIn(rule: Tracked): string | undefined {
+  const message = rule.field("message").text()?.trim().replaceAll(/\s+/g, " ");
+  if (message === undefined || message === "" || message.includes("{{")) return undefined;
+  return message.slice(0, MAX_MESSAGE);
 }
 
 /** Matches no name. */
@@ -70,26 +93,32 @@ export class Drafts {
 
   write(output: Output): void {
     for (const draft of this.all()) {
-      const { kind, namespace, name, inputs, notes, targets, writers, rollout, isIncomplete = false } = draft;
-      if (targets.length === 0 && rollout === undefined && writers === undefined && !isIncomplete) continue;
-      const source = compact({
-        [sourceField(kind)]: { name },
-        protect: writers === undefined ? undefined : writers.length > 0 ? { writers } : {},
-      });
+      const { kind, namespace, name, inputs, notes, targets, protection, rollout, isIncomplete = false } = draft;
+      if (targets.length === 0 && rollout === undefined && protection === undefined && !isIncomplete) continue;
+      const source = compact({ [sourceField(kind)]: { name }, protect: protection && protectOf(protection) });
       const spec = compact({
         acknowledge: targets.some(isCopy) ? ["ReadableCopies"] : undefined,
         sources: [source],
         targets: targets.length > 0 ? targets : undefined,
-        // A binding needs a target or a rollout.
-        rollout: rollout ?? (targets.length === 0 ? withoutRestarts(name) : undefined),
+        // A binding needs a target, a rollout or a protection.
+        rollout: rollout ?? (targets.length === 0 && protection === undefined ? withoutRestarts(name) : undefined),
       });
-      if (rollout === undefined && targets.length === 0 && !isIncomplete)
-        notes.add("The rollout restarts nothing: a binding that only protects a Secret needs one.");
-      const labels = writers === undefined ? {} : { labels: { "inlay.dev/protects": "true" } };
+      for (const role of protection?.roles ?? []) {
+        const rule = `{apiGroups: [""], resources: [${sourceField(kind).toLowerCase()}s], resourceNames: [${name}], verbs: [${WRITER_VERB}]}`;
+        notes.add(`Users with the ClusterRole ${role} may change it once that role has the rule ${rule}.`);
+      }
+      const labels = protection === undefined ? {} : { labels: { "inlay.dev/protects": "true" } };
       output.add("SecretBinding", { name, namespace, ...labels }, spec, [...inputs], [...notes]);
     }
   }
 }
+
+const protectOf = ({ writers, roles, message }: Protection): JsonObject =>
+  compact({
+    writers: writers.length > 0 ? [...writers] : undefined,
+    writerVerb: roles.length > 0 ? WRITER_VERB : undefined,
+    message,
+  });
 
 export const isCopy = ({ apiVersion, kind }: JsonObject): boolean =>
   apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");

@@ -1,6 +1,6 @@
 /** Converts Kyverno rules that deny changes of a Secret or ConfigMap to its protection. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { type Drafts, protect } from "./kyverno-draft.ts";
+import { type Drafts, messageIn, type Protection, protect } from "./kyverno-draft.ts";
 import {
   excludedBy,
   isAboutData,
@@ -28,6 +28,7 @@ export function addProtection(input: Input, rule: Tracked, drafts: Drafts): void
     return;
   }
   rule.field("name").ignore();
+  const message = messageIn(validate);
   for (const field of ["message", "allowExistingViolations"]) validate.field(field).ignore();
   validate.field("deny").entries();
   const conditions = [rule.field("preconditions"), validate.field("deny", "conditions")];
@@ -43,9 +44,14 @@ export function addProtection(input: Input, rule: Tracked, drafts: Drafts): void
     return;
   }
   const excluded = excludedBy(rule);
-  const writers = excluded.flatMap(({ block }) => writersOf(block));
+  const except = excluded.map(({ block }) => exceptedBy(block));
+  const protection = {
+    writers: except.flatMap((each) => each.writers),
+    roles: except.flatMap((each) => each.roles),
+    message,
+  };
   // Who may write does not select the Secrets.
-  const except = excluded.flatMap(({ block }) => [block.field("clusterRoles"), block.field("subjects")]);
+  const fields = excluded.flatMap(({ block }) => [block.field("clusterRoles"), block.field("subjects")]);
   const concerned = matches.flatMap(({ kinds, names, namespaces }) =>
     kinds.flatMap((kind) =>
       namespaces.flatMap((namespace) =>
@@ -55,18 +61,29 @@ export function addProtection(input: Input, rule: Tracked, drafts: Drafts): void
       ),
     ),
   );
-  if (!drafts.isUnderstood(input, rule, except)) drafts.selectNothing(input, concerned, "Protects nothing.");
-  else for (const draft of concerned) protect(draft, writers);
+  if (!drafts.isUnderstood(input, rule, fields)) drafts.selectNothing(input, concerned, "Protects nothing.");
+  else for (const draft of concerned) protect(draft, protection);
+}
+
+/** Cluster admins may always write. */
+function exceptedBy(block: Tracked): Pick<Protection, "writers" | "roles"> {
+  if (!block.field("clusterRoles").exists) return { writers: writersOf(block), roles: [] };
+  const isBoth = block.field("subjects").exists;
+  if (isBoth)
+    block.field("subjects").refuse("these subjects are excepted only with the ClusterRole; write writers by hand");
+  const roles = block
+    .field("clusterRoles")
+    .list()
+    .flatMap((each) => {
+      const name = each.text() ?? "";
+      if (!/[*?]/.test(name)) return name === "cluster-admin" || isBoth ? [] : [name];
+      each.lose("only a ClusterRole with an exact name gets the verb of the writers; write each of them");
+      return [];
+    });
+  return { writers: [], roles };
 }
 
 function writersOf(block: Tracked): JsonObject[] {
-  for (const each of block.field("clusterRoles").list())
-    if (each.text() !== "cluster-admin")
-      each.lose("writers are users, groups and ServiceAccounts; write those with this ClusterRole");
-  if (block.field("clusterRoles").exists && block.field("subjects").exists) {
-    block.field("subjects").refuse("these subjects are excepted only with the ClusterRole; write writers by hand");
-    return [];
-  }
   return block
     .field("subjects")
     .list()

@@ -28,7 +28,7 @@ export interface Dependencies {
   serverTime: () => number;
   discovery: Pick<Discovery, "byKind" | "byKindInGroup" | "byPlural" | "kindNotFound" | "forget">;
   schemas: Pick<Schemas, "of">;
-  bindings: Pick<BindingStore, "competingClaims" | "keyOf">;
+  bindings: Pick<BindingStore, "competingClaims" | "keyOf" | "protecting">;
   cpu: Pick<CpuScheduler, "run" | "steps">;
   contention: Pick<ContentionBudget, "mayWrite" | "wrote" | "stateOf" | "forget">;
   rejections: Pick<Rejections, "trial" | "reverted" | "reversion" | "forget">;

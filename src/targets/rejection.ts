@@ -5,7 +5,8 @@
 import { createHash } from "node:crypto";
 import type { TargetStatus } from "../api/binding.ts";
 import { stringifyJson } from "../apimachinery/json.ts";
-import type { JsonObject, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import { firstOf } from "../apimachinery/name-list.ts";
+import { type JsonObject, type KubeObject, type ObjectRef, plainWord } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { type Decision, type Desired, decide, type Located } from "../apply/decide.ts";
 import { findingsOf, type Place, placesIn, type SchemaAt } from "../apply/findings.ts";
@@ -19,10 +20,12 @@ import { Rejection } from "../kube/rejection.ts";
 import { schemaIn } from "../transform/schema-check.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import type { SyncContext } from "./dependencies.ts";
+import type { TargetOutcome } from "./outcome.ts";
 import { ofRevision } from "./record-changes.ts";
 import type { Trial } from "./rejections.ts";
 import { revisionOf } from "./reverted.ts";
 
+const MAX_PROTECTORS = 3;
 /** How many fields are tried alone. */
 const MAX_TRIALS = 20;
 
@@ -128,6 +131,27 @@ export async function explainObject(
   });
   const places = placesIn(whole.object, located);
   return problem.because(findingsOf(problem.error, places, await schemaFor(context, ref)).clauses);
+}
+
+/** Names the bindings that protect an object, if its protection denied the write. `isMarked`: the request had the mark of this binding. */
+export function explainProtection(
+  { deps, binding }: SyncContext,
+  ref: ObjectRef | Problem,
+  outcome: TargetOutcome,
+  isMarked = true,
+): TargetOutcome {
+  const { problem } = outcome;
+  if (problem?.reason !== "Protected" || ref instanceof Problem) return outcome;
+  const by = deps.bindings.protecting(ref).map(plainWord);
+  const protectors = by.length === 0 ? "a SecretBinding" : `SecretBinding ${firstOf(by, MAX_PROTECTORS)}`;
+  const { name, namespace } = binding.metadata;
+  const writer = `{kind: SecretBinding, name: ${name}, namespace: ${namespace}}`;
+  const message = isMarked
+    ? `${protectors} protects it, and this binding is not one of the writers there, so the API server denied the write; to allow it, ` +
+      `add ${writer} to sources[].protect.writers there, or remove the target here`
+    : `${protectors} protects it, so the API server denied the dry run, which you may not send as Inlay does; Inlay itself may write ` +
+      `it if ${writer} is one of sources[].protect.writers there`;
+  return { ...outcome, problem: new Problem("Protected", message) };
 }
 
 /** Without a schema, no rule is known. */

@@ -39,23 +39,41 @@ export class Api {
   readonly #user: string;
   readonly #as: readonly string[];
   readonly #isDryRun: boolean;
+  readonly #sent: { token?: string; headers?: Record<string, string> };
 
   /** Sends requests as `user`. With `as`, the first name is the impersonated user, and the others are groups. */
-  constructor(controlPlane: ControlPlane, user = "admin", as: readonly string[] = [], isDryRun = false) {
+  constructor(
+    controlPlane: ControlPlane,
+    user = "admin",
+    as: readonly string[] = [],
+    isDryRun = false,
+    sent: { token?: string; headers?: Record<string, string> } = {},
+  ) {
     this.#controlPlane = controlPlane;
     this.#user = user;
     this.#as = as;
     this.#isDryRun = isDryRun;
+    this.#sent = sent;
   }
 
   /** The same API as another user, like `kubectl --as=NAME --as-group=GROUP`. */
   as(name: string, ...groups: string[]): Api {
-    return new Api(this.#controlPlane, this.#user, [name, ...groups], this.#isDryRun);
+    return new Api(this.#controlPlane, this.#user, [name, ...groups], this.#isDryRun, this.#sent);
   }
 
   /** The same API for dry runs, like `kubectl --dry-run=server`. */
   get dryRun(): Api {
-    return new Api(this.#controlPlane, this.#user, this.#as, true);
+    return new Api(this.#controlPlane, this.#user, this.#as, true, this.#sent);
+  }
+
+  /** The API for the owner of a token, who impersonates no user. */
+  bearing(token: string): Api {
+    return new Api(this.#controlPlane, this.#user, [], this.#isDryRun, { token });
+  }
+
+  /** The same API with further headers. */
+  sending(headers: Record<string, string>): Api {
+    return new Api(this.#controlPlane, this.#user, this.#as, this.#isDryRun, { ...this.#sent, headers });
   }
 
   get(path: string): Promise<AnyObject> {
@@ -156,8 +174,9 @@ export class Api {
   get #headers(): Record<string, string | string[]> {
     const [name, ...groups] = this.#as;
     return {
-      authorization: `Bearer ${this.#controlPlane.token(this.#user)}`,
+      authorization: `Bearer ${this.#sent.token ?? this.#controlPlane.token(this.#user)}`,
       accept: "application/json",
+      ...this.#sent.headers,
       ...(name && { "impersonate-user": name }),
       ...(groups.length > 0 && { "impersonate-group": groups }),
     };

@@ -12,6 +12,8 @@ export interface AuditedRequest {
   /** The impersonated user. */
   as: string | undefined;
   asGroups: readonly string[];
+  /** The binding for which Inlay sent it: namespace/name/uid. */
+  mark?: string | undefined;
   /** The ID of the token of an account, which each start of a controller has for itself. */
   credential?: string | undefined;
   code: number;
@@ -36,7 +38,7 @@ interface AuditEvent {
   requestURI: string;
   requestReceivedTimestamp: string;
   user: { username: string; extra?: Record<string, string[]> };
-  impersonatedUser?: { username: string; groups?: string[] };
+  impersonatedUser?: { username: string; groups?: string[]; extra?: Record<string, string[]> };
   objectRef?: { apiGroup?: string; resource?: string; subresource?: string; namespace?: string; name?: string };
   responseStatus?: { code?: number };
   /** Present for the few kinds that audit-policy.yaml lists. */
@@ -163,6 +165,7 @@ function requestOf(event: AuditEvent): AuditedRequest {
     name: objectRef.name ?? "",
     user: user.username,
     as: impersonatedUser?.username,
+    mark: impersonatedUser?.extra?.["inlay.dev/binding"]?.[0],
     asGroups: impersonatedUser?.groups ?? [],
     credential: user.extra?.["authentication.kubernetes.io/credential-id"]?.[0],
     code: responseStatus?.code ?? 0,

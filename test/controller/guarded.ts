@@ -13,7 +13,7 @@ const PROTECTS = "inlay.dev/protects";
 export const KIND_IS_KNOWN_WITHIN = 60_000;
 
 export interface Subject {
-  kind: "User" | "Group" | "ServiceAccount";
+  kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
   name: string;
   namespace?: string;
 }
@@ -114,6 +114,12 @@ export class Guarded {
   /** Changes an object, by default the protected Secret. Retries until the user's permissions have taken effect. */
   changes(who: Who, path = this.secretPath): Promise<unknown> {
     return eventually(() => this.as(who).merge(path, { metadata: { labels: { count: `${++this.#count}` } } }));
+  }
+
+  /** Lets the binding be deleted with the objects that it created. */
+  async confirmDeletion(): Promise<void> {
+    const metadata = { annotations: { "inlay.dev/delete-copies": "true" } };
+    await this.team.api.merge(this.team.bindingPath("guard"), { metadata });
   }
 
   /** The API for a user. */

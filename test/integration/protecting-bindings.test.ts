@@ -103,9 +103,13 @@ describe("a binding that protects", function () {
       await guarded.letsCreate("edith", guard([bucket(will, { kind: "Group", name: "a:b" }, account)]));
       await guarded.letsCreate("edith", guard([{ ...plain, protect: {} }]));
       const withNamespace = bucket({ ...will, namespace: "vault" });
-      await guarded.refusesToCreate("edith", guard([withNamespace]), /only a ServiceAccount has a namespace/);
+      await guarded.refusesToCreate("edith", guard([withNamespace]), /only a ServiceAccount or a SecretBinding has/);
       const role = bucket({ ...will, kind: "Role" } as never);
-      await guarded.refusesToCreate("edith", guard([role]), /supported values: "User", "Group", "ServiceAccount"/);
+      await guarded.refusesToCreate(
+        "edith",
+        guard([role]),
+        /supported values: "User", "Group", "ServiceAccount", "SecretBinding"/,
+      );
     });
 
     it("protects Secrets and ConfigMaps of its own namespace only", async () => {
@@ -290,6 +294,11 @@ describe("a binding that protects", function () {
     const weaker = { spec: { sources: [bucket()] } };
     const said = /inlay-controller may not (change the protection|get secrets)/;
     await assert.rejects(guarded.as(CONTROLLER).merge(team.bindingPath("guard"), weaker), said);
+    await assert.rejects(
+      team.unbind("guard"),
+      /delete the objects that it created, such as ConfigMap "made"; to keep them/,
+    );
+    await guarded.confirmDeletion();
     await team.unbind("guard");
     assert.equal(await team.api.find(`${team.path("v1", "configmaps")}/made`), undefined);
     await guarded.changes("edith");

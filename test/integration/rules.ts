@@ -89,7 +89,7 @@ export const BROKEN: readonly { message: string; object: AnyObject }[] = [
     "from has the wrong fields for its source; for a source with object, set fieldPath; for any other source, set key, or neither to copy all data",
     withFrom({ fieldPath: "spec.a" }),
   ),
-  broken("targets and rollout are both missing; add at least one of them", binding({ targets: [] })),
+  broken("targets, rollout and protect are all missing; add at least one of them", binding({ targets: [] })),
   broken(
     "when is AfterRollout, but the binding has no rollout; add spec.rollout, or remove when",
     withTarget({ when: "AfterRollout" }),

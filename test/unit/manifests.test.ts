@@ -12,6 +12,7 @@ const text = (folder: string, file: string) => readFile(join(deploy, folder, fil
 const objects = (yaml: string) => parseAllDocuments(yaml).map((document) => document.toJS());
 
 describe("deploy/namespaced", () => {
+  const MARKS = "impersonate authentication.k8s.io/userextras/inlay.dev/binding";
   const FOR_CLUSTER_ADMINS = ["policies.yaml", "metrics.yaml"].map((name) => join("optional", name));
 
   it("has no cluster-scoped object, except in two optional files, and everything in one namespace", async () => {
@@ -27,12 +28,12 @@ describe("deploy/namespaced", () => {
     }
   });
 
-  it("lets a cluster admin allow the controller to read exactly the policies that it checks", async () => {
+  it("lets a cluster admin allow the controller to read exactly the policies that it checks, and to mark requests", async () => {
     const file = await text("namespaced", join("optional", "policies.yaml"));
     const needed = policyRightsFor("registry").map(({ verb, group, plural, name }) =>
       describeRight({ verb, resource: `${group}/${plural}`, name }),
     );
-    assert.deepEqual(rightsIn(file).map(describeRight), needed);
+    assert.deepEqual(rightsIn(file).map(describeRight), [...needed, MARKS]);
     const [role, binding] = objects(file);
     assert.deepEqual(
       [role.kind, binding.kind, binding.roleRef.name],
@@ -64,7 +65,14 @@ describe("deploy/namespaced", () => {
     const policies = ["validatingadmissionpolicies", "validatingadmissionpolicybindings"].flatMap((plural) =>
       ALL_POLICIES.map((name) => `get admissionregistration.k8s.io/${plural} ${name}`),
     );
-    const ofCluster = [...labels, crds, ...policies, ...compositions, ...reviews.map((kind) => `create ${kind}`)];
+    const ofCluster = [
+      MARKS,
+      ...labels,
+      crds,
+      ...policies,
+      ...compositions,
+      ...reviews.map((kind) => `create ${kind}`),
+    ];
     const all = await rights("manifests");
     assert.deepEqual(
       (await rights("namespaced")).toSorted(),

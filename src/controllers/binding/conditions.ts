@@ -15,13 +15,14 @@ import { rolloutHint, syncedMessage } from "./synced-message.ts";
 const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
 
 /**
- * One verdict for all targets: ready if all have the current values. Otherwise the first problem, but a withdrawn grant comes
- * before all others.
+ * One verdict for all targets: ready if all have the current values, which `message` may describe. Otherwise the first problem, but a
+ * withdrawn grant comes before all others.
  */
 export function judge(
   outcomes: readonly TargetOutcome[],
   { unresolved, notes }: Overview = NOTHING_MORE,
   says: Says = plainly,
+  message?: string,
 ): Verdict {
   const failed = [
     ...unresolved.map(({ target, problem }) => ({ what: `${target.kind} objects`, problem })),
@@ -31,10 +32,21 @@ export function judge(
   ];
   // A copied value whose grant was withdrawn must be rotated, whatever else is wrong.
   const first = failed.find(({ problem }) => problem.reason === "GrantWithdrawn") ?? failed[0];
-  if (first === undefined) return { ready: "True", reason: "Synced", message: syncedMessage(outcomes, notes) };
+  if (first === undefined)
+    return { ready: "True", reason: "Synced", message: message ?? syncedMessage(outcomes, notes) };
   const others = new Set(failed.map(({ problem }) => problem.message)).size - 1;
   const more = others > 0 ? ` (and ${others} more, see status.targets)` : "";
   return { ready: "False", reason: first.problem.reason, message: says(`${first.what}: `, first.problem, more) };
+}
+
+/** What the API server does for a binding that writes and restarts nothing; undefined for another one. */
+function onlyProtects({ spec: { sources, targets, rollout } }: SecretBinding): string | undefined {
+  if (targets.length > 0 || rollout !== undefined) return undefined;
+  const objects = sources.flatMap(({ protect, secret, configMap }) => {
+    if (protect === undefined) return [];
+    return secret ? `Secret ${secret.name}` : `ConfigMap ${configMap?.name}`;
+  });
+  return `there is nothing to write; admission policies protect ${objects.join(", ")}`;
 }
 
 /**
@@ -56,7 +68,8 @@ export function statusOf(
   const synced = counted.filter(({ problem }) => problem === undefined).length;
   const says = lacking === undefined ? plainly : sayingHow(binding, lacking);
   const rolledOut = rollout ? rolledOutCondition(binding, rollout, now, says) : [];
-  const { message, ...verdict } = judge(all, overview, says);
+  const protects = all.length === 0 && overview.unresolved.length === 0 ? onlyProtects(binding) : undefined;
+  const { message, ...verdict } = protects && incomplete ? incomplete : judge(all, overview, says, protects);
   const hint = verdict.ready === "True" ? rolloutHint(rolledOut[0]) : "";
   const isAcknowledged = binding.spec.acknowledge?.includes("ReadableCopies") ?? false;
   return {

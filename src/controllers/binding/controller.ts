@@ -7,6 +7,7 @@ import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
 import type { Client } from "../../kube/client.ts";
+import { markOf } from "../../kube/identity.ts";
 import type { RequestBudget } from "../../kube/request-budget.ts";
 import type { Schemas } from "../../kube/schemas.ts";
 import type { WriteVersions } from "../../kube/write-versions.ts";
@@ -205,12 +206,18 @@ export class BindingController {
   reconcile(key: string): Promise<WorkResult> {
     const { requests, metrics } = this.#services;
     const run = async (): Promise<WorkResult> => {
-      const { result, isOver } = await requests.during(() => this.#reconciler.reconcile(key));
+      const { result, isOver } = await requests.during(this.#markOf(key), () => this.#reconciler.reconcile(key));
       if (!isOver) return result;
       metrics.limited("reconcile");
       return { retry: "backoff", mostMs: OVER_BUDGET_MS, rateLimitGroup: namespaceIn(key) };
     };
     return this.#propagation.during(key, run, ({ retry }) => retry === "backoff");
+  }
+
+  /** Undefined for a binding that no longer exists: what it leaves is released without a mark. */
+  #markOf(key: string): string | undefined {
+    const binding = this.store.get(key);
+    return binding && markOf(binding.metadata);
   }
 }
 

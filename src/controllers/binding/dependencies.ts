@@ -26,7 +26,7 @@ export interface BindingDependencies extends Dependencies {
   installation: Dependencies["installation"] & Pick<Installation, "limits">;
   bindings: Pick<
     BindingStore,
-    "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "wrote" | "excessOf" | "restore"
+    "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "protecting" | "wrote" | "excessOf" | "restore"
   >;
   metrics: Pick<Metrics, "limited">;
   watcher: Watcher;

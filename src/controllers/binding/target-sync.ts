@@ -9,6 +9,7 @@ import type { TargetOutcome } from "../../targets/outcome.ts";
 import { deferToCompetingBinding } from "../../targets/precedence.ts";
 import { sizeOfPrepared } from "../../targets/prepared.ts";
 import type { TargetWithRecord } from "../../targets/records.ts";
+import { explainProtection } from "../../targets/rejection.ts";
 import { prepareTarget, syncTarget } from "../../targets/sync.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
@@ -70,7 +71,7 @@ export async function syncTargets(
     await mapConcurrent([...announced], async ([target, step]) => outcomes.set(target, await write(step)));
     context.planning.forget();
   } while (outcomes.size < targets.length);
-  return targets.map((target) => outcomes.get(target) as TargetOutcome);
+  return targets.map((target) => explainProtection(context, target.ref, outcomes.get(target) as TargetOutcome));
 }
 
 /** Decides what to write to a target, unless another binding has precedence or its result is known. */

@@ -15,6 +15,7 @@ import {
   VAULT_CONNECTIONS,
 } from "../../apimachinery/resources.ts";
 import { resourceText } from "../../kube/grant-commands.ts";
+import { MARK_RIGHT } from "../../kube/request-mark.ts";
 import type { InstallationProblem } from "../../observability/installation-problems.ts";
 import { DIGEST_KEY_NAME } from "../../rollout/digest/keys.ts";
 import { ALL_POLICIES, policiesOf } from "./policies.ts";
@@ -60,6 +61,7 @@ const RULES: readonly Rule[] = [
   { kind: kind("events.k8s.io", "events"), verbs: ["create"] },
   { kind: kind("authentication.k8s.io", "tokenreviews"), verbs: ["create"], isForCluster: true },
   { kind: kind("authorization.k8s.io", "subjectaccessreviews"), verbs: ["create"], isForCluster: true },
+  { kind: MARK_RIGHT, verbs: [MARK_RIGHT.verb], isForCluster: true },
   { kind: LEASES, verbs: ["create"], where: "own" },
   { kind: LEASES, verbs: ["get", "update"], names: [LEASE_NAME], where: "own" },
   { kind: SECRETS, verbs: ["get", "patch"], names: [DIGEST_KEY_NAME], where: "own" },

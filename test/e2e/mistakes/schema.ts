@@ -97,7 +97,7 @@ export const REFUSED: readonly Mistake[] = [
   {
     mistake: "neither targets nor a rollout",
     spec: { sources: [bucket] },
-    says: /targets and rollout are both missing/,
+    says: /targets, rollout and protect are all missing/,
   },
   {
     mistake: "a policy that does not exist",

@@ -222,11 +222,12 @@ describe("a migration from Kyverno's policies with CEL", () => {
         }),
       );
     const protectOf = (migration: Migration) => (specOf(migration)["sources"] as JsonObject[])[0]?.["protect"];
-    assert.deepEqual(protectOf(validate("false")), {});
+    assert.deepEqual(protectOf(validate("false")), { message: "no" });
     const users = validate(
       '"system:masters" in request.userInfo.groups || request.userInfo.username in ["alice", "system:serviceaccount:a:b"]',
     );
     assert.deepEqual(protectOf(users), {
+      message: "no",
       writers: [
         { kind: "User", name: "alice" },
         { kind: "ServiceAccount", name: "b", namespace: "a" },
@@ -237,6 +238,7 @@ describe("a migration from Kyverno's policies with CEL", () => {
       matchConditions: [condition('!(request.userInfo.username == "bob")')],
     });
     assert.deepEqual(protectOf(named), {
+      message: "no",
       writers: [
         { kind: "User", name: "bob" },
         { kind: "Group", name: "team" },

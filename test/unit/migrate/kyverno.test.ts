@@ -162,7 +162,12 @@ describe("a migration from Kyverno", () => {
     assert.equal(converted[0]?.from.length, 3);
     assert.deepEqual(specOf({ converted }), {
       acknowledge: ["ReadableCopies"],
-      sources: [{ secret: { name: "blogsecret" }, protect: {} }],
+      sources: [
+        {
+          secret: { name: "blogsecret" },
+          protect: { message: "This Secret is protected and may not be altered or deleted." },
+        },
+      ],
       targets: [
         {
           apiVersion: "v1",
@@ -398,6 +403,27 @@ describe("a migration from Kyverno", () => {
     assert.deepEqual(writersOf(except(bot), undefined), [{}, undefined]);
     assert.deepEqual(writersOf(undefined, except(bot)), [{}, undefined]);
     assert.deepEqual(writersOf({ any: [{ clusterRoles: ["cluster-admin"], subjects: [bot] }] }), [{}, true]);
+  });
+
+  it("gives the users of an excepted ClusterRole a verb, and says which rule the role needs", () => {
+    const rule = (...clusterRoles: string[]) =>
+      policy({
+        match: match({ ...SECRET, operations: ["UPDATE", "DELETE"] }),
+        exclude: { any: [{ clusterRoles }] },
+        validate: { failureAction: "Enforce", deny: {}, message: "Ask {{request.userInfo.username}}" },
+      });
+    const { converted, lost } = convert(rule("cluster-admin", "operators", "sre"), rule("cluster-admin", "operators"));
+    assert.deepEqual(lost, []);
+    assert.deepEqual(specOf({ converted })["sources"], [
+      { secret: { name: "database" }, protect: { writerVerb: "change-protected" } },
+    ]);
+    const [note, ...others] = converted[0]?.notes ?? [];
+    assert.equal(
+      note,
+      'Users with the ClusterRole operators may change it once that role has the rule {apiGroups: [""], resources: [secrets], resourceNames: [database], verbs: [change-protected]}.',
+    );
+    assert.deepEqual(others, []);
+    assert.equal(convert(rule("op*")).lost.length, 1);
   });
 
   it("selects nothing if the policy has a condition for all rules, or a PolicyException", () => {

@@ -46,6 +46,7 @@ describe("the checked permissions", () => {
       "impersonate serviceaccounts inlay",
       "get validatingadmissionpolicies.admissionregistration.k8s.io",
       "create events.events.k8s.io",
+      "impersonate userextras/inlay.dev/binding.authentication.k8s.io",
     ]);
     assert.match(
       problem.message,

@@ -1,0 +1,33 @@
+/** The permission to name bindings in requests. */
+import assert from "node:assert/strict";
+import { MarkPermission } from "../../../src/kube/request-mark.ts";
+import { fakeClock } from "../clock.ts";
+
+describe("the permission to mark requests", () => {
+  const clock = fakeClock();
+
+  it("is asked for once by many requests, and again after 30 seconds", async () => {
+    const answers = [false, true];
+    let asked = 0;
+    const may = async (_: string, verb: string, { plural }: { plural: string }) => {
+      assert.deepEqual([verb, plural], ["impersonate", "userextras/inlay.dev/binding"]);
+      return answers[asked++] as boolean;
+    };
+    const permission = new MarkPermission({ may });
+    assert.deepEqual(await Promise.all([permission.isGranted(), permission.isGranted()]), [false, false]);
+    assert.deepEqual([await permission.isGranted(), asked], [false, 1]);
+    await clock.pass(30_001);
+    assert.deepEqual([await permission.isGranted(), asked], [true, 2]);
+  });
+
+  it("is asked for again after an error", async () => {
+    let asked = 0;
+    const may = async () => {
+      if (asked++ === 0) throw new Error("no answer");
+      return true;
+    };
+    const permission = new MarkPermission({ may });
+    await assert.rejects(permission.isGranted(), /no answer/);
+    assert.equal(await permission.isGranted(), true);
+  });
+});
