@@ -11,6 +11,7 @@ import { measureFailover } from "./failover.ts";
 import { measureFairness } from "./fairness.ts";
 import { measureGrowth } from "./growth.ts";
 import { measureHostile } from "./hostile.ts";
+import { measureMarks } from "./marks.ts";
 import { measureProtection } from "./protect.ts";
 import { measureRequests } from "./requests.ts";
 import { Results } from "./results.ts";
@@ -42,6 +43,7 @@ const PARTS = {
   hostile: measureHostile,
   streams: measureStreams,
   protect: measureProtection,
+  marks: measureMarks,
   compositions: measureCompositions,
   spread: measureSpread,
   "shared-secret-claims": measureSharedSecretClaims,

@@ -62,11 +62,14 @@ export function weightOf(bytes: number): Record<string, object> {
 export class Client {
   readonly #url: string;
   readonly #token: string;
+  readonly #headers: Readonly<Record<string, string>>;
   readonly #agent: Agent;
 
-  constructor(cluster: ControlPlane) {
+  /** `headers` are sent with each request. */
+  constructor(cluster: ControlPlane, token = cluster.token("admin"), headers: Readonly<Record<string, string>> = {}) {
     this.#url = cluster.url;
-    this.#token = cluster.token("admin");
+    this.#token = token;
+    this.#headers = headers;
     this.#agent = new Agent({
       allowH2: true,
       connections: 4,
@@ -86,7 +89,7 @@ export class Client {
     const answer = await request(this.#url + path, {
       method,
       dispatcher: this.#agent,
-      headers: { authorization: `Bearer ${this.#token}`, "content-type": contentType, accept },
+      headers: { authorization: `Bearer ${this.#token}`, "content-type": contentType, accept, ...this.#headers },
       ...(body && { body: JSON.stringify(body) }),
     });
     const text = await answer.body.text();

@@ -249,6 +249,31 @@ describe("a composition", () => {
     }
   });
 
+  it("is deleted with the objects that its bindings created only after an annotation, or with Orphan", async () => {
+    const { team } = await newTeam("harbor");
+    const verbs = ["get", "list", "watch", "create", "patch", "delete"];
+    await team.grant([{ apiGroups: [""], resources: ["configmaps"], verbs }], { role: "creator" });
+    const made = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      name: "made",
+      create: { manifest: { data: { a: "b" } } },
+      fields: [],
+    };
+    const base = { spec: { ...ACCESS_KEY_BASE.spec, targets: [made] } };
+    await compose(team, "harbor", { ...usual, bindings: [{ name: "s3", base, patches: [] }] });
+    await untilComposition(team, "harbor", "Ready");
+    const path = compositionPath(team, "harbor");
+    const said =
+      /Inlay would delete its 1 bindings and the objects that they created; to keep all of them, set spec.deletionPolicy/;
+    await assert.rejects(team.api.delete(path), said);
+    await team.api.dryRun.merge(path, { spec: { deletionPolicy: "Orphan" } });
+    await team.api.merge(path, { metadata: { annotations: { "inlay.dev/delete-copies": "true" } } });
+    await team.api.delete(path);
+    await team.untilGone(path);
+    assert.equal(await team.api.find(`${team.path("v1", "configmaps")}/made`), undefined);
+  });
+
   it("changes nothing while it is suspended or not accepted", async () => {
     const { team } = await newTeam("harbor");
     await compose(team, "harbor", usual);
