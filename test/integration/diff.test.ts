@@ -8,6 +8,7 @@ import { stringify } from "yaml";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { inlay } from "../controller/cli.ts";
+import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPath } from "../controller/kinds.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
@@ -15,6 +16,7 @@ import { accessKeySpec, createNamespace, type TestNamespace, usualRules } from "
 
 const admin = () => controlPlane().kubeconfigFile;
 const ACCESS_KEY = "spec.storage.spec.s3.accesskey";
+const WRITE_SECRETS = { apiGroups: [""], resources: ["secrets"], verbs: ["patch"] };
 const COUNTERS: Kind = {
   group: "diff.example.com",
   kind: "Counter",
@@ -196,6 +198,59 @@ describe("inlay diff", () => {
     const [refused] = (await diff(file, 2, kubeconfig)).bindings;
     assert.equal(refused.problem.reason, "Forbidden");
     assert.match(refused.problem.message, /^you may not get secretbindings/);
+  });
+
+  it("says that a protected object denies the binding, or that only Inlay may try a binding that is a writer", async () => {
+    const team = await createNamespace({ controller: false, rules: [...usualRules, WRITE_SECRETS] });
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.secret("copy", { a: secretText("copy") });
+    const fields = [{ path: "data.b", from: { source: "bucket", key: "accessKeyID" } }];
+    const targets = [{ apiVersion: "v1", kind: "Secret", name: "copy", fields }];
+    await team.bind("copies", { sources: [{ secret: { name: "bucket" } }], targets, suspend: true });
+    const file = await fileOf({
+      ...bindingOf(team),
+      metadata: { name: "copies", namespace: team.namespace },
+      spec: { sources: [{ secret: { name: "bucket" } }], targets },
+    });
+    const protection = (writers: object[]) => ({
+      sources: [{ secret: { name: "copy" }, protect: { writers } }],
+      targets: [],
+    });
+    const guard = {
+      apiVersion: "inlay.dev/v1alpha1",
+      kind: "SecretBinding",
+      metadata: { name: "guard", labels: { "inlay.dev/protects": "true" } },
+      spec: protection([]),
+    };
+    await team.api.create(team.path("inlay.dev/v1alpha1", "secretbindings"), guard);
+    const denied = async (kubeconfig: string) => {
+      const { bindings } = await diff(file, 1, kubeconfig);
+      return bindings[0].targets[0].problem;
+    };
+    await eventually(async () => {
+      const { reason, message } = await denied(admin());
+      assert.equal(reason, "Protected");
+      assert.match(message, /^SecretBinding guard protects it, and this binding is not one of the writers there/);
+    });
+    await team.api.merge(team.bindingPath("guard"), { spec: protection([{ kind: "SecretBinding", name: "copies" }]) });
+    await eventually(async () => assert.equal(await denied(admin()), undefined));
+    // With edit, a user acts as the account, but not as Inlay.
+    await team.createAccount("dev");
+    await team.grant(
+      [
+        { apiGroups: ["inlay.dev"], resources: ["*"], verbs: ["get", "list", "patch"] },
+        { apiGroups: [""], resources: ["serviceaccounts"], verbs: ["get", "impersonate"] },
+        { apiGroups: [""], resources: ["secrets"], verbs: ["get"] },
+      ],
+      { account: "dev", role: "dev" },
+    );
+    const dev = await controlPlane().kubeconfigForServiceAccount(team.namespace, "dev");
+    const { reason, message } = await denied(dev);
+    assert.equal(reason, "Protected");
+    assert.match(
+      message,
+      /which you may not send as Inlay does; Inlay itself may write it if \{kind: SecretBinding, name: copies/,
+    );
   });
 
   it("predicts the bindings that a composition makes for live claims, with a grant that is only in the files", async () => {
