@@ -660,12 +660,12 @@ export interface StoredBinding {
       /** If true, workloads restart whose pods refer to a Secret or ConfigMap in spec.targets, in the namespace of that object. Each restarts when this binding writes a new value to a key that its pods refer to. Targets with when: AfterRollout do not count. The account needs list and watch on kinds in these namespaces. */
       consumersOfTargets?: boolean;
       /**
-       * The kinds of references from pods that consumersOf and consumersOfTargets look for. Other references, and keys that only they name, do not count. CSI is a volume of the Secrets Store CSI driver. Defaults to all kinds of references.
+       * The kinds of references from pods that consumersOf and consumersOfTargets look for. Other references, and keys that only they name, do not count. SubPath is a file that a container mounts by subPath or subPathExpr from a volume of any kind; it never changes while the container runs. Volume and Projected include such files. CSI is a volume of the Secrets Store CSI driver. Defaults to all kinds of references.
        *
        * @minItems 1
-       * @maxItems 6
+       * @maxItems 7
        */
-      consumersBy?: ("Env" | "EnvFrom" | "Volume" | "Projected" | "ImagePullSecret" | "CSI")[];
+      consumersBy?: ("Env" | "EnvFrom" | "Volume" | "SubPath" | "Projected" | "ImagePullSecret" | "CSI")[];
       /**
        * The kinds of workloads that consumersOf, consumersOfTargets and ownedByTargets look for. With Job, Inlay deletes and recreates Jobs that have finished, but never Jobs of a CronJob; the account then needs create and delete on jobs.
        *
@@ -774,12 +774,12 @@ export interface StoredBinding {
         /** If true, workloads restart whose pods refer to a Secret or ConfigMap in spec.targets, in the namespace of that object. Each restarts when this binding writes a new value to a key that its pods refer to. Targets with when: AfterRollout do not count. The account needs list and watch on kinds in these namespaces. */
         consumersOfTargets?: boolean;
         /**
-         * The kinds of references from pods that consumersOf and consumersOfTargets look for. Other references, and keys that only they name, do not count. CSI is a volume of the Secrets Store CSI driver. Defaults to all kinds of references.
+         * The kinds of references from pods that consumersOf and consumersOfTargets look for. Other references, and keys that only they name, do not count. SubPath is a file that a container mounts by subPath or subPathExpr from a volume of any kind; it never changes while the container runs. Volume and Projected include such files. CSI is a volume of the Secrets Store CSI driver. Defaults to all kinds of references.
          *
          * @minItems 1
-         * @maxItems 6
+         * @maxItems 7
          */
-        consumersBy?: ("Env" | "EnvFrom" | "Volume" | "Projected" | "ImagePullSecret" | "CSI")[];
+        consumersBy?: ("Env" | "EnvFrom" | "Volume" | "SubPath" | "Projected" | "ImagePullSecret" | "CSI")[];
         /**
          * The kinds of workloads that consumersOf, consumersOfTargets and ownedByTargets look for. With Job, Inlay deletes and recreates Jobs that have finished, but never Jobs of a CronJob; the account then needs create and delete on jobs.
          *

@@ -5,13 +5,14 @@ import { insertionPoint } from "../apimachinery/insertion-point.ts";
 export type PodSource = "Secret" | "ConfigMap" | "SecretProviderClass";
 
 /** Where a pod names what it reads; shown to users. */
-export type PodPlace = "env" | "envFrom" | "volume" | "projected" | "imagePullSecret" | "csi";
+export type PodPlace = "env" | "envFrom" | "volume" | "subPath" | "projected" | "imagePullSecret" | "csi";
 
 /** By the names in rollout.consumersBy. */
 export const PLACES = {
   Env: "env",
   EnvFrom: "envFrom",
   Volume: "volume",
+  SubPath: "subPath",
   Projected: "projected",
   ImagePullSecret: "imagePullSecret",
   CSI: "csi",
@@ -28,6 +29,12 @@ export interface PodReference {
   readonly optional?: true;
 }
 
+/**
+ * Whether it is in addition to a reference by the volume itself. A file that a container mounts by `subPath` never changes while the
+ * container runs, and other files of a volume do.
+ */
+export const isBeside = ({ by }: Pick<PodReference, "by">): boolean => by === "subPath";
+
 /** All lists of containers. The template of a custom kind may have ephemeral ones too. */
 const CONTAINERS = ["initContainers", "containers", "ephemeralContainers"];
 /** Volumes of other systems, which name their Secret in the field secretRef. */
@@ -38,7 +45,7 @@ const MAX_NAME_LENGTH = 253;
 
 /**
  * One reference for each object and way, sorted by kind, name and way. A malformed part of the spec has no references. Not more than the
- * first `most` references. If they have more than `most` keys in all, those with the last keys are for all keys of their object.
+ * first `most` references, and those beside them. If they have more than `most` keys in all, those with the last keys are for all keys of their object.
  */
 export function podReferences(podSpec: unknown, most = Number.POSITIVE_INFINITY): PodReference[] {
   const found = new Found(most);
@@ -55,21 +62,56 @@ export function podReferences(podSpec: unknown, most = Number.POSITIVE_INFINITY)
       found.addWhole("ConfigMap", at(source, "configMapRef"), "envFrom");
     }
   }
+  const mounted = mountedBySubPath(podSpec);
   for (const volume of listAt(podSpec, "volumes")) {
     if (found.isFull) break;
-    found.addItems("Secret", at(volume, "secret", "secretName"), at(volume, "secret"), "volume");
-    found.addItems("ConfigMap", at(volume, "configMap", "name"), at(volume, "configMap"), "volume");
+    const files = mounted.get(at(volume, "name"));
+    found.addFiles("Secret", at(volume, "secret", "secretName"), at(volume, "secret"), "volume", files);
+    found.addFiles("ConfigMap", at(volume, "configMap", "name"), at(volume, "configMap"), "volume", files);
     for (const source of listAt(volume, "projected", "sources")) {
-      found.addItems("Secret", at(source, "secret", "name"), at(source, "secret"), "projected");
-      found.addItems("ConfigMap", at(source, "configMap", "name"), at(source, "configMap"), "projected");
+      found.addFiles("Secret", at(source, "secret", "name"), at(source, "secret"), "projected", files);
+      found.addFiles("ConfigMap", at(source, "configMap", "name"), at(source, "configMap"), "projected", files);
     }
-    found.add("SecretProviderClass", at(volume, "csi", "volumeAttributes", "secretProviderClass"), "csi");
+    const providerClass = at(volume, "csi", "volumeAttributes", "secretProviderClass");
+    found.add("SecretProviderClass", providerClass, "csi");
+    if (files !== undefined) found.add("SecretProviderClass", providerClass, "subPath");
     found.add("Secret", at(volume, "csi", "nodePublishSecretRef", "name"), "csi");
     found.add("Secret", at(volume, "azureFile", "secretName"), "volume");
     for (const type of WITH_SECRET_REF) found.add("Secret", at(volume, type, "secretRef", "name"), "volume");
   }
   for (const secret of listAt(podSpec, "imagePullSecrets")) found.add("Secret", at(secret, "name"), "imagePullSecret");
   return found.references();
+}
+
+/** The files of a volume that containers mount by `subPath`: the first names of their paths. `all`: these are not known. */
+type Files = Set<string> | "all";
+
+/** By the names of the volumes. */
+function mountedBySubPath(podSpec: unknown): Map<unknown, Files> {
+  const mounted = new Map<unknown, Files>();
+  const containers = CONTAINERS.flatMap((field) => listAt(podSpec, field));
+  for (const mount of containers.flatMap((each) => listAt(each, "volumeMounts"))) {
+    const [path, expression] = [at(mount, "subPath"), at(mount, "subPathExpr")].map((each) => each || undefined);
+    if (path === undefined && expression === undefined) continue;
+    const volume = at(mount, "name");
+    const known = mounted.get(volume) ?? new Set();
+    const name = expression === undefined ? firstName(path) : undefined;
+    // Names that begin with two dots are of the kubelet.
+    if (known === "all" || name === undefined || name.startsWith("..")) mounted.set(volume, "all");
+    else mounted.set(volume, known.add(name));
+  }
+  return mounted;
+}
+
+const firstName = (path: unknown): string | undefined =>
+  typeof path === "string" ? path.split("/").find((each) => each !== "" && each !== ".") : undefined;
+
+/** The keys behind these files. Undefined: all of the volume. */
+function keysOf(files: Files, items: readonly unknown[]): readonly string[] | undefined {
+  if (files === "all") return items.length === 0 ? undefined : namesIn(items, "key");
+  if (items.length === 0) return [...files];
+  const shown = items.filter((item) => files.has(firstName(at(item, "path")) ?? ""));
+  return shown.length === 0 ? [] : namesIn(shown, "key");
 }
 
 /** Those of the references, which are in the order of `podReferences`, that are to one object. */
@@ -104,13 +146,14 @@ class Found {
   readonly #most: number;
   readonly #found = new Map<string, FoundReference>();
   #keys = 0;
+  #beside = 0;
 
   constructor(most: number) {
     this.#most = most;
   }
 
   get isFull(): boolean {
-    return this.#found.size >= this.#most;
+    return this.#found.size - this.#beside >= this.#most;
   }
 
   /** Adds the whole object, unless keys are given. An object is optional if all its references are. */
@@ -118,7 +161,10 @@ class Found {
     if (typeof name !== "string" || name === "" || name.length > MAX_NAME_LENGTH) return;
     const id = idOf({ kind, name, by });
     const known: FoundReference = this.#found.get(id) ?? { kind, name, keys: new Set<string>(), by, optional };
-    if (!this.#found.has(id) && this.isFull) return;
+    if (!this.#found.has(id)) {
+      if (isBeside(known)) this.#beside++;
+      else if (this.isFull) return;
+    }
     this.#found.set(id, known);
     known.optional &&= optional;
     if (keys === "all") known.keys = "all";
@@ -140,9 +186,13 @@ class Found {
     this.add(kind, at(selector, "name"), by, "all", isOptional(selector));
   }
 
-  /** Pods see every key of a volume that lists no items. */
-  addItems(kind: PodSource, name: unknown, volume: unknown, by: PodPlace): void {
-    this.add(kind, name, by, namesIn(listAt(volume, "items"), "key") ?? "all", isOptional(volume));
+  /** Pods see every key of a volume that lists no items. `files`: those that containers mount by `subPath`. */
+  addFiles(kind: PodSource, name: unknown, volume: unknown, by: PodPlace, files: Files | undefined): void {
+    const items = listAt(volume, "items");
+    this.add(kind, name, by, namesIn(items, "key") ?? "all", isOptional(volume));
+    if (files === undefined) return;
+    const keys = keysOf(files, items);
+    if (keys?.length !== 0) this.add(kind, name, "subPath", keys ?? "all", isOptional(volume));
   }
 
   references(): PodReference[] {

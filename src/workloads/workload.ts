@@ -8,7 +8,7 @@ import { jsonLength } from "../apimachinery/json-length.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { ARGO_ROLLOUT, groupKindOf, JOB } from "./group-kinds.ts";
 import { copied, isPassing } from "./job-copy.ts";
-import { type PodReference, podReferences } from "./pod-references.ts";
+import { isBeside, type PodReference, podReferences } from "./pod-references.ts";
 import { type PodReplacement, replacingOf } from "./pod-replacement.ts";
 import { isOnDelete, type Progress, progressOf } from "./progress.ts";
 import { restarting, restartText } from "./restart-field.ts";
@@ -111,7 +111,7 @@ export function workloadOf(
   const text = restart && restartText(object, restart)?.slice(0, MAX_RESTART_LENGTH);
   const restarts = restartTimesIn(metadata.annotations?.[RESTARTS_ANNOTATION]);
   const references = podReferences(podSpec, mostReferences + 1);
-  const isOver = references.length > mostReferences;
+  const isOver = references.filter((each) => !isBeside(each)).length > mostReferences;
   const marks = Object.entries(textsOf(pods, "annotations"))
     .filter(([, each]) => isMark(each))
     .slice(0, MAX_KEPT);

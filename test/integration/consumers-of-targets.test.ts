@@ -9,8 +9,11 @@ import { CONSENT, ORIGIN, restartRules, Spread } from "../controller/spread.ts";
 import { Workloads } from "../controller/workloads.ts";
 
 const consumers = { consumersOfTargets: true, kinds: ["Deployment"] };
-const volume = (name: string) => ({
-  pods: { volumes: [{ name: "files", secret: { secretName: name } }] },
+const volume = (name: string, mount: object = {}) => ({
+  pods: {
+    volumes: [{ name: "files", secret: { secretName: name } }],
+    containers: [{ name: "app", image: "app", volumeMounts: [{ name: "files", mountPath: "/files", ...mount }] }],
+  },
 });
 
 describe("the consumers of the targets of a binding", function () {
@@ -58,7 +61,7 @@ describe("the consumers of the targets of a binding", function () {
   it("restart only if they read it in the ways of consumersBy, and for the keys that they read so", async () => {
     const spread = await Spread.over(1);
     const [tenant] = spread.tenants;
-    await spread.bind({ ...consumers, consumersOf: [ORIGIN], consumersBy: ["Env"] });
+    await spread.bind({ ...consumers, consumersOf: [ORIGIN], consumersBy: ["Env", "SubPath"] });
     const own = new Workloads(spread.team);
     await eventually(async () =>
       assert.ok(await tenant?.namespace.api.find(`${tenant.namespace.path("v1", "secrets")}/${ORIGIN}`)),
@@ -67,17 +70,19 @@ describe("the consumers of the targets of a binding", function () {
       env: { env: { [ORIGIN]: ["user"] } },
       all: { envFrom: [ORIGIN] },
       volume: volume(ORIGIN),
-      both: { env: { [ORIGIN]: ["user"] }, ...volume(ORIGIN) },
+      file: volume(ORIGIN, { subPath: "user" }),
+      files: volume(ORIGIN, { subPathExpr: "$(FILE)" }),
+      both: { env: { [ORIGIN]: ["user"] }, pods: { volumes: volume(ORIGIN).pods.volumes } },
     });
     await own.deploy({ here: { env: { [ORIGIN]: ["password"] } } });
     await own.rolledOut("spread", 0);
     await rolloutBarrier(spread.team);
     await spread.rotate(["password"]);
     await own.rolledOut("spread", 1);
-    assert.deepEqual(await tenant?.workloads.restarts(), { env: 0, all: 0, volume: 0, both: 0 });
+    assert.deepEqual(await tenant?.workloads.restarts(), { env: 0, all: 0, volume: 0, file: 0, files: 1, both: 0 });
     await spread.rotate(["user"]);
     await own.rolledOut("spread", 2);
-    assert.deepEqual(await tenant?.workloads.restarts(), { env: 1, all: 0, volume: 0, both: 1 });
+    assert.deepEqual(await tenant?.workloads.restarts(), { env: 1, all: 0, volume: 0, file: 1, files: 2, both: 1 });
     assert.deepEqual(await own.restarts(), { here: 1 });
   });
 

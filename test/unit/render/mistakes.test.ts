@@ -92,7 +92,7 @@ spec:
     onFirstSync: IfDifferent
     consumersOf: [bucket]
     consumersOfTargets: true
-    consumersBy: [Env, EnvFrom, Volume, Projected, ImagePullSecret, CSI]
+    consumersBy: [Env, EnvFrom, Volume, SubPath, Projected, ImagePullSecret, CSI]
     targets: [{kind: Deployment, name: proxy, namespace: edge}]
 `).then(() => undefined));
 

@@ -95,6 +95,76 @@ describe("the references of a pod's spec", () => {
       secret("volume"),
     ],
   };
+  const items = [
+    { key: "a", path: "conf/x" },
+    { key: "b", path: "./y" },
+  ];
+  const mounting = (volume: object, ...mounts: object[]) => ({
+    containers: [{ name: "web", volumeMounts: mounts.map((each) => ({ name: "files", mountPath: "/x", ...each })) }],
+    ...inVolume(volume),
+  });
+  const whole = { secret: { secretName: "bucket" } };
+  const bySubPath: Record<string, [podSpec: object, references: PodReference[]]> = {
+    "that it mounts as a whole": [mounting(whole, {}), secret("volume")],
+    "of which it mounts a file": [
+      mounting(whole, { subPath: "./a" }),
+      [...secret("subPath", "a"), ...secret("volume")],
+    ],
+    "that it mounts as a whole and a file of it": [
+      mounting(whole, {}, { subPath: "a" }, { subPath: "" }),
+      [...secret("subPath", "a"), ...secret("volume")],
+    ],
+    "of which it mounts the folder itself": [
+      mounting(whole, { subPath: "." }, { subPath: "a" }),
+      [...secret("subPath"), ...secret("volume")],
+    ],
+    "of which it mounts a folder of the kubelet": [
+      mounting(whole, { subPath: "..data/a" }),
+      [...secret("subPath"), ...secret("volume")],
+    ],
+    "of which it mounts a file with a variable in the name": [
+      mounting({ secret: { secretName: "bucket", items } }, { subPathExpr: "$(POD)" }),
+      [...secret("subPath", "a", "b"), ...secret("volume", "a", "b")],
+    ],
+    "of which it mounts a file of several items": [
+      mounting({ configMap: { name: "bucket", items } }, { subPath: "y" }),
+      [...configMap("subPath", "b"), ...configMap("volume", "a", "b")],
+    ],
+    "of which it mounts a file that no item has": [
+      mounting({ configMap: { name: "bucket", items } }, { subPath: "z" }),
+      configMap("volume", "a", "b"),
+    ],
+    "that are projected, of which it mounts a file": [
+      mounting({ projected: { sources: [{ secret: { name: "bucket", items } }] } }, { subPath: "conf/x" }),
+      [...secret("projected", "a", "b"), ...secret("subPath", "a")],
+    ],
+    "of a class, of which it mounts a file": [
+      mounting({ csi: { volumeAttributes: { secretProviderClass: "vault" } } }, { subPath: "x" }),
+      (["csi", "subPath"] as const).map((by) => ({ kind: "SecretProviderClass", name: "vault", by })),
+    ],
+    "if another volume has a file mounted": [mounting(whole, { name: "other", subPath: "a" }), secret("volume")],
+  };
+  for (const [what, [podSpec, references]] of Object.entries(bySubPath)) {
+    it(`have the files of a volume ${what}`, () => assert.deepEqual(podReferences(podSpec), references));
+  }
+
+  it("have the files that any container mounts", () => {
+    for (const field of containers) {
+      const volumeMounts = [{ name: "files", mountPath: "/x", subPath: "a" }];
+      assert.deepEqual(podReferences({ [field]: [{ volumeMounts }], ...inVolume(whole) }), [
+        ...secret("subPath", "a"),
+        ...secret("volume"),
+      ]);
+    }
+  });
+
+  it("have the files beside a volume in addition to the most references", () => {
+    assert.deepEqual(podReferences(mounting(whole, { subPath: "a" }), 1), [
+      ...secret("subPath", "a"),
+      ...secret("volume"),
+    ]);
+  });
+
   for (const [what, [podSpec, references]] of Object.entries(cases)) {
     it(`have ${what}`, () => assert.deepEqual(podReferences(podSpec), references));
   }
