@@ -39,6 +39,7 @@ export const EVENT_REASONS = [
   "PodsNotReplaced",
   "ReadableCopies",
   "Removed",
+  "RestartNotNeeded",
   "Restarted",
   "Retained",
   "RolloutStarted",

@@ -32,6 +32,9 @@ export const CUSTOM_RESOURCE_DEFINITIONS = kind(
   { namespaced: false, hasStatus: true },
 );
 export const DEPLOYMENTS = kind("apps", "v1", "Deployment", "deployments", withStatus);
+/** The revisions of the pod templates of Deployments, StatefulSets and DaemonSets. */
+export const REPLICA_SETS = kind("apps", "v1", "ReplicaSet", "replicasets", withStatus);
+export const CONTROLLER_REVISIONS = kind("apps", "v1", "ControllerRevision", "controllerrevisions");
 export const ADMISSION_POLICIES = kind(
   "admissionregistration.k8s.io",
   "v1",

@@ -9,6 +9,7 @@ import { digestParts } from "../api/rollout.ts";
 import { idOf, isOlder } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { ApiError } from "../kube/api-error.ts";
+import { filterIn } from "../sources/uses.ts";
 import type { RunSteps } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import type { StartFacts } from "./decide/affected.ts";
@@ -17,6 +18,7 @@ import { withoutDisruptionBudget } from "./decide/disruption-budgets.ts";
 import { decideRollout, type RolloutDecision, type RolloutInput } from "./decide/engine.ts";
 import type { FormerState, FormerValue } from "./decide/first-looks.ts";
 import { blockOf, STOPPED } from "./decide/pace.ts";
+import { isTemplateYounger, type SourceChange } from "./decide/read-age.ts";
 import { readRevert } from "./decide/read-revert.ts";
 import { refusalOf } from "./decide/refusal.ts";
 import { wrongRestartField } from "./decide/restart-field-schema.ts";
@@ -35,6 +37,8 @@ import type { Dependent, RolloutBlock } from "./types.ts";
 /** The interval of reads of PodDisruptionBudgets. */
 const BUDGETS_AGAIN_MS = 30_000;
 const NONE: ReadonlySet<never> = new Set();
+/** Of how many workloads one decision reads the age of their pods. Beyond them, they restart. */
+const MAX_AGES = 100;
 
 const namespaceOf = ({ ref }: Dependent) => ref.namespace ?? "";
 
@@ -82,7 +86,7 @@ export class Decider {
    */
   async decide(rolling: RolloutContext, inputs: RollInputs, memory: RolloutMemory): Promise<Decision | "finished"> {
     const { binding, spec, wrong, references, dependents, sources, sourceRevisions } = rolling;
-    const { read, targets, differs } = inputs;
+    const { targets, differs } = inputs;
     const { schemas } = this.#deps;
     if (await finishCutOff(this.#deps, rolling, binding.status?.rollout, memory.settled)) return "finished";
     if (dependents.problem) throw dependents.problem;
@@ -94,7 +98,7 @@ export class Decider {
     const [key, before] = [bindingKey(binding), memory.before(binding)];
     if (before === undefined && differs instanceof Problem) throw differs;
     memory.setWritten(sourceRevisions, inputs.written);
-    const counted = withoutIgnored(binding, read, this.#view);
+    const counted = withoutIgnored(binding, inputs.read, this.#view);
     const known = await this.#values.digests(key, sourceRevisions, dependents.used, sources, counted, before, spec);
     const blocked = targets.everywhere ?? known.sourceMismatch ?? wrong;
     // If there are targets, the values are ready once all targets have them.
@@ -108,7 +112,8 @@ export class Decider {
     };
     if (judged.isAgain) memory.reverts.clear();
     const first = this.#decideBy(judged, inputs, memory, known, blocked);
-    const decided = await this.#read(judged, inputs, memory, known, blocked, first);
+    const read = await this.#read(judged, inputs, memory, known, blocked, first);
+    const decided = await this.#aged(judged, inputs, memory, known, blocked, read);
     const checked = decided.stamps.length === 0 ? decided : await this.#checked(judged, inputs, memory, known, decided);
     // No watch shows the deletion of their pods, or the permission to list them.
     for (const [uid, { revert }] of memory.reverts)
@@ -137,6 +142,31 @@ export class Decider {
       });
     });
     return this.#decideBy(judged, inputs, memory, known, blocked);
+  }
+
+  /** Reads whether the pods of workloads that would restart are younger than the change, and decides again. Throws Problem. */
+  async #aged(
+    judged: JudgedRollout,
+    inputs: RollInputs,
+    memory: RolloutMemory,
+    known: ValueDigests,
+    blocked: RolloutBlock | undefined,
+    first: RolloutDecision,
+  ): Promise<RolloutDecision> {
+    let [decided, left] = [first, MAX_AGES];
+    while (decided.unaged.length > 0) {
+      const unaged = decided.unaged.slice(0, left);
+      if (unaged.length === 0) return decided;
+      left -= unaged.length;
+      await mapConcurrent(unaged, async ({ dependent, causes }) => {
+        const change = judged.changeOf(causes);
+        if (change === undefined) return;
+        const isYounger = await isTemplateYounger(this.#deps.client, judged.identity, dependent, change);
+        memory.ages.set(dependent.version.uid, { of: ageOf(dependent, change), isYounger });
+      });
+      decided = this.#decideBy(judged, inputs, memory, known, blocked);
+    }
+    return decided;
   }
 
   /** Reads what a restart needs, if a restart is due. Throws Problem. */
@@ -206,7 +236,7 @@ export class Decider {
   }
 
   /** A value that a workload gets through a field reaches it later than its source changes, so such a value is not judged. */
-  async #startsOf(rolling: RolloutContext, known: ValueDigests, memory: RolloutMemory): Promise<StartFacts> {
+  async #startsOf(rolling: RolloutContext, known: ValueDigests, memory: RolloutMemory): Promise<Facts> {
     const { binding, dependents, sourceObjects } = rolling;
     const { digests, resourceVersions } = known;
     const { firstLooks } = memory;
@@ -224,13 +254,29 @@ export class Decider {
     await mapConcurrent(await steps(firstLooks.needed(looked)), async (state) =>
       firstLooks.learn(state, await this.#formerValue(rolling, known, state)),
     );
+    const changeOf = (ids: readonly string[]): SourceChange | undefined => {
+      const sources = ids.map(sourceOf).filter((each) => each !== undefined && each !== ABSENT);
+      if (sources.length < ids.length || sources.length === 0) return undefined;
+      const { resourceVersion: version } = sources.reduce((a, b) => (isOlder(a, b) ? b : a));
+      // A key that is removed does not move the time of the data.
+      const isTimed = ids.every((id) => filterIn(digestParts(id).key) === undefined);
+      const at = Math.max(...sources.map(({ dataAt = Number.NaN }) => dataAt));
+      return { version, ...(isTimed && !Number.isNaN(at) && { at }) };
+    };
     return {
       startedWith: await steps(firstLooks.judge(looked)),
-      isRenewed: ({ version: { renewedAs }, isRestartField }, id) => {
-        const source = sourceOf(id);
-        if (source === undefined || source === ABSENT || renewedAs === undefined || isRestartField) return false;
-        return isOlder(source, { resourceVersion: renewedAs });
+      isYounger: (dependent, ids) => {
+        const { version, workload, isRestartField } = dependent;
+        const change = changeOf(ids);
+        if (change === undefined || isRestartField || workload.templateHash === undefined) return false;
+        const changed = { resourceVersion: change.version };
+        if (version.renewedAs !== undefined && isOlder(changed, { resourceVersion: version.renewedAs })) return true;
+        // Nothing has happened to it since.
+        if (workload.progress.state === "Done" && !isOlder(changed, version)) return false;
+        const read = memory.ages.get(version.uid);
+        return read?.of === ageOf(dependent, change) ? read.isYounger : "unread";
       },
+      changeOf,
     };
   }
 
@@ -255,7 +301,7 @@ export class Decider {
 
   /** Throws Problem. */
   #decideBy(
-    { binding, spec, references, dependents, startedWith, isRenewed, isAgain }: JudgedRollout,
+    { binding, spec, references, dependents, startedWith, isYounger, isAgain }: JudgedRollout,
     { targets, differs }: RollInputs,
     memory: RolloutMemory,
     { keyId, digests, former }: ValueDigests,
@@ -298,12 +344,19 @@ export class Decider {
       },
       isAgain,
       startedWith,
-      isRenewed,
+      isYounger,
     });
   }
 }
 
-type JudgedRollout = RolloutContext & StartFacts & Pick<RolloutInput, "isAgain">;
+interface Facts extends StartFacts {
+  /** The last change of the sources of these digests. Undefined if that is not known. */
+  changeOf(ids: readonly string[]): SourceChange | undefined;
+}
+
+type JudgedRollout = RolloutContext & Facts & Pick<RolloutInput, "isAgain">;
+
+const ageOf = ({ version }: Dependent, change: SourceChange) => `${version.generation} ${change.version}`;
 
 /** Whether the user asks to try again: by a request to reconcile, or by a change of the spec. Once for each. */
 function isAgain(binding: RolloutContext["binding"], memory: RolloutMemory): boolean {

@@ -18,6 +18,10 @@ export function bindingEvent(event: RolloutEvent): EventMessage {
     }
     case "failed":
       return rollout("Warning", event.reason, `${describe(event.dependent)}: ${event.message}`);
+    case "younger": {
+      const why = `its present pods are younger than the change of ${event.changed.join(", ")}`;
+      return rollout("Normal", "RestartNotNeeded", `${describe(event.dependent)} is not restarted: ${why}`);
+    }
     case "stopped":
       return rollout("Warning", "RestartsTooFrequent", event.message);
     case "renewed":

@@ -46,6 +46,8 @@ export class RolloutMemory {
   readonly asked = new Set<string>();
   /** What was read of workloads that do not bear their restarts, by uid, with the version for which it counts. */
   readonly reverts = new Map<string, { version: string; revert: Revert }>();
+  /** Whether the pods of workloads are younger than a change, by uid, with the template and the change for which it counts. */
+  readonly ages = new Map<string, { of: string; isYounger: boolean }>();
   readonly firstLooks = new FirstLooks();
   /** The decided status that is not written yet, and since when. */
   unreported: { status: RolloutStatus; since: number } | undefined;

@@ -218,6 +218,7 @@ export class RolloutController {
     if (done.status.pending === undefined) {
       memory.stamped.clear();
       memory.reverts.clear();
+      memory.ages.clear();
     }
     const isStale = reasons.includes("stale");
     const waiting = () => this.#memories.unreported;

@@ -51,6 +51,7 @@ export type RolloutEvent =
   | { what: "began"; workloads: number; changed: readonly string[] }
   | { what: "held"; dependent: Dependent; message: string /** What its pods wait for. */ }
   | { what: "failed"; reason: "RolloutFailed" | "RestartReverted"; dependent: Dependent; message: string }
+  | { what: "younger"; dependent: Dependent; changed: readonly string[] }
   | { what: "stopped"; dependent: Dependent; message: string }
   | { what: "ended"; workloads: number /** Since the change was noticed. */; seconds: number }
   | { what: "renewed" };

@@ -126,6 +126,8 @@ export class Named {
       for (const place of this.#workloadsOf(group, spec, namespace)) {
         note("workload", place);
         note("listed", { ...place, resource: "policy/poddisruptionbudgets" });
+        // Their age shows whether the workload has the new values already.
+        for (const resource of ["apps/replicasets", "apps/controllerrevisions"]) note("listed", { ...place, resource });
         if (group.consumersOf || group.consumersOfTargets)
           note("watched", { ...place, resource: "secrets-store.csi.x-k8s.io/secretproviderclasses" });
         if (spec.rollout.runCronJobs && place.resource === "batch/cronjobs")

@@ -12,6 +12,7 @@ export const rolloutRules: Rule[] = [
     resources: ["deployments", "statefulsets", "daemonsets"],
     verbs: ["get", "list", "watch", "patch"],
   },
+  { apiGroups: ["apps"], resources: ["replicasets", "controllerrevisions"], verbs: ["list"] },
 ];
 
 interface Pods {

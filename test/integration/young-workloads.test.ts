@@ -184,8 +184,11 @@ describe("a change soon after the creation of a workload", function () {
     const scale = (name: string) => shop.team.api.merge(shop.path(name), { spec: { replicas: 2 } });
     await Promise.all(
       names.map(async (name, at) => {
-        // Pods of a template that changes before the value may start before the value changes too.
-        if (at % 4 === 3) await own(name);
+        if (at % 4 === 3) {
+          await own(name);
+          // Its pods start before the value changes.
+          await eventually(async () => assert.equal((await shop.restarts())[name], 1));
+        }
         await shop.rotate(name);
         if (at % 4 < 2) await own(name);
         if (at % 4 === 2) await scale(name);

@@ -34,6 +34,8 @@ export interface AffectedWorkload {
   lacks?: string;
   /** Another client reverted its restart, and it is not repeated now. */
   isReverted?: boolean;
+  /** Whether its pods are younger than the values, so that it needs no restart. `unread`: that is not read yet. */
+  age?: "younger" | "unread";
   /** It does not bear its restart, and what the cluster shows of that is not read yet. */
   isUnread?: boolean;
   /** Its pods wait for a user since this decision. */
@@ -112,22 +114,22 @@ export interface Starts {
   lacks(dependent: Dependent): boolean;
   /** Whether the workload started with the present value, although it differs from the baseline. */
   has(dependent: Dependent, id: string): boolean;
-  /** Whether its pod template changed after all these values: the pods of that template start with them. */
-  isRenewed(dependent: Dependent, ids: readonly string[]): boolean;
+  /** Whether all pods of its template are younger than all these values: they started with them. */
+  isYounger: StartFacts["isYounger"];
 }
 
 /** What the watches show of the pods of a workload and of a digest's source. */
 export interface StartFacts {
   /** Which values the pods of the workload started with, when the rollout first sees both. */
   startedWith(dependent: Dependent, id: string): StartedWith;
-  /** Whether the pod template of the workload changed after the source, and its pods with it. */
-  isRenewed(dependent: Dependent, id: string): boolean;
+  /** Whether all pods of the workload's template were created after these values. `unread`: that is not read yet. */
+  isYounger(dependent: Dependent, ids: readonly string[]): boolean | "unread";
 }
 
 export function startsOf(
   dependents: readonly Dependent[],
   digests: Digests,
-  { startedWith, isRenewed }: StartFacts,
+  { startedWith, isYounger }: StartFacts,
   baseline: Digests,
 ): Starts {
   const lacked = (each: Dependent) =>
@@ -139,7 +141,7 @@ export function startsOf(
     lacks: ({ version }) => (lacking.get(version.uid) ?? []).length > 0,
     // With onFirstSync Rollout, every workload restarts.
     has: (each, id) => former[id] !== NEVER && startedWith(each, id) === "present",
-    isRenewed: (each, ids) => ids.length > 0 && ids.every((id) => former[id] !== NEVER && isRenewed(each, id)),
+    isYounger: (each, ids) => ids.length > 0 && ids.every((id) => former[id] !== NEVER) && isYounger(each, ids),
   };
 }
 
@@ -203,13 +205,16 @@ export function affectedBy(
         : former.stamp !== undefined || uses.some(isChanged);
     if (!isAffected) return [];
     const known = inStep(former ?? waiting(dependent), steps[dependent.step]);
-    // A user changed its template after the values. It needs no restart, and has the values when it has rolled out.
-    const isRenewed = known.stamp === undefined && starts.isRenewed(dependent, uses.filter(isChanged));
-    const entry = isRenewed ? renewed(known, now) : known;
-    const isDue = !isRenewed && (entry.state === "Waiting" || entry.stamp !== wanted);
+    // Another client restarted it or changed its template. It needs no restart, and has the values when it has rolled out.
+    const younger = known.stamp !== wanted && starts.isYounger(dependent, uses.filter(isChanged));
+    const entry = younger === true ? renewed(known, now) : known;
+    const isDue = younger !== true && (entry.state === "Waiting" || entry.stamp !== wanted);
     const why = isDue ? whyLacking(dependent, changed, gone) : undefined;
-    const lacks = why === undefined ? {} : { lacks: why };
-    return [{ dependent, entry: isDue && entry.state !== "Rolling" ? waitingAgain(entry) : entry, isDue, ...lacks }];
+    const more: Pick<AffectedWorkload, "lacks" | "age"> = {
+      ...(why !== undefined && { lacks: why }),
+      ...(younger !== false && { age: younger === true ? "younger" : younger }),
+    };
+    return [{ dependent, entry: isDue && entry.state !== "Rolling" ? waitingAgain(entry) : entry, isDue, ...more }];
   });
 }
 
@@ -238,6 +243,9 @@ function asStamped(
   const { stamps } = dependent.workload;
   const stamp = stamps.includes(wanted) ? wanted : stamps.find((each) => isStampOf(each, binding, revision));
   if (stamp === undefined || (stamp === recorded?.stamp && recorded.state !== "Waiting")) return recorded;
+  // Its pods are younger than the values, so the stamp of earlier values does not count.
+  if (recorded !== undefined && recorded.state !== "Waiting" && recorded.stamp === undefined && stamp !== wanted)
+    return recorded;
   // An earlier template came back.
   if (recorded?.stamp === wanted && stamp !== wanted) return recorded;
   const former = recorded === undefined || recorded.stamp === stamp ? recorded : withoutRestart(recorded);
@@ -249,8 +257,9 @@ export function waitingAgain({ restartTime: _, message: __, ...entry }: Workload
   return { ...entry, state: "Waiting" };
 }
 
-/** It rolls out with a template that is younger than the values. */
-function renewed({ message: _, ...entry }: WorkloadStatus, now: string): WorkloadStatus {
+/** It rolls out with a template that is younger than the values, not with its own restart for earlier ones. */
+function renewed(known: WorkloadStatus, now: string): WorkloadStatus {
+  const { message: _, stamp: __, ...entry } = known.stamp === undefined ? known : withoutRestart(known);
   return entry.state === "Waiting" ? { ...entry, state: "Rolling", restartTime: now } : entry;
 }
 

@@ -72,6 +72,8 @@ export interface RolloutDecision {
   rolling: Dependent[];
   /** The workloads for which `revertOf` is needed: decide again with it. */
   unread: Dependent[];
+  /** The restarts for which `isYounger` is needed: decide again with it. */
+  unaged: PlannedRestart[];
   /** What ended or began, for events and metrics. */
   happened: RolloutEvent[];
   requeueAfterMs?: number;
@@ -79,6 +81,7 @@ export interface RolloutDecision {
 
 const PAUSED = "the workload is paused; it restarts when you resume it";
 const REVERTED = "its restart was reverted";
+const YOUNGER = "it needs no restart, because its present pods are younger than the change";
 
 export function decideRollout(input: RolloutInput): RolloutDecision {
   const turn = { ...input, ...countedOf(input, input.used, input.restartOn, input.rekeyed) };
@@ -106,9 +109,16 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   const affected = affectedBy(former, wasUnknown, rollout, changed, gone, dependents, steps, time, turn.isSeen, starts);
   const entries = affected.map((each) => judged(turn, each));
   const states: States = new Map(former?.workloads?.map(({ uid, state }) => [uid, state]));
+  const unagedOnes = new Set(entries.flatMap(({ dependent, age }) => (age === "unread" ? [dependent] : [])));
   const unread = entries.flatMap(({ dependent, isUnread }) => (isUnread ? [dependent] : []));
-  for (const { dependent, entry, isReverted, isNewlyHeld } of entries) {
+  for (const { dependent, entry, isReverted, isNewlyHeld, age } of entries) {
     const { state, message } = entry;
+    if (age === "younger" && (states.get(entry.uid) ?? "Waiting") === "Waiting")
+      happened.push({
+        what: "younger",
+        dependent,
+        changed: [...dependent.uses].filter((id) => changed[id] !== undefined),
+      });
     if (isNewlyHeld) happened.push({ what: "held", dependent, message: message ?? "" });
     if (state === states.get(entry.uid)) continue;
     if (state === "Done" && message !== undefined) happened.push({ what: "held", dependent, message });
@@ -126,7 +136,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
     const status = ended(turn, base, former, changed, entries);
     const settlesAfterMs = untilSettled(turn, stop);
     const again = settlesAfterMs === undefined ? {} : { requeueAfterMs: settlesAfterMs };
-    return { status, stamps: [], unstamped: {}, rolling: [], unread, happened, ...again };
+    return { status, stamps: [], unstamped: {}, rolling: [], unread, unaged: [], happened, ...again };
   }
   // A restart from before a crash that is not recorded in the status yet.
   const isFound = entries.some(
@@ -174,6 +184,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
     unstamped,
     rolling,
     unread,
+    unaged: stamps.filter(({ dependent }) => unagedOnes.has(dependent)),
     happened,
     ...(Number.isFinite(requeueAfterMs) && { requeueAfterMs }),
   };
@@ -278,11 +289,13 @@ function judged(turn: RolloutInput, each: Entry): Entry {
     return judged(turn, { ...each, entry: { ...entry, restartTime: timeOf(turn.now) } });
   const late = Date.parse(entry.restartTime) + timeoutOf(turn, dependent) <= turn.now;
   const failed = seen && progress.state === "Failed";
-  if (!failed && !late) return { ...each, entry: { ...entry, state: "Rolling", message: progress.message } };
+  if (!failed && !late) return { ...each, entry: { ...entry, state: "Rolling", message: rollingText(each, progress) } };
   if (isDue) return { ...each, entry: waitingAgain(entry) };
   const message = failed ? progress.message : `it did not roll out in time: ${progress.message}`;
   return { ...each, entry: { ...entry, state: "Failed", message } };
 }
+
+const rollingText = ({ age }: Entry, { message }: Progress) => (age === "younger" ? `${YOUNGER}; ${message}` : message);
 
 /** Without a status subresource, a write of the status increments the generation, which its controller never catches up with. */
 function progressSince({ ref, workload: { progress } }: Dependent, { generation }: Entry["entry"]): Progress {

@@ -22,7 +22,7 @@ function decisionFor(stamp: string, refused: Refusals) {
   const texts = { firstChangeTime: time, lastChangeTime: time, reason: "RollingOut", message: "" };
   const status: RolloutStatus = { digestKeyID: "one", revision: 1, digests: {}, pending: { ...texts, workloads } };
   const stamps = [...refused.keys()].map((dependent) => ({ dependent, stamp, causes: [] }));
-  const decided = { status, stamps, unstamped: {}, rolling: [], unread: [], happened: [] };
+  const decided = { status, stamps, unstamped: {}, rolling: [], unread: [], unaged: [], happened: [] };
   return { decided, said: withFewMessages(withoutUnwritten(refused, decided).status) };
 }
 

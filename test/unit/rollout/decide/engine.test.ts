@@ -84,7 +84,7 @@ function turn(
     revertOf: () => ({ isReplaced: false, by: "it is not known" }),
     isAgain: false,
     startedWith: () => undefined,
-    isRenewed: () => false,
+    isYounger: () => false,
     ...more,
   });
 }
@@ -757,19 +757,22 @@ describe("a rollout in many namespaces", () => {
     assert.deepEqual(placesOf(began), ["open"]);
   });
 
-  describe("with a workload whose template changed after the value", () => {
+  describe("with a workload whose pods are younger than the value", () => {
     const before = { digestKeyID: "one", revision: 3, digests: { "bucket/key": "a", "bucket/other": "x" } };
     const now = { "bucket/key": "b", "bucket/other": "x" };
-    const own = { isRenewed: ({ version }: Dependent) => version.uid === "uid-own" };
+    const own = { isYounger: ({ version }: Dependent) => version.uid === "uid-own" };
     const of = (progress: Progress) => [workload("own", { progress })];
 
     it("restarts nothing, and ends when that workload has rolled out", () => {
       const waits = turn(of(DONE), now, before, { block: () => ({ reason: "Debounce", message: "" }) });
       assert.deepEqual(states(waits), ["own Waiting"]);
       const rolls = turn(of(ROLLING), now, waits.status, own);
-      assert.deepEqual([stamped(rolls), states(rolls), rolls.happened], [[], ["own Rolling"], []]);
+      const dependent = rolls.rolling[0];
+      const events = [{ what: "younger", dependent, changed: ["bucket/key"] }];
+      assert.deepEqual([stamped(rolls), states(rolls), rolls.happened], [[], ["own Rolling"], events]);
+      assert.match(rolls.status.pending?.workloads?.[0]?.message ?? "", /^it needs no restart, because .* younger/);
       const again = turn(of(ROLLING), now, rolls.status, own);
-      assert.deepEqual([stamped(again), again.status], [[], rolls.status]);
+      assert.deepEqual([stamped(again), again.status, again.happened], [[], rolls.status, []]);
       const { status, happened } = turn(of(DONE), now, again.status, own);
       assert.deepEqual([status.revision, status.pending, status.digests], [4, undefined, { "bucket/key": "b" }]);
       assert.deepEqual(
@@ -782,16 +785,39 @@ describe("a rollout in many namespaces", () => {
       const both = [...of(ROLLING), workload("other")];
       const began = turn(both, now, before, own);
       assert.deepEqual([stamped(began), states(began)], [["other"], ["own Rolling", "other Rolling"]]);
-      assert.deepEqual(began.happened, [{ what: "began", workloads: 1, changed: ["bucket/key"] }]);
+      assert.deepEqual(began.happened.slice(1), [{ what: "began", workloads: 1, changed: ["bucket/key"] }]);
       assert.deepEqual(stamped(turn(of(ROLLING), { ...now, "bucket/key": "c" }, began.status)), ["own"]);
       assert.deepEqual(stamped(turn(of(ROLLING), now, began.status)), ["own"]);
     });
 
-    it("restarts it if another of its changed values is younger than the template", () => {
+    it("restarts it if another of its changed values is younger than its pods", () => {
       const [dependent] = [workload("own", { uses: ["bucket/key", "bucket/other"] })];
-      const ofKey = { isRenewed: (_: Dependent, id: string) => id === "bucket/key" };
+      const ofKey = { isYounger: (_: Dependent, ids: readonly string[]) => !ids.includes("bucket/other") };
       assert.deepEqual(stamped(turn([dependent], { ...now, "bucket/other": "y" }, before, ofKey)), ["own"]);
       assert.deepEqual(stamped(turn([dependent], now, before, ofKey)), []);
+    });
+
+    it("does not restart it again if another client restarted it for the next value", () => {
+      const began = turn(of(DONE), now, before);
+      assert.deepEqual(stamped(began), ["own"]);
+      const stamps = began.stamps.map(({ stamp }) => stamp);
+      const later = { ...now, "bucket/key": "c" };
+      const by = (progress: Progress) => [workload("own", { progress, stamps })];
+      const rolls = turn(by(ROLLING), later, began.status, own);
+      assert.deepEqual([stamped(rolls), states(rolls)], [[], ["own Rolling"]]);
+      assert.equal(rolls.status.pending?.workloads?.[0]?.stamp, undefined);
+      const again = turn(by(ROLLING), later, rolls.status, own);
+      assert.deepEqual([stamped(again), again.status], [[], rolls.status]);
+      assert.equal(turn(by(DONE), later, again.status, own).status.pending, undefined);
+    });
+
+    it("asks for the age of those that it would restart now, and of no others", () => {
+      const both = [workload("own"), workload("other")];
+      const isYounger = () => "unread" as const;
+      const asked = ({ unaged }: RolloutDecision) => unaged.map(({ dependent }) => dependent.ref.name);
+      assert.deepEqual(asked(turn(both, now, before, { isYounger, maxConcurrent: 1 })), ["own"]);
+      const block = () => ({ reason: "Debounce" as const, message: "" });
+      assert.deepEqual(asked(turn(both, now, before, { isYounger, block })), []);
     });
 
     it("counts its failure, and restarts it with onFirstSync Rollout", () => {

@@ -67,7 +67,7 @@ class Rollouts {
         revertOf: () => ({ isReplaced: false, by: "it is not known" }),
         isAgain: false,
         startedWith: () => undefined,
-        isRenewed: () => false,
+        isYounger: () => false,
         ...options,
       });
       this.status = this.last.status;

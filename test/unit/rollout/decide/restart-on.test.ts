@@ -56,7 +56,7 @@ function decide(digest: string | undefined, before?: RolloutStatus, seen: Seen =
     revertOf: () => undefined,
     isAgain: false,
     startedWith: () => undefined,
-    isRenewed: () => false,
+    isYounger: () => false,
   });
 }
 

@@ -70,6 +70,7 @@ async function replaced(all: ReturnType<typeof workload>[], { isSeen = true, sta
     stamps: [],
     unstamped: { began: undefined, restarted: undefined, last: undefined },
     rolling: [],
+    unaged: [],
     unread: [],
     happened: [],
   };
