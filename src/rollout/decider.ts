@@ -6,7 +6,7 @@ import { restartLimitOf } from "../api/installation.ts";
 import { isRefreshRequested, refreshOf } from "../api/refresh.ts";
 import { ReloaderView } from "../api/reloader.ts";
 import { digestParts } from "../api/rollout.ts";
-import { idOf, isOlder } from "../apimachinery/objects.ts";
+import { idOf, isOlder, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { ApiError } from "../kube/api-error.ts";
 import { filterIn } from "../sources/uses.ts";
@@ -159,7 +159,7 @@ export class Decider {
       if (unaged.length === 0) return decided;
       left -= unaged.length;
       await mapConcurrent(unaged, async ({ dependent, causes }) => {
-        const change = judged.changeOf(causes);
+        const change = judged.changeOf(dependent, causes);
         if (change === undefined) return;
         const isYounger = await isTemplateYounger(this.#deps.client, judged.identity, dependent, change);
         memory.ages.set(dependent.version.uid, { of: ageOf(dependent, change), isYounger });
@@ -235,7 +235,10 @@ export class Decider {
     }
   }
 
-  /** A value that a workload gets through a field reaches it later than its source changes, so such a value is not judged. */
+  /**
+   * A value that a workload gets through a field reaches it later than its source changes. So its start is not judged, and only the version
+   * of an object that its pods read shows their age.
+   */
   async #startsOf(rolling: RolloutContext, known: ValueDigests, memory: RolloutMemory): Promise<Facts> {
     const { binding, dependents, sourceObjects } = rolling;
     const { digests, resourceVersions } = known;
@@ -243,31 +246,46 @@ export class Decider {
     const steps: RunSteps = (work) => this.#deps.cpu.steps(binding.metadata.namespace as string, work);
     const written = await steps(writtenBeforeRestarts(binding));
     if (written instanceof Problem) throw written;
-    const sourceOf = (id: string) => {
-      const { source } = digestParts(id);
-      if (written.has(id)) return undefined;
-      if (digests[id] === ABSENT) return ABSENT;
+    /** The source as the watch shows it, if that is the version that was read. */
+    const seenAs = (source: string) => {
       const seen = sourceObjects.get(source);
       return seen?.resourceVersion === resourceVersions.get(source) ? seen : undefined;
+    };
+    const sourceOf = (id: string) => {
+      if (written.has(id)) return undefined;
+      return digests[id] === ABSENT ? ABSENT : seenAs(digestParts(id).source);
     };
     const looked = { binding, before: memory.before(binding), dependents, digests, sourceOf };
     await mapConcurrent(await steps(firstLooks.needed(looked)), async (state) =>
       firstLooks.learn(state, await this.#formerValue(rolling, known, state)),
     );
-    const changeOf = (ids: readonly string[]): SourceChange | undefined => {
+    const names = new Map(
+      [...rolling.sources].flatMap(([name, source]) =>
+        source instanceof Problem || source.watched === undefined ? [] : [[idOf(source.watched), name] as const],
+      ),
+    );
+    const readIn = (ref: ObjectRef) => {
+      const name = names.get(idOf(ref));
+      return name === undefined ? memory.writtenIn(ref) : seenAs(name)?.resourceVersion;
+    };
+    const changeOf = ({ reads }: Dependent, ids: readonly string[]): SourceChange | undefined => {
+      if (ids.some((id) => written.has(id))) {
+        const versions = reads?.map(readIn).filter((each) => each !== undefined);
+        return versions === undefined || versions.length < (reads?.length ?? 0) ? undefined : newest(versions);
+      }
       const sources = ids.map(sourceOf).filter((each) => each !== undefined && each !== ABSENT);
       if (sources.length < ids.length || sources.length === 0) return undefined;
-      const { resourceVersion: version } = sources.reduce((a, b) => (isOlder(a, b) ? b : a));
       // A key that is removed does not move the time of the data.
       const isTimed = ids.every((id) => filterIn(digestParts(id).key) === undefined);
       const at = Math.max(...sources.map(({ dataAt = Number.NaN }) => dataAt));
-      return { version, ...(isTimed && !Number.isNaN(at) && { at }) };
+      const change = newest(sources.map(({ resourceVersion }) => resourceVersion));
+      return change && { ...change, ...(isTimed && !Number.isNaN(at) && { at }) };
     };
     return {
       startedWith: await steps(firstLooks.judge(looked)),
       isYounger: (dependent, ids) => {
         const { version, workload, isRestartField } = dependent;
-        const change = changeOf(ids);
+        const change = changeOf(dependent, ids);
         if (change === undefined || isRestartField || workload.templateHash === undefined) return false;
         const changed = { resourceVersion: change.version };
         if (version.renewedAs !== undefined && isOlder(changed, { resourceVersion: version.renewedAs })) return true;
@@ -350,11 +368,16 @@ export class Decider {
 }
 
 interface Facts extends StartFacts {
-  /** The last change of the sources of these digests. Undefined if that is not known. */
-  changeOf(ids: readonly string[]): SourceChange | undefined;
+  /** The last change of what the pods of the workload read of these digests. Undefined if that is not known. */
+  changeOf(dependent: Dependent, ids: readonly string[]): SourceChange | undefined;
 }
 
 type JudgedRollout = RolloutContext & Facts & Pick<RolloutInput, "isAgain">;
+
+function newest(versions: readonly string[]): SourceChange | undefined {
+  const [first, ...others] = versions.map((resourceVersion) => ({ resourceVersion }));
+  return first && { version: others.reduce((a, b) => (isOlder(a, b) ? b : a), first).resourceVersion };
+}
 
 const ageOf = ({ version }: Dependent, change: SourceChange) => `${version.generation} ${change.version}`;
 

@@ -88,6 +88,11 @@ export class RolloutMemory {
     return versions;
   }
 
+  /** The first version in which a target has the present values, if that is known. */
+  writtenIn(ref: ObjectRef): string | undefined {
+    return this.#written.versions.get(idOf(ref))?.resourceVersion;
+  }
+
   /** How many ms to wait for the workloads. `pending`: they are not known yet. */
   patienceMs(pending: boolean): number {
     const now = performance.now();

@@ -27,6 +27,8 @@ export interface Dependent {
   step: number;
   /** The ids of the digests that it restarts for, sorted. Workloads that restart for the same ones share them. */
   uses: ReadonlySet<string>;
+  /** The Secrets and ConfigMaps from which its pods read the values; undefined if they may get them in another way. */
+  reads?: readonly ObjectRef[] | undefined;
   /** If restartOn has SourceDeleted: the sources without which its pods can't start. */
   required?: ReadonlySet<string>;
 }

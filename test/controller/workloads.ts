@@ -7,12 +7,12 @@ import { type Rule, type TestNamespace, usualRules } from "./test-namespace.ts";
 /** The additional permissions of an account that restarts workloads. */
 export const rolloutRules: Rule[] = [
   ...usualRules,
+  { apiGroups: ["apps"], resources: ["replicasets", "controllerrevisions"], verbs: ["list"] },
   {
     apiGroups: ["apps"],
     resources: ["deployments", "statefulsets", "daemonsets"],
     verbs: ["get", "list", "watch", "patch"],
   },
-  { apiGroups: ["apps"], resources: ["replicasets", "controllerrevisions"], verbs: ["list"] },
 ];
 
 interface Pods {

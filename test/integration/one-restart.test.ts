@@ -1,5 +1,5 @@
 /**
- * Shows that a workload restarts once for one change of a Secret, whoever restarts it: several bindings, a commit, or a user. If it is not
+ * Shows that a workload restarts once for one change of a Secret, by several bindings, a commit, or a user. If it is not
  * certain that its pods are younger than the change, it restarts.
  */
 import assert from "node:assert/strict";
@@ -70,6 +70,29 @@ describe("one change of a Secret", function () {
       const restarted = (await team.events(name)).filter(({ reason }) => reason === "Restarted");
       assert.equal(restarted.length, 1, JSON.stringify(restarted));
     }
+  });
+
+  it("restarts a workload once for Reloader's annotation and the binding that writes what its pods read", async () => {
+    const shop = await newTeam([
+      ...rolloutRules,
+      { apiGroups: [""], resources: ["secrets"], verbs: ["create", "patch", "delete"] },
+    ]);
+    const { team } = shop;
+    const fields = [{ path: "data.token", from: { source: "one", key: "token" } }];
+    await team.bind("copies", {
+      sources: [{ secret: { name: "one" } }],
+      targets: [{ apiVersion: "v1", kind: "Secret", name: "copy", create: { manifest: {} }, fields }],
+      rollout: { consumersOfTargets: true, debounce: "4s", stamp: { annotation: OTHER } },
+    });
+    await shop.rolledOut("copies", 0);
+    const core = annotated("core", AUTO);
+    core.spec.template.spec.containers[0].envFrom = [{ secretRef: { name: "copy" } }];
+    await shop.make(core);
+    for (const each of ["copies", ...named("core")]) await shop.rolledOut(each, 0);
+    await shop.rotate("one");
+    for (const each of [...named("core"), "copies"]) await shop.rolledOut(each, 1);
+    assert.deepEqual(await shop.restarts(), { core: 1 });
+    await notNeeded(shop, "copies", 1);
   });
 
   it("restarts a workload once although one of the two is suspended, and the controller starts again", async () => {

@@ -9,6 +9,7 @@ import type { Effort } from "../../apimachinery/glob.ts";
 import { firstOf } from "../../apimachinery/name-list.ts";
 import { describeObject, idOf, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
+import { CONFIG_MAPS, SECRETS } from "../../apimachinery/resources.ts";
 import { similarName } from "../../apimachinery/suggest-names.ts";
 import type { CachedObject } from "../../cache/cached-object.ts";
 import { isCollection, type Subscription } from "../../cache/subscription.ts";
@@ -158,6 +159,7 @@ export function* dependentsOf(
     const { resource, namespace, paths, stampAt, step, find } = lookup;
     const place = { stampAt, isRestartField: paths.restart !== undefined, step };
     const watched = watchedFor(as, lookup);
+    const reads = readBy(lookup);
     const seen = membersOf(watcher, key, watched, effort);
     if (effort.left < 0) {
       out.problem ??= new Problem("InvalidBinding", TOO_MANY_PATTERNS, "OnChange");
@@ -199,10 +201,11 @@ export function* dependentsOf(
       const known = found.get(id);
       if (known !== undefined) {
         known.used.add(used);
+        known.reads = reads && known.reads && [...new Set([...known.reads, ...reads])];
         continue;
       }
       const required = isDeletionCounted && { required: requiredBy(workload, namespace, sources) };
-      found.set(id, { ref, version, workload, ...place, used: new Set([used]), ...required });
+      found.set(id, { ref, version, workload, ...place, reads, used: new Set([used]), ...required });
       characters += ref.name.length + namespace.length + AROUND;
     }
   }
@@ -219,6 +222,12 @@ export function* dependentsOf(
   // It may also be named.
   out.unread = [...unread].flatMap(([id, ref]) => (found.has(id) ? [] : [ref]));
   return out;
+}
+
+/** The object that pods refer to, if their workload is found by that. */
+function readBy({ namespace, find }: WorkloadLookup): readonly ObjectRef[] | undefined {
+  if (find.by !== "reference" || find.kind === "SecretProviderClass") return undefined;
+  return [{ resource: find.kind === "Secret" ? SECRETS : CONFIG_MAPS, namespace, name: find.name }];
 }
 
 function tooManyWorkloads(): Problem {
