@@ -127,7 +127,8 @@ export class Named {
         note("workload", place);
         note("listed", { ...place, resource: "policy/poddisruptionbudgets" });
         // Their age shows whether the workload has the new values already.
-        for (const resource of ["apps/replicasets", "apps/controllerrevisions"]) note("listed", { ...place, resource });
+        for (const resource of ["apps/replicasets", "apps/controllerrevisions"])
+          note("listed", { ...place, resource, isCalled: () => true });
         if (group.consumersOf || group.consumersOfTargets)
           note("watched", { ...place, resource: "secrets-store.csi.x-k8s.io/secretproviderclasses" });
         if (spec.rollout.runCronJobs && place.resource === "batch/cronjobs")

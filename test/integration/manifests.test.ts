@@ -235,6 +235,8 @@ describe("deploy/manifests", () => {
       await untilMay(account, { verb, group: "batch", resource: "cronjobs", namespace });
     }
     await untilMay(account, { verb: "list", group: "policy", resource: "poddisruptionbudgets", namespace });
+    for (const resource of ["replicasets", "controllerrevisions"])
+      await untilMay(account, { verb: "list", ...deployments, resource });
     for (const verb of ["create", "update", "delete"]) {
       assert.equal(await may(account, { verb, ...deployments }), false);
     }

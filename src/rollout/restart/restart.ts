@@ -102,8 +102,9 @@ export class Restarter {
         memory.recreated.set(uid, recreated(dependent, answer, planned.stamp));
       }
       propagation.wrote(key);
-      // The annotation may be there already: an interrupted request had arrived.
-      if (resourceVersion !== dependent.version.resourceVersion)
+      // The annotation may be there already: an interrupted request had arrived. The binding that wrote a shared restart reports it.
+      const isShared = !(written instanceof Problem) && written.isShared;
+      if (!isShared && resourceVersion !== dependent.version.resourceVersion)
         this.#recordRestart(binding, dependent, answer.metadata, causes, memory);
       restarted.set(dependent, answer.metadata);
     });

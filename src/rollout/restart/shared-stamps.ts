@@ -31,11 +31,11 @@ export class SharedStamps {
     uid: string,
     { by, place, text, readyAt }: { by: string; place: string; text: string; readyAt: number },
     write: () => Promise<KubeObject | "stale">,
-  ): Promise<{ answer: KubeObject | "stale"; text: string }> {
+  ): Promise<{ answer: KubeObject | "stale"; text: string; isShared?: true }> {
     const last = this.#written.get(uid);
     if (last !== undefined && last.by !== by && last.place === place && last.sentAt >= readyAt) {
       const shared = await last.answer;
-      if (shared !== "stale") return { answer: shared, text: last.text };
+      if (shared !== "stale") return { answer: shared, text: last.text, isShared: true };
     }
     const sentAt = performance.now();
     const answer = write();

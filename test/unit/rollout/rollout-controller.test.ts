@@ -178,6 +178,17 @@ describe("the rollout of a binding", () => {
     assert.equal(rollout.stamped.length, 2);
   });
 
+  it("reports a restart that it shares by the binding that wrote it", async () => {
+    const rollout = new RolloutFixture();
+    Object.assign(rollout, { binding: "other", spec: { suspend: true } });
+    for (const value of ["a", "b"]) await rollout.roll(value);
+    Object.assign(rollout, { binding: "harbor", spec: {} });
+    for (const value of ["a", "b"]) await rollout.roll(value);
+    rollout.binding = "other";
+    await rollout.roll("b");
+    assert.deepEqual([rollout.stamped.length, rollout.restarted, rollout.notified.length], [1, ["bucket/key"], 1]);
+  });
+
   it("holds its slot while the workload is seen to roll out and nothing can be decided, and none once it is suspended", async () => {
     for (const end of [
       async (rollout: RolloutFixture) => {
