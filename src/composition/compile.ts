@@ -15,10 +15,12 @@ import { assertReadsClaim, assertWritesBinding, assertWritesClaim, type ClaimKin
 import { compileNotSupported, type NotSupportedRule } from "./not-supported.ts";
 import { claimPaths } from "./patches/claim-paths.ts";
 import { type CompiledPatch, checkPatchSets, compilePatches } from "./patches/compile.ts";
-import type { CompositePath } from "./patches/path.ts";
+import { isConcrete, textOf } from "./patches/path.ts";
 
 /** The schema of a SecretBinding. A CRD's schema has no references. */
 export const BINDING_SCHEMA = bindingSchema as unknown as OpenApiSchema;
+
+const UNKNOWN_FIELDS = "x-kubernetes-preserve-unknown-fields";
 
 export interface CompiledBinding {
   readonly name: string;
@@ -95,7 +97,7 @@ function compileBinding(
     for (const each of patch.reads) assertReadsClaim(each, kind, patch.place);
   }
   const limited = patches.map((patch) =>
-    patch.direction === "ToComposite" ? patch : { ...patch, maxItems: maxItemsAt(patch.writes) },
+    patch.direction === "ToComposite" ? patch : { ...patch, maxItems: schemaAt(patch)?.maxItems },
   );
   return { name: template.name, base, patches: limited };
 }
@@ -125,13 +127,21 @@ function assertOwnNames(
   );
 }
 
-/** The most elements of a list of a binding. */
-function maxItemsAt({ segments }: CompositePath): number | undefined {
-  const found = segments.reduce<OpenApiSchema | undefined>((schema, segment) => {
-    if (segment.kind === "key") return schema?.properties?.[segment.key];
-    return schema?.items;
-  }, BINDING_SCHEMA);
-  return found?.maxItems;
+/**
+ * The schema of a field of a binding, from which follows the most elements of a list; undefined for a field that the schema does not
+ * describe. Throws Problem("InvalidComposition") for a path with wildcards that no binding can have: it would match nothing, which is no error.
+ */
+function schemaAt({ writes, place }: CompiledPatch): OpenApiSchema | undefined {
+  let schema = BINDING_SCHEMA;
+  for (const [depth, segment] of writes.segments.entries()) {
+    const { type = "object", properties, items, [UNKNOWN_FIELDS]: isOpen = properties === undefined } = schema;
+    const next = segment.kind === "key" ? properties?.[segment.key] : items;
+    if (next === undefined && (isConcrete(writes) || (type === "object" && isOpen))) return undefined;
+    const path = textOf(writes.segments.slice(0, depth + 1));
+    if (next === undefined) throw invalid(`${place}.toFieldPath`, `a SecretBinding has no ${path}; correct the path`);
+    schema = next;
+  }
+  return schema;
 }
 
 function compileBase(base: JsonObject, kind: ClaimKind, place: string): CompiledBinding["base"] {

@@ -5,10 +5,13 @@ import { Problem } from "../../apimachinery/problem.ts";
 import type { CompiledPatch } from "./compile.ts";
 import { expandWildcards, getField, removeField } from "./fields.ts";
 import { copyJson, mergeValue } from "./merge.ts";
-import { isConcrete } from "./path.ts";
+import { type CompositePath, isConcrete } from "./path.ts";
 import type { Work } from "./work.ts";
 
-/** `paths`: the fields that the patch wrote, or removed because the value is null. `path`: the first missing field. */
+/**
+ * `paths`: the fields that the patch wrote, or removed because the value is null; none if the list of a wildcard is empty. `path`: the
+ * first missing field.
+ */
 export type PatchOutcome = { outcome: "written"; paths: FieldPath[] } | { outcome: "missing"; path: string };
 
 /**
@@ -51,7 +54,7 @@ function writeValue(patch: CompiledPatch, value: JsonValue, into: JsonObject, wo
   const { writes, merge, maxItems } = patch;
   assertShort(value, maxItems);
   const paths = isConcrete(writes) ? [writes.segments] : expandWildcards(into, writes.segments);
-  if (paths.length === 0)
+  if (paths.length === 0 && (patch.isRequired || hasElements(writes, into)))
     throw new Problem("InvalidValue", "[*] matches no field; it matches only existing fields, so write them first");
   if (value === null) {
     // From the last to the first, because removing an element changes the indices after it.
@@ -64,6 +67,12 @@ function writeValue(patch: CompiledPatch, value: JsonValue, into: JsonObject, wo
     }
   }
   return paths.map((path) => new FieldPath(path as readonly Segment[]));
+}
+
+/** Whether the wildcards themselves match: then all elements lack the field. */
+function hasElements({ segments }: CompositePath, into: JsonObject): boolean {
+  const end = segments.findLastIndex(({ kind }) => kind === "wildcard");
+  return expandWildcards(into, segments.slice(0, end + 1)).length > 0;
 }
 
 function atPlace<T>(place: string, work: () => T): T {

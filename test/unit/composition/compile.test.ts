@@ -60,6 +60,13 @@ describe("a composition is not accepted", () => {
     compiled(specOf([from("metadata.name", "metadata.labels[a]"), to("metadata.labels[b]")]), SECRETS);
   });
 
+  it("with a wildcard in a path that no binding has", () => {
+    for (const path of ["spec.sorces[*].secret.name", "spec.sources[*].secrets.name", "spec.suspend[*]"])
+      refuses(() => compiled(specOf([from(path)])), "bindings[s3].patches[0].toFieldPath");
+    for (const path of ["spec.sources[*].secret.name", "spec.targets[*].create.manifest.spec.list[*].name"])
+      compiled(specOf([from(path)]));
+  });
+
   it("with fields of Crossplane that have another place in Inlay", () => {
     const [binding] = specOf().bindings;
     for (const key of ["connectionDetails", "readinessChecks", "writeConnectionSecretToRef", "environment"])

@@ -69,9 +69,15 @@ describe("a patch that is applied", () => {
     ]);
   });
 
-  it("refuses a wildcard that matches nothing", () => {
-    for (const into of [{}, { list: [] }, { list: null }, { list: [{ b: 1 }] }, { list: "x" }] as JsonObject[])
-      problemOf({ fromFieldPath: "v", toFieldPath: "list[*].a" }, { v: 1 }, into);
+  it("refuses a wildcard whose elements lack the field, and one that matches nothing if the patch is required", () => {
+    const patch: Patch = { fromFieldPath: "v", toFieldPath: "list[*].a" };
+    const required: Patch = { ...patch, policy: { fromFieldPath: "Required" } };
+    for (const into of [{}, { list: [] }] as JsonObject[]) {
+      assert.deepEqual(written(patch, { v: 1 }, into), [{ ...into }, []]);
+      problemOf(required, { v: 1 }, into);
+    }
+    for (const into of [{ list: null }, { list: [{ b: 1 }] }, { list: "x" }] as JsonObject[])
+      problemOf(patch, { v: 1 }, into);
   });
 
   it("refuses to write a large value to many fields", () => {
