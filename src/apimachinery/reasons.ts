@@ -46,6 +46,9 @@ export const EVENT_REASONS = [
   "Written",
 ] as const;
 
+/** Reasons of objects that wait, and have no problem. */
+export const WAITING_REASONS: readonly string[] = ["Pending", "RolloutPending", "Reconciling"];
+
 export type ConditionReason = Reason | (typeof STATE_REASONS)[number];
 export type EventReason = ConditionReason | (typeof EVENT_REASONS)[number];
 

@@ -11,7 +11,7 @@ import {
   type Resource,
 } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { type ConditionReason, storedReason } from "../apimachinery/reasons.ts";
+import { type ConditionReason, storedReason, WAITING_REASONS } from "../apimachinery/reasons.ts";
 import { objectKey } from "../cache/reflector.ts";
 import { ApiError, isNotFound, isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
@@ -144,11 +144,13 @@ export class StatusWriter<T extends StatusObject, S extends object> {
   }
 
   /**
-   * Records a warning when the first condition becomes False, or its reason or message changes. `object` is the one from before.
+   * Records a warning when the first condition becomes False, or its reason or message changes, unless the object only waits. `object` is the
+   * one from before.
    */
   recordEvent(object: T, status: StatusOf<T>): void {
     const [before, now] = [object.status?.conditions?.[0], status.conditions?.[0]];
-    if (now?.status !== "False" || (before?.reason === now.reason && before.message === now.message)) return;
+    if (now?.status !== "False" || WAITING_REASONS.includes(now.reason)) return;
+    if (before?.reason === now.reason && before.message === now.message) return;
     this.#warn(object, storedReason(now.reason), now.message);
   }
 

@@ -1,6 +1,7 @@
 /**
  * Runs a page word for word: the commands of its blocks from the top of the repository, beside a controller with the permissions of
- * deploy/manifests. A block of plain text directly after the commands has to be what they print.
+ * deploy/manifests. A block of plain text directly after the commands has to be what they print. Inlay may write Warning events only with
+ * reasons that the page names.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -10,6 +11,7 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { controlPlane } from "../control-plane/shared.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { helmProgram } from "../helm/program.ts";
 
@@ -36,7 +38,7 @@ export async function foldersLinkedFrom(page: string): Promise<string[]> {
 
 /** Where the commands of a page run. */
 export interface Place {
-  cluster: Pick<ControlPlane, "kubectlProgram" | "kubeconfigFile" | "folder">;
+  cluster: ControlPlane;
   /** The root of the repository, or a folder with the same files. */
   folder: string;
 }
@@ -53,12 +55,40 @@ export async function runPage(
   taken: (step: Step) => Promise<void> = async () => {},
   place = sharedPlace(),
 ): Promise<Step[]> {
-  const steps = stepsOf(await readFile(join(root, page), "utf8"));
-  for (const step of steps) {
-    await take(step, env, place);
-    await taken(step);
+  const text = await readFile(join(root, page), "utf8");
+  const steps = stepsOf(text);
+  const ended = new AbortController();
+  const warned = warningsUntil(ended.signal, new Api(place.cluster));
+  try {
+    for (const step of steps) {
+      await take(step, env, place);
+      await taken(step);
+    }
+  } finally {
+    ended.abort();
   }
+  const unnamed = (await warned).filter(({ reason }) => !text.includes(reason));
+  const messages = unnamed.map(({ reason, note }) => `${reason}: ${note}`);
+  assert.deepEqual(messages, [], `${page} does not name these warnings`);
   return steps;
+}
+
+const WATCH_SECONDS = 600;
+
+/** The Warning events of Inlay from now until the signal aborts. */
+async function warningsUntil(ended: AbortSignal, api: Api): Promise<AnyObject[]> {
+  const path = "/apis/events.k8s.io/v1/events";
+  const before = new Set((await api.get(path)).items.map(({ metadata }: AnyObject) => metadata.uid));
+  const found: AnyObject[] = [];
+  try {
+    for await (const { type, object } of api.watch(path, WATCH_SECONDS, ended)) {
+      const isOurs = object["reportingController"] === "inlay.dev/controller" && object["type"] === "Warning";
+      if (type === "ADDED" && isOurs && !before.has(object.metadata.uid)) found.push(object);
+    }
+  } catch (error) {
+    if (!ended.aborted) throw error;
+  }
+  return found;
 }
 
 export function stepsOf(markdown: string): Step[] {

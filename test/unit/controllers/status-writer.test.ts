@@ -155,10 +155,11 @@ describe("the status writer", () => {
       assert.deepEqual([events.length, logged.length], [2, 2]);
     });
 
-    it("is not reported while it stays the same, or if there is none", () => {
+    it("is not reported while it stays the same, or if there is none, as while the binding waits for its rollout", () => {
       writer.recordEvent(stored(failing), structuredClone(failing));
       writer.recordEvent(stored(failing), statusWith("True"));
       writer.recordEvent(stored(failing), statusWith("Unknown", "Suspended"));
+      writer.recordEvent(stored(statusWith("True")), statusWith("False", "RolloutPending", "waiting for the rollout"));
       assert.deepEqual([events, logged], [[], []]);
     });
   });
