@@ -1,7 +1,7 @@
 /** Computes the fields of a claim that patches write from its bindings. Pure. */
 import { at, fieldsAt, listAt, pickFields } from "../apimachinery/fields.ts";
 import { sameJson } from "../apimachinery/json.ts";
-import type { JsonObject } from "../apimachinery/objects.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { type Claim, claimObject } from "./claim.ts";
 import type { CompiledBinding, CompiledComposition } from "./compile.ts";
@@ -53,8 +53,9 @@ export function writeBack(
 }
 
 /**
- * The binding for patches if it could not be created or updated: its present state, with the problem as its conditions. The time is that of
- * the binding's last condition, or the creation of the claim, so that a restart of the controller changes nothing.
+ * The binding for patches if it could not be created or updated: its present state, with the problem as its conditions. The time
+ * and generation are those of the binding's last condition, or the creation of the claim and the generation of the binding, so that a restart of
+ * the controller changes nothing.
  */
 function failedBinding(
   { base }: CompiledBinding,
@@ -71,7 +72,15 @@ function failedBinding(
       known ?? claim.fields,
       ...(known === undefined ? ["metadata", "creationTimestamp"] : ["lastTransitionTime"]),
     );
-    return { type, status: "False", reason, message, ...(typeof since === "string" && { lastTransitionTime: since }) };
+    const observed = at(known ?? {}, "observedGeneration") ?? at(there ?? {}, "metadata", "generation");
+    return {
+      type,
+      status: "False",
+      reason,
+      message,
+      ...(typeof since === "string" && { lastTransitionTime: since }),
+      ...(observed !== undefined && { observedGeneration: observed as JsonValue }),
+    };
   });
   return { ...there, status: { ...status, conditions } };
 }

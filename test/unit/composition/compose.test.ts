@@ -380,4 +380,14 @@ describe("the status that a claim gets of a binding that could not be created or
     const none = writeBack(composition, new Map(), problem, claim);
     assert.deepEqual(none.fields, { status: { Ready: "2026-11-23T10:00:00Z" } });
   });
+
+  it("has the generation of the binding's own condition, or of the binding, so that patches can replace it", () => {
+    const shownGeneration = { ...shown("Ready"), fromFieldPath: "status.conditions[type=Ready].observedGeneration" };
+    const generationOf = (binding: object) =>
+      writeBack(compiled(specOf([shownGeneration])), new Map([["s3", binding]]), problem, claim).fields;
+    const metadata = { generation: 3 };
+    assert.deepEqual(generationOf({ metadata }), { status: { Ready: 3 } });
+    const status = { conditions: [{ type: "Ready", observedGeneration: 2 }] };
+    assert.deepEqual(generationOf({ metadata, status }), { status: { Ready: 2 } });
+  });
 });
