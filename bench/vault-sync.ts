@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startVault, type Vault } from "../test/control-plane/vault.ts";
 import { sumIn } from "../test/controller/controller.ts";
 import { objectsIn } from "../test/controller/manifests.ts";
+import { connectionTo } from "../test/controller/vault-sync.ts";
 import { deployment } from "../test/controller/workloads.ts";
 import { type AnyObject, atOnce } from "./cluster.ts";
 import { BuiltController } from "./processes.ts";
@@ -58,24 +59,15 @@ export async function measureVaultSync(rig: Rig): Promise<void> {
 
 /** The manifests that the page installs, without TLS, and with another `refresh`. */
 async function install({ cluster }: Rig, vault: Vault): Promise<void> {
-  await cluster.kubectl("create", "namespace", HOME);
   const optional = join(root, "deploy", "manifests", "optional", "compositions.yaml");
   for (const file of [optional, join(FOLDER, "crd"), join(FOLDER, "account.yaml")])
     await cluster.kubectl("apply", `--filename=${file}`);
   await vault.writePolicy("vault-sync", `path "+/metadata/*" { capabilities = ["read", "list"] }`);
   const token = await vault.createToken(["vault-sync"]);
   await cluster.kubectl("wait", "--for=condition=Established", "crd/vaultsyncstatus.stable.example.com");
-  const [connection] = await objectsIn(join(FOLDER, "connection.yaml"));
-  const { tls: _, ...spec } = connection.spec;
   const [composition] = await objectsIn(join(FOLDER, "composition.yaml"));
   composition.spec.bindings[0].base.spec.sources[0].vault.refresh = REFRESH;
-  const configMap = {
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: { name: "vault-sync-config", namespace: HOME },
-    data: { VAULT_TOKEN: token },
-  };
-  for (const object of [configMap, { ...connection, spec: { ...spec, address: vault.address } }, composition])
+  for (const object of [...connectionTo(vault.address, token), composition])
     await cluster.kubectlWith({ stdin: JSON.stringify(object) }, "apply", "--filename=-");
 }
 

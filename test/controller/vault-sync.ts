@@ -18,9 +18,9 @@ import { Workloads } from "./workloads.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const FOLDER = join(root, "compositions", "vault-sync-status");
-const [CRD, ACCOUNT, CONNECTION, COMPOSITION, POLICY] = ["crd", "account", "connection", "composition", "policy"].map(
-  (name) => join(FOLDER, name === "crd" ? name : `${name}.yaml`),
-) as [string, string, string, string, string];
+const [CRD, ACCOUNT, COMPOSITION, POLICY] = ["crd", "account.yaml", "composition.yaml", "optional/policy.yaml"].map(
+  (name) => join(FOLDER, name),
+) as [string, string, string, string];
 const MANIFEST = join(root, "deploy", "manifests", "optional", "compositions.yaml");
 /** The policy that the operator of VaultSyncStatus needs, without paths that it may not read. */
 const READS_METADATA = `path "+/metadata/*" { capabilities = ["read", "list"] }
@@ -37,12 +37,22 @@ export const POLICY_FILE = POLICY;
 /** The fields that the operator's users write into a new object. */
 export const PLACEHOLDER = "0000-00-00T00:00:00.000000000Z";
 
-/** Installs everything, with the token in a ConfigMap. Vault is read every second. */
+/** The objects of the connection, as the page creates them. */
+export const connectionTo = (address: string, token: string): AnyObject[] => [
+  { apiVersion: "v1", kind: "Secret", metadata: { name: "vault-token", namespace: HOME }, stringData: { token } },
+  {
+    apiVersion: "inlay.dev/v1alpha1",
+    kind: "VaultConnection",
+    metadata: { name: "vault", namespace: HOME },
+    spec: { address, auth: { token: { secret: { name: "vault-token", key: "token" } } }, paths: [`${MOUNT}/*`] },
+  },
+];
+
+/** Installs everything. Vault is read every second. */
 export async function installVaultSync(vault: Vault): Promise<void> {
   const api = new Api(controlPlane());
   await vault.writePolicy("vault-sync", READS_METADATA);
   const token = await vault.createToken(["vault-sync"]);
-  await api.create("/api/v1/namespaces", { metadata: { name: HOME } });
   for (const file of [MANIFEST, CRD, ACCOUNT]) await applyFile(api, file);
   await untilMay(COMPOSITIONS, {
     verb: "use",
@@ -57,15 +67,9 @@ export async function installVaultSync(vault: Vault): Promise<void> {
     name: "inlay-compositions",
     namespace: "inlay-system",
   });
-  await api.create(`/api/v1/namespaces/${HOME}/configmaps`, {
-    metadata: { name: "vault-sync-config" },
-    data: { VAULT_URL: vault.address, VAULT_TOKEN: token },
-  });
-  const [connection] = await objectsIn(CONNECTION);
-  const { tls: _, ...spec } = connection.spec;
   const [composition] = await objectsIn(COMPOSITION);
   composition.spec.bindings[0].base.spec.sources[0].vault.refresh = "1s";
-  await applyObjects(api, [{ ...connection, spec: { ...spec, address: vault.address } }, composition]);
+  await applyObjects(api, [...connectionTo(vault.address, token), composition]);
   // The API server serves a new kind only after a moment. This request retries until then, which a watch does not do.
   await api.get(`/apis/${API_VERSION}/${PLURAL}`);
 }
@@ -81,7 +85,7 @@ export async function removeVaultSync(): Promise<void> {
   await api.remove(bindings);
   for (const { metadata } of (await api.get(bindings)).items)
     await api.merge(`${bindings}/${metadata.name}`, { metadata: { finalizers: null } }).catch(unlessGone);
-  for (const file of [POLICY, CONNECTION, ACCOUNT, MANIFEST]) await deleteFile(api, file);
+  for (const file of [POLICY, ACCOUNT, MANIFEST]) await deleteFile(api, file);
   await api.remove(`/api/v1/namespaces/${HOME}`);
   await eventually(async () => assert.equal(await api.find(`/api/v1/namespaces/${HOME}`), undefined));
 }

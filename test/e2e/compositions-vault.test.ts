@@ -18,12 +18,14 @@ const SECRETS = ["example-no-password-1", "example-no-password-2"];
 describe("the compositions for Vault:", () => {
   const api = () => new Api(controlPlane());
   let vault: Vault;
+  /** The operator of VaultSyncStatus uses plain http. */
+  let plain: Vault;
   let controller: ControllerProcess | undefined;
 
   before(async () => {
     for (const value of SECRETS) registerSecret(value);
-    vault = await startVault({ tls: { names: VAULT_NAMES } });
-    await Promise.all([vault.enableKv("kv"), vault.enableKubernetesAuth(controlPlane())]);
+    [vault, plain] = [await startVault({ tls: { names: VAULT_NAMES } }), await startVault()];
+    await Promise.all([vault.enableKv("kv"), plain.enableKv("kv"), vault.enableKubernetesAuth(controlPlane())]);
     await writeCa(vault);
     const config = join(vault.folder, "controller.yaml");
     await writeFile(config, CONFIG);
@@ -34,12 +36,16 @@ describe("the compositions for Vault:", () => {
   });
   after(async () => {
     await controller?.stop();
-    await vault.stop();
+    await Promise.all([vault.stop(), plain.stop()]);
     await deleteFile(api(), MANIFEST);
   });
 
   it("the README of vault-sync-status works word for word, and removes what it creates", () =>
-    testPage("vault-sync-status", undefined, vaultEnv(vault))).timeout("2m");
+    testPage("vault-sync-status", undefined, {
+      VAULT_ADDR: plain.address,
+      INLAY_VAULT_ADDR: plain.address,
+      VAULT_TOKEN: plain.rootToken,
+    })).timeout("2m");
 
   it("the README of vault-static-secret works word for word, also when it removes unsupported claims", () =>
     testPage("vault-static-secret", makeUnsupported, vaultEnv(vault))).timeout("2m");

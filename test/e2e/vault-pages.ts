@@ -8,10 +8,10 @@ const [FOR_INLAY, FOR_CURL] = ["localhost", "port-forward.localhost"];
 /** The names in the certificate of the server. */
 export const VAULT_NAMES: [string, string] = [FOR_INLAY, FOR_CURL];
 
-/** A configuration that lists the server with any port. */
+/** A configuration that lists the server with any port, and one without TLS. */
 export const CONFIG = `apiVersion: config.inlay.dev/v1alpha1
 kind: ControllerConfiguration
-vault: { addresses: [${FOR_INLAY}] }
+vault: { addresses: [${FOR_INLAY}, "http://127.0.0.1"] }
 `;
 
 const caFile = (vault: Vault) => join(vault.folder, "ca.crt");

@@ -25,6 +25,7 @@ import {
 import { MOUNT, VaultSetUp } from "../controller/vault-team.ts";
 
 const IN_SYNC = "Already in Sync";
+const SYNCED = "Synced";
 const ROLLING_OUT = "Rolling out";
 const ERROR = "Error";
 const OLD = "2020-01-01T00:00:00.000000000Z";
@@ -57,15 +58,15 @@ describe("a VaultSyncStatus", function () {
     await team.sync("behind", before);
     await team.sync("fresh", PLACEHOLDER);
     await team.until("current", IN_SYNC, current);
-    await team.until("behind", IN_SYNC, behind);
+    await team.until("behind", SYNCED, behind);
     await team.until("fresh", IN_SYNC, fresh);
     assert.deepEqual(await shop.restarts(), { current: 0, behind: 1, fresh: 0 });
     assert.match((await shop.annotations("behind"))["kubectl.kubernetes.io/restartedAt"] ?? "", /^\d{4}-.*Z$/);
     const next = await team.change("fresh");
-    await team.until("fresh", IN_SYNC, next);
+    await team.until("fresh", SYNCED, next);
     assert.deepEqual(await shop.restarts(), { current: 0, behind: 1, fresh: 1 });
     ended.abort();
-    assert.deepEqual([...(await shown)].toSorted(), [IN_SYNC, ROLLING_OUT]);
+    assert.deepEqual([...(await shown)].toSorted(), [IN_SYNC, ROLLING_OUT, SYNCED]);
   });
 
   it("is in sync only after the rollout, also if the controller is killed before that or the image does not exist", async () => {
@@ -93,8 +94,8 @@ describe("a VaultSyncStatus", function () {
     await shop.run(["killed", "broken"]);
     assert.equal((await team.get("killed")).spec.timeStamp, first.killed);
     await setUp.controller.start();
-    await team.until("killed", IN_SYNC, second.killed, RESTARTED_WITHIN_MS);
-    await team.until("broken", IN_SYNC, second.broken);
+    await team.until("killed", SYNCED, second.killed, RESTARTED_WITHIN_MS);
+    await team.until("broken", SYNCED, second.broken);
     assert.equal((await shop.restarts())["killed"], 1);
   });
 
@@ -133,7 +134,7 @@ describe("a VaultSyncStatus", function () {
         assert.ok(status.vault_sync.Message, name);
       }
       const next = await team.change("good");
-      await team.until("good", IN_SYNC, next, 10_000);
+      await team.until("good", SYNCED, next, 10_000);
     });
     for (const name of ["missing", "lacks", "denied", "outside"])
       assert.equal((await team.get(name)).spec.timeStamp, OLD, name);
@@ -191,7 +192,7 @@ describe("a VaultSyncStatus", function () {
     await team.until("web", ERROR, OLD);
     try {
       await setReach(team.team.api, "Cluster");
-      await team.until("web", IN_SYNC, changed);
+      await team.until("web", SYNCED, changed);
       assert.deepEqual(await other.shop.restarts(), { web: 1 });
     } finally {
       await setReach(team.team.api, "ClaimNamespace");
