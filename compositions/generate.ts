@@ -32,6 +32,11 @@ export const ROWS: readonly Row[] = [
     "bucket-claim-velero",
   ].map((folder) => ({ folder, sections: TO_RESULT, other: "–" })),
   {
+    folder: "protected-secrets",
+    sections: ["Install", "Try it"],
+    other: "Kyverno: 1 policy with a label, `validate.deny` and `exclude.clusterRoles`",
+  },
+  {
     folder: "shared-secret",
     sections: ["2. Install the composition"],
     other: `Kyverno: 3 policies, [about 30 lines each](${KYVERNO}), and ClusterRoles for Secrets and Deployments`,
