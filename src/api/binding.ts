@@ -61,7 +61,19 @@ export const manifestOf = ({ create }: Target): JsonObject => (create?.manifest 
 export const onReleaseOf = (binding: SecretBinding, target: Target, creates = target.create !== undefined) =>
   target.onRelease ?? binding.spec.defaults.onRelease ?? (creates ? "Remove" : "Retain");
 
+/** Whether the binding deletes an object that it created, and creates it again, when a field must change that can't change. */
+export const recreates = ({ create }: Target): boolean => create?.onImmutable === "Recreate";
+
 export const modeOf = (binding: SecretBinding, target: Target) => target.mode ?? binding.spec.defaults.mode;
+
+type From = NonNullable<Field["from"]>;
+
+/** The names of the sources from which a field copies. */
+export const sourcesIn = (from: From): readonly string[] => from.sources ?? [from.source];
+
+/** Whether a field copies all data of its sources, or all that passes a filter. */
+export const copiesAll = ({ from }: Field): boolean =>
+  from !== undefined && from.key === undefined && from.fieldPath === undefined;
 
 /** The paths that a record lists as owned, and those that an interrupted write may have written. */
 export const heldPaths = ({ paths = [], pendingPaths = [] }: TargetStatus): string[] => [...paths, ...pendingPaths];

@@ -392,6 +392,27 @@ export interface StoredBinding {
           create?: {
             /** Takes over an object of that name that this binding did not create. Equal: only if it already has everything that the binding would write. Any: Inlay overwrites what differs. Inlay then treats the object as one that the binding created, and deletes it with the binding unless onRelease is Retain. If unset, Inlay reports a Conflict and does not change the object. */
             adopt?: "Equal" | "Any";
+            /** If true, the data and binaryData of this Secret or ConfigMap have only the keys that this binding writes: Inlay removes all other keys. It also removes those of an object that it adopts, which count as a difference for adopt: Equal. Otherwise, keys of others stay. */
+            exact?: boolean;
+            /** What Inlay does when the object must change in a field that can't change, such as the type of a Secret, or the data of an object with immutable: true. Fail: it reports Immutable. Recreate: it deletes the object and creates it again at once, but only an object that it created, never one that it adopted. The account then needs delete. Defaults to Fail. */
+            onImmutable?: "Fail" | "Recreate";
+            /** The metadata of the source that Inlay also copies, for a field with path data that copies all data of one source. Labels and annotations of the manifest have precedence. Inlay copies at most 32 of each, and none by which Kubernetes or another tool finds or manages its objects. */
+            copy?: {
+              /**
+               * The keys of the labels that Inlay copies, as patterns; * matches any characters, and ? matches one character.
+               *
+               * @minItems 1
+               * @maxItems 16
+               */
+              labels?: string[];
+              /**
+               * The keys of the annotations that Inlay copies, as patterns; * matches any characters, and ? matches one character.
+               *
+               * @minItems 1
+               * @maxItems 16
+               */
+              annotations?: string[];
+            };
             /** The object without apiVersion, kind, name, namespace and status. Of metadata, only labels and annotations are allowed. Inlay adds the values of fields to it. Do not write secret values here. */
             manifest: {
               /** Not allowed here; set it in the target. */
@@ -428,31 +449,67 @@ export interface StoredBinding {
             | {
                 /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
                 path: string;
-                /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. */
-                from: {
-                  /** The name of a source in spec.sources. */
-                  source: string;
-                  /** A key of the source. */
-                  key?: string;
-                  /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
-                  pointer?: string;
-                  /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
-                  fieldPath?: string;
-                  /**
-                   * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
-                   *
-                   * @minItems 1
-                   * @maxItems 16
-                   */
-                  include?: string[];
-                  /**
-                   * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
-                   *
-                   * @minItems 1
-                   * @maxItems 16
-                   */
-                  exclude?: string[];
-                };
+                /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. With sources instead of source, it copies all data of several sources. */
+                from:
+                  | {
+                      /** The name of a source in spec.sources. */
+                      source: string;
+                      sources?: never;
+                      /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
+                      onCollision?: "Fail" | "LaterWins";
+                      /** A key of the source. */
+                      key?: string;
+                      /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
+                      pointer?: string;
+                      /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
+                      fieldPath?: string;
+                      /**
+                       * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
+                       *
+                       * @minItems 1
+                       * @maxItems 16
+                       */
+                      include?: string[];
+                      /**
+                       * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
+                       *
+                       * @minItems 1
+                       * @maxItems 16
+                       */
+                      exclude?: string[];
+                    }
+                  | {
+                      source?: never;
+                      /**
+                       * The names of several sources in spec.sources, whose data Inlay copies together, in this order. It omits an optional source that is missing.
+                       *
+                       * @minItems 1
+                       * @maxItems 16
+                       */
+                      sources: string[];
+                      /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
+                      onCollision?: "Fail" | "LaterWins";
+                      /** A key of the source. */
+                      key?: string;
+                      /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
+                      pointer?: string;
+                      /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
+                      fieldPath?: string;
+                      /**
+                       * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
+                       *
+                       * @minItems 1
+                       * @maxItems 16
+                       */
+                      include?: string[];
+                      /**
+                       * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
+                       *
+                       * @minItems 1
+                       * @maxItems 16
+                       */
+                      exclude?: string[];
+                    };
                 template?: never;
                 /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
                 onMissingElement?: "Wait" | "Append";
@@ -568,6 +625,27 @@ export interface StoredBinding {
           create?: {
             /** Takes over an object of that name that this binding did not create. Equal: only if it already has everything that the binding would write. Any: Inlay overwrites what differs. Inlay then treats the object as one that the binding created, and deletes it with the binding unless onRelease is Retain. If unset, Inlay reports a Conflict and does not change the object. */
             adopt?: "Equal" | "Any";
+            /** If true, the data and binaryData of this Secret or ConfigMap have only the keys that this binding writes: Inlay removes all other keys. It also removes those of an object that it adopts, which count as a difference for adopt: Equal. Otherwise, keys of others stay. */
+            exact?: boolean;
+            /** What Inlay does when the object must change in a field that can't change, such as the type of a Secret, or the data of an object with immutable: true. Fail: it reports Immutable. Recreate: it deletes the object and creates it again at once, but only an object that it created, never one that it adopted. The account then needs delete. Defaults to Fail. */
+            onImmutable?: "Fail" | "Recreate";
+            /** The metadata of the source that Inlay also copies, for a field with path data that copies all data of one source. Labels and annotations of the manifest have precedence. Inlay copies at most 32 of each, and none by which Kubernetes or another tool finds or manages its objects. */
+            copy?: {
+              /**
+               * The keys of the labels that Inlay copies, as patterns; * matches any characters, and ? matches one character.
+               *
+               * @minItems 1
+               * @maxItems 16
+               */
+              labels?: string[];
+              /**
+               * The keys of the annotations that Inlay copies, as patterns; * matches any characters, and ? matches one character.
+               *
+               * @minItems 1
+               * @maxItems 16
+               */
+              annotations?: string[];
+            };
             /** The object without apiVersion, kind, name, namespace and status. Of metadata, only labels and annotations are allowed. Inlay adds the values of fields to it. Do not write secret values here. */
             manifest: {
               /** Not allowed here; set it in the target. */
@@ -604,31 +682,67 @@ export interface StoredBinding {
             | {
                 /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
                 path: string;
-                /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. */
-                from: {
-                  /** The name of a source in spec.sources. */
-                  source: string;
-                  /** A key of the source. */
-                  key?: string;
-                  /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
-                  pointer?: string;
-                  /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
-                  fieldPath?: string;
-                  /**
-                   * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
-                   *
-                   * @minItems 1
-                   * @maxItems 16
-                   */
-                  include?: string[];
-                  /**
-                   * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
-                   *
-                   * @minItems 1
-                   * @maxItems 16
-                   */
-                  exclude?: string[];
-                };
+                /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. With sources instead of source, it copies all data of several sources. */
+                from:
+                  | {
+                      /** The name of a source in spec.sources. */
+                      source: string;
+                      sources?: never;
+                      /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
+                      onCollision?: "Fail" | "LaterWins";
+                      /** A key of the source. */
+                      key?: string;
+                      /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
+                      pointer?: string;
+                      /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
+                      fieldPath?: string;
+                      /**
+                       * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
+                       *
+                       * @minItems 1
+                       * @maxItems 16
+                       */
+                      include?: string[];
+                      /**
+                       * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
+                       *
+                       * @minItems 1
+                       * @maxItems 16
+                       */
+                      exclude?: string[];
+                    }
+                  | {
+                      source?: never;
+                      /**
+                       * The names of several sources in spec.sources, whose data Inlay copies together, in this order. It omits an optional source that is missing.
+                       *
+                       * @minItems 1
+                       * @maxItems 16
+                       */
+                      sources: string[];
+                      /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
+                      onCollision?: "Fail" | "LaterWins";
+                      /** A key of the source. */
+                      key?: string;
+                      /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
+                      pointer?: string;
+                      /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
+                      fieldPath?: string;
+                      /**
+                       * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
+                       *
+                       * @minItems 1
+                       * @maxItems 16
+                       */
+                      include?: string[];
+                      /**
+                       * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
+                       *
+                       * @minItems 1
+                       * @maxItems 16
+                       */
+                      exclude?: string[];
+                    };
                 template?: never;
                 /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
                 onMissingElement?: "Wait" | "Append";
@@ -974,6 +1088,8 @@ export interface StoredBinding {
           onRelease?: "Retain" | "Remove";
           /** Whether this binding created or adopted the object, or was about to. The uid, or the label inlay.dev/created-by of the object, shows whether it did. */
           created?: boolean;
+          /** Whether this binding adopted the object, or was about to, instead of creating it. If unset for an object of this binding, an earlier version of Inlay created or adopted it. */
+          adopted?: boolean;
           /** A digest of the manifest that was last applied, with the paths of the fields in it. */
           manifestDigest?: string;
           /** Set if the API server stores a value in a similar form, such as in lower case. It is a digest of the generation and the versions of the sources from which Inlay wrote the value, and not of the value. While they are the same, the stored form needs no other write. */
@@ -1011,6 +1127,8 @@ export interface StoredBinding {
           onRelease?: "Retain" | "Remove";
           /** Whether this binding created or adopted the object, or was about to. The uid, or the label inlay.dev/created-by of the object, shows whether it did. */
           created?: boolean;
+          /** Whether this binding adopted the object, or was about to, instead of creating it. If unset for an object of this binding, an earlier version of Inlay created or adopted it. */
+          adopted?: boolean;
           /** A digest of the manifest that was last applied, with the paths of the fields in it. */
           manifestDigest?: string;
           /** Set if the API server stores a value in a similar form, such as in lower case. It is a digest of the generation and the versions of the sources from which Inlay wrote the value, and not of the value. While they are the same, the stored form needs no other write. */

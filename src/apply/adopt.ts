@@ -14,8 +14,9 @@ import type { JsonPatchOperation } from "../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { immutablePaths } from "./immutable.ts";
 import { fieldsOf, pathsIn, type Whole } from "./manifest.ts";
-import { holds, isEntryOf, isLeaf, otherHolders } from "./ownership.ts";
+import { isEntryOf, isLeaf } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
+import { unwantedKeys } from "./unwanted-keys.ts";
 
 export interface Adoption {
   operations: readonly JsonPatchOperation[];
@@ -85,20 +86,8 @@ export async function adoptObject(
 }
 
 /** The keys in the data of a Secret or ConfigMap that the binding does not write, and that the adoption keeps. */
-export function keysOfOthers(live: KubeObject, { object, creator: { fieldManager } }: Whole): string[] {
-  return ["data", "binaryData"].flatMap((field) => {
-    const [there, ours] = [live[field], object[field]].map((each) => (isObject(each) ? each : {})) as [
-      JsonObject,
-      JsonObject,
-    ];
-    // The next write removes the keys that only the binding owns.
-    const stays = (path: FieldPath) =>
-      !holds(live, fieldManager, path) || otherHolders(live, fieldManager, path).length > 0;
-    return Object.keys(there)
-      .filter((key) => !Object.hasOwn(ours, key) && (!isNameable(key) || stays(pathOf([field, key]))))
-      .map((key) => textOf([field, key]));
-  });
-}
+export const keysOfOthers = (live: KubeObject, whole: Whole): string[] =>
+  unwantedKeys(live, whole).flatMap(({ keys, stays }) => (stays ? [textOf(keys)] : []));
 
 /**
  * The managedFields after the adoption. The binding owns alone what it applies, so that later applies can remove it, as

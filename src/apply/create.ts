@@ -17,10 +17,11 @@ import { ApiError, isOutdated, isStatus } from "../kube/api-error.ts";
 import type { Answer, JsonPatchOperation } from "../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { shellWord } from "../kube/grant-commands.ts";
-import { immutableProblem } from "./immutable.ts";
+import { immutablePaths, immutableProblem } from "./immutable.ts";
 import { type Creator, fieldsOf, isCreatedBy, merged, pathsIn, type Whole } from "./manifest.ts";
 import { isEntryOf, restrictedTo } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
+import { removalsOf, unwantedKeys } from "./unwanted-keys.ts";
 
 /** Creates the object; `stale` if one of that name exists, which stays unchanged. Throws Problem. */
 export async function createObject(
@@ -37,17 +38,78 @@ export async function createObject(
 
 /** Corrects an object that the binding created, in the version that was read; `stale` if it changed. Throws Problem. */
 export async function correctObject(
-  { client, identity, ref, verbs }: ObjectAccess<"apply" | "jsonPatch">,
+  access: ObjectAccess<"get" | "apply" | "jsonPatch">,
   whole: Whole,
   live: KubeObject,
 ): Promise<KubeObject | "stale"> {
+  const { client, identity, ref, verbs } = access;
   const { fieldManager } = whole.creator;
+  const removals = removalsOf(whole.isExact ? unwantedKeys(live, whole).filter(({ stays }) => stays) : []);
   try {
     const options = { fieldManager, force: true, answer: "whole" as const };
-    return await applyTo(live, { client, identity, ref }, whole.object, options);
+    return await applyTo(live, { client, identity, ref }, whole.object, options, { removals });
   } catch (error) {
     if (isOutdated(error) || isStatus(error, 404)) return "stale";
+    // The answer is also 422 if a key to remove is gone.
+    if (isStatus(error, 422) && removals.length > 0 && (await isChanged(access, live))) return "stale";
     throw immutableProblem(error, pathsIn(whole.object)) ?? refusal(error, { identity, ref, verbs }, "patch");
+  }
+}
+
+const isChanged = async (access: ObjectAccess<"get">, { metadata }: KubeObject): Promise<boolean> =>
+  (await getIfExists(access))?.metadata.resourceVersion !== metadata.resourceVersion;
+
+/**
+ * Whether the correction of an object is refused because it changes what can't change; `stale` if the object changed. A dry
+ * run, which the write itself repeats for all other refusals.
+ */
+export async function changesImmutable(
+  { client, identity, ref }: ObjectAccess<"apply">,
+  whole: Whole,
+  live: KubeObject,
+): Promise<boolean | "stale"> {
+  const isLocked = live["immutable"] === true;
+  // A dry run does not remove these keys.
+  if (isLocked && unwantedKeys(live, whole).some(({ stays }) => whole.isExact || !stays)) return true;
+  const { uid, resourceVersion } = live.metadata;
+  const metadata = { ...(whole.object["metadata"] as JsonObject), resourceVersion };
+  const options = { fieldManager: whole.creator.fieldManager, force: true, dryRun: "whole" as const };
+  try {
+    await client.apply(identity, ref, uid, { ...whole.object, metadata }, options);
+    return false;
+  } catch (error) {
+    if (isOutdated(error) || isStatus(error, 404)) return "stale";
+    if (error instanceof ApiError || error instanceof Problem) return immutablePaths(error, []) !== undefined;
+    throw error;
+  }
+}
+
+/** Throws Problem if the API server would refuse to create the object. `stale` if it does not exist. */
+export async function tryCreation(
+  { client, identity, ref, verbs }: ObjectAccess<"createObject">,
+  whole: Whole,
+): Promise<"taken" | "stale"> {
+  try {
+    await client.createObject(identity, ref, whole.object, whole.creator.fieldManager, true);
+    return "stale";
+  } catch (error) {
+    // The API server checks last whether the name is taken.
+    if (isStatus(error, 409)) return "taken";
+    throw placeless(error, ref) ?? refusal(error, { identity, ref, verbs }, "create");
+  }
+}
+
+/** Deletes the object in the version that was read; `stale` if it changed. Throws Problem. */
+export async function deleteObject(
+  { client, identity, ref, verbs }: ObjectAccess<"delete">,
+  live: KubeObject,
+): Promise<"deleted" | "stale"> {
+  try {
+    await client.delete(identity, ref, live);
+    return "deleted";
+  } catch (error) {
+    if (isStatus(error, 404) || isStatus(error, 409)) return "stale";
+    throw refusal(error, { identity, ref, verbs }, "delete");
   }
 }
 
@@ -57,9 +119,9 @@ export async function applyTo(
   { client, identity, ref }: Pick<ObjectAccess<"apply" | "jsonPatch">, "client" | "identity" | "ref">,
   fields: JsonObject,
   options: { fieldManager: string; force: boolean; answer?: Answer },
-  keep?: readonly FieldPath[],
+  { keep, removals = [] }: { keep?: readonly FieldPath[]; removals?: readonly JsonPatchOperation[] } = {},
 ): Promise<KubeObject> {
-  const operations = toApplied(live, options.fieldManager, keep);
+  const operations = [...toApplied(live, options.fieldManager, keep), ...removals];
   const patch = [onlyTo(live), ...operations];
   const current = operations.length > 0 ? await client.jsonPatch(identity, ref, patch, CONTROLLER_MANAGER) : live;
   const { uid, resourceVersion } = current.metadata;
@@ -97,9 +159,7 @@ export async function releaseObject(
     } catch (error) {
       if (isStatus(error, 404) || isStatus(error, 409)) continue;
       // A patch of a deleted object fails with 422, before the API server compares versions.
-      const isStale = async () =>
-        (await getIfExists(access))?.metadata.resourceVersion !== live.metadata.resourceVersion;
-      if (isStatus(error, 422) && (await isStale())) continue;
+      if (isStatus(error, 422) && (await isChanged(access, live))) continue;
       throw refusal(error, { identity, ref, verbs }, mode === "Remove" ? "delete" : "patch");
     }
   }

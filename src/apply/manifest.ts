@@ -31,6 +31,8 @@ export interface Whole {
   /** Changes with everything in the object except the values of fields. */
   digest: string;
   creator: Creator;
+  /** The data has only the keys of this object. */
+  isExact?: true;
 }
 
 /**

@@ -61,7 +61,7 @@ async function applyFields(
   const leaves = leavesOf([...decision.fields, ...decision.repeated]);
   const options = { fieldManager, force: decision.force, answer: "whole" as const };
   try {
-    const after = await applyTo(live, { client, identity, ref }, leaves, options, decision.keeps);
+    const after = await applyTo(live, { client, identity, ref }, leaves, options, { keep: decision.keeps });
     const change = { before: live, after, manager: fieldManager };
     return await keepOwned({ client, identity, ref }, change, decision.fields, shape);
   } catch (error) {

@@ -33,11 +33,11 @@ const CREATE_VERBS = [...WRITE_VERBS, "create"];
 const OWN_VERBS = [...CREATE_VERBS, "delete"];
 
 /**
- * The verbs that an account needs on a target. More are needed if the binding creates the target, or deletes it on
- * release.
+ * The verbs that an account needs on a target. More are needed if the binding creates the target, or deletes it: on release,
+ * or to create it again.
  */
-export function verbsFor(creates: boolean, onRelease: "Retain" | "Remove"): readonly string[] {
-  return !creates ? WRITE_VERBS : onRelease === "Remove" ? OWN_VERBS : CREATE_VERBS;
+export function verbsFor(creates: boolean, onRelease: "Retain" | "Remove", recreates = false): readonly string[] {
+  return !creates ? WRITE_VERBS : onRelease === "Remove" || recreates ? OWN_VERBS : CREATE_VERBS;
 }
 
 /**

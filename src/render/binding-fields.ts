@@ -1,5 +1,5 @@
 /** Computes the fields that a binding would write, from the objects in the files, or the reason why a target is not written. */
-import { type Field, manifestOf, type SecretBinding, type Target } from "../api/binding.ts";
+import { type Field, manifestOf, type SecretBinding, sourcesIn, type Target } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import { assertManifest } from "../api/manifest.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
@@ -26,12 +26,13 @@ import { checkFieldType } from "../transform/field-check.ts";
 import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, planTarget } from "../transform/plan.ts";
-import type { ReadableCopies } from "../transform/plan-types.ts";
+import type { PlannedField, ReadableCopies } from "../transform/plan-types.ts";
 import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
 import { sourcesDiffer } from "../transform/require-same.ts";
 import { checkAgainstSchema, checkManifest, schemaIn } from "../transform/schema-check.ts";
 import { shapeOf } from "../transform/target-shape.ts";
 import { compileTemplate } from "../transform/template.ts";
+import { withInherited } from "../transform/whole-copy.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";
 import type { BindingToRender } from "./claims.ts";
 import type { Mistake } from "./documents.ts";
@@ -171,8 +172,11 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
     renderField(context, field, target, { live, schema, place: `${place}.fields[${at}]` }),
   );
   const copies = copiesOf(context, target, ref, schema);
+  const taken = attemptSync(() => inheritedOf(context, target, live));
+  const inherited = taken instanceof Problem ? { fields: [], warnings: [] } : taken;
   const whole = attemptSync(() => {
     checkWhole(context, target, schema);
+    if (taken instanceof Problem) throw taken;
     assertAcknowledged(binding, copies, context.installation);
   });
   const waiting = results.find(({ blocks }) => blocks)?.field.problem;
@@ -188,11 +192,29 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
     written: problem === undefined,
     ...(problem && { problem }),
     notes: [
-      ...results.flatMap(({ warnings }) => warnings.map(({ message }) => message)),
+      ...[...results, inherited].flatMap(({ warnings }) => warnings.map(({ message }) => message)),
       ...(whole instanceof Problem || copies === undefined ? [] : [copies.note]),
     ],
-    fields: results.map(({ field }) => field),
+    fields: [...results.flatMap(({ field, others }) => [field, ...others]), ...inherited.fields],
   };
+}
+
+/** What an object that the binding creates takes from its source besides the data. */
+function inheritedOf(
+  { sources }: Context,
+  target: Target,
+  live: KubeObject | undefined,
+): { fields: SealedField[]; warnings: readonly Problem[] } {
+  const { fields, warnings = [] } = withInherited({ fields: [], omitted: [] }, target, sources);
+  const from = target.fields.flatMap(({ path, from }) => (path === "data" && from ? sourcesIn(from) : []));
+  return { fields: fields.map((field) => shown(field, from, live)), warnings };
+}
+
+function shown({ path, value }: PlannedField, from: string[], live: KubeObject | undefined): SealedField {
+  const there = live === undefined ? undefined : valueAt(live, path);
+  const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
+  const changes = live === undefined ? {} : { changes: !sameJson(there, value.reveal()) };
+  return { path: String(path), from, ...before, value, ...changes };
 }
 
 /** A field without a computed value. */
@@ -249,20 +271,22 @@ interface Place {
   readonly place: string;
 }
 
-/** Renders one field. `blocks`: because of it, nothing of the target is written. */
+/**
+ * Renders one field, and what it writes beside its path. `blocks`: because of it, nothing of the target is written.
+ */
 function renderField(
   { sources, problemAt, warnAt, textOf }: Context,
   field: Field,
   target: Target,
   { live, schema, place }: Place,
-): { field: SealedField; blocks: boolean; warnings: readonly Problem[] } {
+): { field: SealedField; others: readonly SealedField[]; blocks: boolean; warnings: readonly Problem[] } {
   const path = attemptSync(() => FieldPath.parse(field.path));
   const there = live === undefined || path instanceof Problem ? undefined : valueAt(live, path);
   const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
   const base = { path: field.path, from: textOf(field), ...before };
   const plan = attemptSync(() => {
     if (schema !== undefined) checkFieldType(field, schema.root, schema.resolve);
-    const planned = planTarget([field], sources, schema && schemaIn(schema.root, schema.resolve));
+    const planned = planTarget([field], sources, schema && schemaIn(schema.root, schema.resolve), target.fields);
     if (schema !== undefined) checkAgainstSchema(planned, schema.root, schema.resolve);
     const into = target.create === undefined ? live : manifestOf(target);
     if (into !== undefined) withValues(into as JsonObject, planned.fields, shapeOf(schema));
@@ -274,14 +298,15 @@ function renderField(
   for (const each of warnings) warnAt(place, each);
   if (plan instanceof Problem) {
     const problem = problemAt(place, plan, partOf(plan));
-    return { field: { ...base, problem }, blocks: true, warnings };
+    return { field: { ...base, problem }, others: [], blocks: true, warnings };
   }
   const [missing] = plan.omitted;
   if (missing !== undefined) {
     const { optional } = missing.why.policy;
-    return { field: { ...base, problem: problemAt(place, missing.why) }, blocks: !optional, warnings };
+    return { field: { ...base, problem: problemAt(place, missing.why) }, others: [], blocks: !optional, warnings };
   }
-  const value = plan.fields[0]?.value as SecretValue<JsonValue>;
-  const changes = live === undefined ? {} : { changes: !sameJson(there, value.reveal()) };
-  return { field: { ...base, value, ...changes }, blocks: false, warnings };
+  // A ConfigMap may get only binaryData from a field with path data.
+  const [first, ...rest] = plan.fields.map((each) => shown(each, base.from, live));
+  const named = first?.path === "binaryData" ? first : { ...first, path: field.path };
+  return { field: named as SealedField, others: rest, blocks: false, warnings };
 }

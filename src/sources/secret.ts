@@ -4,5 +4,9 @@ import { dataSource, entries } from "./watched-source.ts";
 
 export const secret: SourceKind = {
   parse: ({ name, secret: at }, binding) =>
-    at && dataSource("Secret", name, at, binding, ({ data }) => entries(data, "base64")),
+    at &&
+    dataSource("Secret", name, at, binding, ({ data, type }) => ({
+      data: new Map(entries(data, "base64")),
+      ...(typeof type === "string" && { type }),
+    })),
 };

@@ -1,5 +1,5 @@
 /** Finds which keys of each source the fields of a binding use. Pure. */
-import type { Field, SecretBinding } from "../api/binding.ts";
+import { type Field, type SecretBinding, sourcesIn } from "../api/binding.ts";
 import { FieldPath, keySegment } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { KeyFilter } from "../transform/key-filter.ts";
@@ -61,7 +61,8 @@ export function useInWords(use: string): string {
 export function usesOf(sources: readonly ParsedSource[], field: Field, readTemplate: ReadTemplate): SourceUse[] {
   const hasFields = (name: string) => sources.some((each) => each.name === name && each.addressedBy === "fieldPath");
   const { from, template } = field;
-  if (from !== undefined) return [{ source: from.source, of: from.fieldPath ?? from.key ?? allKeysOf(from) }];
+  if (from !== undefined)
+    return sourcesIn(from).map((source) => ({ source, of: from.fieldPath ?? from.key ?? allKeysOf(from) }));
   const uses = attemptSync(() =>
     readTemplate(template).map(({ source, path }) => ({
       source,

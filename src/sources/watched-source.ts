@@ -12,8 +12,9 @@ import type { ParseContext, ParsedSource, ResolveContext, WatchedSource } from "
 
 type StoredObject = KubeObject & JsonObject;
 type Entry = readonly [key: string, bytes: SecretValue<Uint8Array>];
+type Data = Extract<LiveSource, { kind: "data" }>;
 type Content =
-  | Pick<Extract<LiveSource, { kind: "data" }>, "kind" | "isSecret" | "tokenOf" | "data">
+  | Pick<Data, "kind" | "isSecret" | "tokenOf" | "data" | "type" | "binary">
   | Pick<Extract<LiveSource, { kind: "object" }>, "kind" | "object">;
 
 export function watchedSource(
@@ -56,7 +57,7 @@ export function dataSource(
   name: string | undefined,
   named: { name: string; namespace?: string; granted?: boolean },
   { namespace: own, policy }: ParseContext,
-  entriesOf: (object: StoredObject) => Entry[],
+  contentOf: (object: StoredObject) => Pick<Data, "data" | "type" | "binary">,
 ): ParsedSource {
   const isSecret = kind === "Secret";
   const resource = isSecret ? SECRETS : CONFIG_MAPS;
@@ -84,7 +85,7 @@ export function dataSource(
       return watchedSource(ref, policy, context, needsGrant, (object) => {
         const count = sizeOf(object["data"]) + sizeOf(object["binaryData"]);
         assertFewKeys(describeObject(kind, ref.namespace, ref.name), count, context.installation.limits);
-        return { kind: "data", isSecret, ...tokenOf(object), data: new Map(entriesOf(object)) };
+        return { kind: "data", isSecret, ...tokenOf(object), ...contentOf(object) };
       });
     },
   };

@@ -7,6 +7,7 @@ import { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { type Adoption, adoptionOf, keysOfOthers, previewAdoption } from "../apply/adopt.ts";
 import { pathsIn, type Whole } from "../apply/manifest.ts";
+import { withoutUnwanted } from "../apply/unwanted-keys.ts";
 import { assertMay } from "../kube/assert-may.ts";
 import { listedAsController, type ObjectAccess } from "../kube/get.ts";
 import type { SyncContext } from "./dependencies.ts";
@@ -52,8 +53,9 @@ export async function decideAdoption(
   const preview = await previewAdoption(access, whole, live);
   if (preview === "stale") return preview;
   const marks = new Set(marksOf(live));
+  const wanted = whole.isExact ? withoutUnwanted(preview, whole) : preview;
   const isGone = ({ uid }: { uid: string }) => marks.has(uid) && context.deps.bindings.keyOf(uid) === undefined;
-  const adoption = adoptionOf(live, preview, whole.creator.fieldManager, isGone);
+  const adoption = adoptionOf(live, wanted, whole.creator.fieldManager, isGone);
   if (mode === "Any" || adoption.differing.length === 0) return adoption;
   const message = `${describe(ref)} exists and differs from what the binding would write, at ${firstOf(adoption.differing, MAX_NAMED)}, so it is not adopted. Make them equal, set create.adopt: Any to overwrite these fields, or delete the object`;
   throw new Problem("Conflict", message);
@@ -73,7 +75,7 @@ export async function assertBindingExists({ deps, binding }: SyncContext): Promi
 
 /** Notes keys that may be from before the adoption: the binding does not write them, and they stay. */
 export function noteOnOthers(target: Target, ref: ObjectRef, live: KubeObject, whole: Whole): string[] {
-  if (target.create?.adopt === undefined || !(isSecret(ref) || isConfigMap(ref))) return [];
+  if (target.create?.adopt === undefined || whole.isExact || !(isSecret(ref) || isConfigMap(ref))) return [];
   const keys = keysOfOthers(live, whole);
   return keys.length === 0
     ? []

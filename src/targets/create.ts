@@ -2,7 +2,15 @@
  * Syncs a target that the binding creates: creates the object when all values exist, corrects it when it differs, and
  * creates it again after a deletion. Adopts or ignores an object that the binding did not create, as the target says.
  */
-import { manifestOf, modeOf, onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
+import {
+  manifestOf,
+  modeOf,
+  onReleaseOf,
+  recreates,
+  type SecretBinding,
+  type Target,
+  type TargetStatus,
+} from "../api/binding.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import {
   apiVersionOf,
@@ -10,27 +18,37 @@ import {
   type JsonValue,
   type KubeObject,
   type ObjectRef,
+  plainWord,
 } from "../apimachinery/objects.ts";
 import { attemptSync, Problem, UnintendedTarget } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { type Adoption, adoptObject } from "../apply/adopt.ts";
-import { correctObject, createObject, isApplied } from "../apply/create.ts";
+import {
+  changesImmutable,
+  correctObject,
+  createObject,
+  deleteObject,
+  isApplied,
+  tryCreation,
+} from "../apply/create.ts";
 import { assertUnique } from "../apply/duplicates.ts";
 import { decideWholeByLastApplied, type LastApplied, lastAppliedObject, wholeDigestOf } from "../apply/last-applied.ts";
 import { type Creator, composeWhole, decideWhole, fieldsByKeys, isCreatedBy, type Whole } from "../apply/manifest.ts";
+import { unwantedKeys } from "../apply/unwanted-keys.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
 import { assertMay } from "../kube/assert-may.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
+import { inheritsType, TYPE } from "../transform/whole-copy.ts";
 import { adoptMode, assertBindingExists, decideAdoption, noteOnOthers } from "./adopt.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import type { SyncContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { createdRecord, ofRevision, withoutOwnership } from "./record-changes.ts";
 import { explainObject } from "./rejection.ts";
-import { creatorOf } from "./release.ts";
+import { creatorOf, pathsOf } from "./release.ts";
 import { normalizedIn, reversionIn, revisionOf } from "./reverted.ts";
 
 /** The object that the spec and the sources describe, whatever is in the cluster. */
@@ -57,6 +75,10 @@ export interface PreparedObject {
   decision: { write: boolean; takenBy: string[] };
   /** The adoption of an object that the binding did not create. */
   adoption?: Adoption;
+  /** The object is deleted and created again, because something must change that can't change. */
+  recreates?: true;
+  /** What stays as it is, although its source has something else. */
+  kept?: string;
   /** Milliseconds until contention permits the creation. The status does not announce it until then. */
   putOffMs?: number;
 }
@@ -109,13 +131,17 @@ function decideWithoutRead(context: SyncContext, wanted: Wanted, record: TargetS
   if (last === undefined) return undefined;
   const whole = compose(context, wanted, plan.fields);
   const decision = decideWholeByLastApplied(whole, ref, record, last);
+  // Only the object itself shows whether it must be created again.
+  if (decision?.write && recreates(target)) return undefined;
   if (decision?.write) assertApplicable(wanted, whole);
   const live = lastAppliedObject(ref, last);
   return decision && { record, isNew: false, wanted, live, lastApplied: last, whole, decision };
 }
 
-const compose = ({ binding }: SyncContext, { target, ref, shape }: Wanted, fields: readonly PlannedField[]): Whole =>
-  composeWhole(manifestOf(target), fields, creatorFor(binding, ref, onReleaseOf(binding, target)), shape);
+const compose = ({ binding }: SyncContext, { target, ref, shape }: Wanted, fields: readonly PlannedField[]): Whole => ({
+  ...composeWhole(manifestOf(target), fields, creatorFor(binding, ref, onReleaseOf(binding, target)), shape),
+  ...(target.create?.exact && { isExact: true }),
+});
 
 /** Throws Problem if an apply of the object would merge elements of lists into one, or is not possible. */
 const assertApplicable = ({ shape }: Wanted, { object }: Whole, live?: KubeObject) =>
@@ -160,7 +186,8 @@ async function decideOn(
     // Only later corrections are applies.
     if (modeOf(context.binding, target) !== "Once") assertApplicable(wanted, prepared.whole);
     // An earlier creation may have succeeded without an answer.
-    if (!isNew && record.uid === undefined) return { ...prepared, record: { ...record, onRelease }, isNew };
+    if (!isNew && record.uid === undefined)
+      return { ...prepared, record: { ...record, adopted: false, onRelease }, isNew };
     // Until its uid is recorded, the label alone identifies the object. So the status announces it only when the
     // creation is permitted now.
     await assertMay(accessOf(context, wanted), "create");
@@ -168,19 +195,78 @@ async function decideOn(
     const { uid: _, ...former } = record;
     const none = { ...withoutOwnership(record), onRelease };
     if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
-    return { ...prepared, record: { ...(isNew ? none : former), created: true, onRelease }, isNew: true };
+    const announced = { ...(isNew ? none : former), created: true, adopted: false, onRelease };
+    return { ...prepared, record: announced, isNew: true };
   }
   if (!isCreatedBy(context.binding.metadata.uid, live, record)) return decideOnOther(context, wanted, record, live);
   if (live.metadata.deletionTimestamp !== undefined)
     throw new Problem("TargetNotFound", `${described()} is being deleted; Inlay creates it again after the deletion`);
   const same = record.uid === live.metadata.uid && !isNew ? record : withoutOwnership(record);
-  const intent = { ...same, created: true, uid: live.metadata.uid, onRelease };
+  const { adopted } = record;
+  const intent = {
+    ...same,
+    created: true,
+    ...(adopted !== undefined && { adopted }),
+    uid: live.metadata.uid,
+    onRelease,
+  };
+  const mayRecreate = recreates(target) && adopted === false;
   const isOnce = isCreatedOnce(context.binding, target, intent);
   const known = ofRevision(same, revisionOf(context));
-  const whole = compose(context, wanted, isOnce ? plan.fields : fieldsFor(wanted, live, same));
-  const decision = isOnce ? { write: false, takenBy: [] } : decideWhole(whole, live, known, wanted.shape);
+  const { fields, kept } = isOnce
+    ? { fields: plan.fields }
+    : withKnownType(wanted, live, fieldsFor(wanted, live, same), mayRecreate);
+  const whole = compose(context, wanted, fields);
+  const decision = isOnce ? { write: false, takenBy: [] } : decideExactly(whole, live, known, wanted.shape);
   if (decision.write) assertApplicable(wanted, whole, live);
-  return { record: intent, isNew, wanted, live, whole, decision };
+  const prepared = { wanted, live, whole, decision, ...(kept !== undefined && { kept }) };
+  const isImmutable = decision.write && mayRecreate && (await changesImmutable(accessOf(context, wanted), whole, live));
+  if (isImmutable === "stale") return isImmutable;
+  return isImmutable ? decideRecreation(context, prepared, intent) : { record: intent, isNew, ...prepared };
+}
+
+/** Also removes keys that the binding does not write, if the object is exact. */
+function decideExactly(whole: Whole, live: KubeObject, record: TargetStatus, shape: TargetShape) {
+  const { write, takenBy } = decideWhole(whole, live, record, shape);
+  const unwanted = whole.isExact ? unwantedKeys(live, whole).filter(({ stays }) => stays) : [];
+  return {
+    write: write || unwanted.length > 0,
+    takenBy: [...new Set([...takenBy, ...unwanted.flatMap(({ others }) => others)])],
+  };
+}
+
+/**
+ * Announces the new object before the deletion of the old one, so that it is created whatever happens in between. Deletes
+ * nothing if the API server would refuse the new object. Throws Problem.
+ */
+async function decideRecreation(
+  context: SyncContext,
+  prepared: Pick<PreparedObject, "wanted" | "live" | "whole" | "decision">,
+  record: TargetStatus,
+): Promise<PreparedObject | "stale"> {
+  const { wanted, whole, decision } = prepared;
+  if ((await tryCreation(accessOf(context, wanted), whole)) === "stale") return "stale";
+  const putOffMs = creationDelayMs(context, decision.takenBy, wanted.ref);
+  if (putOffMs > 0) return { ...prepared, record, isNew: false, recreates: true, putOffMs };
+  const { uid: _, ...announced } = record;
+  return { ...prepared, record: announced, isNew: true, recreates: true };
+}
+
+/** An inherited type can't change on an object that stays, and the values matter more. */
+function withKnownType(
+  { target, ref }: Wanted,
+  live: KubeObject,
+  fields: readonly PlannedField[],
+  mayRecreate: boolean,
+): { fields: readonly PlannedField[]; kept?: string } {
+  const inherited = inheritsType(target, fields) ? fields.find(({ path }) => path.equals(TYPE)) : undefined;
+  const there = (live["type"] as string | undefined) ?? "Opaque";
+  const type = inherited?.value.reveal();
+  if (inherited === undefined || type === there || mayRecreate) return { fields };
+  const { resource, namespace, name } = ref;
+  const kept = `${describeObject(resource.kind, namespace, name)} keeps the type ${plainWord(there)}, which can't be changed, while its source has the type ${plainWord(String(type))}; delete it so that this binding creates it again, or set create.manifest.type: ${plainWord(there)}`;
+  const others = fields.filter((field) => field !== inherited);
+  return { fields: [...others, { ...inherited, value: new SecretValue(there) }], kept };
 }
 
 /** For an object that others created. Nothing is recorded as owned unless the adoption is about to happen. */
@@ -209,7 +295,7 @@ async function decideOnOther(
   const putOffMs = creationDelayMs(context, decision.takenBy, ref);
   if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
   // The status must announce the adoption, like a creation: then the label shows whether it happened.
-  return { ...prepared, record: { ...none, created: true }, isNew: true };
+  return { ...prepared, record: { ...none, created: true, adopted: true }, isNew: true };
 }
 
 function creationDelayMs(
@@ -228,7 +314,7 @@ const contenderFor = ({ metadata }: SecretBinding, { resource, namespace, name }
  * The values for the object. Fields that wait for a value keep their current one. If a required value is missing, all
  * fields do, except those to remove. Throws Problem if there is none to remove.
  */
-function fieldsFor({ plan, missing }: Wanted, live: KubeObject, { paths = [] }: TargetStatus): PlannedField[] {
+function fieldsFor({ target, plan, missing }: Wanted, live: KubeObject, { paths = [] }: TargetStatus): PlannedField[] {
   const isOurs = (path: FieldPath) => paths.includes(String(path));
   const asItIs = (path: FieldPath): PlannedField[] => {
     const value = isOurs(path) ? (path.get(live) as JsonValue | undefined) : undefined;
@@ -236,7 +322,10 @@ function fieldsFor({ plan, missing }: Wanted, live: KubeObject, { paths = [] }: 
   };
   const omitted = (onMissing: string) =>
     plan.omitted.filter(({ why }) => why.policy.onMissing === onMissing).map(({ path }) => path);
-  const waiting = omitted("Wait").flatMap(asItIs);
+  // Without its source, a copy keeps what it took from there.
+  const isCopyOmitted = plan.omitted.some(({ path }) => String(path) === "data");
+  const inherited = isCopyOmitted ? paths.filter((path) => !pathsOf(target).has(path)) : [];
+  const waiting = [...omitted("Wait"), ...inherited.map((path) => FieldPath.parse(path))].flatMap(asItIs);
   if (missing === undefined) return [...plan.fields, ...waiting];
   if (!omitted("Remove").some(isOurs)) throw missing;
   return [...plan.fields.flatMap(({ path }) => asItIs(path)), ...waiting];
@@ -245,7 +334,7 @@ function fieldsFor({ plan, missing }: Wanted, live: KubeObject, { paths = [] }: 
 /** Creates or corrects the object, unless nothing differs or contention forbids it now. */
 export async function syncObject(context: SyncContext, prepared: PreparedObject): Promise<TargetOutcome | "stale"> {
   const { binding } = context;
-  const { wanted, live, whole, decision, adoption } = prepared;
+  const { wanted, live, whole, decision, adoption, kept } = prepared;
   const { target, ref, plan, missing } = wanted;
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const contender = contenderFor(binding, ref);
@@ -254,12 +343,20 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
     await assertBindingExists(context);
     return adoptObject(access, live, adoption, whole.creator.fieldManager);
   };
+  let isDeleted = false;
+  const recreate = async (live: KubeObject) => {
+    if ((await deleteObject(access, live)) === "stale") return "stale";
+    isDeleted = true;
+    return createObject(access, whole);
+  };
   const { reason, note, send } =
     live === undefined
       ? { reason: "Created" as const, note: `created ${where}`, send: () => createObject(access, whole) }
       : adoption !== undefined
         ? { reason: "Adopted" as const, note: `adopted ${where}`, send: () => adopt(live, adoption) }
-        : { reason: "Written" as const, note: `corrected ${where}`, send: () => correctObject(access, whole, live) };
+        : prepared.recreates
+          ? { reason: "Created" as const, note: `deleted ${where}, and created it again`, send: () => recreate(live) }
+          : { reason: "Written" as const, note: `corrected ${where}`, send: () => correctObject(access, whole, live) };
   const { shape } = wanted;
   const fields = fieldsByKeys(whole, shape);
   const { record, lastApplied } = prepared;
@@ -279,13 +376,16 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   if (written === "stale") return written;
   if (written instanceof Problem) {
     const object = { ref, whole, manifest: manifestOf(target), shape };
-    return failed(prepared.record, await explainObject(context, object, written));
+    const problem = await explainObject(context, object, written);
+    const isGone = isDeleted || (live === undefined && recreates(target) && record.manifestDigest !== undefined);
+    const gone = `${where} is deleted, and can't be created again yet: `;
+    return failed(prepared.record, isGone ? problem.within(gone, "; Inlay retries", "Backoff") : problem);
   }
   const isOnce = modeOf(binding, target) === "Once";
   const contention = `changing or deleting ${where}, which this binding created, so Inlay corrects it less and less often. Stop that client, or remove the target from this binding`;
   const others = live === undefined ? [] : noteOnOthers(target, ref, live, whole);
   const ofPlan = noteOf(plan);
-  const notes = [ofPlan.note ?? [], others].flat();
+  const notes = [ofPlan.note ?? [], others, kept ?? []].flat();
   const common = {
     ...ofPlan,
     ...(notes.length > 0 && { note: notes.join("; ") }),
@@ -296,7 +396,8 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   if (typeof written === "number") return { record: prepared.record, ...common, requeueAfterMs: written };
   const { uid, resourceVersion, generation } = written.metadata;
   // An object is read before the next write if it was only posted, lacks values, or has keys of others to report.
-  const hasAll = missing === undefined && plan.omitted.length === 0 && others.length === 0;
+  const isKnown = others.length === 0 && kept === undefined;
+  const hasAll = missing === undefined && plan.omitted.length === 0 && isKnown;
   const isWhole = hasAll && isApplied(written, whole.creator.fieldManager);
   const values = isWhole ? { values: wholeDigestOf(whole, ref) } : {};
   const applied = { ref, version: { uid, resourceVersion, generation }, ...values };
@@ -321,7 +422,7 @@ function accessOf(
   { deps, identity, binding }: SyncContext,
   { target, ref }: Pick<Wanted, "target" | "ref">,
 ): ObjectAccess {
-  return { client: deps.client, identity, ref, verbs: verbsFor(true, onReleaseOf(binding, target)) };
+  return { client: deps.client, identity, ref, verbs: verbsFor(true, onReleaseOf(binding, target), recreates(target)) };
 }
 
 /** An owner must be in the same namespace. Otherwise the garbage collector deletes the object as an orphan. */

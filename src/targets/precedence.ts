@@ -8,6 +8,7 @@ import {
   namespaceIn,
   onConflictOf,
   onReleaseOf,
+  recreates,
   type SecretBinding,
   type Target,
   type TargetStatus,
@@ -152,5 +153,10 @@ async function mayWrite({ client }: Dependencies, { key, account }: FieldClaim, 
 /** The access that the binding's own account needs to the target. */
 function accessOf({ deps, binding, identity }: SyncContext, target: Target, ref: ObjectRef): ObjectAccess<"may"> {
   const creates = target.create !== undefined;
-  return { client: deps.client, identity, ref, verbs: verbsFor(creates, onReleaseOf(binding, target, creates)) };
+  return {
+    client: deps.client,
+    identity,
+    ref,
+    verbs: verbsFor(creates, onReleaseOf(binding, target, creates), recreates(target)),
+  };
 }

@@ -146,7 +146,7 @@ export function ofRevision(record: TargetStatus, revision: string): TargetStatus
 /** The record of a target in which the binding owns nothing. */
 export function withoutOwnership(record: TargetStatus): TargetStatus {
   const { uid: _u, paths: _p, pendingPaths: _a, parents: _r, created: _c, manifestDigest: _m, ...kept } = record;
-  const { normalizedFor: _n, revertedPaths: _v, ...rest } = kept;
+  const { adopted: _d, normalizedFor: _n, revertedPaths: _v, ...rest } = kept;
   return rest;
 }
 

@@ -17,6 +17,7 @@ import { attempt } from "../kube/access-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import { parseSources, resolveSources } from "../sources/registry.ts";
 import type { ParsedSource, ResolveContext, ResolvedSource } from "../sources/source.ts";
+import { copiedMetadata } from "../transform/whole-copy.ts";
 import { type Selection, selectionOf } from "./selection.ts";
 
 export interface References {
@@ -81,7 +82,7 @@ async function resolveTarget(
     const message = `the target ${target.kind} ${target.name ?? ""} is cluster-scoped; remove its namespace`;
     throw new Problem("InvalidBinding", message);
   }
-  const writes = { paths, manifest: manifestOf(target) };
+  const writes = { paths: [...paths, ...copiedMetadata(target)], manifest: manifestOf(target) };
   const refusedIn = (where: Where) => installation.refusal(resource, where, writes);
   const namespace = resource.namespaced ? (target.namespace ?? own) : undefined;
   const where = target.namespaceSelector ? SOME_NAMESPACE : whereOf(resource, namespace, target.name);

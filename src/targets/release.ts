@@ -4,6 +4,7 @@
  */
 import {
   bindingKey,
+  copiesAll,
   heldPaths,
   onReleaseOf,
   recordId,
@@ -29,6 +30,7 @@ import { getAsController } from "../kube/get.ts";
 import { type Identity, serviceAccountIdentity } from "../kube/identity.ts";
 import { deniedBy, howToShow } from "../kube/rejection.ts";
 import { describeError } from "../observability/log.ts";
+import { BINARY_DATA } from "../transform/plan.ts";
 import { shapeOf } from "../transform/target-shape.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { actorOf } from "./actor.ts";
@@ -298,11 +300,19 @@ function credible(record: TargetStatus): TargetStatus {
 /** Cached, because a target may select thousands of objects. */
 const knownPaths = new WeakMap<Target, ReadonlySet<string>>();
 
-/** The canonical paths of a target's fields. Paths that can't be parsed were never written. */
+/** The canonical paths that a target's fields write. Paths that can't be parsed were never written. */
 export function pathsOf(target: Target): ReadonlySet<string> {
-  const known = knownPaths.get(target) ?? new Set(parsePaths(target.fields.map(({ path }) => path)).map(String));
+  const known = knownPaths.get(target) ?? findPaths(target);
   knownPaths.set(target, known);
   return known;
+}
+
+/** A field that copies all data to a ConfigMap also writes its `binaryData`, unless another field does. */
+function findPaths({ kind, fields }: Target): Set<string> {
+  const paths = parsePaths(fields.map(({ path }) => path));
+  const hasOther = kind === "Secret" || paths.some((path) => path.startsWith(BINARY_DATA));
+  const isSplit = !hasOther && fields.some((field) => field.path === "data" && copiesAll(field));
+  return new Set([...paths, ...(isSplit ? [BINARY_DATA] : [])].map(String));
 }
 
 /** The permissions in a namespace that is being deleted may be gone before the object is. */

@@ -22,11 +22,12 @@ import { attempt } from "../kube/access-error.ts";
 import type { KindSchema } from "../kube/schemas.ts";
 import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
-import { checkFields, missingOf, noteOf, planTarget } from "../transform/plan.ts";
-import type { Plan } from "../transform/plan-types.ts";
+import { BINARY_DATA, checkFields, missingOf, noteOf, planTarget } from "../transform/plan.ts";
+import type { Plan, ReadableCopies } from "../transform/plan-types.ts";
 import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
 import { checkAgainstSchema, checkManifest, schemaIn } from "../transform/schema-check.ts";
 import { shapeOf, type TargetShape } from "../transform/target-shape.ts";
+import { withInherited } from "../transform/whole-copy.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import {
   decideObject,
@@ -157,9 +158,10 @@ export async function examine(
   const readable = await planning.copies(target, ref.namespace, findCopies);
   const isNamed = ({ path }: Field) => readable?.paths.includes(String(FieldPath.parse(path)));
   if (due.some(isNamed)) assertAcknowledged(binding, readable, deps.installation);
-  const make = () => planTarget(due, sources, schemaAt);
+  const make = () => withInherited(planTarget(due, sources, schemaAt, target.fields), target, sources);
   const planned = kept ? await planning.alone(make) : await planning.plan(target, make);
-  const plan: Plan = { ...planned, ...(kept && { kept }), ...(readable && { readable }) };
+  const copies = readable && withParts(readable, planned);
+  const plan: Plan = { ...planned, ...(kept && { kept }), ...(copies && { readable: copies }) };
   // If the sources don't belong together, nothing is removed either.
   if (isDue(plan) && sourceMismatch?.reason === "SourceAnnotationMismatch") throw sourceMismatch;
   const lastApplied = target.create || once ? undefined : context.lastApplied(target, ref);
@@ -171,6 +173,12 @@ export async function examine(
   };
   if (schema) await planning.fit(planned, () => fits(schema));
   return { ref, plan, shape: shapeOf(written), live, lastApplied };
+}
+
+/** A copy to a ConfigMap is as readable in its `binaryData`. */
+function withParts(readable: ReadableCopies, { fields }: Plan): ReadableCopies {
+  const isSplit = readable.paths.includes("data") && fields.some(({ path }) => path.equals(BINARY_DATA));
+  return isSplit ? { ...readable, paths: [...new Set([...readable.paths, String(BINARY_DATA)])] } : readable;
 }
 
 /** The fields that the binding owns in this very object, by the record. */
@@ -194,7 +202,8 @@ async function releaseDropped(context: SyncContext, before: TargetStatus, target
   const gone = found.plan.omitted
     .filter(({ why }) => why.policy.onMissing === "Remove")
     .map(({ path }) => String(path));
-  const remaining = new Set([...named].filter((path) => !gone.includes(path)));
+  const emptied = found.plan.emptied?.map(String) ?? [];
+  const remaining = new Set([...named].filter((path) => !gone.includes(path) && !emptied.includes(path)));
   const removed = await releasePaths(context, kept.record, "Remove", remaining);
   return { ...removed, released: kept.released || removed.released };
 }

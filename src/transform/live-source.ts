@@ -21,6 +21,10 @@ export type LiveSource = {
       /** The ServiceAccount whose token the Secret contains. */
       readonly tokenOf?: string;
       readonly data: ReadonlyMap<string, SecretValue<Uint8Array>>;
+      /** The type of a Secret. */
+      readonly type?: string;
+      /** The keys in `binaryData` of a ConfigMap. */
+      readonly binary?: ReadonlySet<string>;
       /** Each value is a list of the versions that pods have, one in each line. */
       readonly isVersions?: true;
     })

@@ -32,6 +32,8 @@ export interface ReadableCopies {
 export interface Plan {
   readonly fields: readonly PlannedField[];
   readonly omitted: readonly OmittedField[];
+  /** Of the two parts of a ConfigMap that a field writes, the one for which there is no key. */
+  readonly emptied?: readonly FieldPath[];
   /** The sources that the binding may read only because of a SecretGrant, and whose values are in `fields`. */
   readonly granted?: readonly string[];
   /** With mode: Once, the fields that were written before. Their current values don't matter. */

@@ -1,9 +1,9 @@
 /** Plans one target: computes the values to write from its fields and the sources. */
-import type { Field } from "../api/binding.ts";
+import { copiesAll, type Field, sourcesIn } from "../api/binding.ts";
 import { assertWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
-import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
+import { type JsonObject, type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem, retryPolicies } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { backslashWarnings } from "./backslashes.ts";
@@ -15,12 +15,28 @@ import { keyFilter, newFilterEffort } from "./key-filter.ts";
 import type { LiveSource } from "./live-source.ts";
 import { elementAt } from "./path-advice.ts";
 import type { OmittedField, Plan, PlannedField, ReadableCopies } from "./plan-types.ts";
-import { type DataSource, keyOf, missingIn, present, readBytes, readField, textOf } from "./read.ts";
+import {
+  type DataSource,
+  keyOf,
+  missingIn,
+  type PresentSource,
+  present,
+  readBytes,
+  readField,
+  textOf,
+} from "./read.ts";
 import { compileTemplate } from "./template.ts";
 import { type Reference, type Sources, spell, unknownSource } from "./template-value.ts";
 
 type From = NonNullable<Field["from"]>;
-type Made = Pick<PlannedField, "value" | "isBytes"> & { warning?: Problem };
+type Made = Pick<PlannedField, "value" | "isBytes"> & {
+  warning?: Problem;
+  /** The keys for the `binaryData` of a ConfigMap, in base64. */
+  binary?: SecretValue<JsonObject>;
+};
+
+/** The part of a ConfigMap for what is not text. */
+export const BINARY_DATA = FieldPath.parse("binaryData");
 
 /** Computes one field's value from the sources that it names and the schema of its path. */
 export interface Recipe {
@@ -29,6 +45,8 @@ export interface Recipe {
   readonly references: readonly Reference[];
   /** About the field, whatever its value is. */
   readonly warnings: readonly Problem[];
+  /** Whether it writes the `binaryData` of a ConfigMap beside its path. */
+  isSplit?(schemaAt: SchemaAt): boolean;
   make(sources: Sources, schemaAt: SchemaAt, budget: Budget): Made;
 }
 
@@ -36,37 +54,49 @@ export interface Recipe {
  * Plans one target. `schemaAt` gives the type of a field without `as`. A field whose source or key is missing is
  * omitted. A source that could not be read is a Problem in `sources`, which is thrown if a field needs it. Throws the
  * first Problem: what `checkFields` throws, before any source is used; then NotUtf8, InvalidValue, TypeMismatch and
- * InvalidBinding (a key of an object, a fieldPath of a Secret).
+ * InvalidBinding (a key of an object, a fieldPath of a Secret). `all`: the fields of the target, if `fields` are some of
+ * them.
  */
 export function planTarget(
   fields: readonly Field[],
   sources: ReadonlyMap<string, LiveSource | Problem>,
   schemaAt: SchemaAt = () => undefined,
+  all = fields,
 ): Plan {
   const planned: PlannedField[] = [];
   const omitted: OmittedField[] = [];
+  const emptied: FieldPath[] = [];
   const granted = new Set<string>();
   const budget = new Budget();
   const warnings: Problem[] = [];
-  for (const { path, append, references, warnings: known, make } of checkFields(fields, sources.keys())) {
+  for (const recipe of checkFields(fields, sources.keys(), undefined, all)) {
+    const { path, append, references, warnings: known, make } = recipe;
     warnings.push(...known);
     try {
       const live = about(path, () => readable(references, sources));
       const fromSecret = [...live.values()].some((source) => source.kind === "data" && source.isSecret);
-      const { warning, ...field } = about(path, () => make(live, schemaAt, budget));
+      const { warning, binary, ...field } = about(path, () => make(live, schemaAt, budget));
       if (warning !== undefined) warnings.push(warning.within(`${path}: `));
-      about(path, () => budget.value(field.value.reveal()));
-      planned.push({ path, append, fromSecret, ...field });
+      const parts = [{ path, append, fromSecret, ...field }];
+      if (binary !== undefined) parts.push({ path: BINARY_DATA, append, fromSecret, value: binary, isBytes: true });
+      for (const part of parts) {
+        const value = part.value.reveal();
+        about(path, () => budget.value(value));
+        if (binary !== undefined && Object.keys(value as JsonObject).length === 0) emptied.push(part.path);
+        else planned.push(part);
+      }
       for (const source of live.values())
         if (source.kind !== "absent" && source.isGranted) granted.add(source.description);
     } catch (error) {
       if (!(error instanceof MissingValue)) throw error;
       omitted.push({ path, why: error });
+      if (recipe.isSplit?.(schemaAt)) omitted.push({ path: BINARY_DATA, why: error });
     }
   }
   return {
     fields: planned,
     omitted,
+    ...(emptied.length > 0 && { emptied }),
     ...(warnings.length > 0 && { warnings }),
     ...(granted.size > 0 && { granted: [...granted] }),
   };
@@ -85,7 +115,7 @@ export function noteOf({ fields, omitted, warnings = [], kept, readable }: Plan)
 } {
   const isWritten = fields.length + (kept?.length ?? 0) > 0;
   const notes = [
-    ...(omitted.length > 0 ? [`omitted: ${omitted.map(({ why }) => why.message).join("; ")}`] : []),
+    ...(omitted.length > 0 ? [`omitted: ${[...new Set(omitted.map(({ why }) => why.message))].join("; ")}`] : []),
     ...warnings.map(({ message }) => message),
     ...(kept && isWritten ? ["written once, and not changed again (mode: Once)"] : []),
   ];
@@ -95,14 +125,16 @@ export function noteOf({ fields, omitted, warnings = [], kept, readable }: Plan)
 /**
  * Checks a target's fields without their values. Throws Problem: InvalidPath, ForbiddenPath, InvalidTemplate, or
  * InvalidBinding (overlapping paths, an unknown source, an invalid regular expression). `place` is the position of the
- * target in the binding.
+ * target in the binding, and `all` are its fields.
  */
 export function checkFields(
   fields: readonly Field[],
   sourceNames: Iterable<string>,
   place?: string,
+  all = fields,
 ): readonly Recipe[] {
   const names = [...sourceNames];
+  const isSplittable = !all.some(({ path }) => /^binaryData\b/.test(path));
   const effort = newFilterEffort();
   const recipes = fields.map((field, position) => {
     const path = FieldPath.parse(field.path);
@@ -110,7 +142,7 @@ export function checkFields(
     assertFoundAfter(path);
     const at = place === undefined ? `${path}: ` : `${place}.fields[${position}].`;
     keyFilter(field.from ?? {}, `${at}from`, effort);
-    return about(path, () => recipeOf(field, path, names));
+    return about(path, () => recipeOf(field, path, names, isSplittable));
   });
   recipes.forEach(({ path }, position) => {
     for (const { path: other } of recipes.slice(0, position)) {
@@ -135,15 +167,25 @@ function assertFoundAfter(path: FieldPath): void {
   throw new Problem("InvalidPath", message);
 }
 
-function recipeOf(field: Field, path: FieldPath, names: readonly string[]): Recipe {
+function recipeOf(field: Field, path: FieldPath, names: readonly string[], isSplittable: boolean): Recipe {
   const { from, as } = field;
-  const recipe = from === undefined ? fromTemplate(field.template, path, as, names) : fromSource(from, path, as);
+  const isWhole = copiesAll(field);
+  const isSplit = (schemaAt: SchemaAt) =>
+    isWhole &&
+    isSplittable &&
+    String(path) === "data" &&
+    (as === undefined || as === "string") &&
+    isConfigMap(schemaAt);
+  const recipe =
+    from === undefined ? fromTemplate(field.template, path, as, names) : fromSource(from, path, as, isSplit);
   for (const reference of recipe.references) {
     if (!names.includes(reference.source)) throw new Problem("InvalidBinding", unknownSource(reference, names));
   }
   const warnings = recipe.warnings.map((each) => each.within(`${path}: `));
-  return { path, append: field.onMissingElement === "Append", ...recipe, warnings };
+  return { path, append: field.onMissingElement === "Append", ...recipe, isSplit, warnings };
 }
+
+const isConfigMap = (schemaAt: SchemaAt): boolean => schemaAt(BINARY_DATA, "key")?.format === "byte";
 
 function readable(references: Recipe["references"], sources: ReadonlyMap<string, LiveSource | Problem>): Sources {
   const read = new Map<string, LiveSource>();
@@ -177,10 +219,19 @@ function fromTemplate(
   };
 }
 
-function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, "path" | "append"> {
+function fromSource(
+  from: From,
+  path: FieldPath,
+  as: Field["as"],
+  isSplit: (schemaAt: SchemaAt) => boolean,
+): Omit<Recipe, "path" | "append"> {
   const fieldPath = from.fieldPath === undefined ? undefined : FieldPath.parse(from.fieldPath);
   const pointer = from.pointer === undefined ? undefined : parsePointer(from.pointer);
   const make: Recipe["make"] = (sources, schemaAt, budget) => {
+    if (from.source === undefined) {
+      const found = severalOf(from.sources, sources);
+      return allOf(found, from, { path, as, schemaAt, isSplit: isSplit(schemaAt) }, budget);
+    }
     const source = present(sources.get(from.source) as LiveSource);
     if (source.kind === "object") {
       if (fieldPath === undefined) {
@@ -194,7 +245,8 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
       throw new Problem("InvalidBinding", message);
     }
     const { key } = from;
-    if (key === undefined) return allOf(source, from, path, as, schemaAt, budget);
+    if (key === undefined)
+      return allOf([[from.source, source]], from, { path, as, schemaAt, isSplit: isSplit(schemaAt) }, budget);
     const subject = keyOf(source, key);
     if (pointer !== undefined) {
       const found = readDocument(source, key, budget).map((document) => pointAt(document, pointer) ?? null);
@@ -209,53 +261,95 @@ function fromSource(from: From, path: FieldPath, as: Field["as"]): Omit<Recipe, 
     }
     return inferred(readBytes(source, key), as, schemaAt(path), subject, budget);
   };
-  return { references: [{ source: from.source, path: [] }], warnings: [], make };
+  return { references: sourcesIn(from).map((source) => ({ source, path: [] })), warnings: [], make };
+}
+
+type Named = readonly [name: string, source: DataSource];
+
+/** The present ones of several sources. An optional one may be missing, but not all of them. */
+function severalOf(names: readonly string[], sources: Sources): Named[] {
+  const found: Named[] = [];
+  let missing: MissingValue | undefined;
+  for (const name of names) {
+    const source = attemptSync(() => hasData(present(sources.get(name) as LiveSource)));
+    if (source instanceof MissingValue && source.policy.optional) missing ??= source;
+    else if (source instanceof Problem) throw source;
+    else found.push([name, source]);
+  }
+  if (found.length === 0 && missing !== undefined) throw missing;
+  return found;
+}
+
+function hasData(source: PresentSource): DataSource {
+  if (source.kind === "object") {
+    const message = `${source.description} has fields, not keys, so it can't be one of several sources; write a field with fieldPath for it`;
+    throw new Problem("InvalidBinding", message);
+  }
+  if (source.data.size === 0) throw missingIn(source, "no data");
+  return source;
+}
+
+interface Into {
+  path: FieldPath;
+  as: Field["as"];
+  schemaAt: SchemaAt;
+  isSplit: boolean;
 }
 
 /**
- * All data of a source that passes the filter, as an object. Each key is converted like a field of its own. Throws if
- * nothing passes, because an empty object would be an accident.
+ * All data of the sources that passes the filter, as an object. Each key is converted like a field of its own. In a
+ * ConfigMap, what is not text goes to `binaryData`. Throws if nothing passes, because an empty object would be an
+ * accident.
  */
-function allOf(
-  source: DataSource,
-  from: From,
-  path: FieldPath,
-  as: Field["as"],
-  schemaAt: SchemaAt,
-  budget: Budget,
-): Made {
-  if (source.data.size === 0) throw missingIn(source, "no data");
+function allOf(sources: readonly Named[], from: From, into: Into, budget: Budget): Made {
+  const { path, as, schemaAt, isSplit } = into;
+  const [[, first]] = sources as [Named];
   const passes = keyFilter(from, "from", budget.filters);
-  const chosen = [...source.data].filter(([key]) => passes(key));
-  if (chosen.length === 0) throw missingIn(source, "no key that passes include and exclude");
-  let warning: Problem | undefined;
-  const binary: string[] = [];
-  const entries = chosen.flatMap(([key, bytes]) => {
-    const made = attemptSync(() => inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget));
-    if (!(made instanceof Problem)) {
-      warning ??= made.warning;
-      return [[key, made.value.reveal()] as const];
+  const chosen = new Map<string, Named>();
+  for (const [name, source] of sources) {
+    for (const key of hasData(source).data.keys()) {
+      if (!passes(key)) continue;
+      const other = chosen.get(key);
+      if (other !== undefined && from.onCollision !== "LaterWins") throw collision(key, other[1], source);
+      chosen.set(key, [name, source]);
     }
-    if (made.reason !== "NotUtf8") throw made;
-    binary.push(key);
-    return [];
-  });
-  if (binary.length > 0) throw notText(source, from, binary, path, schemaAt);
-  return { value: new SecretValue(Object.fromEntries(entries)), ...(warning && { warning }) };
+  }
+  if (chosen.size === 0) throw missingIn(first, "no key that passes include and exclude");
+  let warning: Problem | undefined;
+  const texts: [string, JsonValue][] = [];
+  const binary: [string, JsonValue][] = [];
+  for (const [key, [, source]] of chosen) {
+    const bytes = readBytes(source, key);
+    const make = () => inferred(bytes, as, schemaAt(path, key), keyOf(source, key), budget);
+    const made = isSplit && source.binary?.has(key) ? undefined : attemptSync(make);
+    const isText = made !== undefined && !(made instanceof Problem && made.reason === "NotUtf8");
+    if (made instanceof Problem && isText) throw made;
+    if (isText && !(made instanceof Problem)) {
+      warning ??= made.warning;
+      texts.push([key, made.value.reveal()]);
+    } else binary.push([key, converted(bytes, "bytes", keyOf(source, key), budget).value.reveal()]);
+  }
+  if (binary.length > 0 && !isSplit) {
+    const keys = binary.map(([key]) => key);
+    throw notText(chosen.get(keys[0] as string) as Named, keys, into);
+  }
+  return {
+    value: new SecretValue(Object.fromEntries(texts)),
+    ...(isSplit && { binary: new SecretValue(Object.fromEntries(binary)) }),
+    ...(warning && { warning }),
+  };
+}
+
+function collision(key: string, one: DataSource, other: DataSource): Problem {
+  const message = `${one.description} and ${other.description} both have a key ${plainWord(key)}; set onCollision: LaterWins to write the value of the later one, or leave the key out with exclude`;
+  return new Problem("InvalidValue", message);
 }
 
 /** How many keys a message lists. */
 const MAX_NAMED = 10;
-const BINARY_DATA = FieldPath.parse("binaryData");
 
 /** For keys that can't be copied with the others. A second field below the path of the copy would overlap with it. */
-function notText(
-  source: DataSource,
-  { source: name }: From,
-  keys: readonly string[],
-  path: FieldPath,
-  schemaAt: SchemaAt,
-): Problem {
+function notText([name, source]: Named, keys: readonly string[], { path, schemaAt }: Into): Problem {
   const [first = "", ...others] = keys;
   const [named, more] = [keys.slice(0, MAX_NAMED), keys.length - MAX_NAMED];
   const rest = more > 0 ? ` and ${more} more` : "";
@@ -265,10 +359,10 @@ function notText(
       : `keys ${named.map(plainWord).join(", ")}${rest} of ${source.description} are not UTF-8 text`;
   const [it, them] = others.length === 0 ? ["it", "this key"] : ["they", "these keys"];
   const patterns = `[${named.map((key) => JSON.stringify(`^${key.replaceAll(/[^\w-]/g, "[$&]")}$`)).join(", ")}]${rest}`;
-  const isConfigMap = String(path) === "data" && schemaAt(BINARY_DATA, first)?.format === "byte";
-  const instead = isConfigMap
-    ? `to copy ${them} too, add a field with path: binaryData and from: {source: ${name}, include: ${patterns}}`
-    : `or copy each key by a field of its own instead of all keys by one field, and ${them} with a template such as {{base64 ${spell([name, first])}}}`;
+  const instead =
+    String(path) === "data" && isConfigMap(schemaAt)
+      ? `to copy ${them} too, remove the field with path: binaryData: without it, this field writes both`
+      : `or copy each key by a field of its own instead of all keys by one field, and ${them} with a template such as {{base64 ${spell([name, first])}}}`;
   const message = `${what}, so ${it} can't be copied with the other keys; leave ${them} out with exclude: ${patterns}; ${instead}`;
   return new Problem("NotUtf8", message);
 }

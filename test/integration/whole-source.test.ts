@@ -112,19 +112,25 @@ describe("all data of a source", () => {
     await team.until("texts", "Synced");
   });
 
-  it("is copied to a ConfigMap by a field for text and a field for bytes, as the message advises", async () => {
+  it("is copied to a ConfigMap by one field, or by a field for text and a field for bytes, as the message advises", async () => {
     const team = await newAppTeam();
     const bytes = Buffer.from([0xff, 0xfe, 1]);
     await team.secret("from", { a: secretText("copied"), k: bytes, l: bytes });
     const to = `${team.path("v1", "configmaps")}/to`;
     await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "to" } });
-    await bind(team, onData("ConfigMap", "to"));
-    const { message } = (await team.until("all", "NotUtf8")).status.conditions[0];
-    const [, exclude = "", path = "", include = ""] =
-      /exclude: (\[.*?\]); .* path: (\w+) and from: .*include: (\[.*?\])\}$/.exec(message) ?? [];
     const field = (at: string, filter: object) => ({ path: at, from: { source: "from", ...filter } });
-    const fields = [field("data", { exclude: JSON.parse(exclude) }), field(path, { include: JSON.parse(include) })];
-    await team.rebind("all", { targets: [{ apiVersion: "v1", kind: "ConfigMap", name: "to", fields }] });
+    const both = (...fields: object[]) => ({ apiVersion: "v1", kind: "ConfigMap", name: "to", fields });
+    await bind(team, both(field("data", {}), field("binaryData", { include: ["^k$"] })));
+    const { message } = (await team.until("all", "NotUtf8")).status.conditions[0];
+    assert.match(message, /to copy these keys too, remove the field with path: binaryData: without it/);
+    const [, exclude = ""] = /exclude: (\[.*?\]);/.exec(message) ?? [];
+    await team.rebind("all", {
+      targets: [both(field("data", { exclude: JSON.parse(exclude) }), field("binaryData", { include: ["^k$"] }))],
+    });
+    await team.until("all", "Synced");
+    assert.deepEqual(Object.keys((await team.api.get(to)).binaryData), ["k"]);
+    await team.rebind("all", { targets: [onData("ConfigMap", "to")] });
+    await eventually(async () => assert.ok((await team.api.get(to)).binaryData.l));
     await team.until("all", "Synced");
     const { data, binaryData } = await team.api.get(to);
     const base64 = bytes.toString("base64");

@@ -1,6 +1,6 @@
 /** Subscribes to everything that a binding depends on, and reports what the watches show of it and whether they are in sync. */
 import { createHash } from "node:crypto";
-import { onReleaseOf, type SecretBinding, type Target, type TargetStatus } from "../../api/binding.ts";
+import { onReleaseOf, recreates, type SecretBinding, type Target, type TargetStatus } from "../../api/binding.ts";
 import { REFRESH_ANNOTATION } from "../../api/refresh.ts";
 import { isOlder, type ObjectRef, type Version } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -99,7 +99,9 @@ export function* observe(
     if (look?.phase !== "failed") return undefined;
     if (ref === account) return accountRefusal(look.error, identity, ref);
     const target = targetOf.get(ref);
-    const verbs = target ? verbsFor(target.create !== undefined, onReleaseOf(binding, target)) : READ_VERBS;
+    const verbs = target
+      ? verbsFor(target.create !== undefined, onReleaseOf(binding, target), recreates(target))
+      : READ_VERBS;
     return streamRefusal(look.error, { identity, ref, verbs }, "watch");
   };
   /** As they are now: the watch requeues the binding when they change. */

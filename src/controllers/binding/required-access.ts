@@ -2,7 +2,7 @@
  * Lists all permissions that the account of a binding needs, whichever of its requests is sent first. An open watch changes nothing: it
  * outlives the permission, and the controller opens it again at its next start. Pure.
  */
-import { onReleaseOf, type SecretBinding, type Target } from "../../api/binding.ts";
+import { onReleaseOf, recreates, type SecretBinding, type Target } from "../../api/binding.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { ACCOUNT_TOKENS, DISRUPTION_BUDGETS, EVICTIONS, JOBS, PODS } from "../../apimachinery/resources.ts";
@@ -73,7 +73,7 @@ function targetAccess({ binding, objects }: Needs): RequiredPermission[] {
     if (ref instanceof Problem) return [];
     const why = `target ${target.kind}`;
     if (target.name === undefined) return [{ ref: placeOf(ref), verbs: WRITE_VERBS, why: `${why} by selector` }];
-    const verbs = verbsFor(target.create !== undefined, onReleaseOf(binding, target));
+    const verbs = verbsFor(target.create !== undefined, onReleaseOf(binding, target), recreates(target));
     return [{ ref, verbs, why: `${why} ${target.name}` }];
   });
 }

@@ -2,7 +2,14 @@
  * Finds the values that a binding writes before its rollout, in total and into the keys of a Secret or ConfigMap. A workload that reads that
  * object restarts for the values of the keys that it reads. Pure.
  */
-import { type Field, isAfterRollout, type SecretBinding, type Target } from "../../api/binding.ts";
+import {
+  copiesAll,
+  type Field,
+  isAfterRollout,
+  type SecretBinding,
+  sourcesIn,
+  type Target,
+} from "../../api/binding.ts";
 import { digestId } from "../../api/rollout.ts";
 import { FieldPath } from "../../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
@@ -110,10 +117,11 @@ function keyAt({ path: text }: Field): { root: string; key?: string } | undefine
 }
 
 /** A copy of all data of a source keeps its keys. */
-function writtenToAll({ from }: Field, uses: readonly string[]): Written {
-  if (from === undefined || from.key !== undefined || from.fieldPath !== undefined) return () => uses;
+function writtenToAll(field: Field, uses: readonly string[]): Written {
+  const { from } = field;
+  if (from === undefined || !copiesAll(field)) return () => uses;
   const passes = passing(from);
-  return (key) => (passes(key) ? [digestId(from.source, key)] : []);
+  return (key) => (passes(key) ? sourcesIn(from).map((source) => digestId(source, key)) : []);
 }
 
 /** Whether include and exclude permit a key. If they are invalid, every key passes: at worst a workload restarts too often. */

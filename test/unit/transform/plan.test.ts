@@ -237,8 +237,9 @@ describe("a plan", () => {
       ]);
     const schemaAt: SchemaAt = (path) => ({ type: "string", ...(String(path) === "binaryData" && { format: "byte" }) });
     const all: Field = { path: "data", from: { source: "s" } };
-    const message = (count: number, ...more: [SchemaAt?]) => {
-      const made = attemptSync(() => planTarget([all], binary(count), ...more));
+    const other: Field = { path: "binaryData.other", from: { source: "s", key: "text" } };
+    const message = (count: number, schema?: SchemaAt) => {
+      const made = attemptSync(() => planTarget([all], binary(count), schema, [all, other]));
       assert.ok(made instanceof Problem && made.reason === "NotUtf8");
       return made.message;
     };
@@ -246,11 +247,66 @@ describe("a plan", () => {
     const what = `data: keys ${keys} of Secret registry/bucket are not UTF-8 text, so they can't be copied with the other keys; leave these keys out with exclude: ${patterns}`;
     assert.equal(
       message(2, schemaAt),
-      `${what}; to copy these keys too, add a field with path: binaryData and from: {source: s, include: ${patterns}}`,
+      `${what}; to copy these keys too, remove the field with path: binaryData: without it, this field writes both`,
     );
     const one = "copy each key by a field of its own instead of all keys by one field";
     assert.equal(message(2), `${what}; or ${one}, and these keys with a template such as {{base64 s.[k.0]}}`);
     assert.match(message(12), /k\.9 and 2 more of Secret .*"\^k\[\.\]9\$"\] and 2 more; or copy/);
+  });
+
+  it("is split into text and binaryData in a ConfigMap, as in the source, and both are omitted together", () => {
+    const schemaAt: SchemaAt = (path) => ({ type: "string", ...(String(path) === "binaryData" && { format: "byte" }) });
+    const split = (keys: Record<string, string | Uint8Array>, ...binary: string[]) => {
+      const source = { ...secret(keys), ...(binary.length > 0 && { binary: new Set(binary) }) } as LiveSource;
+      const made = planTarget([{ path: "data", from: { source: "s" } }], new Map([["s", source]]), schemaAt);
+      return { ...made, fields: made.fields.map(({ path, value }) => [String(path), value.reveal()]) };
+    };
+    assert.deepEqual(split({ a: "x", b: Uint8Array.of(0xff), c: "y" }, "c").fields, [
+      ["data", { a: "x" }],
+      ["binaryData", { b: "/w==", c: "eQ==" }],
+    ]);
+    const texts = split({ a: "x" });
+    assert.deepEqual([texts.fields, texts.emptied?.map(String)], [[["data", { a: "x" }]], ["binaryData"]]);
+    const bytes = split({ c: "y" }, "c");
+    assert.deepEqual([bytes.fields, bytes.emptied?.map(String)], [[["binaryData", { c: "eQ==" }]], ["data"]]);
+    const none = planTarget([{ path: "data", from: { source: "s" } }], new Map([["s", absent()]]), schemaAt);
+    assert.deepEqual(
+      none.omitted.map(({ path }) => String(path)),
+      ["data", "binaryData"],
+    );
+  });
+
+  it("contains all data of several sources in order, where a key of two of them fails unless the later one wins", () => {
+    const optional = { onMissing: "Wait", optional: true } as const;
+    const several = new Map<string, LiveSource>([
+      ["a", secret({ host: "a", user: "u" }, { description: "Secret registry/a" })],
+      ["b", secret({ host: "b", ["__proto__"]: "p" }, { description: "Secret registry/b" })],
+      ["none", absent(optional, "Secret registry/none")],
+      ["empty", secret({}, { policy: optional })],
+      ["svc", object({})],
+      ["lost", absent()],
+    ]);
+    const all = (names: string[], more: Partial<Extract<Field["from"], { sources: string[] }>> = {}) =>
+      planTarget([{ path: "spec.a", from: { sources: names, ...more } }], several);
+    const later = all(["a", "none", "b", "empty"], { onCollision: "LaterWins" });
+    assert.deepEqual(Object.entries(later.fields[0]?.value.reveal() as object), [
+      ["host", "b"],
+      ["user", "u"],
+      ["__proto__", "p"],
+    ]);
+    assert.deepEqual(all(["a", "b"], { exclude: ["host"] }).fields[0]?.fromSecret, true);
+    const problemOf = (names: string[]) => {
+      const made = attemptSync(() => all(names));
+      return made instanceof Problem ? [made.reason, made.message] : made.omitted.map(({ why }) => why.reason);
+    };
+    assert.deepEqual(problemOf(["a", "b"]), [
+      "InvalidValue",
+      "spec.a: Secret registry/a and Secret registry/b both have a key host; set onCollision: LaterWins to write the value of the later one, or leave the key out with exclude",
+    ]);
+    assert.match(String(problemOf(["a", "svc"])), /^InvalidBinding,.*can't be one of several sources/);
+    assert.deepEqual(problemOf(["a", "lost"]), ["SourceNotFound"]);
+    assert.deepEqual(problemOf(["none", "empty"]), ["SourceNotFound"]);
+    assert.match(String(problemOf(["a", "other"])), /^InvalidBinding/);
   });
 
   it("contains only keys that pass include and exclude, and ignores all others", () => {

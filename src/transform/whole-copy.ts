@@ -1,0 +1,79 @@
+/**
+ * What an object that a binding creates takes from its source besides the data, if a field copies all data of one source: the type of a
+ * Secret, and labels and annotations. Pure.
+ */
+import { copiesAll, manifestOf, type Target } from "../api/binding.ts";
+import { FieldPath, keySegment } from "../apimachinery/field-path.ts";
+import { fieldsAt } from "../apimachinery/fields.ts";
+import { nameMatcher } from "../apimachinery/glob.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { isForeign } from "./foreign-metadata.ts";
+import type { LiveSource } from "./live-source.ts";
+import type { Plan, PlannedField } from "./plan-types.ts";
+import type { DataSource } from "./read.ts";
+
+export const TYPE = FieldPath.parse("type");
+const OPAQUE = "Opaque";
+const MAPS = ["labels", "annotations"] as const;
+/** How many labels, and how many annotations, a copy takes: each is a path in the status. */
+const MAX_COPIED = 32;
+/** Kubernetes makes and deletes Secrets of these types by itself. */
+const KUBERNETES_OWN = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
+
+/** The plan with what the object takes from its source. Throws Problem("InvalidValue") for too many labels or annotations. */
+export function withInherited(plan: Plan, target: Target, sources: ReadonlyMap<string, LiveSource | Problem>): Plan {
+  const { create, fields } = target;
+  const whole = fields.find((field) => field.path === "data" && copiesAll(field))?.from;
+  if (create === undefined || whole?.source === undefined) return plan;
+  const source = sources.get(whole.source);
+  if (source === undefined || source instanceof Problem || source.kind !== "data") return plan;
+  const isFiltered = whole.include !== undefined || whole.exclude !== undefined;
+  const type = isFiltered || !isSecret(target) ? {} : typeOf(source, target);
+  const copied = MAPS.flatMap((map) => copiedOf(source, target, map));
+  const inherited = [...(type.field ? [type.field] : []), ...copied];
+  if (inherited.length === 0 && type.warning === undefined) return plan;
+  return {
+    ...plan,
+    fields: [...plan.fields, ...inherited],
+    ...(type.warning && { warnings: [...(plan.warnings ?? []), type.warning] }),
+  };
+}
+
+/** The parts of metadata that a target copies from its source. */
+export const copiedMetadata = ({ create }: Target): FieldPath[] =>
+  MAPS.filter((map) => create?.copy?.[map] !== undefined).map((map) => FieldPath.parse(`metadata.${map}`));
+
+/** Whether the type of the object is that of its source, and not of the binding. */
+export const inheritsType = (target: Target, fields: readonly PlannedField[]): boolean =>
+  isSecret(target) &&
+  fields.some(({ path }) => path.equals(TYPE)) &&
+  !target.fields.some(({ path }) => path === "type");
+
+const isSecret = ({ apiVersion, kind }: Target) => apiVersion === "v1" && kind === "Secret";
+
+function typeOf({ description, isSecret, type = OPAQUE }: DataSource, target: Target) {
+  const isSet = manifestOf(target)["type"] !== undefined || target.fields.some(({ path }) => path === "type");
+  if (!isSecret || isSet || type === OPAQUE) return {};
+  if (!KUBERNETES_OWN.includes(type))
+    return { field: { path: TYPE, value: new SecretValue(type), fromSecret: false } satisfies PlannedField };
+  const message = `the copy of ${description} has the type ${OPAQUE}, because Kubernetes itself makes and deletes Secrets of type ${type}; to confirm that, set create.manifest.type: ${OPAQUE}`;
+  return { warning: new Problem("InvalidValue", message) };
+}
+
+function copiedOf(source: DataSource, target: Target, map: (typeof MAPS)[number]): PlannedField[] {
+  const patterns = target.create?.copy?.[map];
+  if (patterns === undefined) return [];
+  const matches = nameMatcher(patterns);
+  const own = fieldsAt(manifestOf(target), "metadata", map);
+  const written = new Set(target.fields.map(({ path }) => String(FieldPath.parse(path))));
+  const copied = Object.entries(source[map].reveal()).flatMap(([key, value]): PlannedField[] => {
+    if (!matches(key) || isForeign(key) || Object.hasOwn(own, key)) return [];
+    const path = new FieldPath(["metadata", map, key].map(keySegment));
+    if (written.has(String(path))) return [];
+    return [{ path, value: new SecretValue(value), fromSecret: source.isSecret }];
+  });
+  if (copied.length <= MAX_COPIED) return copied;
+  const message = `create.copy.${map} matches ${copied.length} ${map} of ${source.description}, and Inlay copies at most ${MAX_COPIED}; write narrower patterns`;
+  throw new Problem("InvalidValue", message);
+}
