@@ -32,6 +32,8 @@ const FIXED: readonly Pattern[] = [
   ["spec", "targets", "*", "apiVersion"],
   ["spec", "targets", "*", "kind"],
   ["spec", "targets", "*", "create", "adopt"],
+  ["spec", "targets", "*", "create", "exact"],
+  ["spec", "targets", "*", "create", "onImmutable"],
   ["spec", "rollout", "targets", "*", "apiVersion"],
   ["spec", "rollout", "targets", "*", "kind"],
   ["spec", "rollout", "steps", "*", "targets", "*", "apiVersion"],

@@ -26,6 +26,8 @@ describe("a composition is not accepted", () => {
     "spec.targets[0].kind",
     "spec.targets[*].apiVersion",
     "spec.targets[0].create.adopt",
+    "spec.targets[0].create.exact",
+    "spec.targets[0].create.onImmutable",
     "spec.rollout.targets[0].kind",
     "spec.rollout.steps[0].targets[0].apiVersion",
     // They contain one of those.
