@@ -1,7 +1,6 @@
 /** Converts annotations that copy Secrets and ConfigMaps, for the tools that have such annotations, and what all copies have. Pure. */
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
-import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Granted, Grants } from "./grants.ts";
 import type { KnownObjects, ObjectName } from "./known-objects.ts";
@@ -15,8 +14,6 @@ export type Kind = "Secret" | "ConfigMap";
 export interface Annotated extends ObjectName {
   readonly kind: Kind;
   readonly input: Input;
-  /** Type, labels and keys as far as they are known. */
-  readonly content: JsonObject;
   /** By its name after the prefix of the tool. */
   annotation(name: string): Tracked;
 }
@@ -64,9 +61,8 @@ function annotatedObject(prefix: string, input: Input): Annotated {
     root.field(field).ignore();
   root.field("metadata", "labels").ignore();
   ignoreOthers(root.field("metadata", "annotations"), prefix);
-  const content = root.peek() as JsonObject;
   const annotation = (each: string) => root.field("metadata", "annotations", `${prefix}${each}`);
-  return { kind: kind as Kind, namespace, name, input, content, annotation };
+  return { kind: kind as Kind, namespace, name, input, annotation };
 }
 
 /** Older versions of Reflector read annotations of the Certificate itself, with `secret-` before their names. */
@@ -77,13 +73,11 @@ function secretOf(prefix: string, input: Input): Annotated {
   for (const field of [metadata.field("labels"), template.field("labels")]) field.ignore();
   for (const each of [metadata, template]) ignoreOthers(each.field("annotations"), prefix);
   const name = spec.field("secretName").text() ?? "";
-  const labels = template.field("labels").peek() ?? {};
   return {
     kind: "Secret",
     namespace: input.namespace,
     name,
     input,
-    content: { type: "kubernetes.io/tls", metadata: { labels } },
     annotation: (each) => {
       const own = template.field("annotations", `${prefix}${each}`);
       return own.exists ? own : metadata.field("annotations", `${prefix}secret-${each}`);
@@ -100,95 +94,26 @@ function ignoreOthers(annotations: Tracked, prefix: string): void {
 export interface CopyRule {
   readonly labels?: boolean;
   readonly annotations?: boolean;
-  readonly immutable?: boolean;
+  /** The tool removes keys that others add. */
+  readonly exact?: boolean;
 }
 
-/** What programs note on a source for themselves. */
-const OWN_NOTES = /^(?:kubectl\.kubernetes\.io|generate\.kyverno\.io)\//;
-
-/** The source of a copy, if it is known. Otherwise reports on `place` what the copies then lack. */
-export function sourceOfCopy(
-  source: ObjectName,
-  { labels = false, annotations = false }: CopyRule,
-  known: KnownObjects,
-  place: Tracked,
-): JsonObject | undefined {
-  const found = known.find(source);
-  const { kind, namespace, name } = source;
-  const lacking = [
-    kind === "Secret" ? "type" : "binaryData",
-    ...(labels ? ["labels"] : []),
-    ...(annotations ? ["annotations"] : []),
-  ];
-  const where = kind === "Secret" || labels ? "create.manifest" : "a second field with the path binaryData";
-  if (found === undefined)
-    place.lose(
-      `${kind} ${namespace}/${name} is not in these files, so its ${listText(lacking)} ${lacking.length > 1 ? "are" : "is"} unknown; add it to the files, set --cluster, or write ${lacking.length > 1 ? "them" : "it"} to ${where}`,
-    );
-  return found;
-}
-
-const listText = (words: readonly string[]): string =>
-  words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
-
-/** The manifest of a copy, as far as the tool copies it. */
-export function copyManifest(
-  kind: string,
-  source: JsonObject | undefined,
-  { labels, annotations, immutable }: CopyRule,
-): JsonObject {
-  const metadata = fieldsAt(source, "metadata");
-  const copied = (field: string) => {
-    const entries = Object.entries(fieldsAt(metadata, field)).filter(([key]) => !OWN_NOTES.test(key));
-    return entries.length > 0 ? Object.fromEntries(entries) : undefined;
-  };
-  const inherited = compact({
-    labels: labels === true ? copied("labels") : undefined,
-    annotations: annotations === true ? copied("annotations") : undefined,
+/** How a binding creates such copies, and adopts those of the tool. */
+export function copyCreate({ labels, annotations, exact }: CopyRule, manifest: JsonObject = {}): JsonObject {
+  const copy = compact({
+    labels: labels === true ? ["*"] : undefined,
+    annotations: annotations === true ? ["*"] : undefined,
   });
-  const type = source?.["type"];
   return compact({
-    type: kind === "Secret" && typeof type === "string" ? type : undefined,
-    immutable: immutable === true && source?.["immutable"] === true ? true : undefined,
-    metadata: Object.keys(inherited).length > 0 ? inherited : undefined,
+    adopt: "Equal",
+    exact: exact === true ? true : undefined,
+    copy: Object.keys(copy).length > 0 ? copy : undefined,
+    manifest,
   });
 }
 
-/** The fields that copy all data of the source with this name. The keys of `binaryData` are bytes, which `data` can't have. */
-export function copyFields(name: string, source: JsonObject | undefined, place: Tracked): JsonObject[] {
-  const [texts, bytes] = ["data", "binaryData"].map((field) => {
-    const data = source?.[field];
-    return isObject(data) ? Object.keys(data) : [];
-  }) as [string[], string[]];
-  const all = (path: string, choice: JsonObject = {}) => ({ path, from: { source: name, ...choice } });
-  if (source?.["kind"] !== "ConfigMap" || bytes.length === 0) return [all("data")];
-  if (texts.length === 0) return [all("binaryData")];
-  const expressions = exactly(bytes);
-  if (expressions !== undefined)
-    return [all("data", { exclude: expressions }), all("binaryData", { include: expressions })];
-  place.lose(
-    "the names of the keys in binaryData are too long for the expressions of a field; write include and exclude",
-  );
-  return [all("data")];
-}
-
-const [MAX_EXPRESSIONS, MAX_EXPRESSION] = [16, 256];
-
-/** Regular expressions that match only these keys. Undefined if a field can't have so many. */
-function exactly(keys: readonly string[]): string[] | undefined {
-  const expressions: string[] = [];
-  let open: string[] = [];
-  const text = (names: readonly string[]) => (names.length === 1 ? `^${names[0]}$` : `^(${names.join("|")})$`);
-  for (const key of keys.map((each) => each.replaceAll(".", "[.]"))) {
-    if (open.length > 0 && text([...open, key]).length > MAX_EXPRESSION) {
-      expressions.push(text(open));
-      open = [];
-    }
-    open.push(key);
-    if (expressions.length >= MAX_EXPRESSIONS || text(open).length > MAX_EXPRESSION) return undefined;
-  }
-  return [...expressions, text(open)];
-}
+/** The fields that copy all data of the source with this name. */
+export const copyFields = (source: string): JsonObject[] => [{ path: "data", from: { source } }];
 
 const NAME = /^\^?((?:[a-z0-9-]|\.[*+]?)+)\$?$/;
 
@@ -249,13 +174,11 @@ export interface CopyOptions {
 
 /** A binding in the namespace of an object that copies it into other namespaces. No two selectors match the same namespace. */
 export function pushCopies(
-  { kind, namespace, name, input, content }: Annotated,
+  { kind, namespace, name, input }: Annotated,
   selectors: readonly JsonObject[],
   output: Output,
   { name: own = name, rule = {}, isOnce = false }: CopyOptions = {},
 ): void {
-  const manifest = copyManifest(kind, content, rule);
-  const fields = copyFields("source", content, input.root);
   const targets = selectors.map(({ exceptNames: except = [], ...selector }) =>
     compact({
       apiVersion: "v1",
@@ -263,8 +186,8 @@ export function pushCopies(
       name,
       namespaceSelector: exceptNames(selector, [...(except as string[]), namespace]),
       mode: isOnce ? "Once" : undefined,
-      create: { adopt: "Equal", manifest },
-      fields,
+      create: copyCreate(rule),
+      fields: copyFields("source"),
     }),
   );
   const spec = {
@@ -312,9 +235,7 @@ export function pullCopy(
     return;
   }
   const granted = { kind, namespace, name } as const;
-  const { known, grants, output } = pulls;
-  // A Secret has no binaryData.
-  const source = kind === "Secret" ? undefined : sourceOfCopy(granted, {}, known, from);
+  const { grants, output } = pulls;
   const spec = {
     acknowledge: ["ReadableCopies"],
     sources: [
@@ -330,7 +251,7 @@ export function pullCopy(
         name: copy,
         mode: isOnce ? "Once" : undefined,
         onConflict: "Force",
-        fields: copyFields("source", source, from),
+        fields: copyFields("source"),
       }),
     ],
   };

@@ -1,10 +1,12 @@
 /** Converts PushSecrets of the External Secrets Operator that write Secrets of the cluster. Pure. */
+import { fieldsAt } from "../apimachinery/fields.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { copyManifest, sourceOfCopy } from "./copies.ts";
+import { copyCreate, copyFields } from "./copies.ts";
 import { findStore, type Store } from "./external-stores.ts";
-import type { KnownObjects } from "./known-objects.ts";
+import type { KnownObjects, ObjectName } from "./known-objects.ts";
 import { type Input, metadataOf, type Output } from "./migration.ts";
 import { compact, keyPath } from "./parts.ts";
+import type { Tracked } from "./tracked.ts";
 
 const SOURCE = "source";
 
@@ -44,7 +46,7 @@ export function pushSecret(input: Input, stores: readonly Store[], known: KnownO
     const to = property ?? key;
     const field =
       key === undefined || to === undefined
-        ? { path: "data", from: { source: SOURCE } }
+        ? (copyFields(SOURCE)[0] as JsonObject)
         : { path: keyPath("data", to), from: { source: SOURCE, key } };
     const fields = pushed.get(object);
     if (fields === undefined) pushed.set(object, [field]);
@@ -54,11 +56,14 @@ export function pushSecret(input: Input, stores: readonly Store[], known: KnownO
     spec.field("selector").lose("Inlay copies a Secret that has a name; write a binding for each Secret");
   if (name === undefined || namespaces.length === 0 || pushed.size === 0) return;
   const source = { kind: "Secret", namespace: input.namespace, name };
-  const manifest = copyManifest(
-    "Secret",
-    sourceOfCopy(source, RULE, known, spec.field("selector", "secret", "name")),
-    RULE,
-  );
+  const isWhole = (fields: readonly JsonObject[]) => fields.some(({ path }) => path === "data");
+  const manifest = [...pushed.values()].every(isWhole)
+    ? {}
+    : manifestOf(source, known, spec.field("selector", "secret", "name"));
+  const createOf = (fields: readonly JsonObject[]) => {
+    const { adopt: _, ...create } = isWhole(fields) ? copyCreate(RULE) : { manifest };
+    return updates === "IfNotExists" ? create : { adopt: "Any", ...create };
+  };
   const targets = namespaces.flatMap((namespace) =>
     [...pushed].map(([object, fields]) =>
       compact({
@@ -68,7 +73,7 @@ export function pushSecret(input: Input, stores: readonly Store[], known: KnownO
         namespace: namespace === input.namespace ? undefined : namespace,
         mode: updates === "IfNotExists" ? "Once" : undefined,
         onRelease: deletes ? undefined : "Retain",
-        create: updates === "IfNotExists" ? { manifest } : { adopt: "Any", manifest },
+        create: createOf(fields),
         fields,
       }),
     ),
@@ -78,4 +83,26 @@ export function pushSecret(input: Input, stores: readonly Store[], known: KnownO
     input,
     ...used,
   ]);
+}
+
+/** What programs note on a source for themselves. */
+const OWN_NOTES = /^(?:kubectl\.kubernetes\.io|generate\.kyverno\.io)\//;
+
+/** The manifest for single keys, which inherit nothing from their source. */
+function manifestOf(source: ObjectName, known: KnownObjects, place: Tracked): JsonObject {
+  const found = known.find(source);
+  if (found === undefined)
+    place.lose(
+      `${source.kind} ${source.namespace}/${source.name} is not in these files, so its type, labels and annotations are unknown; add it to the files, set --cluster, or write them to create.manifest`,
+    );
+  const copied = (field: string) => {
+    const entries = Object.entries(fieldsAt(found, "metadata", field)).filter(([key]) => !OWN_NOTES.test(key));
+    return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+  };
+  const metadata = compact({ labels: copied("labels"), annotations: copied("annotations") });
+  const type = found?.["type"];
+  return compact({
+    type: typeof type === "string" ? type : undefined,
+    metadata: Object.keys(metadata).length > 0 ? metadata : undefined,
+  });
 }

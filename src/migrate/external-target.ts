@@ -31,7 +31,8 @@ export function targetOf(spec: Tracked, defaultName: string, metadata: JsonObjec
   const manifest = target.field("manifest");
   const [apiVersion = "v1", kind = "Secret"] = [manifest.field("apiVersion").text(), manifest.field("kind").text()];
   const values = valuesOf(spec, lookup);
-  const [all, ...others] = allOf(spec, lookup);
+  const whole = allOf(spec, lookup);
+  const [all, ...others] = whole;
   const resolve = resolverOf(values, all?.source);
   const templates = fieldsOfTemplate(template, resolve, apiVersion);
   const isMerged = template.field("mergePolicy").text() === "Merge";
@@ -45,10 +46,8 @@ export function targetOf(spec: Tracked, defaultName: string, metadata: JsonObjec
     ...templates,
   ];
   const copiesAll = usesValues && all !== undefined && fields.length === 0 && templated === undefined;
-  if (usesValues && all !== undefined && !copiesAll)
-    all.place.lose("a target has either all data or single keys; add a field for each key that your programs read");
-  for (const { place } of others)
-    if (usesValues) place.lose("a target has all data of one source; add a field for each key that your programs read");
+  for (const { place } of usesValues && !copiesAll ? whole : [])
+    place.lose("a target has either all data or single keys; add a field for each key that your programs read");
   if (usesValues && !isData)
     manifest.lose("Inlay does not know where this kind has the values; write the paths of the fields by hand");
   const policy = target.field("creationPolicy");
@@ -64,12 +63,14 @@ export function targetOf(spec: Tracked, defaultName: string, metadata: JsonObjec
       .field("immutable")
       .lose("Inlay could not update an immutable Secret; set mode: Once, and immutable in create.manifest");
   const made = manifestOf(template, metadata, kind);
+  // Otherwise Inlay copies the type of a Secret.
+  if (copiesAll && all?.isSecret && kind === "Secret") made["type"] ??= "Opaque";
   return {
     object: { apiVersion, kind, name: target.field("name").text() ?? defaultName },
     create: creation === "Merge" ? undefined : { adopt: "Any", manifest: made },
     onRelease: creation === "Orphan" ? "Retain" : undefined,
     removesKeys: deletion.text() === "Merge",
-    fields: copiesAll && all !== undefined ? [{ path: "data", from: { source: all.source } }] : fields,
+    fields: copiesAll && all !== undefined ? [{ path: "data", from: fromAll(all, others) }] : fields,
     notes: [...values.values()].some(isEither)
       ? [
           "A property with a dot is the name of a key if there is one, and otherwise a path in JSON. If you know which, set from with the key, or with key and pointer, instead of the template with default.",
@@ -98,8 +99,20 @@ function valuesOf(spec: Tracked, { storeOf, sources }: Lookup): Map<string, Expr
   return values;
 }
 
+interface All {
+  readonly source: string;
+  readonly place: Tracked;
+  /** It is a Secret of the cluster. */
+  readonly isSecret: boolean;
+}
+
+const fromAll = ({ source }: All, others: readonly All[]): JsonObject => {
+  const sources = [...new Set([source, ...others.map((each) => each.source)])];
+  return sources.length === 1 ? { source } : { sources, onCollision: "LaterWins" };
+};
+
 /** `spec.dataFrom`: all keys of a source. */
-function allOf(spec: Tracked, { storeOf, sources }: Lookup): { source: string; place: Tracked }[] {
+function allOf(spec: Tracked, { storeOf, sources }: Lookup): All[] {
   return spec
     .field("dataFrom")
     .list()
@@ -120,7 +133,7 @@ function allOf(spec: Tracked, { storeOf, sources }: Lookup): { source: string; p
       if ((decoding.text() ?? "None") !== "None")
         decoding.lose("Inlay copies all keys unchanged; write a field with base64decode for each key");
       const source = sources.add(extract, store);
-      return source === undefined ? [] : [{ source, place: each }];
+      return source === undefined ? [] : [{ source, place: each, isSecret: store.provider === "kubernetes" }];
     });
 }
 

@@ -72,15 +72,14 @@ export function addGenerated(input: Input, results: Results): void {
     .field("generate")
     .list()
     .flatMap((each) => {
-      const field = each.field("expression");
-      const cel = celOf(field, variables);
+      const cel = celOf(each.field("expression"), variables);
       const read = cel === undefined ? undefined : sourcesOf(cel);
       if (read === undefined)
         each.lose("Inlay copies by generator.Apply into the matched namespace, from resource.Get or resource.List");
-      return (read ?? []).map((source) => ({ ...source, place: field }));
+      return read ?? [];
     });
   const isWhole = results.drafts.isUnderstood(input, spec);
-  for (const { kind, namespace, name, place } of sources) {
+  for (const { kind, namespace, name } of sources) {
     const except = [...constraints.exceptNames, ...exceptNames, namespace];
     const selector = namespaceSelector(
       names ?? constraints.names,
@@ -89,8 +88,8 @@ export function addGenerated(input: Input, results: Results): void {
     );
     const selectors = isWhole ? [selector] : [];
     if (name === undefined)
-      copyAll(input, input.name, { kind, namespace, selector: undefined, place }, selectors, settings, results);
-    else copy(input, { kind, namespace, name, place }, name, selectors, settings, results);
+      copyAll(input, input.name, { kind, namespace, selector: undefined }, selectors, settings, results);
+    else copy(input, { kind, namespace, name }, name, selectors, settings, results);
   }
 }
 

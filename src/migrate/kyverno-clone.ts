@@ -1,6 +1,6 @@
 /** Converts Kyverno rules that clone Secrets and ConfigMaps into Namespaces to the copies of bindings. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { copyFields, copyManifest, sourceOfCopy } from "./copies.ts";
+import { copyCreate, copyFields } from "./copies.ts";
 import type { ObjectName } from "./known-objects.ts";
 import { NOTHING } from "./kyverno-draft.ts";
 import type { Results } from "./kyverno-fields.ts";
@@ -20,7 +20,7 @@ import type { Tracked } from "./tracked.ts";
 const OF_NAMESPACE = /^\{\{\s*request\.object\.metadata\.name\s*\}\}$/;
 
 /** Kyverno clones the whole object. */
-const WHOLE = { labels: true, annotations: true, immutable: true };
+const WHOLE = { labels: true, annotations: true };
 
 export function addClone(input: Input, rule: Tracked, results: Results): void {
   const { drafts } = results;
@@ -69,14 +69,7 @@ export function addClone(input: Input, rule: Tracked, results: Results): void {
   }
   const selectors = namespaceSelectorsOf(rule, name === of ? [from] : []);
   const isWhole = drafts.isUnderstood(input, rule);
-  copy(
-    input,
-    { kind: ofKind, namespace: from, name: of, place: source },
-    name,
-    isWhole ? selectors : [],
-    settings,
-    results,
-  );
+  copy(input, { kind: ofKind, namespace: from, name: of }, name, isWhole ? selectors : [], settings, results);
 }
 
 export interface CopySettings {
@@ -89,7 +82,7 @@ export interface CopySettings {
 /** Copies an object into the selected namespaces. Without a selector, what the rule selects is not understood. */
 export function copy(
   input: Input,
-  { place, ...of }: ObjectName & { readonly place: Tracked },
+  of: ObjectName,
   name: string,
   selectors: readonly JsonObject[],
   settings: CopySettings,
@@ -97,10 +90,9 @@ export function copy(
 ): void {
   const draft = drafts.of(of.kind, of.namespace, of.name, input);
   for (const note of notesOf(settings, selectors)) draft.notes.add(note);
-  const copied = sourceOfCopy(of, WHOLE, known, place);
-  const fields = copyFields(of.name, copied, place);
-  for (const target of targetsOf(of.kind, name, selectors, settings, copyManifest(of.kind, copied, WHOLE)))
-    draft.targets.push({ ...target, fields });
+  const manifest = known.find(of)?.["immutable"] === true ? { immutable: true } : {};
+  for (const target of targetsOf(of.kind, name, selectors, settings, manifest))
+    draft.targets.push({ ...target, fields: copyFields(of.name) });
   if (selectors.length === 0) drafts.selectNothing(input, [draft], "Copies nothing.");
 }
 
@@ -126,7 +118,7 @@ const targetsOf = (
       namespaceSelector: selector,
       mode: isKept ? undefined : "Once",
       onRelease: isKept && !isOrphaned ? undefined : "Retain",
-      create: { adopt: "Equal", manifest },
+      create: copyCreate({ ...WHOLE, exact: isKept }, manifest),
     }),
   );
 
@@ -145,7 +137,7 @@ function cloneList(input: Input, rule: Tracked, settings: CopySettings, results:
   for (const { each, kind } of kinds)
     if (kind !== "Secret" && kind !== "ConfigMap")
       each.lose("Inlay clones Secrets and ConfigMaps; keep Kyverno for this kind");
-    else copyAll(input, name, { kind, namespace, selector, place: each }, isWhole ? selectors : [], settings, results);
+    else copyAll(input, name, { kind, namespace, selector }, isWhole ? selectors : [], settings, results);
 }
 
 /** Copies all matching objects of a namespace. Without a selector of namespaces, what the rule selects is not understood. */
@@ -156,22 +148,14 @@ export function copyAll(
     kind,
     namespace,
     selector,
-    place,
   }: Omit<ObjectName, "name"> & {
     readonly kind: "Secret" | "ConfigMap";
     readonly selector: JsonObject | undefined;
-    readonly place: Tracked;
   },
   selectors: readonly JsonObject[],
   settings: CopySettings,
   { drafts, output }: Pick<Results, "drafts" | "output">,
 ): void {
-  // Inlay reads only the metadata of what a composition is for.
-  place.lose(
-    kind === "Secret"
-      ? "a composition can't read the type of a Secret; write it to create.manifest, or to the annotation inlay.dev/secret-type of each Secret that is not Opaque"
-      : "a composition can't read which keys of a ConfigMap are in binaryData, so all are written to data; for ConfigMaps with binaryData, leave out these keys by exclude, and write a second field with the path binaryData and include",
-  );
   const field = sourceField(kind);
   const targets = targetsOf(kind, "", selectors, settings);
   const spec = {
@@ -189,12 +173,12 @@ export function copyAll(
           spec: {
             acknowledge: ["ReadableCopies"],
             sources: [{ name: "source", [field]: {} }],
-            targets: targets.map((target) => ({ ...target, fields: [{ path: "data", from: { source: "source" } }] })),
+            targets: targets.map((target) => ({ ...target, fields: copyFields("source") })),
           },
         },
         patches: [
           { fromFieldPath: "metadata.name", toFieldPath: `spec.sources[0].${field}.name` },
-          ...targets.flatMap((_, at) => patchesOf(kind, `spec.targets[${at}]`)),
+          ...targets.map((_, at) => ({ fromFieldPath: "metadata.name", toFieldPath: `spec.targets[${at}].name` })),
         ],
       },
     ],
@@ -202,23 +186,4 @@ export function copyAll(
   const metadata = { name: `${objectName(name)}-${kind.toLowerCase()}`.slice(0, 63) };
   output.add("BindingComposition", metadata, spec, [input], notesOf(settings, selectors));
   if (selectors.length === 0) drafts.selectNothing(input, [], "");
-}
-
-/** What the target of a composition gets from the object that is cloned. */
-function patchesOf(kind: string, target: string): JsonObject[] {
-  const metadata = ["metadata.labels", "metadata.annotations"].map((path) => ({
-    fromFieldPath: path,
-    toFieldPath: `${target}.create.manifest.${path}`,
-    policy: { onMissing: "Remove" },
-  }));
-  const type = {
-    fromFieldPath: "metadata.annotations[inlay.dev/secret-type]",
-    toFieldPath: `${target}.create.manifest.type`,
-    policy: { onMissing: "Remove" },
-  };
-  return [
-    { fromFieldPath: "metadata.name", toFieldPath: `${target}.name` },
-    ...metadata,
-    ...(kind === "Secret" ? [type] : []),
-  ];
 }

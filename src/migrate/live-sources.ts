@@ -1,5 +1,4 @@
-/** Reads what copies take from their sources besides the values: type, labels, annotations, and which keys are bytes. */
-import { isObject } from "../apimachinery/json.ts";
+/** Reads what the converters need of sources that are not in the files: their metadata, their type, and whether they are immutable. */
 import type { JsonObject, KubeObject } from "../apimachinery/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../apimachinery/resources.ts";
 import type { Reader } from "../explain/reading.ts";
@@ -22,7 +21,7 @@ export async function readSources(
 }
 
 function withoutValues(kind: string, object: KubeObject): JsonObject {
-  const { type, immutable, data, binaryData } = object as KubeObject & JsonObject;
+  const { type, immutable } = object as KubeObject & JsonObject;
   const { name = "", namespace = "", labels = {}, annotations = {} } = object.metadata;
   return {
     apiVersion: "v1",
@@ -30,9 +29,5 @@ function withoutValues(kind: string, object: KubeObject): JsonObject {
     ...(type !== undefined && { type }),
     ...(immutable === true && { immutable }),
     metadata: { name, namespace, labels, annotations },
-    ...(kind === "ConfigMap" && { data: keysOf(data), binaryData: keysOf(binaryData) }),
   };
 }
-
-const keysOf = (data: unknown): JsonObject =>
-  Object.fromEntries(Object.keys(isObject(data) ? data : {}).map((key) => [key, ""]));

@@ -47,7 +47,7 @@ export interface Migration {
   readonly others: number;
   /** The number of objects that belong to the tools. */
   readonly own: number;
-  /** The sources of copies whose type, labels, annotations or keys are not known. */
+  /** The sources of copies of which something is not known: whether they are immutable, or permit a copy, or the type for a single key. */
   readonly missing: readonly ObjectName[];
 }
 

@@ -44,7 +44,7 @@ export const REFLECTOR: Tool = {
     for (const { source, pushed } of selections) {
       const reflects = source.annotation("reflects");
       if (reflects.exists) pullCopy(source, reflects, pulls);
-      else if (pushed !== undefined) pushCopies(source, pushed, output);
+      else if (pushed !== undefined) pushCopies(source, pushed, output, { rule: { exact: true } });
       if (reflects.exists && pushed !== undefined)
         output.remark(`${describe(source.input)}: reflection-auto-enabled has no effect beside reflects`);
     }

@@ -202,7 +202,7 @@ function targetOf(destination: Tracked): JsonObject {
     kind: "Secret",
     name: destination.field("name").text(),
     onConflict: "Force",
-    create: creates ? { adopt: overwrites ? "Any" : "Equal", manifest } : undefined,
+    create: creates ? { ...(overwrites ? { adopt: "Any", exact: true } : { adopt: "Equal" }), manifest } : undefined,
     fields: fieldsOf(destination.field("transformation")),
   });
 }

@@ -1,4 +1,4 @@
-/** Copies have the type of their source, its labels if the tool copies them, and both maps of a ConfigMap. */
+/** Copies take the labels and annotations of their source as those of the tool, and lose the keys of others if those of the tool do. */
 import assert from "node:assert/strict";
 import type { JsonObject, KubeObject } from "../../../src/apimachinery/objects.ts";
 import { readSources } from "../../../src/migrate/live-sources.ts";
@@ -62,6 +62,7 @@ const PUSH = [
 ];
 
 const targetsOf = (specs: readonly JsonObject[]) => specs.flatMap(({ targets }) => targets as JsonObject[]);
+const createsOf = (specs: readonly JsonObject[]) => targetsOf(specs).map(({ create }) => create);
 const manifestsOf = (specs: readonly JsonObject[]) =>
   targetsOf(specs).map(({ create }) => (create as JsonObject | undefined)?.["manifest"]);
 
@@ -80,14 +81,14 @@ const clusterExternalSecret = (namespaces: object) => ({
 });
 
 describe("the copies of a Secret", () => {
-  it("have its type, and its labels and annotations as the tool copies them", async () => {
-    const whole = { labels: { team: "web" }, annotations: { "example.com/owner": "platform" } };
+  it("have its labels and annotations, and none of the keys of others, as with the tool", async () => {
+    const copy = { labels: ["*"], annotations: ["*"] };
     const expected: Record<string, [readonly object[], object]> = {
-      kyverno: [[POLICY, secret()], { type: TYPE, metadata: whole }],
-      "external-secrets": [[...PUSH, secret()], { type: TYPE, metadata: whole }],
+      kyverno: [[POLICY, secret()], { adopt: "Equal", exact: true, copy, manifest: {} }],
+      "external-secrets": [[...PUSH, secret()], { adopt: "Any", copy, manifest: {} }],
       replicator: [
         [secret({ "replicator.v1.mittwald.de/replicate-to": "shop" })],
-        { type: TYPE, metadata: { labels: { team: "web" } } },
+        { adopt: "Equal", copy: { labels: ["*"] }, manifest: {} },
       ],
       reflector: [
         [
@@ -96,13 +97,13 @@ describe("the copies of a Secret", () => {
             "reflector.v1.k8s.emberstack.com/reflection-auto-enabled": "true",
           }),
         ],
-        { type: TYPE },
+        { adopt: "Equal", exact: true, manifest: {} },
       ],
     };
-    for (const [tool, [objects, manifest]] of Object.entries(expected)) {
+    for (const [tool, [objects, create]] of Object.entries(expected)) {
       const migration = await convert(tool, objects);
-      assert.deepEqual([migration.lost, migration.others], [[], 0], tool);
-      assert.deepEqual(manifestsOf(specsOf(migration)), [manifest], tool);
+      assert.deepEqual(migration.lost, [], tool);
+      assert.deepEqual(createsOf(specsOf(migration)), [create], tool);
     }
   });
 
@@ -117,7 +118,7 @@ describe("the copies of a Secret", () => {
     const [store] = PUSH;
     const central = { ...store, kind: "ClusterSecretStore", metadata: { name: "central" } };
     const migration = await convert("external-secrets", [central, clusterExternalSecret({ namespaceSelector: {} })]);
-    assert.deepEqual([migration.lost, manifestsOf(specsOf(migration))], [[], [{}]]);
+    assert.deepEqual([migration.lost, manifestsOf(specsOf(migration))], [[], [{ type: "Opaque" }]]);
     assert.deepEqual(migration.converted[0]?.object["metadata"], {
       name: "login",
       namespace: "central",
@@ -125,23 +126,30 @@ describe("the copies of a Secret", () => {
     });
   });
 
-  it("are suspended if the source is not known", async () => {
-    for (const [tool, objects] of Object.entries({ kyverno: [POLICY], "external-secrets": PUSH })) {
-      const migration = await convert(tool, objects);
-      assert.deepEqual([specsOf(migration)[0]?.["suspend"], migration.lost.length], [true, 1], tool);
-      assert.deepEqual(migration.missing, [{ kind: "Secret", namespace: "platform", name: "login" }], tool);
-    }
+  const pushOfKey = () => {
+    const [store, push] = structuredClone(PUSH) as [object, { spec: { data: object[] } }];
+    push.spec.data = [{ match: { secretKey: "a", remoteRef: { remoteKey: "copy", property: "b" } } }];
+    return [store, push];
+  };
+
+  it("by single keys have its type, labels and annotations in the manifest, and are suspended if it is not known", async () => {
+    const metadata = { labels: { team: "web" }, annotations: { "example.com/owner": "platform" } };
+    const known = await convert("external-secrets", [...pushOfKey(), secret()]);
+    assert.deepEqual([known.lost, manifestsOf(specsOf(known))], [[], [{ type: TYPE, metadata }]]);
+    const unknown = await convert("external-secrets", pushOfKey());
+    assert.deepEqual([specsOf(unknown)[0]?.["suspend"], unknown.lost.length], [true, 1]);
+    assert.deepEqual(unknown.missing, [{ kind: "Secret", namespace: "platform", name: "login" }]);
   });
 
-  it("get the type and labels from the cluster, of which no value is kept", async () => {
+  it("are immutable with Kyverno if it is in the cluster, of which no value is kept", async () => {
     const load = TOOLS["kyverno"] ?? assert.fail();
     const files = [{ name: "a", text: JSON.stringify(POLICY) }];
     const { missing } = migrate(await load(), files, "default");
-    const object = secret() as unknown as KubeObject;
+    const object = { ...secret(), immutable: true } as unknown as KubeObject;
     const { found } = await readSources({ get: async (_ref, take) => ({ state: "Found", it: take(object) }) }, missing);
     assert.ok(!JSON.stringify(found).includes("e30K"));
     const migration = migrate(await load(), files, "default", found);
-    assert.deepEqual([migration.lost, (manifestsOf(specsOf(migration))[0] as JsonObject)["type"]], [[], TYPE]);
+    assert.deepEqual([migration.lost, manifestsOf(specsOf(migration))], [[], [{ immutable: true }]]);
   });
 
   it("say why the source could not be read", async () => {
@@ -151,44 +159,25 @@ describe("the copies of a Secret", () => {
   });
 });
 
-describe("the copies of a ConfigMap", () => {
-  const configMap = (more: object) => ({
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: {
-      name: "settings",
-      namespace: "platform",
-      annotations: { "replicator.v1.mittwald.de/replicate-to": "shop" },
-    },
-    ...more,
-  });
-  const fieldsOf = async (more: object) =>
-    targetsOf(specsOf(await convert("replicator", [configMap(more)])))[0]?.["fields"] as JsonObject[];
-
-  it("have both data and binaryData", async () => {
-    const keys = ["^(logo[.]png|icon)$"];
-    const all = { path: "data", from: { source: "source" } };
-    assert.deepEqual(await fieldsOf({ data: { level: "info" } }), [all]);
-    assert.deepEqual(await fieldsOf({ binaryData: { icon: "" } }), [{ ...all, path: "binaryData" }]);
-    assert.deepEqual(await fieldsOf({ data: { level: "info" }, binaryData: { "logo.png": "", icon: "" } }), [
-      { path: "data", from: { source: "source", exclude: keys } },
-      { path: "binaryData", from: { source: "source", include: keys } },
-    ]);
-  });
-
-  it("select each key of binaryData and no other, and report more keys than a field can select", async () => {
-    const keysOf = (count: number) => Array.from({ length: count }, (_, at) => `key-${at}.png`);
-    const dataOf = (count: number) => ({
-      data: { level: "info" },
-      binaryData: Object.fromEntries(keysOf(count).map((key) => [key, ""])),
-    });
-    const [, second = assert.fail()] = await fieldsOf(dataOf(200));
-    const { include } = second["from"] as { include: string[] };
-    assert.ok(include.length <= 16 && include.every((each) => each.length <= 256));
-    const matches = (key: string) => include.some((each) => new RegExp(each).test(key));
-    assert.ok(keysOf(200).every(matches) && !["key-200.png", "key-1xpng", "akey-1.png"].some(matches));
-    const migration = await convert("replicator", [configMap(dataOf(5_000))]);
-    assert.deepEqual([specsOf(migration)[0]?.["suspend"], migration.lost.length], [true, 1]);
+describe("the copies of all data of several sources", () => {
+  it("have them in order, and the later one wins", async () => {
+    const [store] = PUSH;
+    const extract = (key: string) => ({ extract: { key } });
+    const external = {
+      apiVersion: "external-secrets.io/v1",
+      kind: "ExternalSecret",
+      metadata: { name: "login", namespace: "platform" },
+      spec: {
+        secretStoreRef: { name: "central", kind: "SecretStore" },
+        dataFrom: [extract("defaults"), extract("login")],
+      },
+    };
+    const migration = await convert("external-secrets", [store as object, external]);
+    const [target] = targetsOf(specsOf(migration));
+    assert.deepEqual(
+      [migration.lost, target?.["fields"]],
+      [[], [{ path: "data", from: { sources: ["defaults", "login"], onCollision: "LaterWins" } }]],
+    );
   });
 });
 
@@ -211,7 +200,7 @@ describe("a Certificate of cert-manager", () => {
     const migration = await convert("reflector", [certificate(AUTO)]);
     const [spec] = specsOf(migration);
     assert.deepEqual([migration.lost, spec?.["sources"]], [[], [{ name: "source", secret: { name: "wildcard-tls" } }]]);
-    assert.deepEqual(manifestsOf(specsOf(migration)), [{ type: "kubernetes.io/tls" }]);
+    assert.deepEqual(manifestsOf(specsOf(migration)), [{}]);
   });
 
   it("adds nothing if its Secret is in the files", async () => {

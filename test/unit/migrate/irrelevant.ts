@@ -2,8 +2,15 @@
 
 const OF_API_SERVER = ["metadata.uid", "status"];
 
-/** Values and labels of the copied objects, and annotations of other programs. */
-const OF_COPIES = ["data", "type", "metadata.annotations.example.com/owner", "metadata.annotations.inlayTestField"];
+/** What bindings read from the copied objects when they run, and annotations of other programs. */
+const OF_COPIES = [
+  "data",
+  "binaryData",
+  "type",
+  "metadata.labels",
+  "metadata.annotations.example.com/owner",
+  "metadata.annotations.inlayTestField",
+];
 
 /** What other programs read in an object, besides these fields. */
 const ofObjects = (kind: string, fields: string): string[] =>
@@ -11,7 +18,7 @@ const ofObjects = (kind: string, fields: string): string[] =>
 
 /** What cert-manager reads. Keys without a dot are the name of another program's annotation, or of a label that the API server adds. */
 const OF_CERTIFICATES = [
-  ..."metadata.labels spec.issuerRef spec.dnsNames spec.inlayTestField"
+  ..."metadata.labels spec.secretTemplate.labels spec.issuerRef spec.dnsNames spec.inlayTestField"
     .split(" ")
     .map((path) => `Certificate: ${path}`),
   "Certificate: spec.secretTemplate.annotations.example.com/owner",

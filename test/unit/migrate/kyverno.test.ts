@@ -174,7 +174,7 @@ describe("a migration from Kyverno", () => {
           kind: "Secret",
           name: "blogsecret",
           namespaceSelector: { exceptNames: ["kube-system", "platform", "kube-public", "kube-node-lease", "kyverno"] },
-          create: { adopt: "Equal", manifest: { type: "Opaque" } },
+          create: { adopt: "Equal", exact: true, copy: { labels: ["*"], annotations: ["*"] }, manifest: {} },
           fields: [{ path: "data", from: { source: "blogsecret" } }],
         },
       ],
