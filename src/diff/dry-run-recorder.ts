@@ -4,7 +4,7 @@
  */
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { asDryRun } from "../kube/dry-run.ts";
+import { asDryRun, DryDeletions } from "../kube/dry-run.ts";
 import type { Request, Transport } from "../kube/transport.ts";
 
 /** An object before and after a write; undefined if it does not exist. */
@@ -21,6 +21,7 @@ export class DryRunRecorder implements Pick<Transport, "request"> {
   /** The objects as they were last read, by their path. */
   readonly #read = new Map<string, SecretValue<KubeObject>>();
   readonly #writes: RecordedWrite[] = [];
+  readonly #deletions = new DryDeletions();
 
   /** `mark`: as in the requests of Inlay for the binding, if the user may set it. */
   constructor(transport: Pick<Transport, "request">, mark?: string) {
@@ -46,7 +47,9 @@ export class DryRunRecorder implements Pick<Transport, "request"> {
     const rest = this.#mark === undefined ? sent : { ...sent, mark: this.#mark };
     const isTrial = query.includes("dryRun=");
     // A request that already is a dry run only tries something.
-    const answer = await this.#transport.request<T>(isTrial ? rest : asDryRun(rest), signal);
+    const replaced = isTrial ? undefined : (this.#deletions.replaced(request) as T | undefined);
+    const answer = replaced ?? (await this.#transport.request<T>(isTrial ? rest : asDryRun(rest), signal));
+    if (!isTrial) this.#deletions.note(request);
     const after = request.method === "DELETE" ? undefined : new SecretValue(answer as KubeObject);
     if (!isTrial) this.#writes.push({ before, after });
     return answer;

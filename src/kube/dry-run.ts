@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import { parseJson, stringifyJson } from "../apimachinery/json.ts";
-import type { JsonObject } from "../apimachinery/objects.ts";
+import type { JsonObject, KubeObject } from "../apimachinery/objects.ts";
 import type { Credentials } from "./credentials.ts";
 import { type Request, Transport, type TransportOptions } from "./transport.ts";
 import { bodyFields, type WriteTarget, writeTarget } from "./written-fields.ts";
@@ -33,6 +33,7 @@ const MAX_REPORTED = 50_000;
 export class DryRunTransport extends Transport {
   readonly #planned: (write: PlannedWrite) => void;
   readonly #reported = new Set<string>();
+  readonly #deletions = new DryDeletions();
   /** Whether the running work has planned a write. */
   readonly #work = new AsyncLocalStorage<{ hasWritten: boolean }>();
 
@@ -55,7 +56,9 @@ export class DryRunTransport extends Transport {
     const { method } = request;
     if (method === "GET" || STORES_NOTHING.test(path) || isDryRun) return super.request<T>(request, signal);
     if (EVENTS.test(path)) return parseJson(request.body ?? "{}") as T;
-    const answer = await super.request<T>(asDryRun(request), signal);
+    const answer =
+      (this.#deletions.replaced(request) as T | undefined) ?? (await super.request<T>(asDryRun(request), signal));
+    this.#deletions.note(request);
     const running = this.#work.getStore();
     if (running !== undefined) running.hasWritten = true;
     const verb = request.contentType === "application/apply-patch+yaml" ? "apply" : VERBS[method];
@@ -75,6 +78,27 @@ export class DryRunTransport extends Transport {
     this.#planned(write);
   }
 }
+
+/** The objects that dry runs have deleted: the dry run of a creation in their place would only find them. */
+export class DryDeletions {
+  readonly #paths = new Set<string>();
+
+  note({ method, path }: Request): void {
+    if (method !== "DELETE") return;
+    if (this.#paths.size >= MAX_REPORTED) this.#paths.clear();
+    this.#paths.add(withoutQuery(path));
+  }
+
+  /** The object that the request would create in place of a deleted one. Undefined for any other request. */
+  replaced({ method, path, body }: Request): KubeObject | undefined {
+    if (method !== "POST" || body === undefined || this.#paths.size === 0) return undefined;
+    const object = parseJson(body) as unknown as KubeObject;
+    const isDeleted = this.#paths.delete(`${withoutQuery(path)}/${object.metadata?.name}`);
+    return isDeleted ? object : undefined;
+  }
+}
+
+const withoutQuery = (path: string): string => path.split("?")[0] as string;
 
 /** For a deletion, the options in the body count, and not those in the query. */
 export function asDryRun(request: Request): Request {

@@ -1,6 +1,11 @@
 /** Copies of whole Secrets and ConfigMaps: what they take from their source, and how they stay equal to it. */
 import assert from "node:assert/strict";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
+import { inlay } from "../controller/cli.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
 import { ALL } from "../controller/made.ts";
@@ -250,6 +255,13 @@ describe("a copy with onImmutable: Recreate", function () {
     const isFine = "request.dryRun || !object.metadata.name.startsWith('copy')";
     const permit = await refuse(team, name, writes, isFine, probe);
     const target = copyOf("Secret", { onImmutable: "Recreate", manifest: { type: "example.com/two" } });
+    const { apiVersion, kind, metadata, spec } = await team.binding("copy");
+    const edited = { apiVersion, kind, metadata: { name: metadata.name, namespace: team.namespace }, spec };
+    const file = join(await mkdtemp(join(tmpdir(), "inlay-copies-")), "edited.json");
+    await writeFile(file, JSON.stringify({ ...edited, spec: { ...spec, targets: [target] } }));
+    const { stdout } = await inlay(controlPlane().kubeconfigFile, "diff", "-f", file, "-o", "json");
+    const [change] = JSON.parse(stdout).bindings[0].targets;
+    assert.deepEqual([change.change, change.fields], ["update", [{ path: "type", change: "changed" }]]);
     await team.rebind("copy", { targets: [target] });
     const message = messageOf(await team.until("copy", "Rejected"));
     assert.match(

@@ -48,6 +48,26 @@ describe("a dry run", () => {
     assert.deepEqual([before?.reveal()["data"], after?.reveal()["data"], more], ["old", "new", []]);
   });
 
+  it("of a deletion and a creation in its place is a change, although the API server still has the old object", async () => {
+    const transport = fakeTransport();
+    const dry = new DryRunRecorder(transport);
+    await dry.request({ method: "GET", path: PATH, identity: "" });
+    await dry.request({ method: "DELETE", path: PATH, identity: "", body: "{}" });
+    const body = JSON.stringify({ metadata: { name: "b" }, data: "new" });
+    const create = { method: "POST", path: `${PATH.slice(0, -2)}?fieldManager=a`, identity: "", body } as const;
+    await dry.request(create);
+    assert.deepEqual(
+      dry.writes.map(({ before, after }) => [before?.reveal()["data"], after?.reveal()["data"]]),
+      [
+        ["old", undefined],
+        [undefined, "new"],
+      ],
+    );
+    assert.equal(transport.sent.length, 2);
+    await dry.request(create);
+    assert.equal(transport.sent.length, 3);
+  });
+
   it("asks for permissions as usual", async () => {
     const transport = fakeTransport();
     const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
