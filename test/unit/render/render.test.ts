@@ -347,6 +347,46 @@ metadata: {name: c, namespace: team, labels: {tier: gold}}
     );
   });
 
+  it("shows what whole copies take from their sources: the type, labels and binaryData", async () => {
+    const target = (kind: string, source: string, create: string) => `
+    - {apiVersion: v1, kind: ${kind}, name: copy, create: ${create}, fields: [{path: data, from: {source: ${source}}}]}`;
+    const binding = `
+apiVersion: inlay.dev/v1alpha1
+kind: SecretBinding
+metadata: {name: copies}
+spec:
+  sources: [{secret: {name: login}}, {configMap: {name: settings}}]
+  targets:${target("Secret", "login", "{manifest: {}, copy: {labels: ['t*']}}")}${target("ConfigMap", "settings", "{manifest: {}}")}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: login, namespace: team, labels: {team: web, other: x}}
+type: kubernetes.io/basic-auth
+stringData: {password: p}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: team}
+data: {level: info}
+binaryData: {icon: /w==}
+`;
+    const { bindings } = await renderTexts({ b: binding }, { showValues: true, namespace: "team" });
+    assert.deepEqual(
+      bindings[0]?.targets.map(({ fields }) => fields.map(({ path, value, from }) => [path, value, ...from])),
+      [
+        [
+          ["data", { password: Buffer.from("p").toString("base64") }, "login"],
+          ["type", "kubernetes.io/basic-auth", "login"],
+          ["metadata.labels.team", "web", "login"],
+        ],
+        [
+          ["data", { level: "info" }, "settings"],
+          ["binaryData", { icon: "/w==" }, "settings"],
+        ],
+      ],
+    );
+  });
+
   it("uses the versions of a SecretProviderClass that pods in the files report", async () => {
     const report = (pod: string, version: string) => `
 apiVersion: secrets-store.csi.x-k8s.io/v1

@@ -62,6 +62,13 @@ describe("the permissions that a binding needs", () => {
     assert.deepEqual(needed({ objects: [{ target: named, ref }] }), [
       "web/configmaps/a: get list watch patch create delete",
     ]);
+    const kept = { ...named, onRelease: "Retain" as const };
+    const again = { ...kept, create: { manifest: {}, onImmutable: "Recreate" as const } };
+    const all = [kept, again].map((target) => needed({ objects: [{ target, ref }] })[0]);
+    assert.deepEqual(all, [
+      "web/configmaps/a: get list watch patch create",
+      "web/configmaps/a: get list watch patch create delete",
+    ]);
   });
 
   it("are on all Jobs of a namespace if one restarts, because its copy has another name", () => {
