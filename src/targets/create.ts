@@ -32,7 +32,13 @@ import {
   tryCreation,
 } from "../apply/create.ts";
 import { assertUnique } from "../apply/duplicates.ts";
-import { decideWholeByLastApplied, type LastApplied, lastAppliedObject, wholeDigestOf } from "../apply/last-applied.ts";
+import {
+  decideWholeByLastApplied,
+  type LastApplied,
+  lastAppliedObject,
+  wasSent,
+  wholeDigestOf,
+} from "../apply/last-applied.ts";
 import { type Creator, composeWhole, decideWhole, fieldsByKeys, isCreatedBy, type Whole } from "../apply/manifest.ts";
 import { unwantedKeys } from "../apply/unwanted-keys.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
@@ -41,7 +47,7 @@ import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import { inheritsType, TYPE } from "../transform/whole-copy.ts";
+import { inheritedType, TYPE } from "../transform/whole-copy.ts";
 import { adoptMode, assertBindingExists, decideAdoption, noteOnOthers } from "./adopt.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import type { SyncContext } from "./dependencies.ts";
@@ -131,8 +137,10 @@ function decideWithoutRead(context: SyncContext, wanted: Wanted, record: TargetS
   if (last === undefined) return undefined;
   const whole = compose(context, wanted, plan.fields);
   const decision = decideWholeByLastApplied(whole, ref, record, last);
-  // Only the object itself shows whether it must be created again.
-  if (decision?.write && recreates(target)) return undefined;
+  // Only the object itself shows whether it must be created again, or keeps another type.
+  const type = inheritedType(target, plan.fields);
+  const isOther = type !== undefined && !wasSent(last, TYPE, type.value.reveal());
+  if (decision?.write && (recreates(target) || isOther)) return undefined;
   if (decision?.write) assertApplicable(wanted, whole);
   const live = lastAppliedObject(ref, last);
   return decision && { record, isNew: false, wanted, live, lastApplied: last, whole, decision };
@@ -259,7 +267,7 @@ function withKnownType(
   fields: readonly PlannedField[],
   mayRecreate: boolean,
 ): { fields: readonly PlannedField[]; kept?: string } {
-  const inherited = inheritsType(target, fields) ? fields.find(({ path }) => path.equals(TYPE)) : undefined;
+  const inherited = inheritedType(target, fields);
   const there = (live["type"] as string | undefined) ?? "Opaque";
   const type = inherited?.value.reveal();
   if (inherited === undefined || type === there || mayRecreate) return { fields };

@@ -44,11 +44,11 @@ export function withInherited(plan: Plan, target: Target, sources: ReadonlyMap<s
 export const copiedMetadata = ({ create }: Target): FieldPath[] =>
   MAPS.filter((map) => create?.copy?.[map] !== undefined).map((map) => FieldPath.parse(`metadata.${map}`));
 
-/** Whether the type of the object is that of its source, and not of the binding. */
-export const inheritsType = (target: Target, fields: readonly PlannedField[]): boolean =>
-  isSecret(target) &&
-  fields.some(({ path }) => path.equals(TYPE)) &&
-  !target.fields.some(({ path }) => path === "type");
+/** The field with the type that the object has from its source. */
+export const inheritedType = (target: Target, fields: readonly PlannedField[]): PlannedField | undefined =>
+  isSecret(target) && !target.fields.some(({ path }) => path === "type")
+    ? fields.find(({ path }) => path.equals(TYPE))
+    : undefined;
 
 const isSecret = ({ apiVersion, kind }: Target) => apiVersion === "v1" && kind === "Secret";
 
