@@ -47,7 +47,7 @@ import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import { inheritedType, TYPE } from "../transform/whole-copy.ts";
+import { inheritedType, isSecret, namesType, OPAQUE, TYPE } from "../transform/whole-copy.ts";
 import { adoptMode, assertBindingExists, decideAdoption, noteOnOthers } from "./adopt.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import type { SyncContext } from "./dependencies.ts";
@@ -221,9 +221,8 @@ async function decideOn(
   const mayRecreate = recreates(target) && adopted === false;
   const isOnce = isCreatedOnce(context.binding, target, intent);
   const known = ofRevision(same, revisionOf(context));
-  const { fields, kept } = isOnce
-    ? { fields: plan.fields }
-    : withKnownType(wanted, live, fieldsFor(wanted, live, same), mayRecreate);
+  const made = isOnce ? plan.fields : fieldsFor(wanted, live, same);
+  const { fields, kept } = isOnce || mayRecreate ? { fields: made } : withKnownType(wanted, live, made, same);
   const whole = compose(context, wanted, fields);
   const decision = isOnce ? { write: false, takenBy: [] } : decideExactly(whole, live, known, wanted.shape);
   if (decision.write) assertApplicable(wanted, whole, live);
@@ -260,21 +259,23 @@ async function decideRecreation(
   return { ...prepared, record: announced, isNew: true, recreates: true };
 }
 
-/** An inherited type can't change on an object that stays, and the values matter more. */
+/** A type that the binding does not name can't change on an object that stays, and the values matter more. */
 function withKnownType(
   { target, ref }: Wanted,
   live: KubeObject,
   fields: readonly PlannedField[],
-  mayRecreate: boolean,
+  { paths = [] }: TargetStatus,
 ): { fields: readonly PlannedField[]; kept?: string } {
   const inherited = inheritedType(target, fields);
-  const there = (live["type"] as string | undefined) ?? "Opaque";
-  const type = inherited?.value.reveal();
-  if (inherited === undefined || type === there || mayRecreate) return { fields };
+  const wasInherited = isSecret(target) && !namesType(target) && paths.includes(String(TYPE));
+  const there = (live["type"] as string | undefined) ?? OPAQUE;
+  const type = String(inherited?.value.reveal() ?? OPAQUE);
+  if ((inherited === undefined && !wasInherited) || type === there) return { fields };
   const { resource, namespace, name } = ref;
-  const kept = `${describeObject(resource.kind, namespace, name)} keeps the type ${plainWord(there)}, which can't be changed, while its source has the type ${plainWord(String(type))}; delete it so that this binding creates it again, or set create.manifest.type: ${plainWord(there)}`;
+  const kept = `${describeObject(resource.kind, namespace, name)} keeps the type ${plainWord(there)}, which can't be changed, and would now be created with the type ${plainWord(type)}; delete it so that this binding creates it again, or set create.manifest.type: ${plainWord(there)}`;
   const others = fields.filter((field) => field !== inherited);
-  return { fields: [...others, { ...inherited, value: new SecretValue(there) }], kept };
+  const value = new SecretValue<JsonValue>(there);
+  return { fields: [...others, { path: TYPE, fromSecret: false, value }], kept };
 }
 
 /** For an object that others created. Nothing is recorded as owned unless the adoption is about to happen. */

@@ -14,7 +14,7 @@ import type { Plan, PlannedField } from "./plan-types.ts";
 import type { DataSource } from "./read.ts";
 
 export const TYPE = FieldPath.parse("type");
-const OPAQUE = "Opaque";
+export const OPAQUE = "Opaque";
 const MAPS = ["labels", "annotations"] as const;
 /** How many labels, and how many annotations, a copy takes: each is a path in the status. */
 const MAX_COPIED = 32;
@@ -46,15 +46,15 @@ export const copiedMetadata = ({ create }: Target): FieldPath[] =>
 
 /** The field with the type that the object has from its source. */
 export const inheritedType = (target: Target, fields: readonly PlannedField[]): PlannedField | undefined =>
-  isSecret(target) && !target.fields.some(({ path }) => path === "type")
-    ? fields.find(({ path }) => path.equals(TYPE))
-    : undefined;
+  isSecret(target) && !namesType(target) ? fields.find(({ path }) => path.equals(TYPE)) : undefined;
 
-const isSecret = ({ apiVersion, kind }: Target) => apiVersion === "v1" && kind === "Secret";
+export const namesType = (target: Target): boolean =>
+  manifestOf(target)["type"] !== undefined || target.fields.some(({ path }) => path === "type");
+
+export const isSecret = ({ apiVersion, kind }: Target) => apiVersion === "v1" && kind === "Secret";
 
 function typeOf({ description, isSecret, type = OPAQUE }: DataSource, target: Target) {
-  const isSet = manifestOf(target)["type"] !== undefined || target.fields.some(({ path }) => path === "type");
-  if (!isSecret || isSet || type === OPAQUE) return {};
+  if (!isSecret || namesType(target) || type === OPAQUE) return {};
   if (!KUBERNETES_OWN.includes(type))
     return { field: { path: TYPE, value: new SecretValue(type), fromSecret: false } satisfies PlannedField };
   const message = `the copy of ${description} has the type ${OPAQUE}, because Kubernetes itself makes and deletes Secrets of type ${type}; to confirm that, set create.manifest.type: ${OPAQUE}`;

@@ -114,10 +114,15 @@ describe("a copy of a whole Secret", function () {
     const keeps = async () => {
       assert.match(
         noteOf(await synced(team)),
-        /keeps the type example\.com\/one, .* its source has the type example\.com\/two; delete it/,
+        /keeps the type example\.com\/one, .* would now be created with the type example\.com\/two; delete it/,
       );
     };
     await eventually(keeps);
+    await staysUnwritten(team, "Secret");
+    await team.rebind("copy", { targets: [copyOf("Secret", {}, { source: "from", include: ["a"] })] });
+    await eventually(async () => assert.match(noteOf(await synced(team)), /created with the type Opaque; delete it/));
+    await team.api.merge(pathOf(team, "Secret", "from"), { stringData: { a: "3" } });
+    await eventually(async () => assert.equal((await read(team, "Secret")).data.a, base64("3")));
     await staysUnwritten(team, "Secret");
     assert.deepEqual(await warningsOf(team), []);
   });
