@@ -29,7 +29,7 @@ const OPTIONAL = {
   compositions: { enabled: true, namespaces: [] },
   clusterWideWatches: { workloads: true, secrets: true },
   clusterAccess: true,
-  policies: { authorAnnotation: true },
+  policies: { authorAnnotation: true, reserveAccounts: true },
 };
 
 /** Everything that is generated. */

@@ -210,6 +210,7 @@ describe("the Helm chart on a cluster", function () {
     const everything = [
       [
         "policies.authorAnnotation",
+        "policies.reserveAccounts",
         "compositions.enabled",
         "clusterWideWatches.secrets",
         "clusterWideWatches.workloads",

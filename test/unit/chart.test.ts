@@ -287,6 +287,7 @@ describe("the Helm chart", function () {
     assert.deepEqual(await added({ clusterWideWatches: { workloads: true } }), ["ClusterRole inlay-watches-workloads"]);
     assert.deepEqual(await added({ namespace: { create: true } }), ["Namespace inlay-system"]);
     assert.equal((await added({ policies: { authorAnnotation: true } })).length, 4);
+    assert.equal((await added({ policies: { reserveAccounts: true } })).length, 2);
     assert.ok((await added({ compositions: { enabled: true } })).includes("ClusterRoleBinding inlay-compositions"));
     assert.deepEqual(await removed({ podDisruptionBudget: { enabled: false } }), [
       "PodDisruptionBudget inlay-controller",

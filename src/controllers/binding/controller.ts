@@ -214,9 +214,9 @@ export class BindingController {
     return this.#propagation.during(key, run, ({ retry }) => retry === "backoff");
   }
 
-  /** Undefined for a binding that no longer exists: what it leaves is released without a mark. */
+  /** What a binding leaves that no longer exists is released for that binding. */
   #markOf(key: string): string | undefined {
-    const binding = this.store.get(key);
+    const binding = this.store.get(key) ?? this.#reconciler.lastOf(key);
     return binding && markOf(binding.metadata);
   }
 }

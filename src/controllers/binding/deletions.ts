@@ -56,6 +56,11 @@ export class Deletions {
     return held;
   }
 
+  /** One of the deleted bindings of this name that are not released yet. */
+  lastOf(key: string): SecretBinding | undefined {
+    return this.#gone.get(key)?.at(-1)?.binding;
+  }
+
   /** Releases what deleted bindings of this name wrote. Returns whether all of it is released. */
   async releaseGone(key: string): Promise<boolean> {
     for (const deletion of this.#gone.get(key) ?? []) await this.#continue(deletion, deletion.binding);

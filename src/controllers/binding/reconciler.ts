@@ -85,6 +85,11 @@ export class Reconciler {
     this.#deletions.gone(binding);
   }
 
+  /** A binding that no longer exists, and whose writes are not released yet. */
+  lastOf(key: string): SecretBinding | undefined {
+    return this.#deletions.lastOf(key);
+  }
+
   async reconcile(key: string): Promise<WorkResult> {
     if (await this.#deletions.releaseGone(key)) {
       this.#deps.bindings.released(key);
