@@ -124,6 +124,7 @@ export const composedNames = async (team: TestNamespace): Promise<string[]> =>
 
 /** Deletes a composition and its bindings, by force where no controller runs. */
 async function deleteComposition(api: Api, name: string): Promise<void> {
+  await api.merge(`${PATH}/${name}`, { metadata: { annotations: { "inlay.dev/delete-copies": "true" } } });
   await api.remove(`${PATH}/${name}`);
   await api.merge(`${PATH}/${name}`, { metadata: { finalizers: null } }).catch(unlessGone);
 }

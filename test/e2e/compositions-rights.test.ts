@@ -200,6 +200,7 @@ const end = ({ claim }: Shipped): Stage => ({
 async function forget(composition: AnyObject): Promise<void> {
   const api = new Api(controlPlane());
   const path = await pathOf(api, composition);
+  await api.merge(path, { metadata: { annotations: { "inlay.dev/delete-copies": "true" } } });
   await api.remove(path);
   await api.merge(path, { metadata: { finalizers: null } }).catch(unlessGone);
 }

@@ -81,6 +81,9 @@ describe("a Secret that is copied by its annotations", function () {
     await team.until("key-reflected", "Synced");
     assert.deepEqual([await composedNames(team), await composedNames(other)], [["key-reflected"], []]);
     const { uid } = (await read(team, "key"))?.["metadata"] ?? {};
+    await team.api.merge(compositionPath(team, "reflector"), {
+      metadata: { annotations: { "inlay.dev/delete-copies": "true" } },
+    });
     await team.api.delete(compositionPath(team, "reflector"));
     await eventually(async () => assert.equal(await read(other, "key"), undefined));
     assert.equal((await read(team, "key"))?.["metadata"].uid, uid);
