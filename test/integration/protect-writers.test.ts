@@ -101,8 +101,8 @@ describe("a protected Secret", function () {
         /^Secret team-\d+\/bucket: SecretBinding guard protects it, and this binding is not one of the writers there/,
       );
       assert.deepEqual((await team.api.get(guarded.secretPath)).data, before.data);
-      const writer: Subject = { kind: "SecretBinding", name: "thief" };
-      await team.api.merge(team.bindingPath("guard"), { spec: { sources: [bucket(writer)] } });
+      const writers = ["thief", "renewal"].map((name): Subject => ({ kind: "SecretBinding", name }));
+      await team.api.merge(team.bindingPath("guard"), { spec: { sources: [bucket(...writers)] } });
       await eventually(async () => {
         await team.api.merge(team.bindingPath("thief"), {
           metadata: { annotations: { "inlay.dev/refresh": `${Date.now()}` } },
@@ -115,6 +115,63 @@ describe("a protected Secret", function () {
       await team.bind("thief-2", thief("thief-2", "data.more").spec);
       await team.until("thief-2", "Protected");
       await guarded.refuses(account, /SecretBinding team-\d+\/thief/, label);
+    });
+
+    it("is not changed or deleted by a user who changes, deletes or creates a binding that is a writer", async () => {
+      const said = (verb: string, name: string) =>
+        new RegExp(
+          `edith may not ${verb} SecretBinding "${name}", which may write secrets "bucket" .* "guard" protects`,
+        );
+      const path = guarded.team.bindingPath("thief");
+      const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "mine", uid: "a-uid" }];
+      for (const patch of [{ spec: thief("thief", "data.other").spec }, { metadata: { ownerReferences } }])
+        await guarded.refuses("edith", said("update", "thief"), edit(patch), path);
+      await guarded.refuses("edith", said("delete", "thief"), remove, path);
+      const renewal = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", ...thief("renewal", "data.other") };
+      await guarded.refusesToCreate("edith", renewal, said("create", "renewal"));
+      await guarded.letsCreate("adam", renewal);
+      await edit({ metadata: { labels: { team: "storage" } } })(guarded.as("edith").dryRun, path);
+    });
+
+    it("is not changed by a user who gives the binding that protects it a target or a restart that writes it", async () => {
+      const path = guarded.team.bindingPath("guard");
+      const { spec } = thief("guard", "data.stolen");
+      const sources = [...(await guarded.team.binding("guard")).spec.sources, ...spec.sources];
+      const [target] = spec.targets;
+      const { name: _, ...all } = target as { name: string };
+      const workloads = { targets: [{ apiVersion: "v1", kind: "Secret", name: "bucket", restartPath: "data.a" }] };
+      for (const more of [
+        { targets: [target] },
+        { targets: [{ ...all, selector: { matchLabels: { a: "b" } } }] },
+        { rollout: workloads },
+        { rollout: { steps: [{ name: "first", ...workloads }] } },
+      ])
+        await guarded.refuses(
+          "edith",
+          /edith may not change the spec of SecretBinding "guard"/,
+          edit({ spec: { sources, ...more } }),
+          path,
+        );
+      await edit({ spec: { sources, targets: [{ ...target, name: "other" }] } })(guarded.as("edith").dryRun, path);
+    });
+
+    it("is not changed by a binding of another namespace that has the name and an account with permission", async () => {
+      const { team } = guarded;
+      const other = await newGuarded({ rules: [writeSecrets] });
+      await other.team.grant([writeSecrets], { role: "inlay-of-other", namespace: team.namespace });
+      await other.team.secret("own", { a: secretText("own") });
+      const { spec } = thief("guard", "data.elsewhere");
+      const targets = spec.targets.map((each) => ({ ...each, namespace: team.namespace }));
+      const bindings = other.team.path("inlay.dev/v1alpha1", "secretbindings");
+      for (const name of ["guard", "thief"]) {
+        const binding = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata: { name }, spec };
+        const acknowledge = ["ReadableCopies"];
+        await eventually(() =>
+          other.as("edith").create(bindings, { ...binding, spec: { ...spec, acknowledge, targets } }),
+        );
+        await other.team.until(name, "Protected");
+      }
+      assert.equal((await team.api.get(guarded.secretPath)).data.elsewhere, undefined);
     });
 
     it("was changed by a request that names its binding in the audit log", async () => {
@@ -199,6 +256,13 @@ describe("a protected Secret", function () {
         edit({ spec: { sources: sources(writers) } }),
         guarded.team.bindingPath("guard"),
       );
+    });
+
+    it("is asked for also where a binding names the Secret three times", async () => {
+      const guarded = await newGuarded();
+      const again = [0, 1, 2].map((at) => ({ ...byVerb(), name: `source-${at}` }));
+      await guarded.protect(guard(again, noTargets));
+      await guarded.refuses("edith", /may not delete/, remove, guarded.team.bindingPath("guard"));
     });
 
     it("is no verb of Kubernetes, which edit has", async () => {

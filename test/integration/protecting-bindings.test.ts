@@ -164,6 +164,14 @@ describe("a binding that protects", function () {
         metadata: { ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "mine", uid: "a-uid" }] },
       },
     };
+    it("does not allow that user to let a composition delete it, by its label or annotation", async () => {
+      const said = /edith may not change the composition of SecretBinding "guard"/;
+      const labels = { "inlay.dev/composition": "x", "inlay.dev/composition-binding": "x", "inlay.dev/claim-uid": "x" };
+      const marks = Object.entries(labels).map(([key, value]): object => ({ labels: { [key]: value } }));
+      for (const metadata of [...marks, { annotations: { "inlay.dev/claim": "x" } }])
+        await refuses("edith", said, edit({ metadata }));
+    });
+
     for (const [what, patch] of Object.entries(weakenings)) {
       it(`does not allow a user who may not write the Secret to ${what}`, () => refuses("edith", kept, edit(patch)));
     }
