@@ -23,13 +23,16 @@ export class MarkPermission {
     this.#client = client;
   }
 
-  /** The answer of the API server, of at most 30 seconds ago. Throws ApiError. */
+  /** The last answer of the API server, which is renewed every 30 seconds beside the requests. Throws ApiError if there is none yet. */
   async isGranted(): Promise<boolean> {
-    if (this.#known !== undefined && Date.now() < this.#known.until) return this.#known.isGranted;
+    const known = this.#known;
+    if (known !== undefined && Date.now() < known.until) return known.isGranted;
     this.#check ??= this.#ask().finally(() => {
       this.#check = undefined;
     });
-    return await this.#check;
+    if (known === undefined) return await this.#check;
+    this.#check.catch(() => {});
+    return known.isGranted;
   }
 
   async #ask(): Promise<boolean> {

@@ -60,7 +60,7 @@ describe("a protected Secret", function () {
     it("has a binding that only protects, and is ready without an account", async () => {
       const { status } = await guarded.team.until("guard", "Synced");
       const [ready] = status.conditions;
-      assert.equal(ready.message, "there is nothing to write; admission policies protect Secret bucket");
+      assert.equal(ready.message, "there are no targets to write, only Secret bucket to protect");
     });
 
     it("is not changed by a user who acts as the account, by impersonation or by its token", async () => {

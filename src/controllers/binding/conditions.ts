@@ -39,14 +39,14 @@ export function judge(
   return { ready: "False", reason: first.problem.reason, message: says(`${first.what}: `, first.problem, more) };
 }
 
-/** What the API server does for a binding that writes and restarts nothing; undefined for another one. */
+/** The message of a binding that writes and restarts nothing; undefined for another one. */
 function onlyProtects({ spec: { sources, targets, rollout } }: SecretBinding): string | undefined {
   if (targets.length > 0 || rollout !== undefined) return undefined;
   const objects = sources.flatMap(({ protect, secret, configMap }) => {
     if (protect === undefined) return [];
     return secret ? `Secret ${secret.name}` : `ConfigMap ${configMap?.name}`;
   });
-  return `there is nothing to write; admission policies protect ${objects.join(", ")}`;
+  return `there are no targets to write, only ${objects.join(", ")} to protect`;
 }
 
 /**

@@ -17,17 +17,27 @@ describe("the permission to mark requests", () => {
     assert.deepEqual(await Promise.all([permission.isGranted(), permission.isGranted()]), [false, false]);
     assert.deepEqual([await permission.isGranted(), asked], [false, 1]);
     await clock.pass(30_001);
+    // No request waits for it.
+    assert.deepEqual([await permission.isGranted(), asked], [false, 2]);
     assert.deepEqual([await permission.isGranted(), asked], [true, 2]);
   });
 
-  it("is asked for again after an error", async () => {
+  it("is asked for again after an error, and stays as it was until there is an answer", async () => {
+    const answers = [undefined, true, undefined, false];
     let asked = 0;
     const may = async () => {
-      if (asked++ === 0) throw new Error("no answer");
-      return true;
+      const answer = answers[asked++];
+      if (answer === undefined) throw new Error("no answer");
+      return answer;
     };
     const permission = new MarkPermission({ may });
     await assert.rejects(permission.isGranted(), /no answer/);
     assert.equal(await permission.isGranted(), true);
+    await clock.pass(30_001);
+    assert.deepEqual([await permission.isGranted(), asked], [true, 3]);
+    await clock.pass(1);
+    assert.deepEqual([await permission.isGranted(), asked], [true, 4]);
+    await clock.pass(1);
+    assert.deepEqual([await permission.isGranted(), asked], [false, 4]);
   });
 });

@@ -55,6 +55,22 @@ describe("a binding", () => {
     });
   });
 
+  it("that only protects is ready, unless a policy that protects is missing", () => {
+    const protect = { writers: [] };
+    const sources = [
+      { secret: { name: "a" }, protect },
+      { configMap: { name: "b" }, protect },
+      { secret: { name: "c" } },
+    ];
+    const guard = bindingOf({ spec: { sources, targets: [] } });
+    const [ready] = statusOf(guard, [], [], NOW).conditions ?? [];
+    assert.deepEqual([ready?.status, ready?.reason], ["True", "Synced"]);
+    assert.equal(ready?.message, "there are no targets to write, only Secret a, ConfigMap b to protect");
+    const incomplete = { ready: "False", reason: "PolicyMissing", message: "a policy is missing" } as const;
+    const [missing] = statusOf(guard, [], [], NOW, undefined, undefined, incomplete).conditions ?? [];
+    assert.deepEqual([missing?.status, missing?.reason], ["False", "PolicyMissing"]);
+  });
+
   it("is ready if no object matches, and says so", () => {
     const overview = { unresolved: [], notes: ["no object matches spec.targets[0]"] };
     assert.deepEqual(judge([], overview), {
