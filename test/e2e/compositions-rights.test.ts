@@ -90,10 +90,9 @@ describe("account.yaml of the composition", () => {
 async function read(name: string): Promise<Shipped> {
   const folder = join(root, "compositions", name);
   const [composition] = await objectsIn(join(folder, "composition.yaml"));
-  const [{ rules: ofCompositions }, { rules: ofNamespace }] = (await objectsIn(join(folder, "account.yaml"))) as [
-    AnyObject,
-    AnyObject,
-  ];
+  const [{ rules: ofCompositions }, { rules: ofNamespace } = { rules: [] }] = (await objectsIn(
+    join(folder, "account.yaml"),
+  )) as [AnyObject, AnyObject];
   const files = filesIn(`compositions/${name}/sample/**/*.yaml`).filter((file) => !LATER.test(file));
   const sample = (await Promise.all(files.map((file) => objectsIn(file)))).flat();
   const claim = sample.find(({ kind }) => kind === composition.spec.for.kind);
