@@ -36,7 +36,7 @@ export function rightsOf({ apiGroups, resources, verbs, resourceNames }: NonNull
 
 /** Whether a permission covers a request, whatever its result. Impersonation is a permission of the original user. */
 export function isBy({ verb, resource, name }: Right, request: AuditedRequest): boolean {
-  if (resource.endsWith("/userextras/inlay.dev/binding")) return request.mark !== undefined;
+  if (resource.endsWith("/userextras/inlay.dev/binding")) return request.as !== undefined && request.mark !== undefined;
   if (verb === "impersonate") return request.as?.split(":")[3] === name && resource === "serviceaccounts";
   if (request.as !== undefined || request.verb !== verb || !covers(resource, request.resource)) return false;
   return name === undefined || request.name === name;

@@ -73,9 +73,12 @@ export async function removeNamespace(api: Api, name: string): Promise<void> {
   const collection = (apiVersion: string, plural: string) => `/apis/${apiVersion}/namespaces/${name}/${plural}`;
   // From now on, the API server creates no objects there.
   await api.remove(path);
+  const bindings = collection("inlay.dev/v1alpha1", "secretbindings");
+  const confirmed = { metadata: { annotations: { "inlay.dev/delete-copies": "true" } } };
+  for (const { metadata } of (await api.find(`${bindings}?labelSelector=inlay.dev/protects=true`))?.items ?? [])
+    await api.merge(`${bindings}/${metadata.name}`, confirmed).catch(unlessGone);
   await Promise.all(ACTIVE.map(([apiVersion, plural]) => api.remove(collection(apiVersion, plural))));
   // A finalizer would wait for a controller, which need not run.
-  const bindings = collection("inlay.dev/v1alpha1", "secretbindings");
   for (const { metadata } of (await api.find(bindings))?.items ?? [])
     await api.merge(`${bindings}/${metadata.name}`, { metadata: { finalizers: null } }).catch(unlessGone);
   // The remaining objects affect nothing, and are deleted with the control plane. Kubernetes would need 80 requests to empty
