@@ -54,6 +54,15 @@ export const VALID: readonly AnyObject[] = [
     ...withSource({ configMap: { name: "c" }, protect: {} }),
     metadata: { name: "b", labels: { "inlay.dev/protects": "true" } },
   },
+  {
+    ...withSource({ secret: { name: "a" }, protect: { writerVerb: "change-a", liftedBy: "Writers", message: "Ask." } }),
+    metadata: { name: "b", labels: { "inlay.dev/protects": "true" } },
+  },
+  withTarget({
+    ...{ apiVersion: "v1", kind: "Secret", create: { manifest: {}, exact: true, copy: { labels: ["*"] } } },
+    fields: [{ path: "data", from: { source: "bucket" } }],
+  }),
+  withTarget({ fields: [{ path: "data", from: { sources: ["bucket"], onCollision: "LaterWins" } }] }),
   withData({ version: 2 }),
   withVault({ health: { address: "https://vault-0.vault:8200" }, refresh: "1m30s" }),
   withTarget({ selector: undefined, namespaceSelector: { names: ["team-*"] } }),
@@ -143,9 +152,43 @@ export const BROKEN: readonly { message: string; object: AnyObject }[] = [
     withSource({ name: "1a", secret: { name: "a" } }),
   ),
   broken(
-    "namespace is set for a User or Group; remove it, because only a ServiceAccount has a namespace",
+    "namespace is set for a User or Group; remove it, because only a ServiceAccount or a SecretBinding has a namespace",
     withSource({ secret: { name: "a" }, protect: { writers: [{ kind: "User", name: "u", namespace: "n" }] } }),
   ),
+  broken(
+    "more than 4 sources have protect.writerVerb; move the others to a second binding",
+    binding({
+      sources: [bucket, ..."abcde"].map((name) =>
+        typeof name === "string" ? { secret: { name }, protect: { writerVerb: "change-shared" } } : name,
+      ),
+    }),
+  ),
+  broken(
+    "the message has a line break or another control character; write one line",
+    withSource({ secret: { name: "a" }, protect: { message: "two\nlines" } }),
+  ),
+  broken(
+    "this is not a verb; use lower-case letters, digits and -, such as change-shared-secret",
+    withSource({ secret: { name: "a" }, protect: { writerVerb: "Change" } }),
+  ),
+  broken(
+    "roles such as edit give this verb of Kubernetes, so it would protect nothing; choose a verb of your own, such as change-shared-secret",
+    withSource({ secret: { name: "a" }, protect: { writerVerb: "update" } }),
+  ),
+  broken(
+    "exact and copy are only for a Secret or ConfigMap of apiVersion v1; remove them from create",
+    withTarget({ create: { manifest: {}, exact: true } }),
+  ),
+  broken(
+    "copy needs a field that copies all data of one source; add {path: data, from: {source: …}} with the name of a source, or remove copy",
+    withTarget({ apiVersion: "v1", kind: "Secret", create: { manifest: {}, copy: { labels: ["*"] } } }),
+  ),
+  broken("from needs exactly one of source and sources", withFrom({ sources: ["bucket"] })),
+  broken(
+    "sources copies all data of several sources, so it can't be used with key or fieldPath; remove these, or name one source in source",
+    withField({ from: { sources: ["bucket"], key: "a" } }),
+  ),
+  broken("onCollision has no effect without sources; remove it", withFrom({ key: "a", onCollision: "Fail" })),
   broken(
     "this is not a DNS label; use lower-case letters, digits and -, with a letter or digit at both ends, such as team-a",
     withTarget({ namespace: "Team" }),
