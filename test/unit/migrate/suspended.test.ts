@@ -44,19 +44,13 @@ describe("a binding without a condition of the other tool", () => {
     assert.equal(converted(NAMED, CLONE)["suspend"], undefined);
   });
 
-  it("is suspended if a composition creates it, which can't read what the copies have", () => {
+  it("is not suspended if a composition creates it, because its copies take the type and the metadata of the source", () => {
     for (const kind of ["ConfigMap", "Secret"]) {
       const [entry] = converted(NAMED, cloneList(kind))["bindings"] as {
-        base: { spec: JsonObject };
-        patches: { fromFieldPath: string; toFieldPath: string }[];
+        base: { spec: { suspend?: boolean; targets: { create: JsonObject }[] } };
       }[];
-      assert.equal(entry?.base.spec["suspend"], true);
-      // It reads the metadata.
-      const copied = entry.patches.filter(({ toFieldPath }) => toFieldPath.includes("manifest.metadata"));
-      assert.deepEqual(
-        copied.map(({ fromFieldPath }) => fromFieldPath),
-        ["metadata.labels", "metadata.annotations"],
-      );
+      assert.equal(entry?.base.spec.suspend, undefined);
+      assert.deepEqual(entry?.base.spec.targets[0]?.create["copy"], { labels: ["*"], annotations: ["*"] });
     }
   });
 });
