@@ -128,10 +128,17 @@ describe("one change of a Secret", function () {
       const { selector, template } = (deployment(kind, { envFrom: ["web"] }) as AnyObject).spec;
       const more = kind === "statefulsets" ? { serviceName: kind, replicas: 1 } : {};
       await team.api.create(team.path("apps/v1", kind), {
-        metadata: { name: kind },
+        // Reloader's annotation too: its binding has an account of its own.
+        metadata: { name: kind, annotations: kind === "statefulsets" ? AUTO : {} },
         spec: { selector, template, ...more },
       });
     }
+    const reloads = `${team.path("inlay.dev/v1alpha1", "secretbindings")}?labelSelector=inlay.dev/generated-for=reloader`;
+    const generated = await eventually(async () => {
+      const found = (await team.api.get(reloads)).items.find(({ status }: AnyObject) => status?.rollout !== undefined);
+      assert.ok(found !== undefined);
+      return found.metadata.name as string;
+    });
     for (const name of ["web", "earlier", "undone"]) await team.bind(name, ofSecret(name, {}));
     await team.bind("slow", ofSecret("one", { debounce: "4s" }));
     for (const name of ["slow", "web", "earlier", "undone"]) await shop.rolledOut(name, 0);
@@ -165,6 +172,7 @@ describe("one change of a Secret", function () {
       assert.equal(spec.template.metadata.annotations?.[STAMP], undefined, kind);
     }
     await notNeeded(shop, "web", 3);
+    await notNeeded(shop, generated, 1);
   });
 
   it("restarts a workload once more if the account may not list its ReplicaSets", async () => {
