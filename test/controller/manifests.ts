@@ -31,8 +31,8 @@ export async function objectsIn(path: string): Promise<AnyObject[]> {
 }
 
 /** Applies objects one after the other by force, and waits until the API server serves the kinds among them. */
-export async function applyObjects(api: Api, objects: readonly AnyObject[]): Promise<void> {
-  for (const object of objects) await api.apply(await pathOf(api, object), object, MANAGER, true);
+export async function applyObjects(api: Api, objects: readonly AnyObject[], manager = MANAGER): Promise<void> {
+  for (const object of objects) await api.apply(await pathOf(api, object), object, manager, true);
   for (const crd of objects.filter(({ kind }) => kind === "CustomResourceDefinition")) {
     const path = await pathOf(api, crd);
     await eventually(async () => {

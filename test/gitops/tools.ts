@@ -6,8 +6,8 @@ import { GoService } from "../control-plane/go-service.ts";
 export const tools: GoProgram = {
   name: "gitops",
   sources: import.meta.dirname,
-  called: "Argo CD's Lua interpreter and Flux's health checks",
-  takes: "about a minute",
+  called: "Argo CD's Lua interpreter and diff, and Flux's health checks",
+  takes: "about 2 minutes",
   purpose: "These tests judge objects as Argo CD and Flux do.",
 };
 const service = new GoService(tools);
@@ -28,3 +28,16 @@ export const evaluate = (expression: string, object: object) =>
 
 /** The object without what the jq path names. */
 export const withoutPath = (path: string, object: object) => service.resultOf("jq.remove", { path, object });
+
+/** What Argo CD compares: an object of git, and the one of the cluster. */
+export interface Compared {
+  git: object;
+  live: object;
+}
+
+/**
+ * The differences that Argo CD shows for each pair: with the option `ServerSideApply=true`, and without it. `schemas` is the answer of
+ * /openapi/v2.
+ */
+export const diffsOf = (schemas: object, pairs: readonly Compared[]) =>
+  service.resultOf<JsonObject[]>("diff", { schemas, pairs });

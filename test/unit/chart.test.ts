@@ -341,4 +341,17 @@ describe("the Helm chart", function () {
     assert.equal(metadata.labels.grafana_dashboard, "1");
     assert.deepEqual(JSON.parse(data["inlay.json"]), JSON.parse(text(file)));
   });
+
+  it("keeps Flux from replacing variables in it, by an annotation on what contains ${", async () => {
+    const enabled = { enabled: true };
+    const objects = await render({ dashboard: enabled, prometheusRule: enabled, serviceMonitor: enabled });
+    const shipped = globSync("deploy/{manifests,namespaced,policies}/**/*.yaml", { cwd: root });
+    const isAnnotated = ({ metadata }: AnyObject) =>
+      metadata.annotations?.["kustomize.toolkit.fluxcd.io/substitute"] === "disabled";
+    const containing = [...objects, ...shipped.flatMap((path) => objectsOf(text(path)))].filter((object) =>
+      JSON.stringify(object).includes("${"),
+    );
+    assert.ok(names(containing, "ConfigMap").includes("inlay-dashboard"));
+    for (const object of containing) assert.ok(isAnnotated(object), `${object.kind} ${object.metadata.name}`);
+  });
 });

@@ -74,7 +74,7 @@ export async function shippedRights(): Promise<ShippedRights> {
 async function rightsOfAccount(manifest: string): Promise<[own: Right[], opening: Right[]]> {
   const shipped = await objectsIn(join(manifests, "optional", manifest));
   const ofKind = (kind: string): Right[] =>
-    shipped.filter((each) => each.kind === kind).flatMap(({ rules }) => rules.flatMap(rightsOf));
+    shipped.filter((each) => each.kind === kind).flatMap(({ rules = [] }) => rules.flatMap(rightsOf));
   return [ofKind("ClusterRole"), ofKind("Role")];
 }
 
