@@ -13,6 +13,9 @@ const OF_BINDING = "inlay/";
 /** Whether the field manager is that of a binding, which need not exist any more. */
 export const isOfBinding = (manager: string): boolean => manager.startsWith(OF_BINDING);
 
+/** The namespace of the binding with that field manager. The name may be cut. */
+export const namespaceOfManager = (manager: string): string => manager.split("/")[1] ?? "";
+
 /** The API server rejects longer names. */
 const MAX_LENGTH = 128;
 

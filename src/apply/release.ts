@@ -107,8 +107,8 @@ interface ReleasePlan {
   released: Released;
   /** The paths that the binding keeps, as in managedFields. */
   kept: FieldPath[];
-  /** Whether it removes a value or a parent. */
-  removes: boolean;
+  /** The operations that remove values and parents, without those that drop the ownership. */
+  removal: JsonPatchOperation[];
   /** The values that it removes. */
   gone: readonly Pick<Part, "path" | "at">[];
 }
@@ -124,7 +124,8 @@ async function tryRelease(
   if (live.metadata.uid !== request.uid) return { released: nothing(), again: false };
   const patch = async (how: Release, dryRun = false) => {
     const plan = planRelease(live, how);
-    const { operations, kept, removes } = plan;
+    const { operations, kept } = plan;
+    const removes = plan.removal.length > 0;
     if (operations.length === 0) return { released: plan.released, again: false };
     // The manager that removes a value owns the default that replaces it, and gives it up next.
     const manager = removes ? request.fieldManager : CONTROLLER_MANAGER;
@@ -216,7 +217,7 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
     operations: operations.length === 0 ? [] : [onlyTo(live), ...operations],
     released,
     kept,
-    removes: removal.length > 0,
+    removal,
     gone: parts.filter(({ fate }) => fate === "removed"),
   };
 }

@@ -18,6 +18,13 @@ export function kindAndName(text: string): NamedObject {
   }
 }
 
+/** A name of a SecretBinding, or the kind and name of any other object. */
+export function bindingOrObject(text: string): { kind?: string; name: string } {
+  const [, kind, name = ""] = /^(?:([a-z0-9][a-z0-9.-]*)\/)?(.*)$/is.exec(text) ?? [];
+  const isBinding = kind === undefined || /^(sb|secretbindings?(\.inlay\.dev)?)$/i.test(kind);
+  return { ...(!isBinding && { kind }), name: objectName(name) };
+}
+
 /** A duration such as 30s or 5m, in milliseconds. */
 export function milliseconds(text: string): number {
   try {

@@ -29,6 +29,7 @@ import { accountNotFound, attempt, verbsFor } from "../kube/access-error.ts";
 import { getAsController } from "../kube/get.ts";
 import { type Identity, serviceAccountIdentity } from "../kube/identity.ts";
 import { deniedBy, howToShow } from "../kube/rejection.ts";
+import { explainCommand } from "../kube/remove-commands.ts";
 import { describeError } from "../observability/log.ts";
 import { BINARY_DATA } from "../transform/plan.ts";
 import { shapeOf } from "../transform/target-shape.ts";
@@ -42,6 +43,8 @@ import { FIND_RULES, MAX_NAMED, revisionOf } from "./reverted.ts";
 
 /** How long a deleted binding waits for targets that can't be released, counted across changes of the leader. */
 const BEST_EFFORT_MS = 60_000;
+/** An event cuts a longer note, and the command is at its end. */
+const MAX_NAMES_LENGTH = 300;
 /** The minimum time for which a leader tries: the deletion may be long ago, and one failed request proves nothing. */
 const LEAST_EFFORT_MS = 5_000;
 
@@ -84,7 +87,32 @@ export async function releaseDeletedBinding(
   const note = `release abandoned after ${BEST_EFFORT_MS / 1000} s; values may remain in targets: ${problem.message}`;
   deps.events.record(binding, { type: "Warning", reason: "ReleaseAbandoned", action: "Release", note });
   deps.log.warn({ binding: bindingKey(binding), reason: "ReleaseAbandoned" }, note);
+  for (const { record, problem: cause = problem } of left)
+    await attemptAny(deps, binding, () => reportOnTarget(deps, binding, record, cause));
   return { records: [] };
+}
+
+/** The binding is gone afterwards, so an event about the target says what is left. */
+async function reportOnTarget(
+  deps: Dependencies,
+  binding: SecretBinding,
+  recorded: TargetStatus,
+  { reason }: Problem,
+): Promise<void> {
+  const record = credible(recorded);
+  const { apiVersion, kind, namespace, name, uid, created } = record;
+  const paths = heldPaths(record);
+  const isLeft = created === true || paths.length > 0;
+  if (uid === undefined || !isLeft || releaseModeOf(binding, record) !== "Remove") return;
+  const ref = await resolveRecorded(record, deps.discovery);
+  if (ref === undefined) return;
+  const named = firstOf(paths, MAX_NAMED);
+  const fields = named.length > MAX_NAMES_LENGTH ? `${paths.length} fields` : named;
+  const what = created ? "this object, which it created" : `${fields} of this object`;
+  // The account may not read the object, so which of its values others own too is for the user to see.
+  const note = `SecretBinding ${bindingKey(binding)} was deleted, and Inlay could not release ${what} (${reason}); show what is left, and the command that removes it, with: ${explainCommand(ref)}`;
+  const regarding = { apiVersion, kind, metadata: { name, namespace, uid } };
+  deps.events.recordOn(regarding, { type: "Warning", reason: "ReleaseAbandoned", action: "Release", note });
 }
 
 /** The deletion time of a binding without finalizer is unknown, so its minute begins when its absence is observed. */

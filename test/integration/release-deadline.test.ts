@@ -1,11 +1,13 @@
 /** Shows that Inlay abandons the release of a deleted binding that can't be finished after a minute. */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
+import { inlayJson } from "../controller/cli.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { heapRules, heaps, makeDeep } from "../controller/deep.ts";
 import { eventually } from "../controller/eventually.ts";
 import { apiVersionOf, createObject, installKind } from "../controller/kinds.ts";
 import { foundIn, secretText } from "../controller/leak-detector.ts";
+import { paste } from "../controller/paste.ts";
 import { untilEvent } from "../controller/released.ts";
 import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
@@ -77,6 +79,24 @@ describe("a deleted binding with onRelease: Remove that can't be released", () =
     await deleted(team);
     assert.equal((await team.s3()).accesskey, accessKey);
     await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /harborclusters/);
+    // The binding is gone, so the target says what is left, and how to remove it.
+    await untilEvent(
+      team,
+      "harbor",
+      "ReleaseAbandoned",
+      /spec\.storage\.spec\.s3\.accesskey of this object \(Forbidden\)/,
+    );
+    const { note = "" } = (await team.events("harbor")).find(({ reason }) => reason === "ReleaseAbandoned") ?? {};
+    const [, object = ""] = /with: npx inlay explain (\S+) -n team-\d+$/.exec(note) ?? [];
+    const explain = () => inlayJson(controlPlane().kubeconfigFile, "explain", object, "-n", team.namespace);
+    const { json, text } = await explain();
+    const [left] = json.bindings;
+    assert.deepEqual([left.fieldManager, left.state], [team.manager("harbor-s3"), "NotFound"]);
+    assert.deepEqual(left.paths, ["spec.storage.spec.s3.accesskey"]);
+    assert.ok(text.includes(left.leftOver.command), text);
+    await paste(left.leftOver.command);
+    assert.equal((await team.s3()).accesskey, undefined);
+    assert.deepEqual((await explain()).json.bindings, []);
   });
 
   it("for any other reason is gone after a minute: a target that is too deep to read, a record that can't be parsed", async () => {

@@ -186,7 +186,7 @@ describe("a release that removes", () => {
       kept: [FieldPath.parse("spec.b")],
       operations: [],
       released: nothing,
-      removes: false,
+      removal: [],
       gone: [],
     });
   });
@@ -248,7 +248,7 @@ describe("a release of elements of lists", () => {
       kept: [FieldPath.parse("spec.list")],
       operations: [],
       released: { ...nothing, retained: ["spec.list[id=a].x"] },
-      removes: false,
+      removal: [],
       gone: [],
     });
     assert.deepEqual(planRelease(live, { ...retained, kept: [] }).operations, [

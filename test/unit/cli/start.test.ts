@@ -85,7 +85,7 @@ describe("the command line", () => {
     });
 
     it(`rejects for ${command} an invalid name`, async () => {
-      for (const args of [["a/b"], ["x", "-n", "a/b"], ["x", "-o", "text"]]) {
+      for (const args of [["a/b/c"], ["x", "-n", "a/b"], ["x", "-o", "text"]]) {
         const { code, stderr } = await run(command, ...args);
         assert.match(stderr, /^error: .* is invalid/);
         assert.equal(code, 1);
