@@ -1060,7 +1060,7 @@ export interface StoredBinding {
       /** The generation of the spec that this condition describes. */
       observedGeneration?: number;
     }[];
-    /** Notes on the selection of targets that are no problems, such as a selector that matches no object. */
+    /** Notes that are no problems: a selector that matches no object, and values that the last release could not remove, because other field managers own them too. */
     notes?: string[];
     /** The commands that grant all permissions that the account of this binding lacks, one line for each Role. Set while a condition or a target has the reason Forbidden. */
     missingPermissions?: string;

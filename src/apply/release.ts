@@ -42,8 +42,10 @@ export interface Release {
 
 export interface Released {
   removed: string[];
-  /** Values that stay because of onRelease: Retain, or because others own them too. */
+  /** Values that stay because of onRelease: Retain. */
   retained: string[];
+  /** Values that stay although they should be removed, because others own them too, as the answer of the last request shows. */
+  shared: Shared[];
   /** Values that can't be removed because the object is invalid without them. */
   blocked: string[];
   /** Elements that stay because the path names their index: they existed before, and later ones would shift. */
@@ -63,6 +65,14 @@ export interface Released {
   denial?: Denial | undefined;
 }
 
+/** A value that other field managers own too. */
+export interface Shared {
+  path: string;
+  managers: string[];
+  /** For a JSON Patch; undefined if its place can change. */
+  pointer?: string;
+}
+
 type Fate = Exclude<keyof Released, "denial">;
 
 const TRIES = 5;
@@ -70,6 +80,7 @@ const BEFORE_FIRST_APPLY = "before-first-apply";
 const nothing = (): Released => ({
   removed: [],
   retained: [],
+  shared: [],
   blocked: [],
   positional: [],
   shifted: [],
@@ -111,6 +122,8 @@ interface ReleasePlan {
   removal: JsonPatchOperation[];
   /** The values that it removes. */
   gone: readonly Pick<Part, "path" | "at">[];
+  /** The values that stay because others own them too. */
+  shared: readonly Pick<Part, "path" | "at" | "held">[];
 }
 
 /** Reads and patches; `stale` if the object changed in between. `again`: there is more to release. */
@@ -131,7 +144,7 @@ async function tryRelease(
     const manager = removes ? request.fieldManager : CONTROLLER_MANAGER;
     const answer = removes && !dryRun ? "whole" : "metadata";
     const after = await client.jsonPatch(identity, ref, operations, manager, dryRun, answer);
-    const released = asStored(plan, live, after, request.shape);
+    const released = asStored(plan, live, after, request);
     return { released, again: dropOwnership(after, request.fieldManager, kept).length > 0 };
   };
   const isRefused = async (error: unknown) =>
@@ -162,7 +175,12 @@ async function tryRelease(
 }
 
 /** The outcome, by what the API server stored: admission may put a value back. A default may have the same value. */
-function asStored({ released, gone }: ReleasePlan, live: KubeObject, after: KubeObject, shape: TargetShape): Released {
+function asStored(
+  { released, gone, shared }: ReleasePlan,
+  live: KubeObject,
+  after: KubeObject,
+  { shape, fieldManager }: Release,
+): Released {
   const isStill = ({ path, at }: Pick<Part, "path" | "at">) => {
     // By the conditions of the path: the removal of an element moves others.
     const stored = attemptSync(() => path.with(...at.segments.slice(path.segments.length)).get(after));
@@ -170,7 +188,7 @@ function asStored({ released, gone }: ReleasePlan, live: KubeObject, after: Kube
   };
   const restored = [...new Set(gone.filter(isStill).map(({ path }) => String(path)))];
   const removed = released.removed.filter((path) => !restored.includes(path));
-  return { ...released, removed, restored };
+  return { ...released, removed, restored, shared: ownersOf(shared, after, fieldManager) };
 }
 
 async function isAccepted(dryRun: Promise<unknown>): Promise<boolean> {
@@ -190,17 +208,24 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
   const parts = request.paths.flatMap((text): Part[] => {
     const path = FieldPath.parse(text);
     const place = locateNow(path, request.shape, live);
-    if (place === "ambiguous") return request.mode === "Remove" ? [{ path, at: path, fate: "shifted" }] : [];
+    if (place === "ambiguous")
+      return request.mode === "Remove" ? [{ path, at: path, fate: "shifted", held: path }] : [];
     if (place === undefined) return [];
     if (path.get(live) === undefined) {
       if (request.mode === "Remove") gone.push(path);
       return [];
     }
-    return outcomesOf(owned, request, path, place).map(([fate, at]) => ({ path, at, fate }));
+    return outcomesOf(owned, request, path, place).map(([fate, at]) => ({ path, at, fate, held: place.held }));
   });
   const removal = removeWhatMay(owned, parts, gone, request);
-  const released = { ...nothing(), ...(request.denial && { denial: request.denial }) };
+  const shared = parts.filter(({ fate }) => fate === "shared");
+  const released = {
+    ...nothing(),
+    ...(request.denial && { denial: request.denial }),
+    shared: ownersOf(shared, live, request.fieldManager),
+  };
   for (const { path, fate } of parts) {
+    if (fate === "shared") continue;
     const paths = released[fate];
     if (paths.at(-1) !== String(path)) paths.push(String(path));
   }
@@ -219,7 +244,22 @@ export function planRelease(live: KubeObject, request: Release): ReleasePlan {
     kept,
     removal,
     gone: parts.filter(({ fate }) => fate === "removed"),
+    shared,
   };
+}
+
+/** Each shared value, or shared part of a value, with its other owners. */
+function ownersOf(parts: ReleasePlan["shared"], object: KubeObject, manager: string): Shared[] {
+  const known = withoutUnknown(object);
+  const shared = parts.map(({ path, at, held }): [string, Shared] => {
+    const below = at.segments.slice(path.segments.length);
+    const part = path.with(...below);
+    // The indexes of elements are no names in managedFields, so the owners of the whole value count.
+    const isInList = below.some(({ kind }) => kind !== "key");
+    const managers = [...new Set(otherHolders(known, manager, isInList ? held : held.with(...below)))];
+    return [`${part}`, { path: `${part}`, managers, ...(part.isPlain && { pointer: part.toJsonPointer() }) }];
+  });
+  return [...new Map(shared).values()];
 }
 
 /** The API server assigns fields from before the first apply to a field manager that does not exist. */
@@ -233,6 +273,8 @@ interface Part {
   path: FieldPath;
   /** Its current location, by indexes. */
   at: FieldPath;
+  /** The path as in managedFields. */
+  held: FieldPath;
   fate: Fate;
 }
 
@@ -300,7 +342,7 @@ function outcomesOf(
   const isIndistinct = place.duplicate !== undefined && path.segments[place.duplicate]?.kind === "index";
   if (isIndistinct || (!isHeld && isNumbered(path))) return [["shifted", place.at]];
   const parts = place.within ? [{ at: place.at, isShared: false }] : ownParts(live, fieldManager, place);
-  return parts.map(({ at, isShared }) => [isShared ? "retained" : "removed", at]);
+  return parts.map(({ at, isShared }) => [isShared ? "shared" : "removed", at]);
 }
 
 /** Whether a path of the binding lies in the same list or object that is one value. */

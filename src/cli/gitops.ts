@@ -31,15 +31,15 @@ async function run(tool: Tool, { filename, crds, namespace, output }: GitopsFlag
   const [
     { readFiles },
     { readDocuments },
-    { render },
-    { isCrd, kindsOf },
-    { writtenObjects },
+    { analyse, isWithoutBindings, WITHOUT_BINDINGS },
+    { isCrd },
+    objects,
     snippets,
-    { gitopsText },
+    text,
   ] = await Promise.all([
     import("../render/files.ts"),
     import("../render/documents.ts"),
-    import("../render/render.ts"),
+    import("../render/analysis.ts"),
     import("../render/kinds.ts"),
     import("../render/written-objects.ts"),
     import("../render/gitops-snippets.ts"),
@@ -47,15 +47,16 @@ async function run(tool: Tool, { filename, crds, namespace, output }: GitopsFlag
   ]);
   const [{ files, mistakes: unreadable }, ofCrds] = [readFiles(filename), readFiles(crds)];
   const definitions = readDocuments(ofCrds.files);
-  const objectsOf = ({ documents }: ReturnType<typeof readDocuments>) => documents.map(({ object }) => object);
-  const known = { ownOnly: true, crds: objectsOf(definitions).filter(isCrd) };
+  const known = { ownOnly: true, crds: definitions.documents.map(({ object }) => object).filter(isCrd) };
   const unread = [...unreadable, ...ofCrds.mistakes, ...definitions.mistakes];
   if (files.length === 0 && unread.length > 0) return reportMistakes(unread);
-  const rendering = await render(files, namespace, [], known);
-  reportMistakes([...unread, ...rendering.mistakes]);
-  const kinds = kindsOf([...objectsOf(readDocuments(files)), ...known.crds]);
-  const written = writtenObjects(rendering, kinds);
-  if (output === "table") return print(written, output, gitopsText);
-  for (const note of written.notes) process.stderr.write(`note: ${note}\n`);
+  const analysis = await analyse(files, namespace, [], known);
+  if (isWithoutBindings(analysis)) throw new Error(WITHOUT_BINDINGS);
+  reportMistakes([...unread, ...analysis.mistakes]);
+  const written = objects.writtenObjects(analysis);
+  if (tool === "flux") written.notes.push(...objects.substituted(analysis));
+  if (output === "table") return print(written, output, text.gitopsText);
+  const notes = [...written.notes, ...(written.objects.length === 0 ? [text.NOTHING] : [])];
+  for (const note of notes) process.stderr.write(`note: ${note}\n`);
   await print(tool === "argocd" ? snippets.argocdSnippet(written) : snippets.fluxSnippet(written), output, () => []);
 }

@@ -54,6 +54,13 @@ export async function analyse(
   return { inputs, composed, bindings, mistakes: inOrder(mistakes, [...files, ...vaultFiles]) };
 }
 
+export const WITHOUT_BINDINGS = "the files contain no BindingComposition and no SecretBinding; add one with -f";
+
+/** Whether the files are probably others than the user means. */
+export const isWithoutBindings = ({ inputs, mistakes }: Analysis): boolean =>
+  mistakes.length === 0 &&
+  !inputs.objects.some(({ object }) => ["BindingComposition", "SecretBinding"].includes(object.kind));
+
 /** The status of a SecretBinding is of a cluster, so it is dropped. */
 export function bindingIn({ document, object, isBroken }: InputObject): BindingToRender {
   const { status: _, metadata, ...rest } = object;

@@ -2,92 +2,108 @@
 import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
 import { pointerTo } from "../apimachinery/json-pointer.ts";
 import { parseApiVersion } from "../apimachinery/objects.ts";
-import { OWN_VERSION } from "./own-kinds.ts";
-import type { WrittenObject, WrittenObjects } from "./written-objects.ts";
+import type { JudgedObject, WrittenObject, WrittenObjects } from "./written-objects.ts";
 
 export interface IgnoredDifference {
   group?: string;
   kind: string;
   namespace?: string;
-  name?: string;
+  name: string;
   jqPathExpressions: string[];
-  managedFieldsManagers: string[];
 }
 
-/** The part of an Application. */
+/** The part of an Application. Empty if there is nothing to ignore. */
 export interface ArgocdSnippet {
-  spec: { ignoreDifferences: IgnoredDifference[]; syncPolicy: { syncOptions: string[] } };
+  spec: { ignoreDifferences?: IgnoredDifference[]; syncPolicy?: { syncOptions: string[] } };
 }
 
 export interface IgnoredPaths {
   paths: string[];
-  target: { group?: string; kind: string; namespace?: string; name?: string };
+  target: { group?: string; kind: string; namespace?: string; name: string };
 }
 
 /** Parts of a Kustomization and of a HelmRelease. */
 export interface FluxSnippet {
   kustomization: {
     spec: {
-      ignore: IgnoredPaths[];
-      patches: { target: IgnoredPaths["target"]; patch: string }[];
-      healthChecks: { apiVersion: string; kind: string; namespace: string; name: string }[];
+      healthChecks: JudgedObject[];
+      healthCheckExprs: HealthCheckExpr[];
+      ignore?: IgnoredPaths[];
+      patches?: { target: IgnoredPaths["target"]; patch: string }[];
     };
   };
-  helmRelease: { spec: { driftDetection: { mode: "enabled"; ignore: IgnoredPaths[] } } };
+  helmRelease?: { spec: { driftDetection: { mode: "enabled"; ignore: IgnoredPaths[] } } };
+}
+
+interface HealthCheckExpr {
+  apiVersion: string;
+  kind: string;
+  failed: string;
+  current: string;
 }
 
 export const SSA_ANNOTATION = "kustomize.toolkit.fluxcd.io/ssa";
 const SYNC_OPTIONS = ["RespectIgnoreDifferences=true", "ServerSideApply=true"];
 
+/** The health of all kinds of Inlay for Flux: without them, an object is in progress while its workloads restart or it is suspended. */
+const HEALTH = {
+  failed: "has(status.conditions) && status.conditions.exists(c, c.type == 'Stalled')",
+  current:
+    "has(status.conditions) && status.conditions.exists(c, c.type == 'Ready' && (c.status == 'True' || c.reason == 'Suspended'))",
+};
+
+/** The option to respect them makes a sync apply the live values of what is ignored, so they are only for fields that git has. */
 export function argocdSnippet({ objects }: WrittenObjects): ArgocdSnippet {
-  const ignoreDifferences = objects.map(({ paths, managers, ...object }) => ({
+  if (objects.length === 0) return { spec: {} };
+  const ignoreDifferences = objects.map((object) => ({
     ...targetOf(object),
-    jqPathExpressions: paths.map((path) => jqPath(FieldPath.parse(path))),
-    managedFieldsManagers: managers,
+    jqPathExpressions: object.paths.map((path) => jqPath(FieldPath.parse(path))),
   }));
   return { spec: { ignoreDifferences, syncPolicy: { syncOptions: SYNC_OPTIONS } } };
 }
 
 /** A JSON pointer can't select an element by its fields, so Flux then only creates the object. */
-export function fluxSnippet({ bindings, objects }: WrittenObjects): FluxSnippet {
+export function fluxSnippet({ judged, objects }: WrittenObjects): FluxSnippet {
   const ignore = objects.flatMap(({ paths, ...object }): IgnoredPaths[] => {
     const pointers = paths.flatMap((path) => pointerOf(FieldPath.parse(path)) ?? []);
     return pointers.length === 0 ? [] : [{ paths: pointers, target: namedExactly(targetOf(object)) }];
   });
-  const patches = objects.map((object) => {
-    const isIgnored = object.paths.every((path) => pointerOf(FieldPath.parse(path)) !== undefined);
-    const { apiVersion, kind, name = "any" } = object;
-    const annotations = [`    ${SSA_ANNOTATION}: ${isIgnored ? "Merge" : "IfNotPresent"}`];
+  const patches = objects.map(({ apiVersion, paths, ...object }) => {
+    const isIgnored = paths.every((path) => pointerOf(FieldPath.parse(path)) !== undefined);
     const patch = [
       `apiVersion: ${apiVersion}`,
-      `kind: ${kind}`,
+      `kind: ${object.kind}`,
       "metadata:",
-      `  name: ${name}`,
+      `  name: ${object.name}`,
       "  annotations:",
-      ...annotations,
+      `    ${SSA_ANNOTATION}: ${isIgnored ? "Merge" : "IfNotPresent"}`,
     ];
-    return { target: namedExactly(targetOf(object)), patch: `${patch.join("\n")}\n` };
+    return { target: namedExactly(targetOf({ apiVersion, ...object })), patch: `${patch.join("\n")}\n` };
   });
-  const healthChecks = bindings.map((binding) => ({ apiVersion: OWN_VERSION, kind: "SecretBinding", ...binding }));
+  const kinds = new Map(judged.map(({ apiVersion, kind }) => [kind, { apiVersion, kind, ...HEALTH }]));
   return {
-    kustomization: { spec: { ignore, patches, healthChecks } },
-    helmRelease: { spec: { driftDetection: { mode: "enabled", ignore } } },
+    kustomization: {
+      spec: {
+        healthChecks: judged,
+        healthCheckExprs: [...kinds.values()],
+        ...(ignore.length > 0 && { ignore }),
+        ...(patches.length > 0 && { patches }),
+      },
+    },
+    ...(ignore.length > 0 && { helmRelease: { spec: { driftDetection: { mode: "enabled", ignore } } } }),
   };
 }
 
-function targetOf({ apiVersion, kind, namespace, name }: Omit<WrittenObject, "paths" | "managers">) {
+function targetOf({ apiVersion, kind, namespace, name }: Omit<WrittenObject, "paths" | "bindings">) {
   const { group } = parseApiVersion(apiVersion);
-  return {
-    ...(group !== "" && { group }),
-    kind,
-    ...(namespace !== undefined && { namespace }),
-    ...(name !== undefined && { name }),
-  };
+  return { ...(group !== "" && { group }), kind, ...(namespace !== undefined && { namespace }), name };
 }
 
 /** Names are regular expressions there, and a dot in one matches any character. */
-const namedExactly = <T extends { name?: string }>(target: T): T =>
-  target.name === undefined ? target : { ...target, name: target.name.replaceAll(".", "\\.") };
+const namedExactly = <T extends { name: string }>(target: T): T => ({
+  ...target,
+  name: target.name.replaceAll(".", "\\."),
+});
 
 /** Undefined if the path selects an element by its fields. */
 function pointerOf({ segments }: FieldPath): string | undefined {

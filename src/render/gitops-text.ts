@@ -4,15 +4,16 @@ import { plain } from "../apimachinery/plain.ts";
 import { layOutWhole, paragraph, section, table } from "../explain/text.ts";
 import type { WrittenObjects } from "./written-objects.ts";
 
+export const NOTHING = "the bindings write no field that the files have, so there is nothing to ignore";
+
 export function gitopsText({ objects, notes }: WrittenObjects, width: number): string[] {
-  const rows = objects.flatMap(({ kind, namespace, name, paths, managers }) => {
-    const what = name === undefined ? `every ${kind}` : describeObject(kind, namespace, name);
-    return paths.map((path) => [plain(what), path, managers.join(", ")]);
-  });
+  const rows = objects.flatMap(({ kind, namespace, name, paths, bindings }) =>
+    paths.map((path) => [plain(describeObject(kind, namespace, name)), path, bindings.join(", ")]),
+  );
+  if (rows.length === 0 && notes.length === 0) return [NOTHING];
   const parts = [
-    ...table(["OBJECT", "FIELD THAT INLAY WRITES", "FIELD MANAGER"], rows),
+    ...(rows.length === 0 ? [NOTHING] : table(["OBJECT", "FIELD TO IGNORE", "BINDINGS THAT WRITE IT"], rows)),
     ...section("NOTES", notes.map(paragraph)),
   ];
-  if (parts.length === 0) return ["the bindings write no field of an object in git, so there is nothing to ignore"];
   return layOutWhole(parts, width);
 }

@@ -1,5 +1,5 @@
 /** Renders the objects of files: the bindings, the fields that they write, and the mistakes. */
-import { analyse } from "./analysis.ts";
+import { analyse, isWithoutBindings, WITHOUT_BINDINGS } from "./analysis.ts";
 import type { TextFile } from "./documents.ts";
 import type { Surroundings } from "./inputs.ts";
 import { notMadeOf, type SealedRendering } from "./rendering.ts";
@@ -14,10 +14,9 @@ export async function render(
   vaultFiles: readonly TextFile[] = [],
   surroundings: Surroundings = {},
 ): Promise<SealedRendering> {
-  const { inputs, composed, bindings, mistakes } = await analyse(files, namespace, vaultFiles, surroundings);
-  const isEmpty = !inputs.objects.some(({ object }) => ["BindingComposition", "SecretBinding"].includes(object.kind));
-  if (isEmpty && mistakes.length === 0)
-    throw new Error("the files contain no BindingComposition and no SecretBinding; add one with -f");
+  const analysis = await analyse(files, namespace, vaultFiles, surroundings);
+  if (isWithoutBindings(analysis)) throw new Error(WITHOUT_BINDINGS);
+  const { composed, bindings, mistakes } = analysis;
   const rendered = bindings
     .filter(({ each }) => !each.isBroken)
     .map(({ each: { binding, from, notes }, targets, notes: more }) => {

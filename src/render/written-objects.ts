@@ -1,110 +1,169 @@
-/** Finds the objects in git that bindings write, and which of their fields a GitOps tool must ignore. Pure. */
-import { selects, type Target } from "../api/binding.ts";
-import { fieldManagerOf } from "../api/field-manager.ts";
+/** Finds the objects in git that bindings write, and which of their fields a GitOps tool must ignore: those that git has too. Pure. */
+import { bindingKey, onConflictOf, selects, type Target } from "../api/binding.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
-import { describeObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
+import { valueAt } from "../apimachinery/fields.ts";
+import { isObject } from "../apimachinery/json.ts";
+import { describeObject, idOf, type KubeObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { BINDING_COMPOSITIONS, SECRET_BINDINGS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { pathsOf } from "../targets/release.ts";
 import { shapeOf, type TargetShape } from "../transform/target-shape.ts";
-import type { Kinds } from "./kinds.ts";
-import type { RenderedTarget, Rendering } from "./rendering.ts";
+import type { AnalysedBinding, Analysis } from "./analysis.ts";
+import { isOwn } from "./own-kinds.ts";
 
+/** An object in the files. */
 export interface WrittenObject {
   apiVersion: string;
   kind: string;
   namespace?: string;
-  /** Absent if a binding selects objects of this kind that the files do not show, whatever their names. */
-  name?: string;
-  /** The canonical paths of what the tool must ignore: fields, and whole lists and objects that are one value for the API server. */
+  name: string;
+  /**
+   * The canonical paths of what the tool must ignore: placeholders of fields, and lists and objects that are one value for the API
+   * server. A path that git does not have is not among them: the tool would apply the live value, and own it too.
+   */
   paths: string[];
-  /** The field managers of the bindings. */
-  managers: string[];
+  /** The bindings that write them, such as `registry/harbor-s3`. */
+  bindings: string[];
+}
+
+/** An object of Inlay whose status shows whether it is healthy. */
+export interface JudgedObject {
+  apiVersion: string;
+  kind: string;
+  namespace?: string;
+  name: string;
 }
 
 export interface WrittenObjects {
-  bindings: { namespace: string; name: string }[];
+  judged: JudgedObject[];
   objects: WrittenObject[];
   notes: string[];
 }
 
-/** What is used of a rendering. */
-type Rendered = Pick<Rendering<unknown>, "bindings" | "notMade">;
+const JUDGED: readonly string[] = [SECRET_BINDINGS, BINDING_COMPOSITIONS, VAULT_CONNECTIONS].map(({ kind }) => kind);
 
-export function writtenObjects(
-  { bindings, notMade }: Rendered,
-  kinds: Pick<Kinds, "resourceOf" | "schemaOf">,
-): WrittenObjects {
+/** What is used of an analysis. */
+type Analysed = Pick<Analysis, "inputs" | "composed" | "bindings">;
+
+export function writtenObjects({ inputs, composed, bindings }: Analysed): WrittenObjects {
+  const { kinds } = inputs;
+  const inFiles = new Map(
+    inputs.objects.map(({ object }) => {
+      const { group } = parseApiVersion(object.apiVersion);
+      return [objectId({ group, kind: object.kind }, object.metadata.namespace, object.metadata.name), object];
+    }),
+  );
   const objects = new Map<string, WrittenObject>();
   const notes = new Set<string>();
-  const inFiles: WrittenObjects["bindings"] = [];
-  for (const { binding, composition, targets: shown } of bindings) {
-    const metadata = binding.metadata as { namespace: string; name: string };
-    if (composition === undefined) inFiles.push({ namespace: metadata.namespace, name: metadata.name });
-    const targets: Written[] = [...shown, ...unseen(binding.spec.targets, shown)];
-    for (const { apiVersion, kind, namespace, name, creates, adopts, fields } of targets) {
-      if (creates && adopts === undefined) {
-        const what = name === undefined ? kind : describeObject(kind, namespace, name);
+  const examine = ({ each, selection }: AnalysedBinding) => {
+    const { binding } = each;
+    for (const { target, ref } of selection.objects) {
+      if (ref instanceof Problem) continue;
+      const what = describeObject(target.kind, ref.namespace, ref.name);
+      const live = inFiles.get(idOf(ref));
+      if (target.create !== undefined && target.create.adopt === undefined)
         notes.add(`${what}: Inlay creates it; do not put it into git`);
-        continue;
-      }
-      const resource = kinds.resourceOf(apiVersion, kind);
-      const shape = shapeOf(kinds.schemaOf(resource));
-      const { group } = parseApiVersion(apiVersion);
-      const id = `${objectId({ group, kind }, namespace, name ?? "")}`;
-      const written = objects.get(id) ?? {
-        apiVersion,
-        kind,
-        ...(namespace !== undefined && { namespace }),
-        ...(name !== undefined && { name }),
-        paths: [],
-        managers: [],
-      };
-      objects.set(id, written);
-      add(written.managers, fieldManagerOf({ metadata }));
-      for (const { path } of fields) {
-        const parsed = FieldPath.parse(path);
-        const whole = kinds.schemaOf(resource) === undefined ? undefined : oneValue(parsed, shape);
-        add(written.paths, `${whole ?? parsed}`);
-        if (whole !== undefined)
+      else if (live === undefined)
+        notes.add(
+          `${what} is not in the files; if it is in git, such as in a chart, add it, because git may have a field that Inlay writes`,
+        );
+      if (live === undefined) continue;
+      const schema = kinds.schemaOf(ref.resource);
+      const inGit = gitHas(target, live, schema && shapeOf(schema));
+      for (const { path, isWhole, isList } of inGit.ignored) {
+        const { apiVersion, kind, metadata } = live;
+        const { namespace, name } = metadata;
+        const written = objects.get(idOf(ref)) ?? {
+          apiVersion,
+          kind,
+          ...(namespace !== undefined && { namespace }),
+          name,
+          paths: [],
+          bindings: [],
+        };
+        objects.set(idOf(ref), written);
+        add(written.paths, path);
+        add(written.bindings, bindingKey(binding));
+        if (isWhole)
           notes.add(
-            `${kind} ${whole}: one value for the API server; remove all of it from git, or both tools overwrite it`,
+            `${what} ${path}: one value for the API server, ${isList ? "a list" : "an object"} that Inlay writes into; remove all of it from git, or both tools overwrite it`,
           );
-        else if (!parsed.isPlain && kinds.schemaOf(resource) === undefined)
-          notes.add(
-            `${kind} ${parsed}: if the list is atomic, remove all of it from git; add the CRD with --crds to find out`,
-          );
+        else if (onConflictOf(binding, target) !== "Force") notes.add(forceNote(each, target, what, path));
       }
+      for (const path of inGit.uncertain)
+        notes.add(
+          `${what} ${path}: if the list is atomic, remove all of it from git; add the CRD with --crds to find out`,
+        );
     }
-  }
-  for (const { composition, claim, entry, message } of notMade)
+    for (const { kind } of binding.spec.targets.filter((each) => selects(each) && !isShown(each, selection.objects)))
+      notes.add(
+        `no ${kind} in the files is selected by SecretBinding ${bindingKey(binding)}; if git has such objects, add them`,
+      );
+  };
+  for (const each of bindings) if (!each.each.isBroken) examine(each);
+  for (const { composition, claim, entry, problem } of composed.notMade)
     notes.add(
-      `bindings[${entry}] of ${composition} for ${claim}: no binding, so its fields are missing here: ${message}`,
+      `bindings[${entry}] of ${composition} for ${claim}: no binding, so its fields are missing here: ${problem.message}`,
     );
-  return { bindings: inFiles, objects: [...objects.values()], notes: [...notes] };
+  const judged = inputs.objects.flatMap(({ object, isBroken }): JudgedObject[] => {
+    const { apiVersion, kind, metadata } = object;
+    if (isBroken || !isOwn(object) || !JUDGED.includes(kind)) return [];
+    return [{ apiVersion, kind, ...(metadata.namespace && { namespace: metadata.namespace }), name: metadata.name }];
+  });
+  return { judged, objects: [...objects.values()], notes: [...notes] };
 }
 
-type Written = Pick<RenderedTarget<unknown>, "apiVersion" | "kind" | "namespace" | "name" | "creates" | "adopts"> & {
-  fields: readonly { readonly path: string }[];
-};
-
-/** The targets whose selector matches no object in the files. */
-function unseen(targets: readonly Target[], shown: readonly Written[]): Written[] {
-  const isShown = ({ apiVersion, kind, fields }: Target) =>
-    shown.some(
-      (each) =>
-        each.apiVersion === apiVersion &&
-        each.kind === kind &&
-        fields.every(({ path }) => each.fields.some((field) => field.path === path)),
-    );
-  return targets
-    .filter((each) => selects(each) && !isShown(each))
-    .map(({ apiVersion, kind, name, create, fields }) => ({
-      apiVersion,
-      kind,
-      ...(name !== undefined && { name }),
-      creates: create !== undefined,
-      ...(create?.adopt !== undefined && { adopts: create.adopt }),
-      fields,
-    }));
+/** Objects of Inlay with a text that Flux would replace, by `spec.postBuild`. */
+export function substituted({ inputs }: Pick<Analysis, "inputs">): string[] {
+  return inputs.objects.flatMap(({ object }) => {
+    const { kind, metadata, spec } = object;
+    if (!isOwn(object) || !JSON.stringify(spec ?? {}).includes("${")) return [];
+    const what = describeObject(kind, metadata.namespace, metadata.name);
+    return [
+      `${what} contains $\{…}: if the Kustomization has spec.postBuild, Flux replaces that; write $$\{…}, which Flux turns into $\{…}, or set the annotation kustomize.toolkit.fluxcd.io/substitute: disabled`,
+    ];
+  });
 }
+
+interface InGit {
+  ignored: { path: string; isWhole: boolean; isList: boolean }[];
+  /** Paths into a list in git whose type is unknown. */
+  uncertain: string[];
+}
+
+/** What the object in git has of the fields of a target. `shape` is undefined if the schema is unknown. */
+function gitHas(target: Target, live: KubeObject, shape: TargetShape | undefined): InGit {
+  const ignored: InGit["ignored"] = [];
+  const uncertain: string[] = [];
+  for (const text of pathsOf(target)) {
+    const path = FieldPath.parse(text);
+    const whole = shape && oneValue(path, shape);
+    const value = valueAt(live, whole ?? path);
+    if (isThere(value, whole !== undefined))
+      ignored.push({ path: `${whole ?? path}`, isWhole: whole !== undefined, isList: Array.isArray(value) });
+    if (shape === undefined && listOn(path, live)) uncertain.push(text);
+  }
+  return { ignored, uncertain };
+}
+
+/** An empty object is no value, unless it is one value with one owner. */
+const isThere = (value: unknown, isWhole: boolean): boolean =>
+  value !== undefined && value !== null && (isWhole || !isObject(value) || Object.keys(value).length > 0);
+
+/** Whether the object has a list that the path goes into. */
+function listOn(path: FieldPath, live: KubeObject): boolean {
+  const at = path.segments.findIndex(({ kind }) => kind !== "key");
+  return at >= 0 && Array.isArray(valueAt(live, path.upTo(at)));
+}
+
+function forceNote({ binding, from }: AnalysedBinding["each"], { kind }: Target, what: string, path: string): string {
+  const where =
+    from === undefined ? `SecretBinding ${bindingKey(binding)}` : `entry ${from.entry} of ${from.composition}`;
+  return `${what}: git has a placeholder for ${path}, and the tool owns the field because it creates the object, so the binding would report Conflict; set onConflict: Force on the target ${kind} of ${where}`;
+}
+
+const isShown = (target: Target, objects: AnalysedBinding["selection"]["objects"]): boolean =>
+  objects.some((each) => each.target === target);
 
 /** The outermost list or object on the path that is one value with one owner. */
 function oneValue(path: FieldPath, shape: TargetShape): FieldPath | undefined {

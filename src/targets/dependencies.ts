@@ -45,6 +45,8 @@ export interface ReleaseContext {
   identity: Identity;
   /** Why the account can't be used. */
   account: Problem | undefined;
+  /** Collects, for the status, which values a release left because others own them too. */
+  retained?: string[];
 }
 
 /** One reconcile of one binding. */

@@ -40,6 +40,7 @@ import type { TargetOutcome } from "./outcome.ts";
 import { releasedRecord, withoutOwnership, withoutPaths, writtenRecord } from "./record-changes.ts";
 import { resolveRecorded } from "./references.ts";
 import { FIND_RULES, MAX_NAMED, revisionOf } from "./reverted.ts";
+import { sharedValues } from "./shared-values.ts";
 
 /** How long a deleted binding waits for targets that can't be released, counted across changes of the leader. */
 const BEST_EFFORT_MS = 60_000;
@@ -287,9 +288,9 @@ export function creatorOf(binding: SecretBinding): Creator {
 
 /** One event for each outcome: removed, kept as requested, or kept because the removal is impossible. */
 function recordReleaseEvents(
-  { deps, binding }: ReleaseContext,
+  { deps, binding, retained: notes }: ReleaseContext,
   ref: ObjectRef,
-  { removed, retained, blocked, positional, shifted, unproven, denied, restored, denial }: Released,
+  { removed, retained, shared, blocked, positional, shifted, unproven, denied, restored, denial }: Released,
 ): void {
   const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const record = (type: "Normal" | "Warning", reason: EventReason, paths: string[], done: string, why: string) => {
@@ -307,6 +308,13 @@ function recordReleaseEvents(
     ": Inlay did not see whether it wrote them, so the values may be others than the binding's; check them yourself";
   record("Normal", "Removed", removed, "removed", "");
   record("Normal", "Retained", retained, "kept", "; this binding no longer owns them");
+  const ofOthers = sharedValues(ref, shared);
+  if (ofOthers !== undefined) {
+    notes?.push(ofOthers);
+    deps.events.record(binding, { type: "Warning", reason: "Retained", action: "Release", note: ofOthers });
+    const paths = shared.map(({ path }) => path);
+    deps.log.info({ binding: bindingKey(binding), target: where, paths }, "Retained");
+  }
   record("Warning", "ReleaseBlocked", blocked, "kept", ": the object is not valid without them");
   if (denial !== undefined) {
     const why = `: ${deniedBy(denial)} denied the removal. ${howToShow(denial)}`;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { luaOf } from "../../deploy/argocd/generate.ts";
 import { controlPlane } from "../control-plane/shared.ts";
-import type { AnyObject } from "../controller/api.ts";
+import { type AnyObject, unlessGone } from "../controller/api.ts";
 import {
   ACCESS_KEY_BASE,
   compose,
@@ -47,6 +47,34 @@ const TOOLS: Readonly<Record<string, Sync>> = {
   "Flux with ssa: Merge": forcedBy("kustomize-controller"),
 };
 
+const WITH_PLACEHOLDER = harborCluster("harbor", { accesskey: "placeholder" });
+
+/** The tools with the settings of `inlay gitops` for the placeholder. They apply it only while the object does not exist. */
+const WITH_SETTINGS: Readonly<Record<string, Sync>> = {
+  // RespectIgnoreDifferences: it applies the live value.
+  "Argo CD": async (team, object, path) => {
+    const live = await team.api.get(path).catch(unlessGone);
+    const applied = structuredClone(object) as AnyObject;
+    if (live !== undefined) applied.spec.storage.spec.s3.accesskey = live.spec.storage.spec.s3.accesskey;
+    await team.api.apply(path, applied, "argocd-controller", true);
+  },
+  // It omits what another manager applies, and otherwise applies the live value.
+  Flux: async (team, object, path) => {
+    const live = await team.api.get(path).catch(unlessGone);
+    const applied = structuredClone(object) as AnyObject;
+    const { s3 } = applied.spec.storage.spec;
+    if (live !== undefined) s3.accesskey = live.spec.storage.spec.s3.accesskey;
+    const isOthers = live?.metadata.managedFields.some(
+      ({ manager, operation, fieldsV1 }: AnyObject) =>
+        operation === "Apply" &&
+        manager !== "kustomize-controller" &&
+        fieldsV1["f:spec"]?.["f:storage"]?.["f:spec"]?.["f:s3"]?.["f:accesskey"] !== undefined,
+    );
+    if (isOthers) delete s3.accesskey;
+    await team.api.apply(path, applied, "kustomize-controller", true);
+  },
+};
+
 /** Writes of the HarborCluster by Inlay while the Secret rotates and the tool applies. */
 async function writesWhile(team: TestNamespace, sync: () => Promise<unknown>): Promise<number> {
   const requests = await team.requestsDuring(async () => {
@@ -70,13 +98,13 @@ describe("a GitOps tool that applies again and again", function () {
   after(() => removeCompositions());
 
   for (const [tool, sync] of Object.entries(TOOLS)) {
-    it(`keeps all values of a binding, and Inlay writes once for each rotation: ${tool}`, async () => {
+    it(`keeps all values of a binding until the release removes them, and Inlay writes once for each rotation: ${tool}`, async () => {
       const team = await createNamespace();
       await team.secret("bucket", { accessKeyID: secretText("first") });
       await team.harbor();
       const inGit = harborCluster("harbor");
       await sync(team, inGit, team.harborPath());
-      await team.bind("harbor-s3", accessKeySpec());
+      await team.bind("harbor-s3", accessKeySpec({ onRelease: "Remove" }));
       const { spec, metadata } = await team.until("harbor-s3", "Synced");
       const binding = {
         apiVersion: "inlay.dev/v1alpha1",
@@ -95,8 +123,49 @@ describe("a GitOps tool that applies again and again", function () {
         (await team.events("harbor-s3")).filter(({ type }) => type === "Warning"),
         [],
       );
+      await team.unbind("harbor-s3");
+      await sync(team, inGit, team.harborPath());
+      assert.equal((await team.s3()).accesskey, undefined);
     });
   }
+
+  for (const [tool, sync] of Object.entries(WITH_SETTINGS)) {
+    it(`keeps the value of a field with a placeholder in git if the binding has onConflict: Force, and else causes a conflict: ${tool}`, async () => {
+      const team = await createNamespace();
+      await team.secret("bucket", { accessKeyID: secretText("first") });
+      const inGit = WITH_PLACEHOLDER;
+      await sync(team, inGit, team.harborPath());
+      await team.bind("harbor-s3", accessKeySpec());
+      await team.until("harbor-s3", "Conflict");
+      await team.rebind("harbor-s3", accessKeySpec({ onConflict: "Force", onRelease: "Remove" }));
+      await team.until("harbor-s3", "Synced");
+      const writes = await writesWhile(team, () => sync(team, inGit, team.harborPath()));
+      // Argo CD may apply a value that it read before a rotation. Inlay then writes again.
+      assert.ok(tool === "Flux" ? writes === ROTATIONS : writes >= ROTATIONS, `${writes} writes`);
+    });
+  }
+
+  it("is named when a release leaves a value that it owns too, by the event and the status, with the command that removes it", async () => {
+    const team = await createNamespace();
+    await team.boundHarbor({ onRelease: "Remove" });
+    await WITH_SETTINGS["Argo CD"]?.(team, WITH_PLACEHOLDER, team.harborPath());
+    const other = { path: "spec.storage.spec.s3.bucket", template: "other" };
+    await team.rebind("harbor-s3", accessKeySpec({ onRelease: "Remove", onConflict: "Force", fields: [other] }));
+    const { notes } = (await team.until("harbor-s3", "Synced")).status;
+    assert.equal(notes?.length, 1);
+    assert.match(notes[0], /^did not remove spec\.storage\.spec\.s3\.accesskey \("argocd-controller"\) of /);
+    await eventually(async () => {
+      const retained = (await team.events("harbor-s3")).filter(({ reason }) => reason === "Retained");
+      assert.deepEqual(
+        retained.map(({ type, note }) => [type, note]),
+        [["Warning", notes[0]]],
+      );
+    });
+    assert.notEqual((await team.s3()).accesskey, undefined);
+    const [, kind, name, patch] = /with: kubectl patch (\S+) (\S+) -n \S+ --type=json -p '(.*)'$/.exec(notes[0]) ?? [];
+    await controlPlane().kubectl("patch", `${kind}`, `${name}`, "-n", team.namespace, "--type=json", "-p", `${patch}`);
+    assert.equal((await team.s3()).accesskey, undefined);
+  });
 
   it("keeps generated bindings and their values, when it applies only the claim", async () => {
     const team = await createNamespace();

@@ -30,6 +30,7 @@ import { targetsOf } from "../../targets/records.ts";
 import { resolveReferences } from "../../targets/references.ts";
 import { pathsOf, releaseDeletedBinding, releaseRemovedTargets } from "../../targets/release.ts";
 import { selectTargets } from "../../targets/select.ts";
+import { notesOn } from "../../targets/shared-values.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { sourcesDiffer } from "../../transform/require-same.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
@@ -278,6 +279,7 @@ export class Reconciler {
       binding,
       identity: actor.as.identity,
       account,
+      retained: [],
       sourceMismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
       seenVersion,
       lastApplied: (target, ref) => {
@@ -342,7 +344,8 @@ export class Reconciler {
     const all = [...outcomes, ...released, ...observed.unresolved];
     const problems = [...all, ...(rollout ? [rollout] : [])].map((each) => each.problem);
     if (problems.some((each) => each?.reason === "TooManyWatches")) metrics.limited("watches");
-    const overview = { ...observed, lacking: await this.#permissions.lacking(observation, problems) };
+    const notes = [...observed.notes, ...notesOn(context.retained ?? [])];
+    const overview = { ...observed, notes, lacking: await this.#permissions.lacking(observation, problems) };
     const incomplete = this.#deps.incomplete(binding);
     const rolledOut = rollout && rolloutOf(rollout);
     const outcome = statusOf(binding, outcomes, released, new Date(), overview, rolledOut, incomplete);

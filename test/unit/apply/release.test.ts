@@ -36,6 +36,7 @@ function patch(live: KubeObject, request: Release) {
 const nothing = {
   removed: [],
   retained: [],
+  shared: [],
   blocked: [],
   positional: [],
   shifted: [],
@@ -43,6 +44,11 @@ const nothing = {
   denied: [],
   restored: [],
 };
+const shared = (path: string, ...managers: string[]) => ({
+  path,
+  managers,
+  pointer: FieldPath.parse(path).toJsonPointer(),
+});
 const guard = { op: "replace", path: "/metadata/resourceVersion", value: "7" };
 
 describe("a release that removes", () => {
@@ -104,7 +110,7 @@ describe("a release that removes", () => {
     ]);
     const { object, released } = patch(live, asked(["data"]));
     assert.deepEqual(object["data"], { b: "x", theirs: "x" });
-    assert.deepEqual(released, { ...nothing, removed: ["data"], retained: ["data"] });
+    assert.deepEqual(released, { ...nothing, removed: ["data"], shared: [shared("data.b", "kubectl")] });
   });
 
   it("keeps empty parents of another path", () => {
@@ -119,7 +125,7 @@ describe("a release that removes", () => {
       entry("argo", ["spec.a"]),
     ]);
     const { released, object } = patch(live, asked(["spec.a", "spec.b"], { kept: ["spec.c"] }));
-    assert.deepEqual(released, { ...nothing, removed: ["spec.b"], retained: ["spec.a"] });
+    assert.deepEqual(released, { ...nothing, removed: ["spec.b"], shared: [shared("spec.a", "argo")] });
     assert.deepEqual(object["spec"], { a: "x" });
     assert.deepEqual(object.metadata.managedFields?.[0]?.fieldsV1, fieldsOf(["spec.c"]));
   });
@@ -188,6 +194,7 @@ describe("a release that removes", () => {
       released: nothing,
       removal: [],
       gone: [],
+      shared: [],
     });
   });
 });
@@ -250,6 +257,7 @@ describe("a release of elements of lists", () => {
       released: { ...nothing, retained: ["spec.list[id=a].x"] },
       removal: [],
       gone: [],
+      shared: [],
     });
     assert.deepEqual(planRelease(live, { ...retained, kept: [] }).operations, [
       guard,
@@ -433,7 +441,12 @@ describe("any release", () => {
           entriesAfter.filter((each) => !isEntryOf(each, OURS)),
           entries.filter((each) => !isEntryOf(each, OURS)),
         );
-        const givenUp = [...released.retained, ...released.blocked, ...released.removed];
+        const givenUp = [
+          ...released.retained,
+          ...released.shared.map(({ path }) => path),
+          ...released.blocked,
+          ...released.removed,
+        ];
         const kept = some.ours.filter((path) => !givenUp.includes(String(path)));
         const own = entriesAfter.find((each) => isEntryOf(each, OURS));
         assert.deepEqual(own?.fieldsV1 ?? {}, fieldsOf(kept));

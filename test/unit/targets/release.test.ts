@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { Target, TargetStatus } from "../../../src/api/binding.ts";
 import { Installation } from "../../../src/api/installation.ts";
+import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import {
   releaseDeletedBinding,
@@ -16,6 +17,9 @@ import { ACCOUNT, bindingWith, OTHER, PATH, ReleaseFixture, recordOf, removed, V
 import { HARBORS, ROLES } from "../resources.ts";
 
 const refused = (status: number, reason: string) => new ApiError("PATCH", status, reason);
+
+const keptByArgocd = (name: string) =>
+  `Warning Retained: did not remove spec.s3.key ("argocd") of HarborCluster registry/${name}: the field managers in parentheses own it too. Remove it from what they apply; if they only apply what they find in the cluster, remove it with: kubectl patch harborclusters.goharbor.io ${name} -n registry --type=json -p '[{"op":"remove","path":"/spec/s3/key"}]'`;
 
 describe("a release", () => {
   const clock = fakeClock();
@@ -63,6 +67,21 @@ describe("a release", () => {
       assert.deepEqual(await release([removed("shared"), removed("taken")]), []);
       for (const name of ["shared", "taken"])
         assert.deepEqual([written.valueOf(name), written.managersOf(name)], [VALUE, ["argocd", "kubectl"]]);
+      assert.deepEqual(written.events.toSorted(), ["shared", "taken"].map(keptByArgocd));
+    });
+
+    it("names at most five values that others own too, and prints no command that would be cut", async () => {
+      const paths = Array.from({ length: 9 }, (_, at) => `spec.s3.${"long".repeat(20)}${at}`);
+      written.put("shared", [entry(OURS, paths), entry("argocd", paths)]);
+      const live = written.cluster.get(HARBORS, "shared") as KubeObject;
+      const s3 = Object.fromEntries(paths.map((path) => [path.split(".").at(-1), VALUE]));
+      written.cluster.put(HARBORS, Object.assign(live, { spec: { s3 } }));
+      assert.deepEqual(await release([removed("shared", { paths })]), []);
+      assert.match(
+        written.events.join(),
+        /^Warning Retained: did not remove (?:[^ ]+ \("argocd"\),? ){5}and 4 more of /,
+      );
+      assert.match(written.events.join(), /remove them by editing the object$/);
     });
 
     it("does not touch an object that was made again under the same name", async () => {
