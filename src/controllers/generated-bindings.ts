@@ -241,9 +241,14 @@ export class GeneratedBindings<G extends GeneratedBinding> {
 
   async #delete(binding: SecretBinding): Promise<WorkResult> {
     if (isBeingDeleted(binding)) return DONE;
+    const { identity } = this.#generator;
     const { namespace = "", name } = binding.metadata;
     const ref = { resource: SECRET_BINDINGS, namespace, name };
-    return written(this.#services.client.delete(this.#generator.identity, ref, binding));
+    try {
+      return await written(this.#services.client.delete(identity, ref, binding));
+    } catch (error) {
+      throw refusal(error, { identity, ref, verbs: ["delete"] }, "delete");
+    }
   }
 }
 

@@ -23,6 +23,7 @@ import { Client } from "../kube/client.ts";
 import { loadCredentials } from "../kube/credentials.ts";
 import { Discovery } from "../kube/discovery.ts";
 import { CONTROLLER } from "../kube/identity.ts";
+import { KindDeletions } from "../kube/kind-deletions.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
 import { RequestBudget } from "../kube/request-budget.ts";
@@ -214,6 +215,7 @@ function servicesOf(
     accountTokens: new AccountTokens({ transport, mayBeSent: mayWrite, loginRole: scope ? "role" : "clusterrole" }),
     vault: new VaultConnections(),
     serverTime: () => transport.serverTime(),
+    kindDeletions: new KindDeletions(transport),
     discovery: new Discovery(transport, (resource) => versions.wholeOf(resource)),
     schemas,
     versions,

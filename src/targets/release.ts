@@ -17,17 +17,24 @@ import { fieldManagerOf } from "../api/field-manager.ts";
 import { isWritableKind, isWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
-import { describeObject, isSameKind, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
+import {
+  describeObject,
+  isSameKind,
+  type ObjectMeta,
+  type ObjectRef,
+  parseApiVersion,
+} from "../apimachinery/objects.ts";
 import { parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { EventReason } from "../apimachinery/reasons.ts";
-import { NAMESPACES } from "../apimachinery/resources.ts";
+import { NAMESPACES, SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { namespaceEnds, releaseObject } from "../apply/create.ts";
 import type { Creator } from "../apply/manifest.ts";
 import { type Released, release } from "../apply/release.ts";
 import { accountNotFound, attempt, verbsFor } from "../kube/access-error.ts";
 import { getAsController } from "../kube/get.ts";
 import { type Identity, serviceAccountIdentity } from "../kube/identity.ts";
+import type { KindDeletions } from "../kube/kind-deletions.ts";
 import { deniedBy, howToShow } from "../kube/rejection.ts";
 import { explainCommand } from "../kube/remove-commands.ts";
 import { describeError } from "../observability/log.ts";
@@ -70,26 +77,74 @@ export interface StillHeld {
   problem?: Problem;
 }
 
+/** What the release of a deleted binding needs beside the other services. */
+export interface ReleaseDependencies extends Dependencies {
+  kindDeletions: Pick<KindDeletions, "isOngoing">;
+}
+
 /**
  * Releases the records of a deleted binding. Returns those to retry: all failures, until a minute after the deletion.
- * `since` is when this process observed the deletion, in ms of the epoch.
+ * `since` is when this process observed the deletion, in ms of the epoch. A binding that is deleted with its kind keeps everything.
  */
 export async function releaseDeletedBinding(
+  deps: ReleaseDependencies,
+  binding: SecretBinding,
+  records: readonly TargetStatus[],
+  since: number,
+): Promise<StillHeld> {
+  if (records.length === 0) return { records };
+  const isKept = await attempt(deps.kindDeletions.isOngoing(SECRET_BINDINGS, binding.metadata));
+  if (isKept === undefined) return { records };
+  if (isKept === true) return keepAll(deps, binding, records, since);
+  const outcomes = isKept || (await attemptAny(deps, binding, () => releaseRecords(deps, binding, records)));
+  const left = failuresOf(records, outcomes);
+  const held = heldAfter(left);
+  const { problem } = held;
+  if (problem === undefined || !isTimeUp(deps, binding, since)) return held;
+  for (const { record, problem: cause = problem } of left)
+    await attemptAny(deps, binding, () => reportOnTarget(deps, binding, record, cause));
+  return abandoned(deps, binding, `values may remain in targets: ${problem.message}`);
+}
+
+/**
+ * For a binding that is deleted with its kind. Only the garbage collector would delete something, so it only gives up the objects of which
+ * the binding is an owner. The minute begins when this process tries, because the permissions for it may just have been installed again.
+ */
+async function keepAll(
   deps: Dependencies,
   binding: SecretBinding,
   records: readonly TargetStatus[],
   since: number,
 ): Promise<StillHeld> {
-  const outcomes = await attemptAny(deps, binding, () => releaseRecords(deps, binding, records));
-  const left = outcomes instanceof Problem ? records.map((record) => ({ record, problem: outcomes })) : outcomes;
+  const { namespace } = binding.metadata;
+  const owned = records.filter((each) => each.created === true && each.namespace === namespace);
+  const giveUp = () => releaseRecords(deps, binding, owned, "Retain");
+  const held = heldAfter(failuresOf(owned, owned.length === 0 ? [] : await attemptAny(deps, binding, giveUp)));
+  if (held.problem !== undefined) {
+    if (Date.now() - since < BEST_EFFORT_MS) return held;
+    const names = held.records.map(({ kind, name = "" }) => describeObject(kind, namespace, name));
+    const what = `the garbage collector may delete what this binding created: ${firstOf(names, MAX_NAMED)}`;
+    return abandoned(deps, binding, `${what}: ${held.problem.message}`);
+  }
+  const note = "kept all values and objects, because the CustomResourceDefinition of the binding is being deleted";
+  deps.events.record(binding, { type: "Normal", reason: "Retained", action: "Release", note });
+  deps.log.info({ binding: bindingKey(binding), reason: "Retained" }, note);
+  return held;
+}
+
+/** A problem of the whole release is one of each record. */
+const failuresOf = (records: readonly TargetStatus[], outcomes: readonly TargetOutcome[] | Problem) =>
+  outcomes instanceof Problem ? records.map((record): TargetOutcome => ({ record, problem: outcomes })) : outcomes;
+
+function heldAfter(left: readonly TargetOutcome[]): StillHeld {
   const problem = left.at(-1)?.problem;
-  if (problem === undefined) return { records: [] };
-  if (!isTimeUp(deps, binding, since)) return { records: left.map(({ record }) => record), problem };
-  const note = `release abandoned after ${BEST_EFFORT_MS / 1000} s; values may remain in targets: ${problem.message}`;
+  return problem === undefined ? { records: [] } : { records: left.map(({ record }) => record), problem };
+}
+
+function abandoned(deps: Dependencies, binding: SecretBinding, why: string): StillHeld {
+  const note = `release abandoned after ${BEST_EFFORT_MS / 1000} s; ${why}`;
   deps.events.record(binding, { type: "Warning", reason: "ReleaseAbandoned", action: "Release", note });
   deps.log.warn({ binding: bindingKey(binding), reason: "ReleaseAbandoned" }, note);
-  for (const { record, problem: cause = problem } of left)
-    await attemptAny(deps, binding, () => reportOnTarget(deps, binding, record, cause));
   return { records: [] };
 }
 
@@ -116,19 +171,27 @@ async function reportOnTarget(
   deps.events.recordOn(regarding, { type: "Warning", reason: "ReleaseAbandoned", action: "Release", note });
 }
 
-/** The deletion time of a binding without finalizer is unknown, so its minute begins when its absence is observed. */
-function isTimeUp({ serverTime }: Dependencies, { metadata }: SecretBinding, since: number): boolean {
+/**
+ * Whether a deleted object has waited for a minute. The deletion time of a binding without finalizer is unknown, so its minute begins when
+ * its absence is observed.
+ */
+export function isTimeUp(
+  { serverTime }: Pick<Dependencies, "serverTime">,
+  { metadata }: { metadata: Pick<ObjectMeta, "deletionTimestamp"> },
+  since: number,
+): boolean {
   const tried = Date.now() - since;
   if (metadata.deletionTimestamp === undefined) return tried >= BEST_EFFORT_MS;
   // By the API server's clock, which set it: the local clock may be minutes off.
   return tried >= LEAST_EFFORT_MS && serverTime() - Date.parse(metadata.deletionTimestamp) >= BEST_EFFORT_MS;
 }
 
-/** The outcomes of failed releases. */
+/** The outcomes of failed releases. `mode` overrides the spec. */
 async function releaseRecords(
   deps: Dependencies,
   binding: SecretBinding,
   records: readonly TargetStatus[],
+  mode?: "Retain",
 ): Promise<TargetOutcome[]> {
   const namespace = binding.metadata.namespace as string;
   const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
@@ -148,7 +211,7 @@ async function releaseRecords(
     const known = there === undefined ? undefined : (endings.get(there) ?? attempt(isTerminating(deps, there)));
     if (there !== undefined && known !== undefined) endings.set(there, known);
     if ((await known) === true) return [];
-    const release = () => releasePaths(context, before, releaseModeOf(binding, before), new Set());
+    const release = () => releasePaths(context, before, mode ?? releaseModeOf(binding, before), new Set());
     const outcome = await attemptAny(deps, binding, release);
     if (outcome instanceof Problem) return [{ record: before, problem: outcome }];
     return outcome.problem === undefined ? [] : [{ record: outcome.record, problem: outcome.problem }];

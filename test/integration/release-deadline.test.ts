@@ -2,6 +2,18 @@
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
 import { inlayJson } from "../controller/cli.ts";
+import {
+  ACCESS_KEY_BASE,
+  bindCompositionsIn,
+  compose,
+  composedNames,
+  compositionPath,
+  installCompositions,
+  removeCompositions,
+  TO_CLAIM,
+  unbindCompositionsIn,
+  untilComposition,
+} from "../controller/compositions.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { heapRules, heaps, makeDeep } from "../controller/deep.ts";
 import { eventually } from "../controller/eventually.ts";
@@ -137,5 +149,60 @@ describe("a deleted binding with onRelease: Remove that can't be released", () =
       await eventually(async () => assert.ok((await isGone()) || (await hasTried())));
     }
     await untilEvent(team, "harbor-s3", "ReleaseAbandoned", /harborclusters/);
+  });
+});
+
+describe("a deleted composition whose account can't delete its bindings", () => {
+  let controller: ControllerProcess;
+
+  before(async () => {
+    await installCompositions();
+    controller = new FastController(controlPlane());
+    await controller.start();
+  });
+  after(async () => {
+    await removeCompositions();
+    await controller.stop();
+    assert.deepEqual(foundIn(controller.output), []);
+  });
+
+  async function composedTeam(): Promise<TestNamespace> {
+    const team = await createNamespace({ controller: false });
+    await team.secret("bucket", { accessKeyID: secretText("access") });
+    await team.harbor();
+    await bindCompositionsIn(team);
+    await compose(team, "harbor", { bindings: [{ name: "s3", base: ACCESS_KEY_BASE, patches: [TO_CLAIM] }] });
+    await untilComposition(team, "harbor", "Ready");
+    return team;
+  }
+
+  it("is gone after a minute, and its bindings stay as with Orphan", async () => {
+    const team = await composedTeam();
+    await unbindCompositionsIn(team);
+    const path = compositionPath(team, "harbor");
+    await team.api.delete(path);
+    const { status } = await untilComposition(team, "harbor", "Forbidden");
+    assert.match(status.conditions[0].message, /inlay-compositions may not delete secretbindings/);
+    await team.untilGone(path);
+    await team.until("harbor-s3", "Synced");
+    assert.deepEqual(await composedNames(team), ["harbor-s3"]);
+    const { items } = await team.api.get("/apis/events.k8s.io/v1/events?fieldSelector=reason=ReleaseAbandoned");
+    const notes: string[] = items.map(({ note }: { note: string }) => note);
+    const command = `kubectl delete secretbindings -A -l inlay.dev/composition=${team.namespace}-harbor`;
+    assert.ok(
+      notes.some((note) => note.includes(`${team.namespace}/harbor-s3; delete them with: ${command}`)),
+      notes.join(),
+    );
+  });
+
+  it("says that it waits, not that it is ready, while a binding can't be released", async () => {
+    const team = await composedTeam();
+    await team.revoke();
+    const path = compositionPath(team, "harbor");
+    await team.api.delete(path);
+    const { status } = await untilComposition(team, "harbor", "Reconciling");
+    assert.match(status.conditions[1].message, /being deleted, and waits for the deletion of its 1 bindings/);
+    await team.untilGone(path);
+    assert.deepEqual(await composedNames(team), []);
   });
 });

@@ -9,8 +9,9 @@ import { Discovery } from "../../src/kube/discovery.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
 import { Schemas } from "../../src/kube/schemas.ts";
 import type { EventMessage } from "../../src/observability/events.ts";
-import type { Dependencies, SyncContext } from "../../src/targets/dependencies.ts";
+import type { SyncContext } from "../../src/targets/dependencies.ts";
 import { Rejections } from "../../src/targets/rejections.ts";
+import type { ReleaseDependencies } from "../../src/targets/release.ts";
 import { FakeApiServer } from "./api-server.ts";
 import { entry, liveObject, OURS } from "./apply/managed.ts";
 import { contextOf, dependenciesOf } from "./fakes.ts";
@@ -38,7 +39,9 @@ export class ReleaseFixture {
   /** As `<type> <reason>: <note>`. */
   readonly events: string[] = [];
   readonly logged: unknown[] = [];
-  readonly deps: Dependencies;
+  readonly deps: ReleaseDependencies;
+  /** Whether the kind of bindings is being deleted. */
+  isKindDeleted: boolean | undefined = false;
 
   constructor() {
     const { cluster } = this;
@@ -48,6 +51,7 @@ export class ReleaseFixture {
     const record = (_: SecretBinding, { type, reason, note }: EventMessage) =>
       this.events.push(`${type} ${reason}: ${note}`);
     this.deps = dependenciesOf({
+      kindDeletions: { isOngoing: async () => this.isKindDeleted },
       client: cluster.client,
       discovery: new Discovery(cluster.transport),
       schemas: new Schemas(cluster.transport),

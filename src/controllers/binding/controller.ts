@@ -25,7 +25,7 @@ import { Poller } from "../../sources/poller.ts";
 import { SharedReads } from "../../sources/shared-reads.ts";
 import type { ResolveContext } from "../../sources/source.ts";
 import type { Actor } from "../../targets/actor.ts";
-import type { Dependencies } from "../../targets/dependencies.ts";
+import type { ReleaseDependencies } from "../../targets/release.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { readinessOf } from "../readiness.ts";
@@ -64,7 +64,7 @@ export interface VaultConnectionProvider extends Pick<ResolveContext["vault"], "
   listen(listener: { changed(connection: string): void; refresh(connection: string): void }): void;
 }
 
-interface Services extends Omit<Dependencies, "propagation"> {
+interface Services extends Omit<ReleaseDependencies, "propagation"> {
   installation: Installation;
   client: Client;
   requests: Pick<RequestBudget, "during">;

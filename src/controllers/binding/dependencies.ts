@@ -13,17 +13,18 @@ import type { Poller } from "../../sources/poller.ts";
 import type { SharedReads } from "../../sources/shared-reads.ts";
 import type { ResolveContext } from "../../sources/source.ts";
 import type { Actor } from "../../targets/actor.ts";
-import type { Dependencies, WriteContext } from "../../targets/dependencies.ts";
+import type { WriteContext } from "../../targets/dependencies.ts";
 import type { Targets, TargetWithRecord } from "../../targets/records.ts";
 import type { References } from "../../targets/references.ts";
+import type { ReleaseDependencies } from "../../targets/release.ts";
 import type { PreparedTarget } from "../../targets/sync.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { ObservedState } from "./observed-state.ts";
 import type { TargetResult } from "./result-cache.ts";
 
-export interface BindingDependencies extends Dependencies {
-  installation: Dependencies["installation"] & Pick<Installation, "limits">;
+export interface BindingDependencies extends ReleaseDependencies {
+  installation: ReleaseDependencies["installation"] & Pick<Installation, "limits">;
   bindings: Pick<
     BindingStore,
     "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "protecting" | "wrote" | "excessOf" | "restore"

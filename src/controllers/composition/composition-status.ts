@@ -123,6 +123,13 @@ export const SUSPENDED: Verdict = {
   message: "spec.suspend is true, so no binding is created, changed or deleted; set it to false to catch up",
 };
 
+/** For a deleted composition. Its bindings may take a minute, until they have released what they wrote. */
+export const deleting = (bindings: number): Verdict => ({
+  ready: "Unknown",
+  reason: RECONCILING,
+  message: `the composition is being deleted, and waits for the deletion of its ${bindings} bindings`,
+});
+
 export const notAccepted = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
 
 /** An installation for one namespace processes no compositions. */

@@ -14,27 +14,32 @@ import type { ResourceStore } from "../../cache/resource-store.ts";
 import { attempt } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
 import type { Discovery } from "../../kube/discovery.ts";
-import { CONTROLLER, serviceAccountIdentity } from "../../kube/identity.ts";
+import { CONTROLLER } from "../../kube/identity.ts";
+import type { KindDeletions } from "../../kube/kind-deletions.ts";
+import type { Log } from "../../observability/log.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { requeueResult } from "../binding/requeue.ts";
-import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
+import type { GeneratedBindingServices } from "../generated-bindings.ts";
 import { untilTooLarge } from "../status-writer.ts";
 import { accept } from "./accept.ts";
 import { ClaimReconciler, type ClaimRef } from "./claim-reconciler.ts";
 import { ClaimWriter } from "./claim-writer.ts";
 import { Claims, followedBy } from "./claims.ts";
+import { CleanUp } from "./clean-up.ts";
 import { ComposedIndex } from "./composed-index.ts";
 import { CompositionState } from "./composition-state.ts";
 import { ACCEPTED, notAccepted, outOfScope, SUSPENDED } from "./composition-status.ts";
 import { claimKey, groupOf, parseKey, statusKey } from "./keys.ts";
-import { generatorOf } from "./made-bindings.ts";
 import { Producers } from "./producers.ts";
 import { type ReportedMetrics, Reporter } from "./reporter.ts";
 
 interface Services extends GeneratedBindingServices {
+  kindDeletions: Pick<KindDeletions, "isOngoing">;
+  log: Pick<Log, "info" | "warn">;
+  serverTime(): number;
   metrics: ReportedMetrics["metrics"] & Pick<Metrics, "limited">;
   cpu: Pick<CpuScheduler, "run">;
   installation: Installation;
@@ -48,8 +53,6 @@ interface Services extends GeneratedBindingServices {
 const BACKOFF_MS = { first: 500, most: 30_000 };
 const DONE: WorkResult = { retry: "never" };
 const BACKOFF: WorkResult = { retry: "backoff" };
-/** How long a deleted composition waits for the deletion of its bindings before it looks for more bindings with its labels. */
-const LEFT: WorkResult = { retry: "after", ms: 5_000 };
 
 export class CompositionController {
   readonly name = "bindingcomposition";
@@ -64,6 +67,7 @@ export class CompositionController {
   readonly #index: ComposedIndex;
   readonly #reconciler: ClaimReconciler;
   readonly #reporter: Reporter;
+  readonly #cleanUp: CleanUp;
   readonly #producers: Producers;
 
   constructor(services: Services, concurrency: number) {
@@ -82,6 +86,7 @@ export class CompositionController {
     const index = this.#index;
     this.#reconciler = new ClaimReconciler({ ...services, index, writer: new ClaimWriter(services) });
     this.#reporter = new Reporter({ ...services, store });
+    this.#cleanUp = new CleanUp(services, index, this.#reporter);
     this.#producers = new Producers({
       exists: (name) => {
         // An installation for one namespace processes no compositions.
@@ -97,7 +102,10 @@ export class CompositionController {
       changed: (key, composition) => {
         if (this.#states.get(key)?.isKnown(composition) !== true) this.queue.add(key);
       },
-      gone: (key) => this.queue.add(key),
+      gone: (key, { metadata }) => {
+        this.#cleanUp.forget(metadata);
+        this.queue.add(key);
+      },
       synced: () => {
         this.#producers.listed();
         for (const { metadata } of store.all) this.queue.add(metadata.name, "resync");
@@ -154,10 +162,14 @@ export class CompositionController {
       await this.#reporter.holdQuietly(composition, outOfScope(installation.scope));
       return DONE;
     }
-    if (bindings.state.phase !== "synced") return BACKOFF;
     const state = this.#states.get(name) ?? new CompositionState();
     this.#states.set(name, state);
-    if (composition.metadata.deletionTimestamp !== undefined) return this.#cleanUp(composition, state);
+    if (composition.metadata.deletionTimestamp !== undefined) {
+      state.accepted = undefined;
+      this.#claims.forget(name);
+      return this.#cleanUp.run(composition);
+    }
+    if (bindings.state.phase !== "synced") return BACKOFF;
     const stored = await this.#reporter.addFinalizer(composition);
     state.problem = await accept(this.#services, stored, state, (key) => this.#written(name, key));
     if (state.problem !== undefined) return this.#refuse(stored, state.problem);
@@ -220,29 +232,6 @@ export class CompositionController {
     if (!(result instanceof Problem)) return result;
     state.leftovers.set(key, result);
     return requeueResult({ metadata: { namespace: composition } }, [{ problem: result }]);
-  }
-
-  /** Deletes all bindings of the composition, and removes its finalizer when none is left. */
-  async #cleanUp(composition: BindingComposition, state: CompositionState): Promise<WorkResult> {
-    const { name } = composition.metadata;
-    const { deletionPolicy, serviceAccount } = composition.spec;
-    state.accepted = undefined;
-    this.#claims.forget(name);
-    const claims = deletionPolicy === "Orphan" ? [] : [...this.#index.claimsOf(name)];
-    if (claims.length === 0) {
-      await this.#reporter.removeFinalizer(composition);
-      return DONE;
-    }
-    const identity = serviceAccountIdentity(serviceAccount.namespace, serviceAccount.name);
-    const generated = new GeneratedBindings(
-      this.#services,
-      generatorOf(name, identity, () => undefined),
-      () => {},
-    );
-    const obsolete = claims.flatMap((claim) => this.#index.bindingsOf(name, claim, Number.POSITIVE_INFINITY));
-    const result = await attempt(generated.sync(name, [], obsolete, () => undefined));
-    if (result instanceof Problem) return this.#refuse(composition, result);
-    return result.retry === "never" ? LEFT : result;
   }
 
   async #refuse(composition: BindingComposition, problem: Problem): Promise<WorkResult> {

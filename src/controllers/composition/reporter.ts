@@ -69,6 +69,11 @@ export class Reporter {
     return this.#writer.setFinalizer(composition, true);
   }
 
+  /** Whether the finalizer keeps the composition. */
+  isHeld({ metadata }: BindingComposition): boolean {
+    return metadata.finalizers?.includes(FINALIZER) === true;
+  }
+
   removeFinalizer(composition: BindingComposition): Promise<void> {
     return this.#writer.removeFinalizer(composition);
   }

@@ -8,7 +8,7 @@ import { Problem } from "../../../src/apimachinery/problem.ts";
 import { CONTROLLER } from "../../../src/kube/identity.ts";
 import { actorOf } from "../../../src/targets/actor.ts";
 import { Rejections } from "../../../src/targets/rejections.ts";
-import { releaseDeletedBinding } from "../../../src/targets/release.ts";
+import { type ReleaseDependencies, releaseDeletedBinding } from "../../../src/targets/release.ts";
 import { dependenciesOf } from "../fakes.ts";
 import { bindingOf } from "../objects.ts";
 
@@ -45,8 +45,9 @@ describe("the account of a binding that is not composed", () => {
       },
     };
     const events = { record: (_: unknown, { note }: { note: string }) => notes.push(note) };
-    const deps = dependenciesOf({
+    const deps = dependenciesOf<ReleaseDependencies>({
       installation,
+      kindDeletions: { isOngoing: async () => false },
       client,
       events,
       rejections: new Rejections(),

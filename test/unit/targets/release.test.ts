@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { Target, TargetStatus } from "../../../src/api/binding.ts";
 import { Installation } from "../../../src/api/installation.ts";
+import { CREATED_BY } from "../../../src/api/manifest.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import {
@@ -160,6 +161,46 @@ describe("a release", () => {
       const [line] = written.logged.slice(1) as [[object, string]];
       assert.deepEqual(line[0], { binding: "registry/harbor-s3", reason: "ReleaseAbandoned" });
       assert.equal(written.valueOf("closed"), VALUE);
+    });
+
+    it("keeps everything if the kind of bindings is being deleted, and only gives up objects that it owns", async () => {
+      const ownerReferences = [{ uid: "uid-of-binding" }, { uid: "other" }];
+      written.put("field");
+      written.put("made", undefined, { labels: { [CREATED_BY]: "uid-of-binding" }, ownerReferences });
+      written.isKindDeleted = undefined;
+      const records = [
+        removed("field"),
+        removed("made", { created: true }),
+        removed("made", { created: true, namespace: "team" }),
+      ];
+      assert.deepEqual(await release(records), records);
+      assert.deepEqual(written.cluster.requests, []);
+      written.isKindDeleted = true;
+      assert.deepEqual(await release(records), []);
+      assert.deepEqual(written.cluster.writes, ["PATCH made"]);
+      assert.deepEqual(
+        [written.valueOf("field"), written.managersOf("field")[0], written.valueOf("made")],
+        [VALUE, OURS, VALUE],
+      );
+      assert.deepEqual(written.cluster.get(HARBORS, "made")?.metadata.ownerReferences, [{ uid: "other" }]);
+      assert.match(written.events.at(-1) ?? "", /^Normal Retained: kept all values and objects/);
+    });
+
+    it("says what the garbage collector may delete if it can't give up an object within a minute of trying", async () => {
+      written.isKindDeleted = true;
+      written.putMade("made");
+      written.cluster.intervene = ({ method }) => (method === "PATCH" ? refused(403, "Forbidden") : undefined);
+      const binding = bindingWith();
+      const longAgo = { ...binding, metadata: { ...binding.metadata, deletionTimestamp: "2025-01-01T00:00:00Z" } };
+      const [made, since] = [removed("made", { created: true }), Date.now()];
+      assert.deepEqual(await release([made, removed("field")], longAgo, since), [made]);
+      await clock.pass(59_999);
+      assert.deepEqual(await release([made], longAgo, since), [made]);
+      await clock.pass(1);
+      assert.deepEqual(await release([made], longAgo, since), []);
+      const said =
+        /^Warning ReleaseAbandoned: release abandoned after 60 s; the garbage collector may delete .*: HarborCluster registry\/made: /;
+      assert.match(written.events.at(-1) ?? "", said);
     });
 
     it("counts the minute from the deletion by the API server's clock, and tries for five seconds at least", async () => {
