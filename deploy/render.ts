@@ -19,7 +19,7 @@ export type Files = Map<string, string>;
 const NAMESPACES: Record<Scope, string> = { Cluster: "inlay-system", Namespace: "registry" };
 const FOLDERS: Record<Scope, string> = { Cluster: "manifests", Namespace: "namespaced" };
 
-const REQUIRED = { namespace: { create: true }, digestKey: { keep: false } };
+const REQUIRED = { namespace: { create: true } };
 const OPTIONAL = {
   config: {
     reloader: { namespaces: ["*"] },
@@ -58,7 +58,8 @@ async function rendered(scope: Scope): Promise<Files> {
       .filter(([source]) => /^(manifests|namespaced|policies|shared)\//.test(source))
       .map(([source, objects]) => {
         const path = source.replace("shared/", `${FOLDERS[scope]}/`);
-        const text = objects.join("---\n");
+        // Helm does not install them.
+        const text = objects.join("---\n").replace(/^ +helm\.sh\/resource-policy: keep\n/gm, "");
         // A page joins the files of deploy/namespaced for one kubectl apply.
         return [`deploy/${path}`, scope === "Namespace" ? `---\n${text}` : text] as const;
       }),

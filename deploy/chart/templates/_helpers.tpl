@@ -63,3 +63,10 @@ subjects:
 {{- range .Values.config.notifications }}{{ $names = append $names .url.secret.name }}{{ end -}}
 {{- $names | uniq | sortAlpha | join ", " -}}
 {{- end -}}
+
+{{- /* The annotations of an object that Helm, Flux and Argo CD do not delete: with it, everything would be lost. The CRDs in apis have them too. */ -}}
+{{- define "inlay.kept" -}}
+helm.sh/resource-policy: keep
+kustomize.toolkit.fluxcd.io/prune: disabled
+argocd.argoproj.io/sync-options: Prune=false,Delete=false
+{{- end -}}
