@@ -206,6 +206,33 @@ describe("the Helm chart on a cluster", function () {
     assert.deepEqual(await versions(), before010);
   });
 
+  it("loses no value and no object if Helm deletes the CRDs, and with its namespace deleted, until it is installed again", async () => {
+    const secrets = async () =>
+      (await api.get("/api/v1/namespaces/states/secrets")).items.map(({ metadata, data }: AnyObject) => [
+        metadata.uid,
+        data,
+      ]);
+    const crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/secretbindings.inlay.dev";
+    await api.merge(`${BINDINGS}/deleting`, { metadata: { finalizers: null } });
+    const before = await secrets();
+    await run("upgrade", chart, "--reuse-values", "--set", "crds.keep=false,digestKey.keep=false");
+    await controller.stop();
+    await run("uninstall");
+    await cluster.kubectl("delete", "namespace", HOME);
+    assert.ok((await api.get(`${BINDINGS}/protecting`)).metadata.deletionTimestamp);
+    await run("install", chart, "--create-namespace");
+    await controller.start();
+    await eventually(async () => assert.equal(await api.find(crd), undefined));
+    await run("upgrade", chart);
+    assert.deepEqual(await secrets(), before);
+    const fields = [{ path: "data.key", from: { source: "source", key: "key" } }];
+    const targets = [{ apiVersion: "v1", kind: "Secret", name: "ready", fields }];
+    const spec = { sources: [{ secret: { name: "source" } }], targets };
+    const binding = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata: { name: "ready" }, spec };
+    await eventually(() => api.create(BINDINGS, binding));
+    await eventually(async () => assert.deepEqual(await reasons(), { ready: "Synced" }));
+  });
+
   it("is accepted by the API server in all modes with all options", async () => {
     const everything = [
       [

@@ -133,6 +133,9 @@ describe("a removal of Inlay in the wrong order", function () {
     await team.until("harbor-s3", "Synced");
     await team.unbind("harbor-s3");
     assert.equal((await team.s3()).accesskey, undefined);
+    const adopting = created("Secret", "copied", { create: { manifest: {}, adopt: "Equal" } });
+    await team.bind("copy", { sources, targets: [adopting] });
+    await team.until("copy", "Synced");
     assert.equal(controller.pid, pid);
   });
 
