@@ -480,7 +480,7 @@ export interface BindingComposition {
       message: string;
     }[];
     /**
-     * Accepted: whether Inlay can carry out the spec. Ready: whether every claim has its bindings and all of them are ready. Reconciling: True while Inlay waits or retries. Stalled: True while only a user can fix the composition or a claim. Neither exists otherwise.
+     * Accepted: whether Inlay can carry out the spec. Ready: whether every visible claim has its bindings and all of them are ready. Reconciling: True while Inlay waits or retries. Stalled: True while only a change of the composition or a claim can help, while a binding is Stalled, and once a problem that a user must fix has lasted for a minute. Neither exists otherwise.
      *
      * @maxItems 8
      */

@@ -1,10 +1,10 @@
 /**
  * Derives the conditions Reconciling and Stalled from the other conditions of an object, by the rules of kstatus: each exists only while
- * it is True, and never both. Pure.
+ * it is True, and never both. They are also the clock for problems that a user must fix, which survives a restart of the controller.
+ * Pure.
  */
 import type { ObjectMeta } from "../apimachinery/objects.ts";
-import { retryPolicies } from "../apimachinery/problem.ts";
-import { type ConditionReason, storedReason } from "../apimachinery/reasons.ts";
+import { fixedBy, mostUrgent, storedReason } from "../apimachinery/reasons.ts";
 import type { Condition } from "./binding.ts";
 import { conditionOf } from "./verdict.ts";
 
@@ -12,31 +12,62 @@ type ProgressCondition = ReturnType<typeof conditionOf<"Reconciling" | "Stalled"
 /** The types of the conditions that are derived here. */
 export const PROGRESS_TYPES: readonly string[] = ["Reconciling", "Stalled"];
 
+/** How long a problem that a user must fix may last before the object is Stalled. Tools that create a missing object take less. */
+export const STALLED_AFTER_MS = 60_000;
+
 /** The conditions that say whether an object has reached its wanted state. */
 const JUDGED: readonly string[] = ["Accepted", "Ready", "RolledOut"];
 
-/** Of a workload that does not roll out. */
-const FAILED: readonly string[] = ["RestartReverted", "RolloutFailed"];
-
-/** A retry changes nothing: a user must change the object, or repair a workload. */
-export const isStalled = (reason: ConditionReason): boolean =>
-  FAILED.includes(reason) || (retryPolicies as Readonly<Record<string, string>>)[reason] === "Terminal";
+interface WithConditions {
+  metadata: Pick<ObjectMeta, "generation">;
+  status?: { conditions?: Condition[] };
+}
 
 /**
  * The conditions with Reconciling or Stalled at their end, where a condition is not True. An object that a user suspended has neither,
- * because Inlay does not work on it.
+ * because Inlay does not work on it. The time of both is that of the last progress: another reason, or another spec.
  */
 export function withProgress<C extends Condition>(
-  object: { metadata: Pick<ObjectMeta, "generation">; status?: { conditions?: Condition[] } },
+  object: WithConditions,
   conditions: readonly C[],
   now: Date,
 ): (C | ProgressCondition)[] {
   const open = conditions.filter(({ type, status }) => JUDGED.includes(type) && status !== "True");
   if (open.some(({ type, reason }) => type === "Ready" && reason === "Suspended")) return [...conditions];
-  const stalled = open.find(({ reason }) => isStalled(storedReason(reason)));
-  const cause = stalled ?? open.find(({ reason }) => reason !== "Suspended");
+  const waiting = open.filter(({ reason }) => reason !== "Suspended");
+  const cause = mostUrgent(waiting, ({ reason }) => reason);
   if (cause === undefined) return [...conditions];
+  const before = progressBefore(object, cause.reason, now);
+  const status = { conditions: before === undefined ? [] : [before] };
+  const type = isStalled(cause.reason, before, now) ? "Stalled" : "Reconciling";
   const verdict = { ready: "True", reason: storedReason(cause.reason), message: cause.message } as const;
-  const type = stalled ? "Stalled" : "Reconciling";
-  return [...conditions, conditionOf(type, object, verdict, now)];
+  return [...conditions, conditionOf(type, { metadata: object.metadata, status }, verdict, now)];
+}
+
+/** The stored condition, if there was no progress since. A time in the future is of another clock. */
+function progressBefore({ metadata, status }: WithConditions, reason: string, now: Date): Condition | undefined {
+  const before = status?.conditions?.find(({ type }) => PROGRESS_TYPES.includes(type));
+  if (before?.reason !== reason || before.observedGeneration !== (metadata.generation ?? 0)) return undefined;
+  return msSince(before, now) >= 0 ? before : undefined;
+}
+
+function isStalled(reason: string, before: Condition | undefined, now: Date): boolean {
+  const by = fixedBy(reason);
+  if (by !== "User" || before === undefined) return by === "Edit";
+  return before.type === "Stalled" || msSince(before, now) >= STALLED_AFTER_MS;
+}
+
+const msSince = ({ lastTransitionTime }: Condition, now: Date): number =>
+  now.getTime() - Date.parse(lastTransitionTime);
+
+/** Whether an object with this status becomes Stalled now, without having waited. */
+export function isStalledAtOnce(object: WithConditions, status: { conditions?: Condition[] }, now: Date): boolean {
+  const stalled = status.conditions?.find(({ type, reason }) => type === "Stalled" && fixedBy(reason) === "Edit");
+  return stalled !== undefined && progressBefore(object, stalled.reason, now)?.type !== "Stalled";
+}
+
+/** In how many ms an object with this status becomes Stalled if nothing changes. Undefined if it does not. */
+export function untilStalled(status: { conditions?: Condition[] } | undefined, now: Date): number | undefined {
+  const waiting = status?.conditions?.find(({ type, reason }) => type === "Reconciling" && fixedBy(reason) === "User");
+  return waiting && Math.max(0, STALLED_AFTER_MS - msSince(waiting, now));
 }

@@ -1045,7 +1045,7 @@ export interface StoredBinding {
     observedGeneration?: number;
     /** The number of targets that hold the current values, of the number of all targets, such as 2/3. */
     synced?: string;
-    /** Ready: whether every target holds the current values, and what to do if not. RolledOut, only with spec.rollout: whether every workload has restarted for the current values. InstallationComplete, only if a part of the installation is missing on which the binding depends: False, with the reason. Reconciling: True while Inlay waits, retries or rolls out. Stalled: True while only a user can fix the binding or its rollout. Neither exists otherwise. */
+    /** Ready: whether every target holds the current values, and what to do if not. RolledOut, only with spec.rollout: whether every workload has restarted for the current values. InstallationComplete, only if a part of the installation is missing on which the binding depends: False, with the reason. Reconciling: True while Inlay waits, retries or rolls out. Stalled: True while only a change of the spec, or of what Inlay reads and writes, can help, and once a problem that a user must fix has lasted for a minute. Neither exists otherwise. */
     conditions?: {
       /** Ready, RolledOut, InstallationComplete, Reconciling or Stalled. */
       type: string;

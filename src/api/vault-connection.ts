@@ -125,7 +125,7 @@ export interface VaultConnection {
     observedGeneration?: number;
     /** The text of the annotation inlay.dev/refresh that Inlay handled last, at most 256 characters of it. */
     lastHandledRefresh?: string;
-    /** Ready is True if the server answers and is unsealed, and the last login of the connection itself succeeded. Reconciling and Stalled, only while Ready is not True: whether Inlay retries, or a user must change the connection. */
+    /** Ready is True if the server answers and is unsealed, and the last login of the connection itself succeeded. Reconciling and Stalled, only while Ready is not True: whether Inlay retries, or a user must change something. A problem that a user must fix is Stalled after a minute. */
     conditions?: {
       /** Ready, Reconciling or Stalled. */
       type: "Ready" | "Reconciling" | "Stalled";

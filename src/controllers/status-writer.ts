@@ -134,7 +134,7 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     const note = `the status can't be written: with it, ${why}; make the ${kind} smaller, or split it`;
     if (isNew) {
       this.#services.metrics.limited("statusBytes");
-      this.#warn(object, "TooLarge", note);
+      this.warn(object, "TooLarge", note);
     }
     throw new StatusTooLarge(new Problem("TooLarge", note));
   }
@@ -151,10 +151,11 @@ export class StatusWriter<T extends StatusObject, S extends object> {
     const [before, now] = [object.status?.conditions?.[0], status.conditions?.[0]];
     if (now?.status !== "False" || WAITING_REASONS.includes(now.reason)) return;
     if (before?.reason === now.reason && before.message === now.message) return;
-    this.#warn(object, storedReason(now.reason), now.message);
+    this.warn(object, storedReason(now.reason), now.message);
   }
 
-  #warn({ metadata }: T, reason: ConditionReason, note: string): void {
+  /** Records a warning as an event and in the log. */
+  warn({ metadata }: T, reason: ConditionReason, note: string): void {
     const { events, log } = this.#services;
     const { resource, logKey } = this.#kind;
     const regarding = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata };

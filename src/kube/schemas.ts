@@ -72,12 +72,26 @@ export class Schemas {
 
   /** Fetches all changed documents that were read before. Throws ApiError. */
   async refresh(): Promise<void> {
-    const { paths } = await this.#indexOf(0);
-    const published = [...this.#documents.keys()].flatMap((key) => {
+    await this.#refresh(0);
+  }
+
+  /** Like `refresh`, unless the hashes were read in the last 500 ms. Returns whether a document has changed. Throws ApiError. */
+  renew(): Promise<boolean> {
+    return this.#refresh(NEW_LIVES_MS);
+  }
+
+  async #refresh(livesMs: number): Promise<boolean> {
+    const { paths } = await this.#indexOf(livesMs);
+    let hasChanged = false;
+    const published = [...this.#documents].flatMap(([key, known]) => {
       const url = paths[key]?.serverRelativeURL;
-      return url === undefined ? [] : this.#document(key, url).schemas;
+      if (url === undefined) return [];
+      const document = this.#document(key, url);
+      hasChanged ||= document !== known;
+      return document.schemas;
     });
     await Promise.all(published);
+    return hasChanged;
   }
 
   /**

@@ -3,7 +3,7 @@
  * names are labels; the names of other objects are not. Teams may create connections, so the number of series is bounded.
  */
 import type { Gauge, Registry } from "prom-client";
-import { retryPolicies } from "../apimachinery/problem.ts";
+import { catalogue } from "../apimachinery/problem.ts";
 import { STATE_REASONS } from "../apimachinery/reasons.ts";
 import { liveGauge } from "./live-gauge.ts";
 
@@ -28,7 +28,7 @@ export const MAX_NAMED = 100;
 /** The label of the others. No object can have this name. */
 export const OTHERS = "_others";
 
-const REASONS: ReadonlySet<string> = new Set([...Object.keys(retryPolicies), ...STATE_REASONS]);
+const REASONS: ReadonlySet<string> = new Set([...Object.keys(catalogue), ...STATE_REASONS]);
 const READY = ["True", "False", "Unknown"];
 const PENDING = { status: "Unknown", reason: "Pending" };
 /** Users may write the status of an object. A reason that Inlay does not have is not a label. */

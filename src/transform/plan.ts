@@ -4,7 +4,7 @@ import { assertWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
 import { type JsonObject, type JsonValue, plainWord } from "../apimachinery/objects.ts";
-import { attemptSync, MissingValue, Problem, retryPolicies } from "../apimachinery/problem.ts";
+import { attemptSync, catalogue, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { backslashWarnings } from "./backslashes.ts";
 import { Budget } from "./budget.ts";
@@ -407,6 +407,6 @@ function inferred(
 /** Prepends the path of the field to a Problem. */
 function about<T>(path: FieldPath, act: () => T): T {
   const result = attemptSync(act);
-  if (result instanceof Problem) throw result.within(`${path}: `, "", retryPolicies[result.reason]);
+  if (result instanceof Problem) throw result.within(`${path}: `, "", catalogue[result.reason].retry);
   return result;
 }

@@ -3,7 +3,7 @@
  * text of Vault or OpenSSL, which may quote values.
  */
 import { hostOf } from "../api/vault-addresses.ts";
-import { Problem, type Reason, type RetryPolicy, retryPolicies } from "../apimachinery/problem.ts";
+import { catalogue, Problem, type Reason, type RetryPolicy } from "../apimachinery/problem.ts";
 import type { VaultReply } from "./http.ts";
 import { type Distrust, HttpFailure } from "./http-failure.ts";
 
@@ -42,7 +42,7 @@ const DISTRUST: Record<Distrust, string> = {
 /** Converts an error of a request. Rethrows an error that is neither an HttpFailure nor a Problem, because it is a bug. */
 export function failed(error: unknown, { place, server, timeoutMs }: Asked): Problem {
   if (error instanceof VaultProblem) return error;
-  if (error instanceof Problem) return error.within(`${place}: `, "", retryPolicies[error.reason]);
+  if (error instanceof Problem) return error.within(`${place}: `, "", catalogue[error.reason].retry);
   if (!(error instanceof HttpFailure)) throw error;
   const host = server.host;
   const unavailable = (what: string) => new VaultProblem("VaultUnavailable", `${place}: ${what}`);

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { parse } from "yaml";
 import { compileComposition } from "../../src/composition/compile.ts";
+import { progressOf } from "../controller/aged.ts";
 import type { AnyObject } from "../controller/api.ts";
 import {
   ACCESS_KEY_BASE,
@@ -128,6 +129,27 @@ describe("the claims of a composition", () => {
     await untilComposition(team, "second", "BindingsNotReady");
     await team.api.delete(compositionPath(team, "first"));
     await team.until("harbor-second", "Synced");
+  });
+
+  it("make their composition Stalled for a path that its targets do not have, and not one moment longer", async () => {
+    const { team } = await newTeam();
+    const fields = [{ path: "spec.storge", from: { source: "bucket", key: "accessKeyID" } }];
+    await compose(team, "harbor", { bindings: named(targeting(ACCESS_KEY_BASE, { fields })) });
+    await untilComposition(team, "harbor", "BindingsStalled");
+    const path = compositionPath(team, "harbor");
+    assert.equal(await progressOf(team.api, path), "Stalled BindingsStalled");
+    const { metadata } = await team.api.merge(path, { spec: { bindings: named() } });
+    const reported: string[] = [];
+    for await (const { object } of team.api.watch(path.replace(/\/[^/]*$/, ""), 30)) {
+      if (object.metadata.uid !== metadata.uid || object.status.observedGeneration !== metadata.generation) continue;
+      reported.push(...object.status.conditions.map(({ type, reason }: AnyObject) => `${type} ${reason}`));
+      if (reported.at(-1) === "Ready Ready") break;
+    }
+    assert.equal(reported.at(-1), "Ready Ready");
+    assert.deepEqual(
+      reported.filter((each) => each.startsWith("Stalled")),
+      [],
+    );
   });
 
   it("do not include objects that exceptNames matches, by their own name or that of their namespace", async () => {

@@ -60,6 +60,12 @@ function composeClaims(team: TestNamespace, apiVersion: string, kind: string): P
   });
 }
 
+/** The warnings about a composition. Events of cluster-scoped objects are in the namespace default. */
+async function warningsOf(team: TestNamespace, uid: string): Promise<AnyObject[]> {
+  const { items } = await team.api.get("/apis/events.k8s.io/v1/namespaces/default/events");
+  return items.filter(({ regarding, type }: AnyObject) => regarding.uid === uid && type === "Warning");
+}
+
 describe("claims that a composition can't list", function () {
   this.timeout("3m");
   before(() =>
@@ -166,8 +172,14 @@ describe("claims that a composition can't list", function () {
       const { status } = await untilComposition(team, "harbor", "Forbidden", "Ready", RECOVERED_WITHIN_MS);
       assert.match(status.conditions[1].message, /kubectl create clusterrole /);
       assert.deepEqual([status.claims, status.bindings], [2, 2]);
+      // A composition that never had a claim has nothing to do.
+      await composeHarbors(team, "new", { for: { ...of, selector: { names: ["third"] } } });
+      const { metadata, status: ready } = await untilComposition(team, "new", "ClaimsNotVisible");
+      assert.deepEqual([ready.conditions.length, ready.conditions[1].status], [2, "True"]);
+      assert.match(ready.conditions[1].message, /kubectl create clusterrole /);
       await team.barrier();
       assert.deepEqual(await composedNames(team), ["harbor-s3"]);
+      assert.equal((await warningsOf(team, metadata.uid)).length, 1);
       await assertFollows(team, "harbor");
       await team.api.create(`${RBAC}/namespaces/${team.namespace}/rolebindings`, binding);
       await eventually(
@@ -175,6 +187,7 @@ describe("claims that a composition can't list", function () {
         RECOVERED_WITHIN_MS,
       );
       await untilComposition(team, "harbor", "Ready", "Ready", RECOVERED_WITHIN_MS);
+      await untilComposition(team, "new", "Ready");
       assert.deepEqual(await versionsIn(closed), before);
     } finally {
       await team.api.create(`${RBAC}/clusterrolebindings`, binding);

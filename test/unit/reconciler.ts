@@ -71,6 +71,16 @@ export class ReconcilerFixture {
     this.cluster.putBinding({ ...rest, metadata: { ...metadata, annotations } });
   }
 
+  /** The conditions have been the same for this much longer. */
+  age(ms: number): void {
+    const { status, ...rest } = this.binding;
+    const conditions = status?.conditions?.map((each) => {
+      const time = new Date(Date.parse(each.lastTransitionTime) - ms);
+      return { ...each, lastTransitionTime: time.toISOString().replace(/\.\d+Z$/, "Z") };
+    });
+    this.cluster.putBinding({ ...rest, status: { ...status, ...(conditions && { conditions }) } });
+  }
+
   /** A user deletes the binding, which these finalizers keep. */
   delete(...finalizers: string[]): void {
     const { metadata, ...rest } = this.binding;
@@ -98,6 +108,11 @@ export class ReconcilerFixture {
   get ready(): (string | undefined)[] {
     const { status, reason } = this.status.conditions?.find(({ type }) => type === "Ready") ?? {};
     return [status, reason];
+  }
+
+  /** Whether Inlay waits, or waits for a user. Undefined if it does neither. */
+  get progress(): string | undefined {
+    return this.status.conditions?.find(({ type }) => /^(Reconciling|Stalled)$/.test(type))?.type;
   }
 
   #started(more: Partial<ReconcileDependencies> = {}): Reconciler {

@@ -7,6 +7,7 @@ import { storedStatus } from "../../api/status-records.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
+import { mostUrgent } from "../../apimachinery/reasons.ts";
 import type { rolloutOf } from "../../rollout/status.ts";
 import type { LackingAccess, Overview, TargetOutcome } from "../../targets/outcome.ts";
 import { plainly, type Says, sayingHow, targetMessage } from "./permission-messages.ts";
@@ -15,8 +16,8 @@ import { rolloutHint, syncedMessage } from "./synced-message.ts";
 const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
 
 /**
- * One verdict for all targets: ready if all have the current values, which `message` may describe. Otherwise the first problem, but a
- * withdrawn grant comes before all others.
+ * One verdict for all targets: ready if all have the current values, which `message` may describe. Otherwise the first problem of those
+ * that need a user most. A withdrawn grant comes before all others.
  */
 export function judge(
   outcomes: readonly TargetOutcome[],
@@ -31,7 +32,8 @@ export function judge(
     ),
   ];
   // A copied value whose grant was withdrawn must be rotated, whatever else is wrong.
-  const first = failed.find(({ problem }) => problem.reason === "GrantWithdrawn") ?? failed[0];
+  const withdrawn = failed.find(({ problem }) => problem.reason === "GrantWithdrawn");
+  const first = withdrawn ?? mostUrgent(failed, ({ problem }) => problem.reason);
   if (first === undefined)
     return { ready: "True", reason: "Synced", message: message ?? syncedMessage(outcomes, notes) };
   const others = new Set(failed.map(({ problem }) => problem.message)).size - 1;

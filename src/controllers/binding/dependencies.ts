@@ -5,6 +5,7 @@ import type { Verdict } from "../../api/verdict.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Watcher } from "../../cache/watcher.ts";
+import type { Schemas } from "../../kube/schemas.ts";
 import type { WriteVersions } from "../../kube/write-versions.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import type { RolloutContext } from "../../rollout/discover/dependents.ts";
@@ -30,6 +31,7 @@ export interface BindingDependencies extends ReleaseDependencies {
     "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "protecting" | "wrote" | "excessOf" | "restore"
   >;
   metrics: Pick<Metrics, "limited">;
+  schemas: Pick<Schemas, "of" | "renew">;
   watcher: Watcher;
   versions: Pick<WriteVersions, "expectWrite">;
   /** Runs work whose cost a namespace chooses. */

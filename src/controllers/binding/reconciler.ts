@@ -3,6 +3,7 @@
  * on the state of the cluster alone, never on the event that requeued the binding.
  */
 import { FINALIZER, isAfterRollout, type SecretBinding, type StoredBinding, type Target } from "../../api/binding.ts";
+import { isStalledAtOnce, untilStalled } from "../../api/progress.ts";
 import { isRefreshRequested } from "../../api/refresh.ts";
 import { asRecorded } from "../../api/status-records.ts";
 import { isStub } from "../../api/stub.ts";
@@ -10,6 +11,7 @@ import type { Verdict } from "../../api/verdict.ts";
 import type { KubeObject, ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../../apimachinery/resources.ts";
+import { attempt } from "../../kube/access-error.ts";
 import { listedAsController } from "../../kube/get.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
 import { unsyncedTargets } from "../../rollout/decide/unsynced-targets.ts";
@@ -43,7 +45,7 @@ import type { BindingDependencies, Inputs, Observation } from "./dependencies.ts
 import { observe } from "./observed-state.ts";
 import { PermissionAdvice } from "./permission-advice.ts";
 import { protectedTokens, protectsSecrets } from "./protected-tokens.ts";
-import { requeueResult } from "./requeue.ts";
+import { orWhenStalled, requeueResult } from "./requeue.ts";
 import { ResultCache } from "./result-cache.ts";
 import { rolloutPending, syncTargets } from "./target-sync.ts";
 import { tooLarge } from "./too-large.ts";
@@ -112,7 +114,7 @@ export class Reconciler {
       this.results.forget(key);
       const binding = this.#deps.bindings.get(key);
       if (binding === undefined || isStub(binding)) return DONE;
-      return untilTooLarge(this.#reportVerdict(binding, refused(error.problem)).then(() => DONE));
+      return untilTooLarge(this.#reportVerdict(binding, refused(error.problem)));
     }
   }
 
@@ -129,7 +131,11 @@ export class Reconciler {
     if ("retry" in seen) return seen;
     const { observed, workloads } = seen;
     if (isRefreshRequested(binding)) this.#expire(key, binding);
-    if (this.results.isUpToDate(key, observed, binding, workloads)) return DONE;
+    // A rollout may have a problem while nothing is left to do.
+    const now = new Date();
+    const isDue = untilStalled(binding.status, now) === 0;
+    if (this.results.isUpToDate(key, observed, binding, workloads) && !isDue)
+      return orWhenStalled(DONE, binding.status, now);
     const account = await this.#permissions.account(gate, observed.account);
     const observation = { ...seen, observed: { ...observed, account } };
 
@@ -163,11 +169,11 @@ export class Reconciler {
     const verdict = refused(tooLarge(excess, installation.limits));
     const now = new Date();
     const isReported = isSameStatus(stub.status, heldStatus(stub, verdict, now, undefined, incomplete(stub)));
-    if (isReported) return DONE;
+    if (isReported) return orWhenStalled(DONE, stub.status, now);
     return this.#withWhole(stub, async (whole) => {
-      await this.#reportVerdict(asRecorded(whole), verdict);
+      const result = await this.#reportVerdict(asRecorded(whole), verdict);
       this.#deps.metrics.limited(excess.limit);
-      return DONE;
+      return result;
     });
   }
 
@@ -188,10 +194,12 @@ export class Reconciler {
     }
   }
 
-  async #reportVerdict(binding: SecretBinding, verdict: Verdict): Promise<void> {
-    const status = heldStatus(binding, verdict, new Date(), undefined, this.#deps.incomplete(binding));
+  async #reportVerdict(binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
+    const now = new Date();
+    const status = heldStatus(binding, verdict, now, undefined, this.#deps.incomplete(binding));
     await this.#status.writeConditions(binding, status);
     this.#status.recordEvent(binding, status);
+    return orWhenStalled(DONE, status, now);
   }
 
   /** The account that Inlay impersonates for the binding, or why Inlay does not process it. */
@@ -348,9 +356,12 @@ export class Reconciler {
     const overview = { ...observed, notes, lacking: await this.#permissions.lacking(observation, problems) };
     const incomplete = this.#deps.incomplete(binding);
     const rolledOut = rollout && rolloutOf(rollout);
-    const outcome = statusOf(binding, outcomes, released, new Date(), overview, rolledOut, incomplete);
+    const now = new Date();
+    const outcome = statusOf(binding, outcomes, released, now, overview, rolledOut, incomplete);
     const copied = copiedSources(stored, context.parsedSources);
     const status = { ...outcome, ...copied, ...protectedTokens(binding, sources) };
+    // What a schema lacks may be in one that was published since it was read.
+    if (isStalledAtOnce(stored, status, now) && (await attempt(this.#deps.schemas.renew())) === true) return AT_ONCE;
     const reported = await this.#status.writeStatus(stored, status);
     this.#status.recordEvent(binding, status);
     for (const note of newlyReadable(binding, outcomes))
@@ -365,7 +376,7 @@ export class Reconciler {
     const remembered = isUpToDate ? reported : undefined;
     const remember = this.results.set(key, observed, named, synced, remembered, workloads);
     await this.#deps.cpu.steps(binding.metadata.namespace as string, remember);
-    return requeueResult(binding, [...all, ...(rollout ? [rollout] : [])]);
+    return orWhenStalled(requeueResult(binding, [...all, ...(rollout ? [rollout] : [])]), status, now);
   }
 
   /**
@@ -376,10 +387,11 @@ export class Reconciler {
     const deferred = this.#stop(key);
     const held = await this.#status.setFinalizer(binding, ownsAnything(binding.status?.targets ?? []));
     const rollout = deferred && rolloutOf({ status: deferred, workloads: deferred.pending?.workloads?.length ?? 0 });
-    const status = heldStatus(held, verdict, new Date(), rollout, this.#deps.incomplete(binding));
+    const now = new Date();
+    const status = heldStatus(held, verdict, now, rollout, this.#deps.incomplete(binding));
     await this.#status.writeStatus(held, status);
     this.#status.recordEvent(binding, status);
-    return DONE;
+    return orWhenStalled(DONE, status, now);
   }
 
   /** `whole` is the binding itself, if only its stub is kept. */

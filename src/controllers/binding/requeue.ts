@@ -1,4 +1,6 @@
-/** Decides from the results of a binding's targets when to reconcile it again. Pure. */
+/** Decides when to reconcile an object again: from the results of a binding's targets, and from a new status. Pure. */
+import type { Condition } from "../../api/binding.ts";
+import { untilStalled } from "../../api/progress.ts";
 import type { ObjectMeta } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
@@ -24,4 +26,19 @@ export function requeueResult(
   if (isSlow && waits.length === 0) return { retry: "after", ms: SLOW_RETRY_MS, rateLimitGroup: namespace };
   const ms = Math.min(...waits, ...(isSlow ? [SLOW_RETRY_MS] : []));
   return waits.length > 0 ? { retry: "after", ms } : { retry: "never" };
+}
+
+/**
+ * Reconciles an object with a new status also when it becomes Stalled, if `result` does not come before. A backoff does: its pauses
+ * are shorter.
+ */
+export function orWhenStalled(
+  result: WorkResult,
+  status: { conditions?: Condition[] } | undefined,
+  now: Date,
+): WorkResult {
+  const ms = untilStalled(status, now);
+  if (ms === undefined || result.retry === "backoff") return result;
+  if (result.retry === "after" && result.ms <= ms) return result;
+  return { retry: "after", ms };
 }

@@ -1,7 +1,7 @@
 /** Says in one sentence what the targets of a binding hold, and whether its rollout lags behind. Pure. */
 import type { Condition } from "../../api/binding.ts";
 import { describeObject } from "../../apimachinery/objects.ts";
-import { retryPolicies } from "../../apimachinery/problem.ts";
+import { catalogue } from "../../apimachinery/problem.ts";
 import type { TargetOutcome } from "../../targets/outcome.ts";
 
 /** `notes` are about all targets together. The notes of each target are in its entry of the status. */
@@ -29,6 +29,6 @@ const HALTED: readonly string[] = ["RolloutFailed", "RestartBlocked", "RestartRe
 export function rolloutHint(rolledOut: Condition | undefined): string {
   if (rolledOut?.status !== "False") return "";
   const { reason } = rolledOut;
-  if (!HALTED.includes(reason) && !Object.hasOwn(retryPolicies, reason)) return "";
+  if (!HALTED.includes(reason) && !Object.hasOwn(catalogue, reason)) return "";
   return `; the rollout is not complete (${reason}), see the condition RolledOut`;
 }

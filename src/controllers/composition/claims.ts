@@ -15,6 +15,7 @@ import type { CollectionSubscription } from "../../cache/subscription.ts";
 import type { Watcher } from "../../cache/watcher.ts";
 import { type ClaimMatcher, claimMatcher, namespaceMatcher } from "../../composition/claim-selection.ts";
 import { READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
+import type { ApiError } from "../../kube/api-error.ts";
 import { CONTROLLER, type Identity } from "../../kube/identity.ts";
 import { ClaimRanks } from "./claim-ranks.ts";
 import type { AcceptedComposition } from "./composition-state.ts";
@@ -174,23 +175,25 @@ export class Claims {
     return [...following.places].every((place) => this.#stateOf(composition, following, place).phase !== "pending");
   }
 
-  /** Why no claim can be seen: the first refusal, if all namespaces refuse. A single namespace may be closed to the account. */
+  /**
+   * Why no claim can be seen, if all namespaces refuse: a single one may be closed to the account. The first refusal, but others come
+   * before a missing permission.
+   */
   refusal(composition: string): Problem | undefined {
     const following = this.#following.get(composition);
     if (following === undefined) return undefined;
-    let first: Problem | undefined;
+    let found: { place: string; error: ApiError } | undefined;
     for (const place of following.places) {
       const state = this.#stateOf(composition, following, place);
       if (state.phase !== "failed") return undefined;
-      const { identity, resource } = following;
-      const use = {
-        identity,
-        ref: { resource, ...(resource.namespaced && following.places.size === 1 && { namespace: place }) },
-        verbs: READ_VERBS,
-      };
-      first ??= streamRefusal(state.error, use, "list");
+      if (found === undefined || (found.error.status === 403 && state.error.status !== 403))
+        found = { place, error: state.error };
     }
-    return first;
+    if (found === undefined) return undefined;
+    const { identity, resource, places } = following;
+    const isOne = resource.namespaced && places.size === 1;
+    const ref = { resource, ...(isOne && { namespace: found.place }) };
+    return streamRefusal(found.error, { identity, ref, verbs: READ_VERBS }, "list");
   }
 
   /** Whether the API server no longer serves the kind. */

@@ -7,16 +7,18 @@ import { withProgress } from "../../api/progress.ts";
 import { handledRefresh, refreshOf } from "../../api/refresh.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
-import { readinessOf } from "../readiness.ts";
+import { fixedBy, mostUrgent } from "../../apimachinery/reasons.ts";
+import { isStalled, readinessOf } from "../readiness.ts";
 import type { CompositionState } from "./composition-state.ts";
 import { placeOfClaim } from "./keys.ts";
 
 export type CompositionStatus = NonNullable<BindingComposition["status"]>;
 
-/** How many bindings a composition has, and how many of them are ready. */
+/** How many bindings a composition has, how many of them are ready, and how many wait for a user. */
 export interface BindingCounts {
   readonly bindings: number;
   readonly ready: number;
+  readonly stalled: number;
 }
 
 const MAX_PROBLEMS = 10;
@@ -34,8 +36,11 @@ export function countBindings(
     const record = from && records.get(from.claim);
     return record !== undefined && (record.desired.has(bindingKey(binding)) || record.held.has(from?.template ?? ""));
   });
-  const ready = own.filter((binding) => readinessOf(binding)?.status === "True");
-  return { bindings: own.length, ready: ready.length };
+  // A status of the spec from before says nothing of the present one.
+  const judged = own.filter(({ metadata, status }) => status?.observedGeneration === metadata.generation);
+  const notReady = judged.filter((binding) => readinessOf(binding)?.status !== "True");
+  const stalled = notReady.filter(isStalled).length;
+  return { bindings: own.length, ready: judged.length - notReady.length, stalled };
 }
 
 /** The status of a composition that Inlay processes. */
@@ -54,7 +59,17 @@ export function activeStatus(
 ): CompositionStatus {
   const ofClaims = [...records].flatMap(([claim, { problems }]) => problems.map((problem) => ({ claim, problem })));
   const problems = [...ofClaims, ...[...leftovers].map(([claim, problem]) => ({ claim, problem }))];
-  const verdict = readiness(problems, counts, refusal);
+  const { status: last } = composition;
+  const isSettled = isListed && pending.size === 0;
+  const hadClaims = records.size > 0 || (last?.claims ?? 0) > 0;
+  // What is wrong with a claim or a binding that waits to be reconciled may be fixed already.
+  const verdict =
+    refusal !== undefined
+      ? unseen(refusal, hadClaims)
+      : readiness(
+          problems.filter(({ claim }) => !pending.has(claim)),
+          isSettled ? counts : { ...counts, stalled: 0 },
+        );
   const found = {
     claims: records.size,
     bindings: counts.bindings,
@@ -62,19 +77,14 @@ export function activeStatus(
     problems: inTurns(problems).map(({ claim, problem }) => problemOf(claim, problem)),
   };
   // After a start, claims that can't be listed are not known: the counts from before stay.
-  const { observedGeneration: _, conditions: __, ...before } = composition.status ?? {};
-  const isHandled = refresh === refreshOf(composition) && (refusal !== undefined || (isListed && pending.size === 0));
+  const { observedGeneration: _, conditions: __, ...before } = last ?? {};
+  const isHandled = refresh === refreshOf(composition) && (refusal !== undefined || isSettled);
   return {
     ...found,
     ...(refusal !== undefined && before),
     ...handledRefresh(composition, isHandled),
     observedGeneration: composition.metadata.generation ?? 0,
-    conditions: conditionsOf(
-      composition,
-      ACCEPTED,
-      isListed && pending.size === 0 ? verdict : waiting(pending.size, verdict),
-      now,
-    ),
+    conditions: conditionsOf(composition, ACCEPTED, isSettled ? verdict : waiting(pending.size, verdict), now),
   };
 }
 
@@ -142,20 +152,38 @@ export const outOfScope = (scope: string): Verdict => ({
 export const isSameStatus = (a: CompositionStatus | undefined, b: CompositionStatus): boolean =>
   a !== undefined && isDeepStrictEqual(a, b);
 
+/**
+ * For claims that can't be seen. If the account may not list any, and the composition had none so far, there is nothing to do yet: the
+ * permissions may come with the namespaces of teams. Otherwise claims are hidden whose bindings exist.
+ */
+function unseen({ reason, message }: Problem, hadClaims: boolean): Verdict {
+  if (reason !== "Forbidden" || hadClaims) return { ready: "False", reason, message };
+  return {
+    ready: "True",
+    reason: "ClaimsNotVisible",
+    message: `no claim is visible, so no binding is created: ${message}`,
+  };
+}
+
+/** Whether the status is the first one that says that no claim is visible. */
+export const isNewlyHidden = (before: CompositionStatus | undefined, after: CompositionStatus): boolean =>
+  readinessOf({ status: after })?.reason === "ClaimsNotVisible" &&
+  readinessOf({ ...(before && { status: before }) })?.reason !== "ClaimsNotVisible";
+
 function readiness(
   problems: readonly { claim: string; problem: Problem }[],
-  { bindings, ready }: BindingCounts,
-  refusal: Problem | undefined,
+  { bindings, ready, stalled }: BindingCounts,
 ): Verdict {
-  if (refusal !== undefined) return { ready: "False", reason: refusal.reason, message: refusal.message };
-  const [first] = problems;
-  if (first !== undefined) {
+  const first = mostUrgent(problems, ({ problem }) => problem.reason);
+  if (first !== undefined && !(stalled > 0 && fixedBy(first.problem.reason) === "Itself")) {
     const more = problems.length > 1 ? ` (and ${problems.length - 1} more, see status.problems)` : "";
     return { ready: "False", reason: first.problem.reason, message: `${first.claim}: ${first.problem.message}${more}` };
   }
   if (ready === bindings) return { ready: "True", reason: "Ready", message: `all ${bindings} bindings are ready` };
-  const message = `${ready} of ${bindings} bindings are ready; list them with: kubectl get secretbindings -A -l ${COMPOSITION_LABEL}`;
-  return { ready: "False", reason: "BindingsNotReady", message };
+  const list = `list them with: kubectl get secretbindings -A -l ${COMPOSITION_LABEL}`;
+  const counts = `${ready} of ${bindings} bindings are ready`;
+  if (stalled === 0) return { ready: "False", reason: "BindingsNotReady", message: `${counts}; ${list}` };
+  return { ready: "False", reason: "BindingsStalled", message: `${counts}, and ${stalled} wait for a user; ${list}` };
 }
 
 /** A problem is reported even while claims wait. */

@@ -21,7 +21,7 @@ import type { Metrics } from "../../observability/metrics.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
-import { requeueResult } from "../binding/requeue.ts";
+import { orWhenStalled, requeueResult } from "../binding/requeue.ts";
 import type { GeneratedBindingServices } from "../generated-bindings.ts";
 import { untilTooLarge } from "../status-writer.ts";
 import { accept } from "./accept.ts";
@@ -235,8 +235,9 @@ export class CompositionController {
   }
 
   async #refuse(composition: BindingComposition, problem: Problem): Promise<WorkResult> {
-    await this.#reporter.hold(composition, notAccepted(problem));
-    return requeueResult({ metadata: { namespace: composition.metadata.name } }, [{ problem }]);
+    const status = await this.#reporter.hold(composition, notAccepted(problem));
+    const result = requeueResult({ metadata: { namespace: composition.metadata.name } }, [{ problem }]);
+    return orWhenStalled(result, status, new Date());
   }
 
   async #report(name: string): Promise<WorkResult> {

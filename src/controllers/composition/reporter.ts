@@ -8,6 +8,8 @@ import type { ResourceStore } from "../../cache/resource-store.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { orWhenStalled } from "../binding/requeue.ts";
+import { readinessOf } from "../readiness.ts";
 import { StatusWriter } from "../status-writer.ts";
 import type { CompositionState } from "./composition-state.ts";
 import {
@@ -18,6 +20,7 @@ import {
   countsOf,
   heldStatus,
   isCatchingUp,
+  isNewlyHidden,
   isSameStatus,
 } from "./composition-status.ts";
 
@@ -38,6 +41,7 @@ const FINALIZER = "inlay.dev/compositions";
  */
 const EVERY_MS = 1_000;
 const SHARE = 20;
+const DONE: WorkResult = { retry: "never" };
 /** Some milliseconds of work. */
 const COUNTED_AT_ONCE = 2_000;
 
@@ -85,35 +89,39 @@ export class Reporter {
     refusal: Problem | undefined,
   ): Promise<WorkResult> {
     const { name, generation } = composition.metadata;
-    if (refusal === undefined && isCatchingUp(composition, state)) return { retry: "never" };
+    if (refusal === undefined && isCatchingUp(composition, state)) return DONE;
     const wait = (this.#due.get(name) ?? 0) - performance.now();
     if (wait > 0 && composition.status?.observedGeneration === generation) return { retry: "after", ms: wait };
     const { counts, tookMs } = await this.#count(name, state);
     const began = performance.now();
-    await this.#write(composition, activeStatus(composition, state, counts, refusal, new Date()));
+    const status = activeStatus(composition, state, counts, refusal, new Date());
+    await this.#write(composition, status);
     const now = performance.now();
     this.#due.set(name, now + Math.max(EVERY_MS, SHARE * (now - began + tookMs)));
-    return { retry: "never" };
+    return orWhenStalled(DONE, status, new Date());
   }
 
   /** Counts a part of all bindings in each turn of the processor. */
   async #count(name: string, { records }: CompositionState): Promise<{ counts: BindingCounts; tookMs: number }> {
     const { all } = this.#bindings;
-    let [bindings, ready, tookMs] = [0, 0, 0];
+    let [bindings, ready, stalled, tookMs] = [0, 0, 0, 0];
     for (let from = 0; from < all.length; from += COUNTED_AT_ONCE)
       await this.#cpu.run(name, () => {
         const began = performance.now();
         const counts = countBindings(name, all.slice(from, from + COUNTED_AT_ONCE), records);
         bindings += counts.bindings;
         ready += counts.ready;
+        stalled += counts.stalled;
         tookMs += performance.now() - began;
       });
-    return { counts: { bindings, ready }, tookMs };
+    return { counts: { bindings, ready, stalled }, tookMs };
   }
 
-  /** For a composition that Inlay does not process: its bindings stay. */
-  hold(composition: BindingComposition, verdict: Verdict, ready = verdict): Promise<void> {
-    return this.#write(composition, heldStatus(composition, verdict, new Date(), ready));
+  /** For a composition that Inlay does not process: its bindings stay. Returns the status. */
+  async hold(composition: BindingComposition, verdict: Verdict, ready = verdict): Promise<CompositionStatus> {
+    const status = heldStatus(composition, verdict, new Date(), ready);
+    await this.#write(composition, status);
+    return status;
   }
 
   /** Like `hold`, without an event: an installation for one namespace may record none about a cluster-scoped object. */
@@ -128,5 +136,7 @@ export class Reporter {
   async #write(composition: BindingComposition, status: CompositionStatus): Promise<void> {
     await this.#writer.writeStatus(composition, status);
     this.#writer.recordEvent(composition, status);
+    if (!isNewlyHidden(composition.status, status)) return;
+    this.#writer.warn(composition, "ClaimsNotVisible", readinessOf({ status })?.message ?? "");
   }
 }

@@ -177,15 +177,15 @@ export class VaultController {
   }
 
   /** Requeues the connection when it is the turn of its namespace. */
-  async #reportLater(connection: VaultConnection, problem: Problem): Promise<void> {
+  async #reportLater(connection: VaultConnection, problem: Problem): Promise<ConnectionStatus | undefined> {
     const { namespace = "", name } = connection.metadata;
     const key = objectKey(namespace, name);
-    if (isSameStatus(connection.status, this.#statusOf(connection, { problem }, true))) return;
+    if (isSameStatus(connection.status, this.#statusOf(connection, { problem }, true))) return connection.status;
     if (this.#turns.delete(key)) {
       this.#services.metrics.limited("connectionsPerNamespace");
       return this.#report(connection, { problem }, true);
     }
-    if (this.#waiting.has(key)) return;
+    if (this.#waiting.has(key)) return undefined;
     this.#waiting.add(key);
     void this.#refusals.take(namespace, this.#stopped.signal).then(() => {
       this.#waiting.delete(key);
@@ -193,20 +193,22 @@ export class VaultController {
       this.#turns.add(key);
       this.queue.add(key);
     });
+    return undefined;
   }
 
   #statusOf(connection: VaultConnection, result: ConnectionCheck, isChecked: boolean): ConnectionStatus {
     return { ...statusOf(connection, result, new Date()), ...handledRefresh(connection, isChecked) };
   }
 
-  async #report(connection: VaultConnection, result: ConnectionCheck, isChecked: boolean): Promise<void> {
+  async #report(connection: VaultConnection, result: ConnectionCheck, isChecked: boolean): Promise<ConnectionStatus> {
     const status = this.#statusOf(connection, result, isChecked);
     await this.#status.writeStatus(connection, status);
     this.#status.recordEvent(connection, status);
-    if (!isNewlyReadable(connection.status, status)) return;
+    if (!isNewlyReadable(connection.status, status)) return status;
     const { reason, message: note } = TOKEN_READABLE;
     const regarding = { apiVersion: apiVersionOf(VAULT_CONNECTIONS), kind: VAULT_CONNECTIONS.kind };
     const { metadata } = connection;
     this.#services.events.recordOn({ ...regarding, metadata }, { type: "Warning", reason, action: "Sync", note });
+    return status;
   }
 }

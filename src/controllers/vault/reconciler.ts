@@ -2,7 +2,7 @@
  * Reconciles one VaultConnection: reads the named objects as its account, opens the connection to the server, registers it for
  * the sources, and writes the status.
  */
-import type { VaultConnection } from "../../api/connection.ts";
+import type { ConnectionStatus, VaultConnection } from "../../api/connection.ts";
 import type { Installation } from "../../api/installation.ts";
 import { REFRESH_ANNOTATION } from "../../api/refresh.ts";
 import { idOf, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
@@ -21,7 +21,7 @@ import type { VaultConnections } from "../../vault/connections.ts";
 import type { ConnectionSettings } from "../../vault/settings.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
-import { requeueResult } from "../binding/requeue.ts";
+import { orWhenStalled, requeueResult } from "../binding/requeue.ts";
 import type { Checks } from "./checks.ts";
 import { isSameSettings, namedObjects, needsAccount, settingsOf } from "./settings.ts";
 
@@ -44,14 +44,14 @@ interface Services {
   connect(settings: ConnectionSettings): OpenConnection;
   /** Closes a connection in the background. */
   close(connection: OpenConnection): void;
-  /** `isChecked`: the server was checked since the annotation inlay.dev/refresh changed. */
+  /** `isChecked`: the server was checked since the annotation inlay.dev/refresh changed. Returns the status. */
   report(
     connection: VaultConnection,
     result: { version?: string; problem?: Problem },
     isChecked: boolean,
-  ): Promise<void>;
-  /** Like `report`, at a limited rate. */
-  reportLater(connection: VaultConnection, problem: Problem): Promise<void>;
+  ): Promise<ConnectionStatus>;
+  /** Like `report`, at a limited rate. Undefined while the connection waits for its turn. */
+  reportLater(connection: VaultConnection, problem: Problem): Promise<ConnectionStatus | undefined>;
 }
 
 /** A connection that is in use. */
@@ -124,8 +124,8 @@ export class ConnectionReconciler {
     if (problem !== undefined && !isKept) this.#fail(key, entry, connection, problem);
     const result = problem !== undefined && !isKept ? { problem } : checks.resultOf(key);
     // The check requeues the connection when it is done. Until then the status stays.
-    if (result !== undefined) await this.#services.report(connection, result, !checks.isAwaited(key));
-    return requeueResult(connection, problem === undefined ? [] : [{ problem }]);
+    const status = result && (await this.#services.report(connection, result, !checks.isAwaited(key)));
+    return orWhenStalled(requeueResult(connection, problem === undefined ? [] : [{ problem }]), status, new Date());
   }
 
   /** Such a connection makes no request and keeps nothing. */
@@ -140,8 +140,7 @@ export class ConnectionReconciler {
     this.#entries.delete(key);
     watcher.subscribe(key, []);
     registry.set(key, { phase: "failed", problem, labels });
-    await reportLater(connection, problem);
-    return DONE;
+    return orWhenStalled(DONE, await reportLater(connection, problem), new Date());
   }
 
   /** Makes the sources read everything through a connection at once, and retry failed logins. */

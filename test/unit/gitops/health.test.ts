@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { argocdPatch, luaOf, PATCH } from "../../../deploy/argocd/generate.ts";
 import type { Condition } from "../../../src/api/binding.ts";
-import { Problem, type Reason, retryPolicies } from "../../../src/apimachinery/problem.ts";
+import { catalogue, Problem, type Reason } from "../../../src/apimachinery/problem.ts";
 import { type ConditionReason, STATE_REASONS } from "../../../src/apimachinery/reasons.ts";
 import * as ofBinding from "../../../src/controllers/binding/conditions.ts";
 import * as ofComposition from "../../../src/controllers/composition/composition-status.ts";
@@ -16,6 +16,8 @@ import * as ofConnection from "../../../src/controllers/vault/connection-status.
 import { evaluate, kstatusOf, runLua, useTools } from "../../gitops/tools.ts";
 
 interface Recorded {
+  /** Whether a minute has passed without progress. */
+  isLate?: boolean;
   kind: string;
   metadata: { name: string; generation: number; deletionTimestamp?: string };
   spec: { suspend?: boolean };
@@ -24,13 +26,49 @@ interface Recorded {
 
 const recorded: Recorded[] = JSON.parse(readFileSync(join(import.meta.dirname, "statuses.json"), "utf8"));
 const NOW = new Date("2026-01-02T03:04:05Z");
-const PROBLEMS = Object.keys(retryPolicies) as Reason[];
+const LATER = new Date("2026-01-02T03:05:05Z");
+const PROBLEMS = Object.keys(catalogue) as Reason[];
 
-/** An object of the kind, with the status that `statusOf` computes for it. */
-function withStatus<T extends object>(kind: string, statusOf: (object: T) => object): Recorded {
+/** The health of docs/gitops.md for each reason, beside those that are Degraded after a minute. */
+const AT_ONCE = [
+  "BindingsStalled",
+  "ForbiddenAddress",
+  "ForbiddenKind",
+  "ForbiddenNamespace",
+  "ForbiddenPath",
+  "Immutable",
+  "InvalidBinding",
+  "InvalidComposition",
+  "InvalidPath",
+  "InvalidTemplate",
+  "InvalidValue",
+  "NotAcknowledged",
+  "OutOfScope",
+  "RestartReverted",
+  "RolloutFailed",
+  "TypeMismatch",
+  "UnknownField",
+  "VersionDropsFields",
+];
+const NEVER = [
+  ...STATE_REASONS.filter((reason) => !AT_ONCE.includes(reason) && reason !== "PolicyMissing"),
+  "ConversionFailed",
+  "RolloutPending",
+  "Unavailable",
+  "Unreachable",
+  "VaultSealed",
+  "VaultThrottled",
+  "VaultUnavailable",
+  "WebhookFailed",
+];
+
+/** An object of the kind, with the first status that `statusOf` computes for it, and with the one of a minute later. */
+function withStatus<T extends object>(kind: string, statusOf: (object: T, now: Date) => object): Recorded[] {
   const metadata = { name: "it", namespace: "registry", uid: "1", resourceVersion: "1", generation: 2 };
   const object = { apiVersion: "inlay.dev/v1alpha1", kind, metadata, spec: { targets: [], sources: [] } };
-  return { ...object, status: statusOf(object as unknown as T) } as unknown as Recorded;
+  const first = { ...object, status: statusOf(object as unknown as T, NOW) };
+  const later = { ...object, status: statusOf(first as unknown as T, LATER), isLate: true };
+  return [first, later] as unknown as Recorded[];
 }
 
 type Binding = Parameters<typeof ofBinding.heldStatus>[0];
@@ -50,29 +88,33 @@ const computed: Recorded[] = [
   ...PROBLEMS.flatMap((reason) => {
     const problem = new Problem(reason, "what to do");
     return [
-      withStatus<Binding>("SecretBinding", (binding) => ofBinding.heldStatus(binding, ofBinding.refused(problem), NOW)),
-      withStatus<Binding>("SecretBinding", (binding) => {
-        const target = { record: { apiVersion: "v1", kind: "ConfigMap", name: "app", reason: "" }, problem };
-        return ofBinding.statusOf(binding, [target], [], NOW);
-      }),
-      withStatus<Composition>("BindingComposition", (composition) =>
-        ofComposition.heldStatus(composition, ofComposition.notAccepted(problem), NOW),
+      ...withStatus<Binding>("SecretBinding", (binding, now) =>
+        ofBinding.heldStatus(binding, ofBinding.refused(problem), now),
       ),
-      withStatus<Connection>("VaultConnection", (connection) => ofConnection.statusOf(connection, { problem }, NOW)),
+      ...withStatus<Binding>("SecretBinding", (binding, now) => {
+        const target = { record: { apiVersion: "v1", kind: "ConfigMap", name: "app", reason: "" }, problem };
+        return ofBinding.statusOf(binding, [target], [], now);
+      }),
+      ...withStatus<Composition>("BindingComposition", (composition, now) =>
+        ofComposition.heldStatus(composition, ofComposition.notAccepted(problem), now),
+      ),
+      ...withStatus<Connection>("VaultConnection", (connection, now) =>
+        ofConnection.statusOf(connection, { problem }, now),
+      ),
     ];
   }),
-  ...[...PROBLEMS, ...STATE_REASONS].map((reason) =>
-    withStatus<Binding>("SecretBinding", (binding) =>
-      ofBinding.statusOf(binding, [], [], NOW, undefined, rolloutIn(reason)),
+  ...[...PROBLEMS, ...STATE_REASONS].flatMap((reason) =>
+    withStatus<Binding>("SecretBinding", (binding, now) =>
+      ofBinding.statusOf(binding, [], [], now, undefined, rolloutIn(reason)),
     ),
   ),
-  withStatus<Binding>("SecretBinding", (binding) => ofBinding.heldStatus(binding, ofBinding.SUSPENDED, NOW)),
-  withStatus<Binding>("SecretBinding", (binding) =>
-    ofBinding.heldStatus(binding, ofBinding.SUSPENDED, NOW, rolloutIn("RolloutFailed")),
+  ...withStatus<Binding>("SecretBinding", (binding, now) => ofBinding.heldStatus(binding, ofBinding.SUSPENDED, now)),
+  ...withStatus<Binding>("SecretBinding", (binding, now) =>
+    ofBinding.heldStatus(binding, ofBinding.SUSPENDED, now, rolloutIn("RolloutFailed")),
   ),
   ...([0, 1] as const).flatMap((waiting) =>
-    ([0, 1] as const).map((ready) =>
-      withStatus<Composition>("BindingComposition", (composition) => {
+    ([0, 1, 2] as const).flatMap((ready) =>
+      withStatus<Composition>("BindingComposition", (composition, now) => {
         const state = {
           records: new Map(),
           leftovers: new Map(),
@@ -80,14 +122,29 @@ const computed: Recorded[] = [
           isListed: true,
           refresh: undefined,
         };
-        return ofComposition.activeStatus(composition, state, { bindings: 1, ready }, undefined, NOW);
+        return ofComposition.activeStatus(
+          composition,
+          state,
+          { bindings: 2, ready, stalled: ready % 2 },
+          undefined,
+          now,
+        );
       }),
     ),
   ),
-  withStatus<Composition>("BindingComposition", (composition) =>
-    ofComposition.heldStatus(composition, ofComposition.ACCEPTED, NOW, ofComposition.SUSPENDED),
+  ...[0, 1].flatMap((claims) =>
+    withStatus<Composition>("BindingComposition", (composition, now) => {
+      const state = { records: new Map(), leftovers: new Map(), pending: new Set<string>(), isListed: true };
+      const refusal = new Problem("Forbidden", "may not list");
+      const seen = { ...composition, status: { ...composition.status, claims } };
+      const counts = { bindings: 0, ready: 0, stalled: 0 };
+      return ofComposition.activeStatus(seen, { ...state, refresh: undefined }, counts, refusal, now);
+    }),
   ),
-  withStatus<Connection>("VaultConnection", (connection) => ofConnection.statusOf(connection, {}, NOW)),
+  ...withStatus<Composition>("BindingComposition", (composition, now) =>
+    ofComposition.heldStatus(composition, ofComposition.ACCEPTED, now, ofComposition.SUSPENDED),
+  ),
+  ...withStatus<Connection>("VaultConnection", (connection, now) => ofConnection.statusOf(connection, {}, now)),
 ];
 const all = [...computed, ...recorded];
 const script = luaOf("health.lua");
@@ -96,16 +153,11 @@ const healthOf = async (object: object): Promise<unknown> => (await runLua(scrip
 const conditionIn = ({ status }: Recorded, type: string) => status.conditions?.find((each) => each.type === type);
 
 /** The health by the documented rules, independent of the scripts and of the conditions Reconciling and Stalled. */
-function expected({ metadata, status: { conditions = [] } }: Recorded): string {
+function expected({ metadata, status: { conditions = [] }, isLate = false }: Recorded): string {
   if (metadata.deletionTimestamp !== undefined) return "Progressing";
   const open = conditions.filter(({ type, status }) => /^(Accepted|Ready|RolledOut)$/.test(type) && status !== "True");
   if (open.some(({ type, reason }) => type === "Ready" && reason === "Suspended")) return "Suspended";
-  const policies: Readonly<Record<string, string>> = {
-    ...retryPolicies,
-    RestartReverted: "Terminal",
-    RolloutFailed: "Terminal",
-  };
-  if (open.some(({ reason }) => policies[reason] === "Terminal")) return "Degraded";
+  if (open.some(({ reason }) => AT_ONCE.includes(reason) || (isLate && !NEVER.includes(reason)))) return "Degraded";
   if (open.some(({ reason }) => reason !== "Suspended")) return "Progressing";
   return open.length > 0 ? "Suspended" : "Healthy";
 }
@@ -120,9 +172,9 @@ const [checks] = kustomization.spec.healthCheckExprs;
 describe("the health of an object in Argo CD and Flux", () => {
   before(useTools);
 
-  const textOf = ({ kind, metadata, status: { conditions = [] } }: Recorded) => {
+  const textOf = ({ kind, metadata, status: { conditions = [] }, isLate = false }: Recorded) => {
     const said = conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`).join(", ");
-    return `a ${kind} with ${said}${metadata.deletionTimestamp === undefined ? "" : ", being deleted"}`;
+    return `a ${kind} with ${said}${isLate ? " after a minute" : ""}${metadata.deletionTimestamp === undefined ? "" : ", being deleted"}`;
   };
   for (const each of all)
     it(`is as documented for ${textOf(each)}`, async () => {

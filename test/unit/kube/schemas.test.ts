@@ -56,6 +56,14 @@ describe("published schemas", () => {
   const change = (name: string, schema: OpenApiSchema) => {
     documents = { ...documents, [KEY]: { ...documents[KEY], [name]: schema } };
   };
+  it("are renewed after half a second, which says whether one has changed", async () => {
+    change(HARBORS.kind, changed);
+    assert.deepEqual([await schemas.renew(), requests], [false, []]);
+    await clock.pass(500);
+    assert.deepEqual([await schemas.renew(), await schemas.renew()], [true, false]);
+    assert.deepEqual(changes, ["goharbor.io/v1beta1: HarborCluster"]);
+  });
+
   const changed = schemaOf(HARBORS, { type: "object", required: ["spec"] });
 
   it("cost one request while none changes", async () => {

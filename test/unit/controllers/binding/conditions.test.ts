@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SecretBinding, Status, TargetStatus } from "../../../../src/api/binding.ts";
-import { Problem, type Reason, retryPolicies } from "../../../../src/apimachinery/problem.ts";
+import { catalogue, Problem, type Reason } from "../../../../src/apimachinery/problem.ts";
 import {
   heldStatus,
   isSameStatus,
@@ -18,6 +18,7 @@ import { HARBOR } from "../../resources.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const LATER = new Date("2026-01-02T04:00:00.000Z");
+const LATEST = new Date("2026-01-02T05:00:00.000Z");
 
 const binding = (status?: Status, generation = 3): SecretBinding => bindingOf({ metadata: { generation }, status });
 
@@ -189,11 +190,32 @@ describe("the status of a binding", () => {
     assert.equal(third.conditions?.[0]?.lastTransitionTime, "2026-01-02T04:00:00Z");
   });
 
-  it("is the same at a later time if nothing has changed", () => {
-    const before = statusOf(binding(), [synced("a"), failed("b")], [], NOW);
-    assert.ok(isSameStatus(before, statusOf(binding(before), [synced("a"), failed("b")], [], LATER)));
+  it("is the same at a later time if nothing has changed, apart from becoming Stalled once", () => {
+    const first = statusOf(binding(), [synced("a"), failed("b")], [], NOW);
+    const before = statusOf(binding(first), [synced("a"), failed("b")], [], LATER);
+    assert.deepEqual(
+      [first, before].map(({ conditions }) => conditions?.at(-1)?.type),
+      ["Reconciling", "Stalled"],
+    );
+    assert.ok(isSameStatus(before, statusOf(binding(before), [synced("a"), failed("b")], [], LATEST)));
     assert.ok(!isSameStatus(before, statusOf(binding(before), [synced("a"), synced("b")], [], LATER)));
     assert.ok(!isSameStatus(undefined, before));
+  });
+
+  it("reports what only an edit can fix before what is missing, and that before what ends by itself", () => {
+    const reasonOf = (...reasons: Reason[]) =>
+      statusOf(
+        binding(),
+        reasons.map((reason) => failed("a", reason)),
+        [],
+        NOW,
+      ).conditions?.map(({ type, reason }) => `${type} ${reason}`);
+    const [mistake, missing] = [
+      ["Ready UnknownField", "Stalled UnknownField"],
+      ["Ready Forbidden", "Reconciling Forbidden"],
+    ];
+    assert.deepEqual(reasonOf("Unavailable", "Forbidden", "UnknownField", "InvalidPath"), mistake);
+    assert.deepEqual(reasonOf("Unavailable", "Forbidden", "SourceNotFound"), missing);
   });
 
   it("cuts long messages", () => {
@@ -218,7 +240,7 @@ describe("the status of a binding", () => {
           { requiredKeys: ["apiVersion", "kind", "name", "reason"], noNullPrototype: true },
         ),
         problem: fc
-          .tuple(fc.constantFrom(...(Object.keys(retryPolicies) as Reason[])), fc.string())
+          .tuple(fc.constantFrom(...(Object.keys(catalogue) as Reason[])), fc.string())
           .map(([reason, message]) => new Problem(reason, message)),
       },
       { requiredKeys: ["record"], noNullPrototype: true },

@@ -1,10 +1,13 @@
 /** The reconcile loop: its requests, their order, and the status that it leaves. */
 import assert from "node:assert/strict";
 import { Installation } from "../../../../src/api/installation.ts";
+import { STALLED_AFTER_MS } from "../../../../src/api/progress.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { SECRET_GRANTS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
+import type { KindSchema } from "../../../../src/kube/schemas.ts";
 import type { ProducedBy } from "../../../../src/sources/grant-rules.ts";
+import type { WorkResult } from "../../../../src/workqueue/work-queue.ts";
 import type { FakeCluster, ReconcileDependencies } from "../../cluster.ts";
 import { placeOf } from "../../informers.ts";
 import { targetOf } from "../../objects.ts";
@@ -20,6 +23,11 @@ const OURS = "inlay.dev/release";
 const WRITE_STATUS = "- status secretbindings/harbor-s3";
 const setFinalizers = (...names: string[]) => `- finalizers [${names}] secretbindings/harbor-s3`;
 const [NEVER, BACKOFF] = [{ retry: "never" }, { retry: "backoff" }];
+/** A reconcile that waits for a change, and else for the end of the minute after which the binding is Stalled. */
+function assertWaits(result: WorkResult): void {
+  assert.ok(result.retry === "after" && result.rateLimitGroup === undefined, JSON.stringify(result));
+  assert.ok(result.ms > STALLED_AFTER_MS / 2 && result.ms <= STALLED_AFTER_MS, `${result.ms}`);
+}
 const unavailable = new ApiError("PATCH", 503, "ServiceUnavailable");
 const invalid = new ApiError("PATCH", 422, "Invalid");
 
@@ -42,7 +50,7 @@ describe("a reconcile", () => {
 
     it("reads it once, to report that, and changes nothing else of its status", async () => {
       const { targets } = loop.binding.status ?? {};
-      for (let n = 0; n < 2; n++) assert.deepEqual(await loop.reconcile(), NEVER);
+      for (let n = 0; n < 2; n++) assertWaits(await loop.reconcile());
       assert.deepEqual(cluster.takeRequests(), [LIST, WRITE_STATUS]);
       assert.deepEqual([loop.ready, cluster.events.at(-1)], [["False", "TooLarge"], "TooLarge"]);
       assert.deepEqual(
@@ -59,8 +67,11 @@ describe("a reconcile", () => {
       cluster.putBinding({ ...rest, metadata: { ...metadata, name: "other", uid: "uid-other" } });
       const waiting = { retry: "after", ms: 250, rateLimitGroup: "registry" };
       const reconcileBoth = () => Promise.all([loop.reconcile(), loop.reconcile("registry/other")]);
-      assert.deepEqual([await reconcileBoth(), cluster.limited], [[NEVER, waiting], ["bindingBytes"]]);
-      assert.deepEqual([await reconcileBoth(), cluster.limited.length], [[NEVER, NEVER], 2]);
+      const [first, second] = await reconcileBoth();
+      assertWaits(first as WorkResult);
+      assert.deepEqual([second, cluster.limited], [waiting, ["bindingBytes"]]);
+      for (const each of await reconcileBoth()) assertWaits(each);
+      assert.equal(cluster.limited.length, 2);
     });
 
     it("continues when there is room for it", async () => {
@@ -177,7 +188,7 @@ describe("a reconcile", () => {
         created: false,
         isOlder: true,
       });
-      assert.deepEqual(await loop.reconcile(), NEVER);
+      assertWaits(await loop.reconcile());
       assert.deepEqual(cluster.named, [{ ref: HARBOR, paths: new Set(["spec.key"]) }]);
       assert.deepEqual([specOf(), loop.reasons], [{}, ["harbor Conflict"]]);
       cluster.competing.pop();
@@ -264,7 +275,7 @@ describe("a reconcile", () => {
         expires = false;
         return undefined;
       };
-      loop.restart({ schemas: { of } });
+      loop.restart({ schemas: { of, renew: async () => false } });
       await loop.sync();
       loop.expire();
       expires = true;
@@ -297,9 +308,57 @@ describe("a reconcile", () => {
       assert.deepEqual([loop.status.lastHandledRefresh, loop.ready], ["now", ["Unknown", "Suspended"]]);
     });
 
+    it("is Stalled after a minute with the same problem, with one write and no read, until the problem is fixed", async () => {
+      cluster.delete(HARBOR);
+      await loop.reconcile();
+      cluster.takeRequests();
+      loop.age(STALLED_AFTER_MS - 2_000);
+      const { ms = 0 } = (await loop.reconcile()) as { ms?: number };
+      assert.ok(ms > 0 && ms <= 2_000, `${ms}`);
+      assert.deepEqual([loop.progress, cluster.takeRequests()], ["Reconciling", []]);
+      loop.age(2_000);
+      for (let n = 0; n < 2; n++) assert.deepEqual(await loop.reconcile(), NEVER);
+      assert.deepEqual([loop.progress, cluster.takeRequests()], ["Stalled", [WRITE_STATUS]]);
+      // A controller that has just started keeps it.
+      loop.restart({});
+      await loop.reconcile();
+      assert.deepEqual([loop.progress, cluster.takeRequests().includes(WRITE_STATUS)], ["Stalled", false]);
+      cluster.put(HARBOR, { spec: {} });
+      await loop.reconcile();
+      assert.deepEqual([loop.progress, loop.ready], [undefined, ["True", "Synced"]]);
+    });
+
+    it("is not Stalled for a field that a newer schema has", async () => {
+      let published: KindSchema = { root: { type: "object", properties: {} }, resolve: () => undefined };
+      const renew = async () => {
+        const isNewer = Object.keys(published.root.properties ?? {}).length === 0;
+        const properties = { spec: { type: "object", properties: { key: { type: "string" } } } } as const;
+        published = { ...published, root: { type: "object", properties } };
+        return isNewer;
+      };
+      loop.restart({ schemas: { of: async () => published, renew } });
+      loop.rotate("new");
+      assert.deepEqual(await loop.reconcile(), { retry: "after", ms: 0 });
+      assert.deepEqual([loop.progress, specOf(), cluster.takeWrites()], [undefined, {}, []]);
+      await loop.reconcile();
+      assert.deepEqual([loop.ready, specOf()], [["True", "Synced"], { key: "new" }]);
+      loop.edit({ targets: [targetOf({ fields: [{ path: "spec.kee", from: { source: "bucket", key: "key" } }] })] });
+      await loop.reconcile();
+      assert.deepEqual([loop.ready, loop.progress], [["False", "UnknownField"], "Stalled"]);
+    });
+
+    it("is Stalled after a minute if Inlay does not process it, for a reason that a user must fix", async () => {
+      loop.restart({ actorOf: () => new Problem("ImpersonationForbidden", "use another account") });
+      await loop.reconcile();
+      loop.age(STALLED_AFTER_MS);
+      cluster.takeRequests();
+      assert.deepEqual([await loop.reconcile(), loop.progress], [NEVER, "Stalled"]);
+      assert.deepEqual(cluster.takeRequests(), [WRITE_STATUS]);
+    });
+
     it("makes no request while a target is missing, and writes to it once it is created", async () => {
       cluster.delete(HARBOR);
-      assert.deepEqual(await loop.reconcile(), NEVER);
+      assertWaits(await loop.reconcile());
       assert.deepEqual(loop.reasons, ["harbor TargetNotFound"]);
       cluster.takeRequests();
       await loop.reconcile();
@@ -415,7 +474,9 @@ describe("a reconcile", () => {
         loop.restart(parts);
         loop.edit({ ...spec, targets: [] });
         loop.rotate("new");
-        assert.deepEqual(await loop.reconcile(), NEVER);
+        const result = await loop.reconcile();
+        if (expected[1] === "ImpersonationForbidden") assertWaits(result);
+        else assert.deepEqual(result, NEVER);
         assert.deepEqual(cluster.takeRequests(), [WRITE_STATUS]);
         assert.deepEqual([specOf(), loop.records, loop.ready], [{ key: "old" }, before, expected]);
         assert.deepEqual(cluster.informers.watchedBy(KEY), []);

@@ -1,7 +1,9 @@
 /** When a binding is requeued, and under which rate limit. */
 import assert from "node:assert/strict";
+import { STALLED_AFTER_MS } from "../../../../src/api/progress.ts";
 import { Problem, type Reason } from "../../../../src/apimachinery/problem.ts";
-import { requeueResult } from "../../../../src/controllers/binding/requeue.ts";
+import { orWhenStalled, requeueResult } from "../../../../src/controllers/binding/requeue.ts";
+import type { WorkResult } from "../../../../src/workqueue/work-queue.ts";
 import { bindingOf } from "../../objects.ts";
 
 const binding = bindingOf({ metadata: { namespace: "team" } });
@@ -10,6 +12,12 @@ const again = (...all: (Reason | number)[]) =>
     binding,
     all.map((each) => (typeof each === "number" ? { requeueAfterMs: each } : { problem: new Problem(each, "wrong") })),
   );
+
+/** A status with that condition since 20 s. */
+const statusWith = (type: string, reason: string) => {
+  const since = "2026-01-02T03:03:45Z";
+  return { conditions: [{ type, status: "True" as const, reason, message: "", lastTransitionTime: since }] };
+};
 
 describe("a binding", () => {
   it("is done if there is no problem, or only an edit or a watched change can help", () => {
@@ -38,5 +46,17 @@ describe("a binding", () => {
   it("is requeued after the requested time, or earlier", () => {
     assert.deepEqual(again(500, 100), { retry: "after", ms: 100 });
     assert.deepEqual(again("Rejected", 60_000), { retry: "after", ms: 30_000 });
+  });
+
+  it("is requeued when it becomes Stalled, unless a retry comes before", () => {
+    const now = new Date("2026-01-02T03:04:05Z");
+    const ms = STALLED_AFTER_MS - 20_000;
+    const waiting = statusWith("Reconciling", "Forbidden");
+    assert.deepEqual(orWhenStalled({ retry: "never" }, waiting, now), { retry: "after", ms });
+    assert.deepEqual(orWhenStalled({ retry: "after", ms: ms + 1 }, waiting, now), { retry: "after", ms });
+    const retries: WorkResult[] = [{ retry: "backoff" }, { retry: "after", ms, rateLimitGroup: "team" }];
+    for (const each of retries) assert.equal(orWhenStalled(each, waiting, now), each);
+    for (const other of [undefined, statusWith("Stalled", "Forbidden"), statusWith("Reconciling", "VaultSealed")])
+      assert.deepEqual(orWhenStalled({ retry: "never" }, other, now), { retry: "never" });
   });
 });

@@ -98,9 +98,11 @@ describe("the reconciler of VaultConnections", () => {
       close: (connection) => ended.push(connection),
       report: async (_, { version, problem }) => {
         reported.push(problem?.reason ?? `ready ${version}`);
+        return {};
       },
       reportLater: async (_, { reason, message }) => {
         reported.push(`later ${reason}: ${message}`);
+        return undefined;
       },
     });
     watcher.objects.set("registry/serviceaccounts/inlay", version("1"));
