@@ -32,14 +32,18 @@ export function withProgress<C extends Condition>(
   conditions: readonly C[],
   now: Date,
 ): (C | ProgressCondition)[] {
+  const { generation = 0 } = object.metadata;
   const open = conditions.filter(({ type, status }) => JUDGED.includes(type) && status !== "True");
   if (open.some(({ type, reason }) => type === "Ready" && reason === "Suspended")) return [...conditions];
   const waiting = open.filter(({ reason }) => reason !== "Suspended");
-  const cause = mostUrgent(waiting, ({ reason }) => reason);
+  // A condition of the former spec stays while it is not known what the present one leads to.
+  const isFormer = ({ observedGeneration }: C) => (observedGeneration ?? generation) !== generation;
+  const reasonOf = (each: C) => (isFormer(each) ? "Reconciling" : each.reason);
+  const cause = mostUrgent(waiting, reasonOf);
   if (cause === undefined) return [...conditions];
   const before = progressBefore(object, cause.reason, now);
   const status = { conditions: before === undefined ? [] : [before] };
-  const type = isStalled(cause.reason, before, now) ? "Stalled" : "Reconciling";
+  const type = isStalled(reasonOf(cause), before, now) ? "Stalled" : "Reconciling";
   const verdict = { ready: "True", reason: storedReason(cause.reason), message: cause.message } as const;
   return [...conditions, conditionOf(type, { metadata: object.metadata, status }, verdict, now)];
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { luaOf } from "../../deploy/argocd/generate.ts";
 import { controlPlane } from "../control-plane/shared.ts";
+import { age, untilProgress } from "../controller/aged.ts";
 import { type AnyObject, unlessGone } from "../controller/api.ts";
 import {
   ACCESS_KEY_BASE,
@@ -233,6 +234,9 @@ describe("the health of a binding on the cluster", function () {
     await team.harbor();
     await team.bind("harbor-s3", accessKeySpec());
     assert.deepEqual(await healthOf(await team.until("harbor-s3", "SourceNotFound")), ["Progressing", "InProgress"]);
+    await age(team.api, team.bindingPath("harbor-s3"));
+    await untilProgress(team.api, team.bindingPath("harbor-s3"), "Stalled SourceNotFound");
+    assert.deepEqual(await healthOf(await team.binding("harbor-s3")), ["Degraded", "Failed"]);
     await team.secret("bucket", { accessKeyID: secretText("access") });
     assert.deepEqual(await healthOf(await team.until("harbor-s3", "Synced")), ["Healthy", "Current"]);
     await team.rebind("harbor-s3", accessKeySpec({ fields: [{ path: "status.a", template: "a" }] }));

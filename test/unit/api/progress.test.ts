@@ -58,6 +58,17 @@ describe("the conditions Reconciling and Stalled", () => {
     assert.deepEqual(missing, [["Reconciling", "True", "WorkloadNotFound"]]);
   });
 
+  it("are Reconciling while the only failure is one of the former spec", () => {
+    const conditions = conditionsOf(["Ready", "True", "Synced"], ["RolledOut", "False", "RolloutFailed"]);
+    const typeFor = (observedGeneration: number) =>
+      withProgress(
+        { metadata: { generation: 3 } },
+        conditions.map((each) => ({ ...each, observedGeneration })),
+        NOW,
+      ).at(-1)?.type;
+    assert.deepEqual([typeFor(2), typeFor(3)], ["Reconciling", "Stalled"]);
+  });
+
   it("are absent while a user suspends the object or its rollout", () => {
     assert.deepEqual(derivedFrom(["Ready", "Unknown", "Suspended"], ["RolledOut", "False", "RollingOut"]), []);
     assert.deepEqual(derivedFrom(["Accepted", "True", "Accepted"], ["Ready", "Unknown", "Suspended"]), []);
