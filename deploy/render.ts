@@ -27,6 +27,7 @@ const OPTIONAL = {
   },
   reloader: { bind: false },
   compositions: { enabled: true, namespaces: [] },
+  accessFinalizers: { enabled: true },
   clusterWideWatches: { workloads: true, secrets: true },
   clusterAccess: true,
   policies: { authorAnnotation: true, reserveAccounts: true },

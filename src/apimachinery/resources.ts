@@ -12,6 +12,8 @@ export const CONFIG_MAPS = kind("", "v1", "ConfigMap", "configmaps");
 export const SERVICE_ACCOUNTS = kind("", "v1", "ServiceAccount", "serviceaccounts");
 /** Created to get a token of the account. */
 export const ACCOUNT_TOKENS = kind("", "v1", "TokenRequest", "serviceaccounts/token");
+export const ROLES = kind("rbac.authorization.k8s.io", "v1", "Role", "roles");
+export const ROLE_BINDINGS = kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings");
 export const NAMESPACES = kind("", "v1", "Namespace", "namespaces", { namespaced: false, hasStatus: true });
 export const PODS = kind("", "v1", "Pod", "pods", withStatus);
 /** Created to have a pod deleted. */

@@ -9,6 +9,7 @@ import { BindingStore } from "../cache/binding-store.ts";
 import { Informers } from "../cache/informers.ts";
 import type { RestartReason } from "../cache/reflector.ts";
 import { ResourceStore, type StoredObject } from "../cache/resource-store.ts";
+import { AccessController } from "../controllers/access/controller.ts";
 import { BindingController } from "../controllers/binding/controller.ts";
 import { CompositionController } from "../controllers/composition/controller.ts";
 import { InstallationController } from "../controllers/installation/controller.ts";
@@ -105,6 +106,7 @@ export function controllersOf(services: Services, concurrency: number): Controll
     compositions,
     new VaultController(services),
     new SchemaController(services),
+    new AccessController(services),
     new RegistrationController(services),
     new InstallationController(services),
   ];

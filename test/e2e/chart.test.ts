@@ -239,6 +239,7 @@ describe("the Helm chart on a cluster", function () {
         "policies.authorAnnotation",
         "policies.reserveAccounts",
         "compositions.enabled",
+        "accessFinalizers.enabled",
         "clusterWideWatches.secrets",
         "clusterWideWatches.workloads",
       ],

@@ -14,9 +14,10 @@ import {
   unbindCompositionsIn,
   untilComposition,
 } from "../controller/compositions.ts";
-import { ControllerProcess } from "../controller/controller.ts";
+import type { ControllerProcess } from "../controller/controller.ts";
 import { heapRules, heaps, makeDeep } from "../controller/deep.ts";
 import { eventually } from "../controller/eventually.ts";
+import { FAST, FastController } from "../controller/fast.ts";
 import { apiVersionOf, createObject, installKind } from "../controller/kinds.ts";
 import { foundIn, secretText } from "../controller/leak-detector.ts";
 import { paste } from "../controller/paste.ts";
@@ -25,23 +26,6 @@ import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
 
 const remove = { onRelease: "Remove" };
-
-/** The factor by which the clocks of the controller and the API server run faster, so that the minute passes sooner. */
-const FAST = 20;
-const clock = `
-  const { now, parse } = Date;
-  const start = now();
-  const fast = (time) => start + (time - start) * ${FAST};
-  Date.now = () => fast(now());
-  Date.parse = (text) => fast(parse(text));
-`;
-
-class FastController extends ControllerProcess {
-  protected override readonly env = {
-    ...process.env,
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(clock)}`,
-  };
-}
 
 describe("a deleted binding with onRelease: Remove that can't be released", () => {
   let controller: ControllerProcess;

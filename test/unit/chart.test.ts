@@ -297,6 +297,11 @@ describe("the Helm chart", function () {
     assert.deepEqual(await added({ serviceMonitor: { enabled: true } }), ["ServiceMonitor inlay"]);
     assert.deepEqual(await added({ clusterWideWatches: { secrets: true } }), ["ClusterRole inlay-watches-secrets"]);
     assert.deepEqual(await added({ clusterWideWatches: { workloads: true } }), ["ClusterRole inlay-watches-workloads"]);
+    assert.deepEqual(await added({ accessFinalizers: { enabled: true } }), [
+      "ClusterRole inlay-access",
+      "ValidatingAdmissionPolicy inlay-access",
+      "ValidatingAdmissionPolicyBinding inlay-access",
+    ]);
     assert.deepEqual(await added({ namespace: { create: true } }), ["Namespace inlay-system"]);
     assert.equal((await added({ policies: { authorAnnotation: true } })).length, 4);
     assert.equal((await added({ policies: { reserveAccounts: true } })).length, 2);
