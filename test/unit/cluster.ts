@@ -148,6 +148,7 @@ export class FakeCluster {
       },
       contention: new ContentionBudget(),
       rejections: new Rejections(),
+      kindDeletions: { isOngoing: async () => false },
       events: { record, recordOn: record },
       propagation: new Propagation(ignore),
       log: { info: ignore, warn: ignore },

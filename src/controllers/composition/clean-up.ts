@@ -23,7 +23,7 @@ import { requeueResult } from "../binding/requeue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
 import { StatusTooLarge } from "../status-writer.ts";
 import type { ComposedIndex } from "./composed-index.ts";
-import { ACCEPTED, deleting, notAccepted } from "./composition-status.ts";
+import { ACCEPTED, deleting, KEPT_BY_OTHERS, notAccepted } from "./composition-status.ts";
 import { generatorOf } from "./made-bindings.ts";
 import type { Reporter } from "./reporter.ts";
 
@@ -58,7 +58,10 @@ export class CleanUp {
   }
 
   async run(composition: BindingComposition): Promise<WorkResult> {
-    if (!this.#reporter.isHeld(composition)) return DONE;
+    if (!this.#reporter.isHeld(composition)) {
+      await this.#report(composition, ACCEPTED, KEPT_BY_OTHERS);
+      return DONE;
+    }
     const isListed = this.#services.bindings.state.phase === "synced";
     const left = composition.spec.deletionPolicy === "Orphan" ? [] : this.#bindingsOf(composition.metadata.name);
     if (left.length === 0 && isListed) return this.#end(composition);

@@ -140,6 +140,12 @@ export const deleting = (bindings: number): Verdict => ({
   message: `the composition is being deleted, and waits for the deletion of its ${bindings} bindings`,
 });
 
+export const KEPT_BY_OTHERS: Verdict = {
+  ready: "Unknown",
+  reason: RECONCILING,
+  message: "the composition is being deleted, and a finalizer of another client keeps it",
+};
+
 export const notAccepted = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
 
 /** An installation for one namespace processes no compositions. */
