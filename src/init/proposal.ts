@@ -29,6 +29,9 @@ export interface Chosen {
   readonly fields: readonly Required<FieldWish>[];
 }
 
+/** A source gets a name of its own, by which fields find it even if kustomize renames the Secret. A Secret may have other names. */
+const NAME_OF_SOURCE = /^[A-Za-z](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?$/;
+
 /** What the user should know of a field. */
 interface Advice {
   readonly reference?: string;
@@ -56,7 +59,10 @@ export function proposalOf(chosen: Chosen, name: string, namespace: string): Pro
     kind: "SecretBinding",
     metadata: { name, namespace },
     spec: {
-      sources: names.map((secret) => ({ secret: { name: secret } })),
+      sources: names.map((secret) => ({
+        ...(NAME_OF_SOURCE.test(secret) && { name: secret }),
+        secret: { name: secret },
+      })),
       targets: [
         { apiVersion: apiVersionOf(resource), kind: resource.kind, name: chosen.live.metadata.name, fields: entries },
       ],

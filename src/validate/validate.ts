@@ -9,6 +9,7 @@ import type { ClusterFacts } from "./cluster-facts.ts";
 import { loops } from "./feeds.ts";
 import { type Finding, finding, type Validation } from "./findings.ts";
 import { missingThings, uncheckedKinds } from "./missing.ts";
+import { renamedThings } from "./renamed.ts";
 import { earlyBindings } from "./sync-waves.ts";
 
 export interface FilesToValidate {
@@ -49,6 +50,7 @@ export async function validate(
   const warnings = [
     ...analysis.bindings.flatMap((each) => each.warnings),
     ...earlyBindings(analysis),
+    ...renamedThings(analysis),
     ...missingThings(analysis, facts?.emptyInCluster ?? (() => true)),
   ];
   const errors = [...definitions.mistakes, ...analysis.mistakes, ...loops(analysis.bindings)];

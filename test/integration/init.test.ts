@@ -126,7 +126,7 @@ describe("inlay init", function () {
     assert.equal(code, 0, screen);
     const [binding] = objectsOf(await readFile(file, "utf8"));
     assert.deepEqual(binding.spec, {
-      sources: [{ secret: { name: "bucket" } }],
+      sources: [{ name: "bucket", secret: { name: "bucket" } }],
       targets: [
         {
           apiVersion: "goharbor.io/v1beta1",

@@ -148,6 +148,14 @@ spec:
     assert.deepEqual([isFailed(validation, false), isFailed(validation, true)], [false, true]);
   });
 
+  it("warns of a Secret that kustomize has renamed, and not of one whose name only resembles the source", async () => {
+    const secret = (name: string) => `---\napiVersion: v1\nkind: Secret\nmetadata: {name: ${name}}\n`;
+    const of = (name: string) => found(shop("spec.storage") + secret(name), { "crd.yaml": CRD });
+    assert.deepEqual(await of("bucket-7k2h5g9f2t"), ["6:22 warning SourceNotFound"]);
+    for (const name of ["bucket", "bucket-old", "old-bucket", "b-bucket-b", "bucket-7k2h5g9f2"])
+      assert.deepEqual(await of(name), [], name);
+  });
+
   it("warns of a backslash before an expression, at its template, and without the Secret", async () => {
     const text = shop("spec.storage").replace("from: {source: bucket, key: a}", "template: 'CORP\\{{bucket.user}}'");
     assert.deepEqual(await found(text, { "crd.yaml": CRD }), ["13:21 warning InvalidTemplate"]);

@@ -1,0 +1,190 @@
+/**
+ * Warns of names that no object in the files has, although kustomize has renamed an object of that name: by a prefix, a suffix, or the hash of
+ * a generator. An object may also be elsewhere, so a name that nothing resembles is right. Pure.
+ */
+import { type Field, sourcesIn } from "../api/binding.ts";
+import { listAt, at as valueIn } from "../apimachinery/fields.ts";
+import { describeObject, type JsonObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
+import type { Mistake } from "../render/documents.ts";
+import { type InputObject, type Inputs, mistakeAt } from "../render/inputs.ts";
+import { isOwn } from "../render/own-kinds.ts";
+import { isSelection } from "../targets/references.ts";
+import { compileTemplate } from "../transform/template.ts";
+import { WORKLOAD_KINDS } from "../workloads/workload.ts";
+
+const CLASS = "secrets-store.csi.x-k8s.io/v1";
+/** The letters of kustomize's hashes. */
+const HASH = /-[bcdfghkmt2456789]{10}$/;
+const GENERATED: readonly string[] = [SECRETS.kind, CONFIG_MAPS.kind];
+/** The kinds that SecretGrants and VaultConnections name. */
+const NAMED = [SECRETS, CONFIG_MAPS, VAULT_CONNECTIONS];
+const COMPONENT = "kustomize has probably renamed it: use the component deploy/kustomize";
+const ADD_KIND = `${COMPONENT}, and add the kind to your own nameReference if the component does not have it`;
+const KEEP_ACCOUNT =
+  "kustomize has probably renamed it, and Inlay impersonates the account of the old name: keep ServiceAccounts out of the kustomization that has namePrefix or nameSuffix";
+
+const KNOWN: Readonly<Record<string, { apiVersion: string }>> = WORKLOAD_KINDS;
+
+/** Finds the new name of an object that is not in the files. `owner` is the name of the object that refers to it. */
+type FindRenamed = (ref: ObjectRef, owner: string) => string | undefined;
+
+export function renamedThings({ inputs, bindings }: Analysis): Mistake[] {
+  const find = finderIn(inputs);
+  return [
+    ...bindings.flatMap((each) => [...inBinding(each, inputs, find), ...namesOfSources(each)]),
+    ...inputs.objects.flatMap((each) => inObject(each, find)),
+  ];
+}
+
+function finderIn({ kinds, objects }: Inputs): FindRenamed {
+  const names = new Map<string, string[]>();
+  const placeOf = ({ resource: { group, kind }, namespace = "" }: Omit<ObjectRef, "name">) =>
+    `${group}/${kind}/${namespace}`;
+  for (const { object } of objects) {
+    const { namespace, name } = object.metadata;
+    const resource = kinds.resourceOf(object.apiVersion, object.kind);
+    const place = placeOf({ resource, ...(namespace !== undefined && { namespace }) });
+    const known = names.get(place) ?? [];
+    known.push(name);
+    names.set(place, known);
+  }
+  return (ref, owner) => {
+    const known = names.get(placeOf(ref)) ?? [];
+    if (known.includes(ref.name)) return undefined;
+    return known.find((name) => isRenamed(name, ref.name, owner, GENERATED.includes(ref.resource.kind)));
+  };
+}
+
+/** Whether `name` is `old` with a hash, or with a prefix and a suffix that the referring object has too. */
+function isRenamed(name: string, old: string, owner: string, isGenerated: boolean): boolean {
+  const bare = isGenerated ? name.replace(HASH, "") : name;
+  if (bare === old) return name !== old;
+  for (let at = bare.indexOf(old); at >= 0; at = bare.indexOf(old, at + 1)) {
+    const [prefix, suffix] = [bare.slice(0, at), bare.slice(at + old.length)];
+    if (owner.length > prefix.length + suffix.length && owner.startsWith(prefix) && owner.endsWith(suffix)) return true;
+  }
+  return false;
+}
+
+function inBinding({ each, references }: AnalysedBinding, { kinds }: Inputs, find: FindRenamed): Mistake[] {
+  const { binding, mistakeAt } = each;
+  const { namespace = "", name: owner } = binding.metadata;
+  const { serviceAccountName, rollout, sources, targets } = binding.spec;
+  const check = (reason: Mistake["reason"], place: string, ref: ObjectRef, advice = COMPONENT): Mistake[] => {
+    const now = find(ref, owner);
+    return now === undefined ? [] : [mistakeAt(reason, `${place}: ${renamed(ref, now)}; ${advice}`)];
+  };
+  // A VaultConnection that is missing is reported in any case.
+  const ofSources = references.parsedSources.flatMap(({ name, data, providerClass }, at) => {
+    const resolved = references.sources.get(name);
+    const watched = resolved instanceof Problem ? undefined : resolved?.watched;
+    const ref =
+      providerClass === undefined
+        ? watched
+        : { resource: kinds.resourceOf(CLASS, "SecretProviderClass"), ...providerClass };
+    if (ref === undefined) return [];
+    const kind = data?.kind === "Secret" ? "secret" : data ? "configMap" : providerClass ? "providerClass" : "object";
+    const advice = sources[at]?.name === undefined ? `${COMPONENT}, and add name: ${name} to the source` : COMPONENT;
+    return check("SourceNotFound", `spec.sources[${at}].${kind}.name`, ref, advice);
+  });
+  const ofTargets = references.targets.flatMap(({ at: ref }, at) =>
+    ref instanceof Problem || isSelection(ref) || targets[at]?.create !== undefined
+      ? []
+      : check("TargetNotFound", `spec.targets[${at}].name`, ref, ADD_KIND),
+  );
+  const workloads = [
+    ...(rollout?.targets ?? []).map((each, at) => ({ each, place: `spec.rollout.targets[${at}].name` })),
+    ...(rollout?.steps ?? []).flatMap((step, position) =>
+      (step.targets ?? []).map((each, at) => ({ each, place: `spec.rollout.steps[${position}].targets[${at}].name` })),
+    ),
+  ];
+  const ofRollout = workloads.flatMap(({ each, place }) => {
+    const apiVersion = each.apiVersion ?? KNOWN[each.kind]?.apiVersion;
+    if (each.name === undefined || apiVersion === undefined) return [];
+    const resource = kinds.resourceOf(apiVersion, each.kind);
+    return check(
+      "WorkloadNotFound",
+      place,
+      { resource, namespace: each.namespace ?? namespace, name: each.name },
+      ADD_KIND,
+    );
+  });
+  const account = { resource: SERVICE_ACCOUNTS, namespace, name: serviceAccountName };
+  return [
+    ...ofSources,
+    ...ofTargets,
+    ...ofRollout,
+    ...check("ServiceAccountNotFound", "spec.serviceAccountName", account, KEEP_ACCOUNT),
+  ];
+}
+
+function renamed({ resource: { kind }, namespace, name }: ObjectRef, now: string): string {
+  return `${describeObject(kind, namespace, name)} is not in the files, but ${describeObject(kind, namespace, now)} is`;
+}
+
+/** A source without a name has that of its Secret or ConfigMap, which kustomize changes; the fields still use the old one. */
+function namesOfSources({ each, references }: AnalysedBinding): Mistake[] {
+  const { binding, mistakeAt } = each;
+  const { sources, targets, rollout } = binding.spec;
+  const known = new Set(references.parsedSources.map(({ name }) => name));
+  const used = [
+    ...targets.flatMap(({ fields }) => fields.flatMap(namesIn)),
+    ...(rollout?.consumersOf ?? []),
+    ...(rollout?.steps ?? []).flatMap(({ consumersOf = [] }) => consumersOf),
+  ];
+  const unknown = [...new Set(used)].filter((name) => !known.has(name));
+  return references.parsedSources.flatMap(({ name, data }, at) => {
+    if (data === undefined || sources[at]?.name !== undefined) return [];
+    const isOf = (old: string) =>
+      isRenamed(name, old, binding.metadata.name, true) || (HASH.test(name) && name.replace(HASH, "").includes(old));
+    const old = unknown.find(isOf);
+    if (old === undefined) return [];
+    const message = `spec.sources[${at}]: the source has no name of its own, so its name is that of its ${data.kind}, ${name}, which kustomize has changed; the binding uses ${old}, so add name: ${old} to the source`;
+    return [mistakeAt("InvalidBinding", message)];
+  });
+}
+
+function namesIn({ from, template }: Field): readonly string[] {
+  if (template === undefined) return from === undefined ? [] : sourcesIn(from);
+  const compiled = attemptSync(() => compileTemplate(template));
+  return compiled instanceof Problem ? [] : compiled.references.map(({ source }) => source);
+}
+
+/** What SecretGrants and VaultConnections name in their own namespace. */
+function inObject({ document, object }: InputObject, find: FindRenamed): Mistake[] {
+  if (!isOwn(object)) return [];
+  const { namespace = "", name: owner } = object.metadata;
+  return namedIn(object).flatMap(({ place, kind, name }) => {
+    const resource = NAMED.find((each) => each.kind === kind);
+    if (resource === undefined || typeof name !== "string") return [];
+    const ref = { resource, namespace, name };
+    const now = find(ref, owner);
+    return now === undefined
+      ? []
+      : [mistakeAt(document, "SourceNotFound", `${place}: ${renamed(ref, now)}; ${COMPONENT}`)];
+  });
+}
+
+function namedIn({ kind, spec = {} }: JsonObject): { place: string; kind: unknown; name: unknown }[] {
+  if (kind === "SecretGrant")
+    return listAt(spec as JsonObject, "to").map((each, at) => ({
+      place: `spec.to[${at}].name`,
+      kind: valueIn(each, "kind"),
+      name: valueIn(each, "name"),
+    }));
+  if (kind !== "VaultConnection") return [];
+  return [
+    ["tls", "ca"],
+    ["auth", "appRole", "secretID"],
+    ["auth", "token"],
+  ].flatMap((path) =>
+    Object.entries({ secret: SECRETS.kind, configMap: CONFIG_MAPS.kind }).map(([field, kind]) => ({
+      place: `spec.${[...path, field].join(".")}.name`,
+      kind,
+      name: valueIn(spec, ...path, field, "name"),
+    })),
+  );
+}
