@@ -1,15 +1,13 @@
 /** The environment of every measurement: a cluster with Inlay installed, the CRD of HarborCluster in its real size, and fast clients. */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Agent, request } from "undici";
-import { parse } from "yaml";
 import { type ControlPlane, startControlPlane } from "../test/control-plane/control-plane.ts";
 import "../src/kube/orphan-streams.ts";
 import { METADATA_ONLY } from "../src/kube/client.ts";
 import { install } from "../test/control-plane/install.ts";
 import { eventually } from "../test/controller/eventually.ts";
+import { harborKind } from "../test/controller/harbor.ts";
 
-const root = join(import.meta.dirname, "..");
 /** In the cluster's folder. */
 export const AUDIT_LOG = "audit.log";
 /** The published CRD of HarborCluster is about this long. */
@@ -28,8 +26,7 @@ export async function startCluster(): Promise<ControlPlane> {
     ],
   });
   await install(cluster);
-  const file = join(root, "samples", "harbor", "crd", "harborcluster.yaml");
-  const crd = weighted(parse(await readFile(file, "utf8")));
+  const crd = weighted(await harborKind());
   await cluster.kubectlWith({ stdin: JSON.stringify(crd) }, "apply", "--server-side", "--filename=-");
   // For an instant, the conditions of the new CRD are null, which kubectl reports as an error.
   await eventually(() => cluster.kubectl("wait", "--for=condition=Established", "crd/harborclusters.goharbor.io"));

@@ -13,8 +13,8 @@ import { share } from "./control-plane/shared.ts";
 import { type AnyObject, Api } from "./controller/api.ts";
 import { AuditLog } from "./controller/audit.ts";
 import { ControllerProcess } from "./controller/controller.ts";
+import { installHarbors } from "./controller/harbor.ts";
 import { Kinds } from "./controller/kinds.ts";
-import { applyFile } from "./controller/manifests.ts";
 import { recordStatuses } from "./controller/recorded-statuses.ts";
 import { loggedUntilNow } from "./controller/requests.ts";
 import { auditLog, shareAuditLog } from "./controller/shared.ts";
@@ -140,7 +140,7 @@ async function start(): Promise<NonNullable<typeof shared>> {
     shareAuditLog(new AuditLog(join(controlPlane.folder, AUDIT_LOG)));
     await install(controlPlane);
     const api = new Api(controlPlane);
-    await applyFile(api, join(import.meta.dirname, "..", "samples", "harbor", "crd"));
+    await installHarbors(api);
     const rights = new RightsCheck(api, auditLog(), await shippedRights());
     const kinds = await Kinds.of(api);
     const initial = await namespacesOf(api);
@@ -150,6 +150,8 @@ async function start(): Promise<NonNullable<typeof shared>> {
       const others = (await namespacesOf(api)).filter((name) => !initial.includes(name));
       for (const name of others) await removeNamespace(api, name);
       await removeHarborClusters(api);
+      // Pages add a version.
+      await installHarbors(api);
     };
     return { controlPlane, rights, cleanUp };
   } catch (error) {

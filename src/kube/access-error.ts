@@ -5,6 +5,7 @@ import { Problem, type RetryPolicy } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { MAX_CHARACTERS, MAX_OWNERS, MAX_OWNERS_CHARACTERS } from "./answer-text.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
+import { objectOf, verbOf } from "./asked.ts";
 import { grantCommands, resourceText, shellWord } from "./grant-commands.ts";
 import { CONTROLLER, describeIdentity, homeOf, type Identity, serviceAccountIdentity } from "./identity.ts";
 import { findWebhook, Rejection } from "./rejection.ts";
@@ -50,7 +51,7 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
   const { ref } = use;
   if (isUnopened(error.reason)) return tooManyWatches(error.reason, use);
   if (error.status === 403 && !error.isDenied)
-    return isImpersonation(error, use) ? mayNotImpersonate(use.identity) : forbidden(use, verb);
+    return isImpersonation(error, use) ? mayNotImpersonate(use.identity) : forbidden(...refusedTo(error, use, verb));
   if (error.failure !== undefined) return lastingFailure(error.failure, ref, verb);
   if (error.namespaceEnds) return new Problem("TargetNotFound", namespaceEnding(ref), "Slow");
   if (error.denial !== undefined) return new Rejection(error, { verb, object: describe(ref) });
@@ -77,6 +78,22 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
     return new Problem("Unavailable", message);
   }
   return new Rejection(error, { verb, object: describe(ref) });
+}
+
+/** The permission that the refused request needs. It may be another one than its purpose: a write first reads in other versions. */
+function refusedTo({ asked }: ApiError, use: RequiredAccess, meant: string): [RequiredAccess, string] {
+  const object = asked && objectOf(asked);
+  if (asked === undefined || object === undefined) return [use, meant];
+  const { resource } = use.ref;
+  const verb = verbOf(asked, meant);
+  if (
+    asked.identity === use.identity &&
+    object.resource.plural === resource.plural &&
+    object.resource.group === resource.group
+  )
+    return [{ ...use, verbs: use.verbs.includes(verb) ? use.verbs : [verb, ...use.verbs] }, verb];
+  const ref = { ...object, resource: { ...resource, ...object.resource } };
+  return [{ identity: asked.identity, ref, verbs: [verb] }, verb];
 }
 
 function tooLarge(reason: "TooLarge" | "TooManyOwners", ref: RequiredAccess["ref"]): Problem {

@@ -4,6 +4,7 @@
  * dropped.
  */
 import { SecretValue } from "../apimachinery/secret-value.ts";
+import type { Asked } from "./asked.ts";
 import { type Denial, denialIn, type Failure, failureIn, refusesDryRun } from "./server-text.ts";
 
 /**
@@ -94,6 +95,8 @@ export class ApiError extends Error {
   /** The resource and name in the server's refusal. If impersonation is refused, these are the account's. */
   readonly subject: { resource: string; name: string };
   readonly retryAfterSeconds: number | undefined;
+  /** The request that was refused, which may be another one than its caller means: a write first reads. */
+  asked: Asked | undefined;
 
   constructor(what: string, status: number, reason: string, body?: unknown, retryAfterSeconds?: number) {
     const untrusted = status === 0 ? UNTRUSTED[reason] : undefined;

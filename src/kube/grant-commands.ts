@@ -60,9 +60,11 @@ export function inWords(identity: Identity, permissions: readonly Permission[]):
   });
 }
 
-/** `harborclusters.goharbor.io`, as kubectl names a kind. */
-export const resourceText = ({ group, plural }: Pick<Resource, "group" | "plural">): string =>
-  group === "" ? plural : `${plural}.${group}`;
+/** `harborclusters.goharbor.io`, as kubectl names a kind, or `harborclusters.goharbor.io/status`. */
+export function resourceText({ group, plural }: Pick<Resource, "group" | "plural">): string {
+  const [kind = "", ...subresource] = plural.split("/");
+  return [group === "" ? kind : `${kind}.${group}`, ...subresource].join("/");
+}
 
 /** RBAC can't restrict `create` to names, so it gets a rule of its own. A subresource is created below a name. */
 export const isOnAll = (verb: string, plural: string) => verb === "create" && !plural.includes("/");

@@ -388,7 +388,10 @@ async function refusalIn(
   const header = answer.headers["retry-after"];
   const retryAfter = typeof header === "string" ? header : undefined;
   const text = (await textOf(answer, MAX_ERROR_CHARACTERS, permit, signal)) ?? "";
-  return ApiError.fromAnswer(describe(request), answer.statusCode, text, retryAfter);
+  const error = ApiError.fromAnswer(describe(request), answer.statusCode, text, retryAfter);
+  const { method, path, identity } = request;
+  error.asked = { method, path, identity };
+  return error;
 }
 
 /** The text of an answer; undefined if it is longer than `most` characters. Then the rest is not read. */

@@ -229,7 +229,7 @@ export class WriteVersions {
 }
 
 /** The API server accepts no CustomResourceDefinition of a group without a dot: such groups are built in. */
-const mayDropFields = ({ group }: Resource) => group.includes(".") && group !== OURS;
+export const mayDropFields = ({ group }: Resource) => group.includes(".") && group !== OURS;
 
 /** The hash as the API server computes it. */
 const hashOf = (kind: string) => createHash("sha256").update(kind).digest().subarray(0, 8).toString("base64");

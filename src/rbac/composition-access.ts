@@ -5,6 +5,7 @@ import type { Resource } from "../apimachinery/objects.ts";
 import { SECRET_BINDINGS, SERVICE_ACCOUNTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import { compileComposition } from "../composition/compile.ts";
 import type { RequiredPermission } from "../controllers/binding/required-access.ts";
+import { claimVerbs } from "../controllers/composition/claim-writer.ts";
 import { STREAM_VERBS } from "../kube/access-error.ts";
 import { statusesOf } from "../sources/provider-class.ts";
 import { parseSources } from "../sources/registry.ts";
@@ -24,7 +25,13 @@ export async function claimAccess(
     namespaces.map((namespace) => ({ ref: { resource: kind, namespace }, verbs, why }));
   return [
     ...on(resource, STREAM_VERBS),
-    ...(writes.some((path) => !isStatus(path)) ? on(resource, ["patch"]) : []),
+    ...(writes.some((path) => !isStatus(path)) ? on(resource, claimVerbs(resource)) : []),
+    ...(writes.some(isStatus)
+      ? on(
+          resource,
+          claimVerbs(resource).filter((verb) => verb === "get"),
+        )
+      : []),
     ...(writes.some(isStatus) ? on({ ...resource, plural: `${resource.plural}/status` }, ["patch"]) : []),
   ];
 }

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { controlPlane } from "../control-plane/shared.ts";
 import { Api } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
-import { applyFile, deleteFile } from "../controller/manifests.ts";
+import { installHarbors } from "../controller/harbor.ts";
+import { deleteFile } from "../controller/manifests.ts";
 import { stopSharedController } from "../controller/shared.ts";
 import { pages, textOf } from "./doc-blocks.ts";
 import { root, runPage, type Step, shell, stepsOf } from "./pages.ts";
@@ -25,8 +26,6 @@ const KINDS = [
   ...["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
   ...["bindingcompositions", "secretbindings", "secretgrants", "vaultconnections"],
 ].join();
-/** The test setup installs this kind for all tests, and pages install and delete it. */
-const HARBOR = join(root, "samples", "harbor", "crd");
 /** A page installs this for its readers to keep. Other tests run without it. */
 const AUTHOR_ANNOTATION = join(root, "deploy", "policies", "optional", "author-annotation.yaml");
 
@@ -74,7 +73,8 @@ async function testPage(page: string, taken: (step: Step) => Promise<void>): Pro
   const before = await installed();
   await runPage(page, {}, taken);
   const api = new Api(controlPlane());
-  await applyFile(api, HARBOR);
+  // The test setup installs this kind for all tests, and pages install and delete it.
+  await installHarbors(api);
   await deleteFile(api, AUTHOR_ANNOTATION);
   assert.deepEqual(await installed(), before);
 }

@@ -2,11 +2,12 @@
 import { at } from "../../apimachinery/fields.ts";
 import { isObject, sameJson } from "../../apimachinery/json.ts";
 import { setNewest } from "../../apimachinery/newest.ts";
-import type { JsonObject, JsonValue, ObjectRef } from "../../apimachinery/objects.ts";
+import type { JsonObject, JsonValue, ObjectRef, Resource } from "../../apimachinery/objects.ts";
 import { refusal } from "../../kube/access-error.ts";
 import { isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import type { Identity } from "../../kube/identity.ts";
+import { mayDropFields } from "../../kube/write-versions.ts";
 import type { ContentionBudget } from "../../targets/contention-budget.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 import { revisionOf } from "../revision.ts";
@@ -26,6 +27,13 @@ export interface ClaimWrite {
   /** The present claim, with those fields at least. */
   readonly present: JsonObject;
 }
+
+/**
+ * What the account needs besides list and watch, without the status subresource. A write of a custom resource first reads it in the other
+ * versions of its kind, if they have no conversion.
+ */
+export const claimVerbs = (resource: Resource): readonly string[] =>
+  mayDropFields(resource) ? ["get", "patch"] : ["patch"];
 
 /** For how many claims the last applied fields are remembered. */
 const MAX_REMEMBERED = 20_000;
@@ -51,14 +59,15 @@ export class ClaimWriter {
     const wait = contention.mayWrite(contender, revision, []);
     if (wait > 0) return { retry: "after", ms: wait };
     const how = { fieldManager: `inlay-composition/${composition}`, force: true };
-    try {
-      for (const { leaves, part } of partsOf(fields, ref))
-        if (before !== revision || !containsAll(present, leaves))
-          await client.apply(identity, ref, uid, leaves, { ...how, ...(part && { part }) });
-    } catch (error) {
-      // The claim is deleted, or another object has its name.
-      if (isStatus(error, 404) || isStatus(error, 409)) return { retry: "backoff" };
-      throw refusal(error, { identity, ref, verbs: ["patch"] }, "patch");
+    for (const { leaves, part } of partsOf(fields, ref)) {
+      if (before === revision && containsAll(present, leaves)) continue;
+      try {
+        await client.apply(identity, ref, uid, leaves, { ...how, ...(part && { part }) });
+      } catch (error) {
+        // The claim is deleted, or another object has its name.
+        if (isStatus(error, 404) || isStatus(error, 409)) return { retry: "backoff" };
+        throw refusal(error, { identity, ref, verbs: part ? ["get"] : claimVerbs(ref.resource) }, "patch");
+      }
     }
     setNewest(this.#applied, key, revision, MAX_REMEMBERED);
     contention.wrote(contender, revision);

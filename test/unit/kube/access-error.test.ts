@@ -11,6 +11,7 @@ import {
   WRITE_VERBS,
 } from "../../../src/kube/access-error.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
+import type { Asked } from "../../../src/kube/asked.ts";
 import { CONTROLLER, serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import { ACCOUNTS, HARBORS, ISSUERS, SECRETS } from "../resources.ts";
 
@@ -60,6 +61,38 @@ describe("a refusal", () => {
     const problem = refusal(new ApiError("POST /x", 403, "Forbidden", body), harbor, "create");
     assert.equal(problem.reason, "TargetNotFound");
     assert.equal(problem.message, "namespace web is being deleted; nothing can be created in it");
+  });
+
+  it("of a missing permission names the verb and the resource of the refused request, whatever its caller does", () => {
+    const path = "/apis/goharbor.io/v1alpha3/namespaces/web/harborclusters/harbor";
+    const cases: [method: Asked["method"], path: string, meant: string, says: string, grants: string][] = [
+      [
+        "GET",
+        path,
+        "patch",
+        "get harborclusters.goharbor.io/harbor",
+        "--verb=get,list,watch,patch --resource=harborclusters.goharbor.io",
+      ],
+      ["PATCH", path, "patch", "patch harborclusters.goharbor.io/harbor", "--verb=get,list,watch,patch --resource"],
+      ["PATCH", path, "create", "create harborclusters.goharbor.io/harbor", "--resource=harborclusters.goharbor.io"],
+      ["DELETE", path, "patch", "delete harborclusters.goharbor.io/harbor", "--verb=get,list,watch,patch,delete"],
+      [
+        "PATCH",
+        `${path}/status?fieldManager=x`,
+        "patch",
+        "patch harborclusters.goharbor.io/status/harbor",
+        "--verb=patch --resource=harborclusters.goharbor.io/status --resource-name=harbor",
+      ],
+      ["GET", "/api/v1/namespaces/web/secrets/bucket", "patch", "get secrets/bucket", "--verb=get --resource=secrets"],
+    ];
+    for (const [method, asked, meant, says, grants] of cases) {
+      const error = answer(403, "Forbidden");
+      error.asked = { method, path: asked, identity: ACCOUNT };
+      const { reason, message } = refusal(error, harbor, meant);
+      assert.equal(reason, "Forbidden");
+      assert.ok(message.includes(`may not ${says} `), message);
+      assert.ok(message.includes(grants), message);
+    }
   });
 
   it("names the request, the object and the server's reason for a failure that is retried", () => {

@@ -46,7 +46,7 @@ describe("the checked permissions", () => {
       "impersonate serviceaccounts inlay",
       "get validatingadmissionpolicies.admissionregistration.k8s.io",
       "create events.events.k8s.io",
-      "impersonate userextras/inlay.dev/binding.authentication.k8s.io",
+      "impersonate userextras.authentication.k8s.io/inlay.dev/binding",
     ]);
     assert.match(
       problem.message,
