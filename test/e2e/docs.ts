@@ -15,8 +15,10 @@ import { root, runPage, type Step, shell, stepsOf } from "./pages.ts";
 const INSTALLATION = ["install", "install-with-kustomize", "upgrade", "uninstall"].map(
   (name) => `docs/tasks/${name}.md`,
 );
+/** The real Argo CD and Flux run these: test/gitops-controllers. */
+const GITOPS = ["docs/gitops.md", "docs/tasks/install-with-gitops.md"];
 const withCommands = pages.filter(
-  (page) => page.startsWith("docs/") && !INSTALLATION.includes(page) && stepsOf(textOf(page)).length > 0,
+  (page) => page.startsWith("docs/") && ![...INSTALLATION, ...GITOPS].includes(page) && stepsOf(textOf(page)).length > 0,
 );
 
 const RESTART = "kubectl rollout restart deployment/inlay-controller -n inlay-system";

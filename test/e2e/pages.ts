@@ -56,7 +56,27 @@ export async function runPage(
   place = sharedPlace(),
   expected: readonly string[] = [],
 ): Promise<Step[]> {
+  return runText(page, await readFile(join(root, page), "utf8"), env, taken, place, expected);
+}
+
+/** Runs all commands below a heading of a page, up to the next heading of the same level. */
+export async function runSection(page: string, heading: string, env: NodeJS.ProcessEnv, place: Place): Promise<void> {
   const text = await readFile(join(root, page), "utf8");
+  const level = /^#+ /.exec(heading)?.[0];
+  const start = text.indexOf(`\n${heading}\n`);
+  assert.ok(start >= 0, `${page} has no heading ${heading}`);
+  const end = text.indexOf(`\n${level}`, start + heading.length);
+  await runText(page, text.slice(start, end < 0 ? undefined : end), env, async () => {}, place);
+}
+
+async function runText(
+  page: string,
+  text: string,
+  env: NodeJS.ProcessEnv,
+  taken: (step: Step) => Promise<void>,
+  place: Place,
+  expected: readonly string[] = [],
+): Promise<Step[]> {
   const steps = stepsOf(text);
   const ended = new AbortController();
   const warned = warningsUntil(ended.signal, new Api(place.cluster));

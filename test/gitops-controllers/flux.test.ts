@@ -1,55 +1,127 @@
-/** Flux's kustomize-controller installs Inlay, and applies, changes and prunes the objects of a team. */
+/** Flux's kustomize-controller installs Inlay, and applies, changes and prunes the objects of a team, as the pages describe. */
 import assert from "node:assert/strict";
-import { applyFile, objectsOf } from "../controller/manifests.ts";
-import { harbor, harborCrd, inlayFiles } from "./files.ts";
-import { Flux } from "./flux.ts";
+import { inlay } from "../controller/cli.ts";
+import { eventually } from "../controller/eventually.ts";
+import { runSection, shell } from "../e2e/pages.ts";
+import { harbor } from "./files.ts";
+import { Flux, urlOf } from "./flux.ts";
 import type { Repository } from "./git.ts";
+import {
+  BINDING,
+  binding,
+  HARBOR,
+  prepareRegistry,
+  rotate,
+  survivors,
+  untilAccessKey,
+  versionsOf,
+} from "./stories.ts";
 import { World } from "./world.ts";
 
-const HARBOR = "/apis/goharbor.io/v1beta1/namespaces/registry/harborclusters/harbor";
+const INSTALL = "docs/tasks/install-with-gitops.md";
+const PAGE = "docs/gitops.md";
 
 describe("Flux", function () {
   this.timeout("5m");
   let world: World;
-  let flux: Flux;
   let platform: Repository;
   let team: Repository;
+  let flux: Flux;
   before(async () => {
     world = await World.start("platform", "registry");
     [platform, team] = [world.repository("platform"), world.repository("registry")];
-    await applyFile(world.api, harborCrd);
     flux = await Flux.start(world.cluster, [platform, team]);
   });
   afterEach(function () {
     return world.afterEach(this);
   });
   after(() => world?.stop());
-  const accessKey = async () => (await world.api.get(HARBOR)).spec.storage.spec.s3.accesskey;
+  const follow = async (page: string, heading: string, repository: Repository) => {
+    const { env, place } = world.reader(repository, urlOf(repository.name));
+    await runSection(page, heading, env, place);
+  };
 
-  it("installs Inlay from deploy/, and is Ready", async () => {
-    await platform.commit(inlayFiles());
-    await flux.kustomize("flux-system", "inlay", platform, { path: "./my-cluster", wait: true, timeout: "2m" });
-    await flux.until("flux-system", "inlay", "True", 120_000);
+  it("installs Inlay as the page says", async () => {
+    await follow(INSTALL, "## 1. Commit the manifests", platform);
+    await follow(INSTALL, "## 2b. Flux", platform);
     await world.inlay.start();
   });
 
-  it("applies a binding of a team, waits for it, and the value arrives", async () => {
-    for (const object of objectsOf(harbor.namespace)) await world.api.create("/api/v1/namespaces", object);
-    for (const object of objectsOf(harbor.secret))
-      await world.api.create("/api/v1/namespaces/registry/secrets", object);
-    await team.commit({
-      "access/account.yaml": harbor.account,
-      "deploy/harbor.yaml": harbor.cluster,
-      "deploy/binding.yaml": harbor.binding,
-    });
+  it("applies, rotates, prunes and deletes what a team has, as the page says", async () => {
+    await follow(PAGE, "## Before you begin", team);
+    await follow(PAGE, "## With Flux", team);
+  });
+
+  it("writes nothing when it reconciles Inlay again", async () => {
+    await flux.reconcile("flux-system", "inlay");
+    const before = await versionsOf(world);
+    assert.ok(before.length > 30, `${before.length} objects`);
+    await flux.reconcile("flux-system", "inlay");
+    assert.deepEqual(await versionsOf(world), before);
+  });
+
+  const APPLIED = { path: "./deploy", wait: true, timeout: "3m", retryInterval: "1s" };
+
+  it("reports a path that the kind does not have, and applies the commit with the correction", async () => {
+    const accessKey = await prepareRegistry(world);
+    const files = { "access/account.yaml": harbor.account, "deploy/harborcluster.yaml": harbor.cluster };
+    const wrong = await team.commit({ ...files, "deploy/binding.yaml": binding("spec.storage.spec.s3.acesskey") });
     await flux.kustomize("registry", "access", team, { path: "./access" });
-    await flux.kustomize("registry", "registry", team, {
-      path: "./deploy",
-      wait: true,
-      timeout: "1m",
-      dependsOn: [{ name: "access" }],
+    await flux.kustomize("registry", "registry", team, { ...APPLIED, deletionPolicy: "WaitForTermination" });
+    // The timeout is 3 minutes.
+    const { message } = await flux.until("registry", "registry", "False", wrong, 30_000);
+    assert.match(message, /stalled|failed/i);
+    const right = await team.commit({ "deploy/binding.yaml": binding() });
+    await flux.until("registry", "registry", "True", right, 30_000);
+    await untilAccessKey(world, accessKey);
+  });
+
+  it("corrects what a user changes in a binding, and leaves the values", async () => {
+    await world.api.merge(BINDING, { spec: { suspend: true } });
+    await flux.reconcile("registry", "registry");
+    // Flux owns no field of spec.suspend, which git does not have.
+    assert.equal((await world.api.get(BINDING)).spec.suspend, true);
+    await world.api.merge(BINDING, { spec: { suspend: null } });
+    await untilAccessKey(world, await rotate(world));
+    const { metadata } = await world.api.get(HARBOR);
+    await flux.reconcile("registry", "registry");
+    assert.equal((await world.api.get(HARBOR)).metadata.resourceVersion, metadata.resourceVersion);
+  });
+
+  it("keeps bindings, values, the CRDs and the digest key when the Kustomization of Inlay is renamed", async () => {
+    const before = await survivors(world);
+    await world.api.delete(flux.path("flux-system", "inlay"));
+    await world.untilGone(flux.path("flux-system", "inlay"), 60_000);
+    await world.untilGone("/apis/apps/v1/namespaces/inlay-system/deployments/inlay-controller");
+    // The kubelet would stop the pods.
+    await world.inlay.stop();
+    assert.deepEqual(await survivors(world), before);
+    const commit = (await platform.pushed()) as string;
+    const spec = { path: "./my-cluster", wait: true, timeout: "2m" };
+    await flux.kustomize("flux-system", "platform-inlay", platform, spec);
+    await flux.until("flux-system", "platform-inlay", "True", commit, 90_000);
+    assert.deepEqual(await survivors(world), before);
+    await world.inlay.start();
+    await untilAccessKey(world, await rotate(world));
+  });
+
+  it("gives the command that removes the value if the account is deleted before the binding", async () => {
+    await world.api.delete(flux.path("registry", "access"));
+    await world.untilGone(flux.path("registry", "access"));
+    await team.commit({ "deploy/binding.yaml": null });
+    await world.untilGone(BINDING, 120_000);
+    await eventually(async () => {
+      const { items } = await world.api.get("/apis/events.k8s.io/v1/namespaces/registry/events");
+      const found = items.filter(
+        ({ reason, regarding }: { reason: string; regarding: { kind: string } }) =>
+          reason === "ReleaseAbandoned" && regarding.kind === "HarborCluster",
+      );
+      assert.equal(found.length, 1);
     });
-    await flux.until("registry", "registry", "True", 60_000);
-    assert.match(await accessKey(), /^AKIAEXAMPLE/);
+    const { stdout } = await inlay(world.cluster.kubeconfigFile, "explain", "harborcluster/harbor", "-n", "registry");
+    const command = /^ *(kubectl patch .*)$/m.exec(stdout)?.[1] ?? assert.fail(stdout);
+    const { place } = world.reader(team);
+    await shell(command, {}, place);
+    await untilAccessKey(world, undefined);
   });
 });

@@ -13,15 +13,16 @@ import { join } from "node:path";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { freePorts } from "../control-plane/ports.ts";
 import { answersOk } from "../control-plane/ready.ts";
-import { type AnyObject, Api } from "../controller/api.ts";
+import { type AnyObject, Api, unlessGone } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { applyFile } from "../controller/manifests.ts";
 import { fluxProgram } from "./flux/program.ts";
-import type { Files, Repository } from "./git.ts";
+import type { Repository } from "./git.ts";
 import { accountOfTool, moduleFolder } from "./install.ts";
 
 const SOURCE_CONTROLLER = "github.com/fluxcd/source-controller@v1.9.0";
 const KUSTOMIZE_CONTROLLER = "github.com/fluxcd/kustomize-controller@v1.9.6";
+const POLLED_EVERY_MS = 500;
 const SOURCES = "/apis/source.toolkit.fluxcd.io/v1";
 const KUSTOMIZATIONS = "/apis/kustomize.toolkit.fluxcd.io/v1";
 
@@ -72,19 +73,17 @@ export class Flux {
     await once(server, "listening");
     server.unref();
     const { port } = server.address() as AddressInfo;
-    return new Flux(cluster, folder, `http://127.0.0.1:${port}`, repositories);
-  }
-
-  /** Commits files, and shows the commit to Flux. */
-  async commit(repository: Repository, files: Files): Promise<void> {
-    await repository.commit(files);
-    await this.fetch();
+    const flux = new Flux(cluster, folder, `http://127.0.0.1:${port}`, repositories);
+    void flux.#poll();
+    return flux;
   }
 
   /** Does what source-controller does at each interval: it fetches what was pushed. */
-  async fetch(): Promise<void> {
-    const { items } = await this.#api.get(`${SOURCES}/gitrepositories`);
-    for (const source of items) await this.#fetch(source);
+  async #poll(): Promise<void> {
+    // The API server may have stopped in the meantime.
+    const { items } = await this.#api.get(`${SOURCES}/gitrepositories`).catch(() => ({ items: [] }));
+    for (const source of items) await this.#fetch(source).catch(unlessGone);
+    setTimeout(() => void this.#poll(), POLLED_EVERY_MS).unref();
   }
 
   async #fetch({ metadata, spec, status }: AnyObject): Promise<void> {
@@ -132,7 +131,6 @@ export class Flux {
       "test",
       true,
     );
-    await this.fetch();
   }
 
   path(namespace: string, name: string): string {
@@ -152,17 +150,23 @@ export class Flux {
     }, withinMs);
   }
 
-  /** Waits until the Kustomization has this Ready status for the pushed commit. Returns the condition. */
-  until(namespace: string, name: string, ready: "True" | "False" | "Unknown", withinMs?: number): Promise<AnyObject> {
+  /** Waits until the Kustomization has this Ready status for a commit. Returns the condition. */
+  until(
+    namespace: string,
+    name: string,
+    ready: "True" | "False" | "Unknown",
+    commit: string,
+    withinMs = 60_000,
+  ): Promise<AnyObject> {
     return eventually(async () => {
-      const { metadata, spec, status } = await this.#api.get(this.path(namespace, name));
-      const source = await this.#api.get(
-        `${SOURCES}/namespaces/${spec.sourceRef.namespace ?? namespace}/gitrepositories/${spec.sourceRef.name}`,
-      );
+      const { metadata, status } = await this.#api.get(this.path(namespace, name));
       const message = JSON.stringify(status);
-      assert.equal(status?.lastAttemptedRevision, source.status.artifact.revision, message);
-      const condition = status.conditions.find(({ type }: AnyObject) => type === "Ready");
-      assert.deepEqual([condition?.status, condition?.observedGeneration], [ready, metadata.generation], message);
+      const condition = status?.conditions.find(({ type }: AnyObject) => type === "Ready");
+      assert.deepEqual(
+        [status?.lastAttemptedRevision, condition?.status, condition?.observedGeneration],
+        [`main@sha1:${commit}`, ready, metadata.generation],
+        message,
+      );
       return condition;
     }, withinMs);
   }

@@ -11,7 +11,8 @@ import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { assertNoValue } from "../whole-run/leaks.ts";
 import { keepLog, nameOf } from "../whole-run/results.ts";
-import { GitServer, type Repository } from "./git.ts";
+import { type Place, root } from "../e2e/pages.ts";
+import { GIT_ENV, GitServer, type Repository } from "./git.ts";
 
 export class World {
   readonly cluster: ControlPlane;
@@ -53,6 +54,12 @@ export class World {
     } finally {
       await this.cluster.stop();
     }
+  }
+
+  /** Where the commands of a page run: in the clone of a repository, whose reader has set these variables. */
+  reader(repository: Repository, url = repository.url): { env: NodeJS.ProcessEnv; place: Place } {
+    const env = { ...GIT_ENV, INLAY: root, REPO_URL: url };
+    return { env, place: { cluster: this.cluster, folder: repository.folder } };
   }
 
   /** Call this after each test: it keeps the logs of all programs if the test failed. */
