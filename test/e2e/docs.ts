@@ -18,7 +18,8 @@ const INSTALLATION = ["install", "install-with-kustomize", "upgrade", "uninstall
 /** The real Argo CD and Flux run these: test/gitops-controllers. */
 const GITOPS = ["docs/gitops.md", "docs/tasks/install-with-gitops.md"];
 const withCommands = pages.filter(
-  (page) => page.startsWith("docs/") && ![...INSTALLATION, ...GITOPS].includes(page) && stepsOf(textOf(page)).length > 0,
+  (page) =>
+    page.startsWith("docs/") && ![...INSTALLATION, ...GITOPS].includes(page) && stepsOf(textOf(page)).length > 0,
 );
 
 const RESTART = "kubectl rollout restart deployment/inlay-controller -n inlay-system";

@@ -6,16 +6,7 @@ import { runSection, shell } from "../e2e/pages.ts";
 import { harbor } from "./files.ts";
 import { Flux, urlOf } from "./flux.ts";
 import type { Repository } from "./git.ts";
-import {
-  BINDING,
-  binding,
-  HARBOR,
-  prepareRegistry,
-  rotate,
-  survivors,
-  untilAccessKey,
-  versionsOf,
-} from "./stories.ts";
+import { BINDING, binding, HARBOR, prepareRegistry, rotate, survivors, untilAccessKey, versionsOf } from "./stories.ts";
 import { World } from "./world.ts";
 
 const INSTALL = "docs/tasks/install-with-gitops.md";

@@ -9,9 +9,9 @@ import { type ControlPlane, startControlPlane } from "../control-plane/control-p
 import { type AnyObject, Api } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
+import { type Place, root } from "../e2e/pages.ts";
 import { assertNoValue } from "../whole-run/leaks.ts";
 import { keepLog, nameOf } from "../whole-run/results.ts";
-import { type Place, root } from "../e2e/pages.ts";
 import { GIT_ENV, GitServer, type Repository } from "./git.ts";
 
 export class World {
