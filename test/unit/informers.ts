@@ -62,9 +62,9 @@ export class FakeInformers implements Watcher {
     this.subscribe(dependent, dependencies);
   }
 
-  get(_dependent: string, { ref }: ObjectSubscription): ReflectorState & { version?: CachedObject } {
-    const seen = this.objects.get(placeOf(ref));
-    return { ...this.#stateOf(placeOf(ref)), ...(seen && { version: seen }) };
+  get(_dependent: string, each: Subscription, name = ""): ReflectorState & { version?: CachedObject } {
+    const seen = this.objects.get(placeOf(isCollection(each) ? { ...each, name } : each.ref));
+    return { ...this.#stateOf(placeOf(isCollection(each) ? each : each.ref)), ...(seen && { version: seen }) };
   }
 
   namesBeside(_dependent: string, { ref: { resource, namespace } }: ObjectSubscription): string[] {
