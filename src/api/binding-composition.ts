@@ -208,12 +208,12 @@ export interface BindingComposition {
               /** Matches a string that contains a match of this regular expression (RE2). */
               regexp?: string;
               /** The result, any JSON value. */
-              result?: unknown;
+              result?: unknown | null;
             }[];
             /** Value or Input: the result if no pattern matches. Value: fallbackValue. Input: the string itself. Defaults to Value. */
             fallbackTo?: string;
             /** The result for fallbackTo Value, any JSON value. Defaults to null. */
-            fallbackValue?: unknown;
+            fallbackValue?: unknown | null;
           };
           /** Changes the value to a string. */
           string?: {
@@ -375,12 +375,12 @@ export interface BindingComposition {
               /** Matches a string that contains a match of this regular expression (RE2). */
               regexp?: string;
               /** The result, any JSON value. */
-              result?: unknown;
+              result?: unknown | null;
             }[];
             /** Value or Input: the result if no pattern matches. Value: fallbackValue. Input: the string itself. Defaults to Value. */
             fallbackTo?: string;
             /** The result for fallbackTo Value, any JSON value. Defaults to null. */
-            fallbackValue?: unknown;
+            fallbackValue?: unknown | null;
           };
           /** Changes the value to a string. */
           string?: {

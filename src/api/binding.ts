@@ -9,7 +9,7 @@ export type StoredRecord = NonNullable<StoredStatus["targets"]>[number];
 export type SecretBinding = Omit<StoredBinding, "status"> & { status?: Status };
 export type Source = SecretBinding["spec"]["sources"][number];
 export type Target = SecretBinding["spec"]["targets"][number];
-export type Field = Target["fields"][number];
+export type Field = NonNullable<Target["fields"]>[number];
 export type Status = Omit<StoredStatus, "targets"> & { targets?: TargetStatus[] };
 export type Condition = NonNullable<Status["conditions"]>[number];
 /** The record of one object in the status: its outcome, and the fields that the binding owns there. */
@@ -53,6 +53,26 @@ export const isApart = (
 
 export const onConflictOf = (binding: SecretBinding, target: Target) =>
   target.onConflict ?? binding.spec.defaults.onConflict;
+
+/*
+ * No element of a list has a default in the CRD: it would not be in git, and a GitOps tool that applies the list would see it as a
+ * difference. So these functions fill in.
+ */
+
+/** The fields of a target. One with `create` may have none. */
+export const fieldsOfTarget = ({ fields = [] }: { fields?: Target["fields"] | undefined }): readonly Field[] => fields;
+
+type VaultSource = NonNullable<Source["vault"]>;
+
+/** How often Inlay reads from Vault, as a duration. */
+export const intervalOf = ({ refresh = "1m" }: Pick<VaultSource, "refresh">): string => refresh;
+
+/** Whether a source of the kind `object` is cluster-scoped. */
+export const isClusterScoped = ({ scope }: Pick<NonNullable<Source["object"]>, "scope">): boolean =>
+  scope === "Cluster";
+
+/** The data to read, with the version of its KV secrets engine. */
+export const kvDataOf = ({ kv = 2, ...data }: NonNullable<VaultSource["data"]>) => ({ ...data, kv });
 
 /** The manifest of a target with `create`, without the values of its fields. */
 export const manifestOf = ({ create }: Target): JsonObject => (create?.manifest ?? {}) as JsonObject;

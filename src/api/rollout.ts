@@ -31,6 +31,11 @@ export interface Group
   onFailure: "Halt" | "Continue";
 }
 
+/** The kinds of workloads that a step looks for, as spec.rollout.kinds has by default. */
+const STEP_KINDS: Group["kinds"] = ["Deployment", "StatefulSet", "DaemonSet"];
+
 /** The steps of a rollout. A rollout without steps is one group, in which a failed workload blocks no others. */
 export const groupsOf = (rollout: RolloutSpec): readonly Group[] =>
-  rollout.steps ?? [{ ...rollout, onFailure: "Continue" }];
+  rollout.steps?.map((step) => ({ kinds: STEP_KINDS, onFailure: "Halt", ...step })) ?? [
+    { ...rollout, onFailure: "Continue" },
+  ];

@@ -61,7 +61,7 @@ export interface StoredBinding {
              *
              * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
              */
-            writers: {
+            writers?: {
               /** The kind of the subject. */
               kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
               /** The name of the subject, as the API server knows it. */
@@ -106,7 +106,7 @@ export interface StoredBinding {
              *
              * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
              */
-            writers: {
+            writers?: {
               /** The kind of the subject. */
               kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
               /** The name of the subject, as the API server knows it. */
@@ -151,7 +151,7 @@ export interface StoredBinding {
              *
              * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
              */
-            writers: {
+            writers?: {
               /** The kind of the subject. */
               kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
               /** The name of the subject, as the API server knows it. */
@@ -172,7 +172,7 @@ export interface StoredBinding {
             /** The name of the object. */
             name: string;
             /** Whether the object is in this namespace (Namespaced) or cluster-scoped (Cluster). Defaults to Namespaced. */
-            scope: "Namespaced" | "Cluster";
+            scope?: "Namespaced" | "Cluster";
           };
           providerClass?: never;
         }
@@ -198,7 +198,7 @@ export interface StoredBinding {
              *
              * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
              */
-            writers: {
+            writers?: {
               /** The kind of the subject. */
               kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
               /** The name of the subject, as the API server knows it. */
@@ -222,7 +222,7 @@ export interface StoredBinding {
                   granted?: boolean;
                 };
                 /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
-                refresh: string;
+                refresh?: string;
                 /** The data at a path of a KV secrets engine. */
                 data: {
                   /** The path where the secrets engine is mounted, such as kv. */
@@ -232,7 +232,7 @@ export interface StoredBinding {
                   /** The version of the data to read. Defaults to the current version. */
                   version?: number;
                   /** The version of the KV secrets engine: 1 or 2. Defaults to 2. */
-                  kv: 1 | 2;
+                  kv?: 1 | 2;
                 };
                 metadata?: never;
                 health?: never;
@@ -248,7 +248,7 @@ export interface StoredBinding {
                   granted?: boolean;
                 };
                 /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
-                refresh: string;
+                refresh?: string;
                 data?: never;
                 /** The metadata of a path of a KV secrets engine of version 2, without its data. The keys are updated_time, created_time, current_version and custom_metadata. */
                 metadata: {
@@ -270,7 +270,7 @@ export interface StoredBinding {
                   granted?: boolean;
                 };
                 /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
-                refresh: string;
+                refresh?: string;
                 data?: never;
                 metadata?: never;
                 /** The health of a server, which Inlay reads without a login. The keys are initialized, sealed, standby, performance_standby, active and version. For a server that is shut down, sealed is true, and initialized, performance_standby and active are false. */
@@ -304,7 +304,7 @@ export interface StoredBinding {
              *
              * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
              */
-            writers: {
+            writers?: {
               /** The kind of the subject. */
               kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
               /** The name of the subject, as the API server knows it. */
@@ -445,7 +445,7 @@ export interface StoredBinding {
            *
            * Items: One field to write. Set exactly one of from and template.
            */
-          fields: (
+          fields?: (
             | {
                 /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
                 path: string;
@@ -678,7 +678,7 @@ export interface StoredBinding {
            *
            * Items: One field to write. Set exactly one of from and template.
            */
-          fields: (
+          fields?: (
             | {
                 /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
                 path: string;
@@ -875,8 +875,8 @@ export interface StoredBinding {
       steps?: {
         /** The name of the step in status. */
         name: string;
-        /** What Inlay does with the other workloads of this step and with later steps when a workload of this step fails to roll out. Halt: they wait until it has rolled out. Continue: they restart without it. */
-        onFailure: "Halt" | "Continue";
+        /** What Inlay does with the other workloads of this step and with later steps when a workload of this step fails to roll out. Halt: they wait until it has rolled out. Continue: they restart without it. Defaults to Halt. */
+        onFailure?: "Halt" | "Continue";
         /** Overrides spec.rollout.timeout for this step. */
         timeout?: string;
         /**
@@ -895,12 +895,12 @@ export interface StoredBinding {
          */
         consumersBy?: ("Env" | "EnvFrom" | "Volume" | "SubPath" | "Projected" | "ImagePullSecret" | "CSI")[];
         /**
-         * The kinds of workloads that consumersOf, consumersOfTargets and ownedByTargets look for. With Job, Inlay deletes and recreates Jobs that have finished, but never Jobs of a CronJob; the account then needs create and delete on jobs.
+         * The kinds of workloads that consumersOf, consumersOfTargets and ownedByTargets look for. With Job, Inlay deletes and recreates Jobs that have finished, but never Jobs of a CronJob; the account then needs create and delete on jobs. Defaults to Deployment, StatefulSet and DaemonSet.
          *
          * @minItems 1
          * @maxItems 8
          */
-        kinds: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job" | "Rollout")[];
+        kinds?: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job" | "Rollout")[];
         /** If true, workloads that an object in spec.targets owns by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds. */
         ownedByTargets?: boolean;
         /**
@@ -1017,8 +1017,8 @@ export interface StoredBinding {
         schedule: string;
         /** How long the window stays open, such as 2h. */
         duration: string;
-        /** The time zone of the schedule, as a name in the IANA database, such as Europe/Berlin. */
-        timeZone: string;
+        /** The time zone of the schedule, as a name in the IANA database, such as Europe/Berlin. Defaults to UTC. */
+        timeZone?: string;
       }[];
       /** How long a workload may take to roll out before it counts as failed. */
       timeout: string;

@@ -3,7 +3,14 @@
  * object, and the bindings that a change of claims concerns. The named fields are exact once the targets of the binding are resolved.
  */
 import { isDeepStrictEqual } from "node:util";
-import { bindingKey, namespaceIn, recordId, type StoredBinding, type TargetStatus } from "../api/binding.ts";
+import {
+  bindingKey,
+  fieldsOfTarget,
+  namespaceIn,
+  recordId,
+  type StoredBinding,
+  type TargetStatus,
+} from "../api/binding.ts";
 import { expand } from "../api/status-records.ts";
 import { isStub } from "../api/stub.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
@@ -297,7 +304,7 @@ function namedIn({ metadata, spec }: StoredBinding, resolved: Claimant["resolved
     ({ apiVersion, kind, name, namespace = metadata.namespace, fields, namespaceSelector }) => {
       if (name === undefined || namespaceSelector !== undefined) return [];
       const { group } = parseApiVersion(apiVersion);
-      return [[objectId({ group, kind }, namespace, name), fields.map(({ path }) => path)]];
+      return [[objectId({ group, kind }, namespace, name), fieldsOfTarget({ fields }).map(({ path }) => path)]];
     },
   );
 }

@@ -1,5 +1,5 @@
 /** Decides whether a binding restarts a workload whose pods refer to an object that it reads or writes. Pure. */
-import { isAfterRollout, type SecretBinding } from "../api/binding.ts";
+import { fieldsOfTarget, isAfterRollout, type SecretBinding } from "../api/binding.ts";
 import { type Group, groupsOf } from "../api/rollout.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels } from "../apimachinery/label-selector.ts";
@@ -38,7 +38,7 @@ export function restarterOf(
   if (rollout === undefined || changing.size === 0) return () => false;
   const before = spec.targets.filter((target) => !isAfterRollout(target));
   const uses = usesBySource({ ...binding, spec: { ...spec, targets: before } }, readTemplate);
-  const hasFields = before.some(({ fields }) => fields.length > 0);
+  const hasFields = before.some((target) => fieldsOfTarget(target).length > 0);
   const isUsed = !hasFields || [...changing].some((name) => (uses.get(name) ?? []).length > 0);
   const owners = new Set((status?.targets ?? []).flatMap(({ uid }) => uid ?? []));
   /** By consumersOf, consumersOfTargets or ownedByTargets. */

@@ -1,5 +1,12 @@
 /** Explains the objects that a binding writes: their entries in status, and the owners of their fields. */
-import { type Field, type SecretBinding, selects, type Target, type TargetStatus } from "../api/binding.ts";
+import {
+  type Field,
+  fieldsOfTarget,
+  type SecretBinding,
+  selects,
+  type Target,
+  type TargetStatus,
+} from "../api/binding.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels } from "../apimachinery/label-selector.ts";
 import { isSameKind, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
@@ -30,7 +37,7 @@ export async function explainTargets(
   const textOf = (field: Field) => usesOf(sources, field, readTemplate).map(describeUse);
   const recordsOf = targets.map((target) => records.filter(recordMatcher(target, binding)));
   const seen = targets.map((target, position) => {
-    const fields = target.fields.map((field) => ({ path: field.path, from: textOf(field) }));
+    const fields = fieldsOfTarget(target).map((field) => ({ path: field.path, from: textOf(field) }));
     return explainTarget(tools, binding, target, fields, recordsOf[position] ?? []);
   });
   const meant = new Set(recordsOf.flat());
@@ -93,7 +100,7 @@ const recordOf = (records: readonly TargetStatus[], { namespace, name }: Named) 
   records.find((record) => record.name === name && record.namespace === namespace);
 
 function objectSeen(
-  { fields }: Target,
+  target: Target,
   { namespace, name }: Named,
   reading: Reading<ObjectMeta>,
   record: TargetStatus | undefined,
@@ -104,7 +111,7 @@ function objectSeen(
     name,
     ...seenOf(reading),
     ...(record && { status: statusOf(record) }),
-    fields: fields.map(({ path }) => {
+    fields: fieldsOfTarget(target).map(({ path }) => {
       const [parsed] = parsePaths([path]);
       const text = parsed === undefined ? path : String(parsed);
       return {

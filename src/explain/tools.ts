@@ -1,5 +1,5 @@
 /** What `inlay explain` and `inlay trace` share: access to the cluster as the user, and a reader of templates. */
-import type { SecretBinding } from "../api/binding.ts";
+import { fieldsOfTarget, type SecretBinding } from "../api/binding.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { attempt } from "../kube/access-error.ts";
@@ -14,7 +14,9 @@ export interface Tools {
 
 /** Loads the template engine only if a binding has a template. Loading it takes half of the run time. */
 export async function readerOfTemplates(bindings: readonly SecretBinding[]): Promise<ReadTemplate> {
-  const has = bindings.some(({ spec }) => spec.targets.some(({ fields }) => fields.some(({ template }) => template)));
+  const has = bindings.some(({ spec }) =>
+    spec.targets.some((target) => fieldsOfTarget(target).some(({ template }) => template)),
+  );
   if (!has) return () => [];
   const { compileTemplate } = await import("../transform/template.ts");
   return (text) => compileTemplate(text).references;

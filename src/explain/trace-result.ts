@@ -2,7 +2,7 @@
  * The result of `inlay trace` for a Secret or ConfigMap: the shape of its JSON, which other programs read too; and functions that evaluate
  * single listed objects. Pure.
  */
-import type { SecretBinding, Target, TargetStatus } from "../api/binding.ts";
+import { fieldsOfTarget, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
 import type { VaultConnection } from "../api/vault-connection.ts";
 import { isSameKind, type KubeObject } from "../apimachinery/objects.ts";
@@ -93,7 +93,7 @@ export function bindingTraces(binding: SecretBinding, traced: Traced, readTempla
     ...(ready && { reason: ready.reason }),
     suspended: spec.suspend ?? false,
     targets: spec.targets.flatMap((target) => {
-      const fields = target.fields.flatMap((field) => {
+      const fields = fieldsOfTarget(target).flatMap((field) => {
         const uses = usesOf(sources, field, readTemplate).filter((use) => use.source === source);
         const keys = uses.map(({ of }) => useInWords(of));
         return keys.length === 0 ? [] : [{ path: field.path, keys }];
@@ -132,7 +132,7 @@ export function writerTrace(
   const recorded = (status?.targets ?? []).filter(isIt);
   if (named.length + recorded.length === 0) return undefined;
   const paths = [
-    ...named.flatMap(({ fields }) => fields.map(({ path }) => path)),
+    ...named.flatMap((target) => fieldsOfTarget(target).map(({ path }) => path)),
     ...recorded.flatMap(({ paths = [] }) => paths),
   ];
   return { binding: `${metadata.namespace}/${metadata.name}`, fields: [...new Set(paths)].sort() };

@@ -1,5 +1,5 @@
 /** Lists the permissions of a binding's account, by the function that lists them after a denied request. */
-import type { SecretBinding } from "../api/binding.ts";
+import { fieldsOfTarget, type SecretBinding } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import type { VaultConnection } from "../api/vault-connection.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
@@ -141,7 +141,7 @@ function unacknowledged(
   const names = parsedSources.map(({ name }) => name);
   return targets.flatMap((each) => {
     const found = attemptSync(() => {
-      const recipes = checkFields(each.target.fields, names);
+      const recipes = checkFields(fieldsOfTarget(each.target), names);
       for (const { ref } of objectsOf(each))
         if (!(ref instanceof Problem))
           assertAcknowledged(binding, readableCopies(binding, secrets, recipes, ref), installation);

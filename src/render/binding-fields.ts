@@ -1,5 +1,5 @@
 /** Computes the fields that a binding would write, from the objects in the files, or the reason why a target is not written. */
-import { type Field, manifestOf, type SecretBinding, sourcesIn, type Target } from "../api/binding.ts";
+import { type Field, fieldsOfTarget, manifestOf, type SecretBinding, sourcesIn, type Target } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import { assertManifest } from "../api/manifest.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
@@ -159,7 +159,9 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   if (ref instanceof Problem) {
     const { version } = parseApiVersion(apiVersion);
     const schema = inputs.kinds.schemaOf({ ...inputs.kinds.resourceOf(apiVersion, kind), version });
-    const fields = target.fields.map((field, at) => checkedField(context, field, schema, `${place}.fields[${at}]`));
+    const fields = fieldsOfTarget(target).map((field, at) =>
+      checkedField(context, field, schema, `${place}.fields[${at}]`),
+    );
     const isReported = fields.some((field) => field.problem?.message === ref.message);
     const problem = isReported ? reasonOf(ref) : problemAt(place, ref);
     const named = name === undefined ? {} : { name };
@@ -168,7 +170,7 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   const live = cluster.find(ref);
   const { version } = parseApiVersion(apiVersion);
   const schema = inputs.kinds.schemaOf({ ...ref.resource, version });
-  const results = target.fields.map((field, at) =>
+  const results = fieldsOfTarget(target).map((field, at) =>
     renderField(context, field, target, { live, schema, place: `${place}.fields[${at}]` }),
   );
   const copies = copiesOf(context, target, ref, schema);
@@ -206,7 +208,7 @@ function inheritedOf(
   live: KubeObject | undefined,
 ): { fields: SealedField[]; warnings: readonly Problem[] } {
   const { fields, warnings = [] } = withInherited({ fields: [], omitted: [] }, target, sources);
-  const from = target.fields.flatMap(({ path, from }) => (path === "data" && from ? sourcesIn(from) : []));
+  const from = fieldsOfTarget(target).flatMap(({ path, from }) => (path === "data" && from ? sourcesIn(from) : []));
   return { fields: fields.map((field) => shown(field, from, live)), warnings };
 }
 
@@ -238,7 +240,7 @@ function checkedField(
 /** Finds problems of a target whose fields are each valid. Throws Problem. */
 function checkWhole({ sources }: Context, target: Target, schema: KindSchema | undefined): void {
   const isRight = (field: Field) => !(attemptSync(() => checkFields([field], sources.keys())) instanceof Problem);
-  checkFields(target.fields.filter(isRight), sources.keys());
+  checkFields(fieldsOfTarget(target).filter(isRight), sources.keys());
   if (target.create === undefined) return;
   assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
   assertNoReference(manifestOf(target), [...sources.keys()]);
@@ -251,7 +253,7 @@ function copiesOf(
   ref: ObjectRef,
   schema: KindSchema | undefined,
 ): ReadableCopies | undefined {
-  const recipes = attemptSync(() => checkFields(target.fields, sources.keys()));
+  const recipes = attemptSync(() => checkFields(fieldsOfTarget(target), sources.keys()));
   if (recipes instanceof Problem) return undefined;
   return readableCopies(binding, secrets, recipes, ref, schema && schemaIn(schema.root, schema.resolve));
 }
@@ -286,7 +288,12 @@ function renderField(
   const base = { path: field.path, from: textOf(field), ...before };
   const plan = attemptSync(() => {
     if (schema !== undefined) checkFieldType(field, schema.root, schema.resolve);
-    const planned = planTarget([field], sources, schema && schemaIn(schema.root, schema.resolve), target.fields);
+    const planned = planTarget(
+      [field],
+      sources,
+      schema && schemaIn(schema.root, schema.resolve),
+      fieldsOfTarget(target),
+    );
     if (schema !== undefined) checkAgainstSchema(planned, schema.root, schema.resolve);
     const into = target.create === undefined ? live : manifestOf(target);
     if (into !== undefined) withValues(into as JsonObject, planned.fields, shapeOf(schema));

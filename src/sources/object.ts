@@ -1,4 +1,5 @@
 /** The kind of source `object`: any other object, in the binding's namespace or cluster-scoped. */
+import { isClusterScoped } from "../api/binding.ts";
 import { type JsonObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -9,7 +10,8 @@ import { watchedSource } from "./watched-source.ts";
 export const object: SourceKind = {
   parse({ name: called, object: at }, { namespace, policy }) {
     if (at === undefined) return undefined;
-    const { apiVersion, resource: plural, name, scope } = at;
+    const { apiVersion, resource: plural, name } = at;
+    const isCluster = isClusterScoped(at);
     const locate = async (discovery: Pick<Discovery, "byPlural" | "kindNotFound">): Promise<ObjectRef> => {
       const resource = await discovery.byPlural(apiVersion, plural);
       if (resource === undefined) throw await discovery.kindNotFound(apiVersion, plural, "plural");
@@ -23,12 +25,12 @@ export const object: SourceKind = {
       isObject: (other) =>
         other.resource.group === parseApiVersion(apiVersion).group &&
         other.resource.plural === plural &&
-        other.namespace === (scope === "Cluster" ? undefined : namespace) &&
+        other.namespace === (isCluster ? undefined : namespace) &&
         other.name === name,
       locate,
       resolve: async (context) => {
         const ref = await locate(context.discovery);
-        if (ref.resource.namespaced !== (scope === "Namespaced")) {
+        if (ref.resource.namespaced === isCluster) {
           const actual = ref.resource.namespaced ? "Namespaced" : "Cluster";
           const message = `the kind of source ${called ?? name} has scope ${actual}; set scope: ${actual} in the source`;
           throw new Problem("InvalidBinding", message);

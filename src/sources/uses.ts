@@ -1,5 +1,5 @@
 /** Finds which keys of each source the fields of a binding use. Pure. */
-import { type Field, type SecretBinding, sourcesIn } from "../api/binding.ts";
+import { type Field, fieldsOfTarget, type SecretBinding, sourcesIn } from "../api/binding.ts";
 import { FieldPath, keySegment } from "../apimachinery/field-path.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { KeyFilter } from "../transform/key-filter.ts";
@@ -76,8 +76,8 @@ export function usesOf(sources: readonly ParsedSource[], field: Field, readTempl
 /** What all fields use, by source and sorted by name. */
 export function usesBySource(binding: SecretBinding, readTemplate: ReadTemplate): Map<string, string[]> {
   const sources = parseSources(binding);
-  const uses = binding.spec.targets.flatMap(({ fields }) =>
-    fields.flatMap((field) => usesOf(sources, field, readTemplate)),
+  const uses = binding.spec.targets.flatMap((target) =>
+    fieldsOfTarget(target).flatMap((field) => usesOf(sources, field, readTemplate)),
   );
   return new Map(
     sources.map(({ name }) => {

@@ -1,5 +1,5 @@
 /** The kind of source `vault`: data or metadata of a KV secrets engine, or the health of a server, read through a VaultConnection. */
-import type { Source } from "../api/binding.ts";
+import { intervalOf, kvDataOf, type Source } from "../api/binding.ts";
 import { parseDuration } from "../apimachinery/duration.ts";
 import { describeObject, idOf, type ObjectRef, plainPath } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
@@ -109,12 +109,14 @@ function pollOf(
   own: string,
   { identity, accountUid, compositionOf }: Pick<ResolveContext, "identity" | "accountUid" | "compositionOf">,
 ): Poll<VaultAnswer> | undefined {
+  const { data, metadata, health } = at;
+  const kvData = data && kvDataOf(data);
   const pollAs = (login: string, ask: Ask): Poll<VaultAnswer> => ({
-    id: JSON.stringify([group, revision, login, ...placeOf(at), at.data?.version ?? "", at.data?.kv ?? ""]),
+    id: JSON.stringify([group, revision, login, ...placeOf(at), data?.version ?? "", kvData?.kv ?? ""]),
     group,
     // A silent server must not delay the answers of another one.
     ...(at.health !== undefined && { queue: JSON.stringify([group, ...placeOf(at)]) }),
-    refreshMs: parseDuration(at.refresh, "refresh"),
+    refreshMs: parseDuration(intervalOf(at), "refresh"),
     ask: async (last) => {
       const answer = await ask(last?.content);
       if (answer === last?.content) return last;
@@ -122,15 +124,14 @@ function pollOf(
       return { version, content: answer, size: sizeOf(answer), ...(refreshMs !== undefined && { refreshMs }) };
     },
   });
-  const { data, metadata, health } = at;
   if (health !== undefined) return pollAs("", (last) => connected.health(health.address, last));
   const place = data ?? metadata;
   const namespace = claimNamespace(own, compositionOf());
   if (namespace === undefined || accountUid === undefined) return undefined;
-  assertAllowedPath(paths, place, namespace, group);
+  assertAllowedPath(paths, kvData ?? place, namespace, group);
   const reader: VaultReader = { identity, uid: accountUid, namespace };
   const ask: Ask = (last) =>
-    data === undefined ? connected.metadata(reader, place) : connected.data(reader, data, last);
+    kvData === undefined ? connected.metadata(reader, place) : connected.data(reader, kvData, last);
   return pollAs(connected.loginOf(reader), ask);
 }
 

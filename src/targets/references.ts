@@ -1,5 +1,6 @@
 /** Resolves the references of a binding: each object with its kind as the API server serves it, or why that fails. */
 import {
+  fieldsOfTarget,
   manifestOf,
   onReleaseOf,
   type SecretBinding,
@@ -74,7 +75,7 @@ async function resolveTarget(
 ): Promise<ObjectRef | Selection> {
   const { group } = parseApiVersion(target.apiVersion);
   assertWritableKind(group, target.kind);
-  const paths = target.fields.map(({ path }) => FieldPath.parse(path));
+  const paths = fieldsOfTarget(target).map(({ path }) => FieldPath.parse(path));
   for (const path of paths) assertReadablePath(group, target.kind, path);
   const resource = await discovery.byKind(target.apiVersion, target.kind);
   if (resource === undefined) throw await discovery.kindNotFound(target.apiVersion, target.kind);

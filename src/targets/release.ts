@@ -5,6 +5,7 @@
 import {
   bindingKey,
   copiesAll,
+  fieldsOfTarget,
   heldPaths,
   onReleaseOf,
   recordId,
@@ -407,7 +408,9 @@ export function pathsOf(target: Target): ReadonlySet<string> {
 }
 
 /** A field that copies all data to a ConfigMap also writes its `binaryData`, unless another field does. */
-function findPaths({ kind, fields }: Target): Set<string> {
+function findPaths(target: Target): Set<string> {
+  const { kind } = target;
+  const fields = fieldsOfTarget(target);
   const paths = parsePaths(fields.map(({ path }) => path));
   const hasOther = kind === "Secret" || paths.some((path) => path.startsWith(BINARY_DATA));
   const isSplit = !hasOther && fields.some((field) => field.path === "data" && copiesAll(field));

@@ -2,7 +2,7 @@
  * Selects the objects of a binding's targets from the watches, and lists what to watch. If a selection can't be
  * resolved, nothing is released for it.
  */
-import { namespaceIn, selects, type Target } from "../api/binding.ts";
+import { fieldsOfTarget, namespaceIn, selects, type Target } from "../api/binding.ts";
 import { whereOf } from "../api/installation.ts";
 import { isGlob } from "../apimachinery/glob.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
@@ -158,7 +158,7 @@ export function* selectTargets(
       refuse(target, message);
       continue;
     }
-    const fields = written + own.length * target.fields.length;
+    const fields = written + own.length * fieldsOfTarget(target).length;
     if (fields > MAX_FIELDS) {
       const message = `with ${where} the binding writes ${fields} fields of selected objects, and at most ${MAX_FIELDS} are possible; split the binding`;
       refuse(target, message);

@@ -1,6 +1,7 @@
 /** Syncs one target of a binding: decides what to write, from its fields and sources, and writes it. */
 import {
   type Field,
+  fieldsOfTarget,
   manifestOf,
   modeOf,
   onConflictOf,
@@ -138,7 +139,7 @@ export async function examine(
 ): Promise<Examined> {
   const { deps, binding, identity, sourceMismatch, seenVersion, secretNamespaces, planning } = context;
   const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
-  const recipes = await planning.check(target, () => checkFields(target.fields, sources.keys(), place));
+  const recipes = await planning.check(target, () => checkFields(fieldsOfTarget(target), sources.keys(), place));
   if (target.create) {
     assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
     assertNoReference(manifestOf(target), [...sources.keys()]);
@@ -152,13 +153,13 @@ export async function examine(
   const read = () => attempt(readTarget(deps.client, identity, ref, seenVersion(ref)));
   const once = modeOf(binding, target) === "Once" && !target.create ? await read() : undefined;
   const kept = once && (once instanceof Problem ? [] : writtenOnce(target, record, once));
-  const due = target.fields.filter(({ path }) => !kept?.some((each) => each.equals(FieldPath.parse(path))));
+  const due = fieldsOfTarget(target).filter(({ path }) => !kept?.some((each) => each.equals(FieldPath.parse(path))));
   const schemaAt = schema && schemaIn(schema.root, schema.resolve);
   const findCopies = () => readableCopies(binding, secretNamespaces, recipes, ref, schemaAt);
   const readable = await planning.copies(target, ref.namespace, findCopies);
   const isNamed = ({ path }: Field) => readable?.paths.includes(String(FieldPath.parse(path)));
   if (due.some(isNamed)) assertAcknowledged(binding, readable, deps.installation);
-  const make = () => withInherited(planTarget(due, sources, schemaAt, target.fields), target, sources);
+  const make = () => withInherited(planTarget(due, sources, schemaAt, fieldsOfTarget(target)), target, sources);
   const planned = kept ? await planning.alone(make) : await planning.plan(target, make);
   const copies = readable && withParts(readable, planned);
   const plan: Plan = { ...planned, ...(kept && { kept }), ...(copies && { readable: copies }) };

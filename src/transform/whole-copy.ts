@@ -2,7 +2,7 @@
  * What an object that a binding creates takes from its source besides the data, if a field copies all data of one source: the type of a
  * Secret, and labels and annotations. Pure.
  */
-import { copiesAll, manifestOf, type Target } from "../api/binding.ts";
+import { copiesAll, fieldsOfTarget, manifestOf, type Target } from "../api/binding.ts";
 import { FieldPath, keySegment } from "../apimachinery/field-path.ts";
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
@@ -23,8 +23,8 @@ const KUBERNETES_OWN = ["kubernetes.io/service-account-token", "bootstrap.kubern
 
 /** The plan with what the object takes from its source. Throws Problem("InvalidValue") for too many labels or annotations. */
 export function withInherited(plan: Plan, target: Target, sources: ReadonlyMap<string, LiveSource | Problem>): Plan {
-  const { create, fields } = target;
-  const whole = fields.find((field) => field.path === "data" && copiesAll(field))?.from;
+  const { create } = target;
+  const whole = fieldsOfTarget(target).find((field) => field.path === "data" && copiesAll(field))?.from;
   if (create === undefined || whole?.source === undefined) return plan;
   const source = sources.get(whole.source);
   if (source === undefined || source instanceof Problem || source.kind !== "data") return plan;
@@ -49,7 +49,7 @@ export const inheritedType = (target: Target, fields: readonly PlannedField[]): 
   isSecret(target) && !namesType(target) ? fields.find(({ path }) => path.equals(TYPE)) : undefined;
 
 export const namesType = (target: Target): boolean =>
-  manifestOf(target)["type"] !== undefined || target.fields.some(({ path }) => path === "type");
+  manifestOf(target)["type"] !== undefined || fieldsOfTarget(target).some(({ path }) => path === "type");
 
 export const isSecret = ({ apiVersion, kind }: Target) => apiVersion === "v1" && kind === "Secret";
 
@@ -66,7 +66,7 @@ function copiedOf(source: DataSource, target: Target, map: (typeof MAPS)[number]
   if (patterns === undefined) return [];
   const matches = nameMatcher(patterns);
   const own = fieldsAt(manifestOf(target), "metadata", map);
-  const written = new Set(target.fields.map(({ path }) => String(FieldPath.parse(path))));
+  const written = new Set(fieldsOfTarget(target).map(({ path }) => String(FieldPath.parse(path))));
   const copied = Object.entries(source[map].reveal()).flatMap(([key, value]): PlannedField[] => {
     if (!matches(key) || isForeign(key) || Object.hasOwn(own, key)) return [];
     const path = new FieldPath(["metadata", map, key].map(keySegment));

@@ -2,7 +2,7 @@
  * Finds loops: a field that a binding writes is, perhaps through other bindings, a source of itself; or a binding writes a
  * field of its claim from which the composition makes the value. Inlay writes such fields less and less often (Contended). Pure.
  */
-import { bindingKey, type Field, type Target } from "../api/binding.ts";
+import { bindingKey, type Field, fieldsOfTarget, type Target } from "../api/binding.ts";
 import { FieldPath, keySegment } from "../apimachinery/field-path.ts";
 import { describeObject, idOf, type ObjectRef } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
@@ -40,7 +40,7 @@ function flowsOf(binding: AnalysedBinding): Flow[] {
   return binding.selection.objects.flatMap(({ target, ref }) =>
     ref instanceof Problem
       ? []
-      : target.fields.flatMap((field, at): Flow[] => {
+      : fieldsOfTarget(target).flatMap((field, at): Flow[] => {
           const path = attemptSync(() => FieldPath.parse(field.path));
           if (path instanceof Problem) return [];
           const place = `spec.targets[${targets.indexOf(target)}].fields[${at}].path`;

@@ -1,4 +1,5 @@
 /** Warns of what a binding names that neither the files nor the cluster have: selected objects, claims, VaultConnections, grants, kinds. Pure. */
+import { fieldsOfTarget } from "../api/binding.ts";
 import { idOf } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
@@ -67,7 +68,8 @@ export function uncheckedKinds({ inputs, bindings }: Analysis): string[] {
     each.binding.spec.targets.flatMap(({ apiVersion, kind, fields }) => {
       const resource = inputs.kinds.resourceOf(apiVersion, kind);
       const version = apiVersion.split("/").at(-1) as string;
-      const isKnown = fields.length === 0 || inputs.kinds.schemaOf({ ...resource, version }) !== undefined;
+      const isKnown =
+        fieldsOfTarget({ fields }).length === 0 || inputs.kinds.schemaOf({ ...resource, version }) !== undefined;
       return isKnown ? [] : [`${kind} (${apiVersion})`];
     }),
   );

@@ -2,7 +2,7 @@
  * Warns of names that no object in the files has, although kustomize has renamed an object of that name: by a prefix, a suffix, or the hash of
  * a generator. An object may also be elsewhere, so a name that nothing resembles is right. Pure.
  */
-import { type Field, sourcesIn } from "../api/binding.ts";
+import { type Field, fieldsOfTarget, sourcesIn } from "../api/binding.ts";
 import { listAt, at as valueIn } from "../apimachinery/fields.ts";
 import { describeObject, type JsonObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
@@ -131,7 +131,7 @@ function namesOfSources({ each, references }: AnalysedBinding): Mistake[] {
   const { sources, targets, rollout } = binding.spec;
   const known = new Set(references.parsedSources.map(({ name }) => name));
   const used = [
-    ...targets.flatMap(({ fields }) => fields.flatMap(namesIn)),
+    ...targets.flatMap((target) => fieldsOfTarget(target).flatMap(namesIn)),
     ...(rollout?.consumersOf ?? []),
     ...(rollout?.steps ?? []).flatMap(({ consumersOf = [] }) => consumersOf),
   ];

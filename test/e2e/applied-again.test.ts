@@ -28,15 +28,19 @@ const EVERYTHING = {
 };
 
 /**
- * What a write of the object changes. Controllers write the status meanwhile. The API server sorts managedFields by times, also where a
- * write changes nothing.
+ * What a write of the object changes. Controllers write the status and aggregated rules meanwhile. The API server sorts managedFields by
+ * times, also where a write changes nothing.
  */
 function contentOf({ status: _, metadata, ...rest }: AnyObject): AnyObject {
-  const { resourceVersion: __, managedFields, ...known } = metadata;
-  const owners = managedFields
-    .filter(({ subresource }: AnyObject) => subresource !== "status")
-    .map(({ manager, operation, fieldsV1 }: AnyObject) => [manager, operation, fieldsV1]);
-  return { ...rest, metadata: { ...known, owners: new Set(owners) } };
+  const { resourceVersion: __, managedFields = [], ...known } = metadata;
+  const own = managedFields.filter(({ manager }: AnyObject) => manager === ARGO_CD);
+  const owns = own.map(({ fieldsV1 }: AnyObject) => fieldsV1);
+  return { ...rest, ...(rest.aggregationRule && { rules: rest.rules?.length > 0 }), metadata: { ...known, owns } };
+}
+
+interface Pair {
+  git: AnyObject;
+  live: AnyObject;
 }
 
 const filesIn = async (...patterns: string[]): Promise<AnyObject[]> => {
@@ -57,20 +61,35 @@ describe("a shipped file that is applied again", function () {
   });
   after(() => cluster?.stop());
 
-  /** Asserts that applying the objects again changes nothing, also for clients that do not force it, and that Argo CD's diff is empty. */
-  async function assertUnchanged(pairs: { git: AnyObject; live: AnyObject }[]): Promise<void> {
-    await Promise.all(
-      pairs.map(async ({ git, live }) => {
-        const again = await api.apply(await pathOf(api, git), git, ARGO_CD);
-        assert.deepEqual(contentOf(again), contentOf(live));
-      }),
-    );
-    const diffs = await diffsOf(await api.get("/openapi/v2"), pairs);
+  /** Asserts that applying an object again changes nothing, also for clients that do not force it. */
+  async function assertStays({ git, live }: Pair): Promise<void> {
+    assert.deepEqual(contentOf(await api.apply(await pathOf(api, git), git, ARGO_CD)), contentOf(live));
+  }
+
+  /** Asserts that Argo CD shows no difference, with and without ServerSideApply=true. */
+  async function assertSynced(pairs: readonly Pair[]): Promise<void> {
+    const schemas = await eventually(async () => {
+      const published = await api.get("/openapi/v2");
+      const text = JSON.stringify(published);
+      for (const { kind } of pairs.map(({ git }) => git)) assert.ok(text.includes(`"kind":"${kind}"`), kind);
+      return published;
+    });
+    const diffs = await diffsOf(schemas, pairs);
+    const named = pairs.map(({ git: { kind, metadata } }, index) => [`${kind} ${metadata.name}`, diffs[index]]);
     assert.deepEqual(
-      pairs.map(({ git: { kind, metadata } }, index) => [kind, metadata.name, diffs[index]]),
-      pairs.map(({ git: { kind, metadata } }) => [kind, metadata.name, {}]),
+      named.filter(([, diff]) => Object.keys(diff as object).length > 0),
+      [],
     );
   }
+
+  /** The object after the controllers of Kubernetes have added what is theirs. */
+  const pairOf = (git: AnyObject): Promise<Pair> =>
+    eventually(async () => {
+      const live = await api.get(await pathOf(api, git));
+      if (git.aggregationRule) assert.ok(live.rules?.length, git.metadata.name);
+      if (git.kind === "Deployment") assert.equal(live.status?.observedGeneration, live.metadata.generation);
+      return { git, live };
+    });
 
   const chartWith = async (values: object) => {
     const args = ["template", "inlay", chart, "-n", HOME, "--no-hooks", "--kube-version", KUBERNETES];
@@ -78,26 +97,47 @@ describe("a shipped file that is applied again", function () {
     return objectsOf((await helm([...args, ...set])).stdout);
   };
 
+  it("is in git as the API server stores it: samples, compositions and examples", async () => {
+    const crds = await filesIn("apis/*.yaml", "{samples,compositions}/*/crd/*.yaml");
+    await applyObjects(api, crds, ARGO_CD);
+    const shipped = await filesIn("{samples,compositions}/**/!(crd)/*.yaml", "apis/examples/*.yaml");
+    const pairs: Pair[] = [];
+    for (const object of shipped) {
+      // A patch of a status, and the configuration of the controller, are no objects of git.
+      if (object.status !== undefined || object.apiVersion === undefined || object.metadata === undefined) continue;
+      const git = await placed(object);
+      await applyObjects(api, [git], ARGO_CD);
+      const pair = await pairOf(git);
+      await assertStays(pair);
+      pairs.push(pair);
+    }
+    assert.ok(pairs.length > 200);
+    await assertSynced([...(await Promise.all(crds.map(pairOf))), ...pairs]);
+  });
+
+  /** The object in the namespace that its page names, which exists. */
+  async function placed(object: AnyObject): Promise<AnyObject> {
+    const { namespace = "default" } = object.metadata;
+    const git = { ...object, metadata: { ...object.metadata, namespace } };
+    if (!(await pathOf(api, git)).includes(`/namespaces/${namespace}/`)) return object;
+    await applyObjects(api, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } }], "test");
+    return git;
+  }
+
   it("changes nothing after Kubernetes and Inlay have added what is theirs: deploy/ and the chart", async () => {
+    // deploy/namespaced is the chart with the scope Namespace.
     const installed: AnyObject[][] = [
       await filesIn("apis/*.yaml", "deploy/{policies,manifests}/**/*.yaml"),
-      await filesIn("deploy/namespaced/**/*.yaml"),
-      ...(await Promise.all(["Cluster", "Namespace", "None"].map((scope) => chartWith({ ...EVERYTHING, scope })))),
+      await chartWith({ ...EVERYTHING, scope: "Cluster" }),
+      await chartWith({ ...EVERYTHING, scope: "Namespace" }),
     ];
-    await applyObjects(api, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: "registry" } }]);
     for (const objects of installed) {
       await applyObjects(api, objects, ARGO_CD);
       if (objects.some(({ kind }) => kind === "Secret"))
         await api.merge(KEY, { data: { primary: "bm90LWEta2V5" } }, "inlay-controller");
-      await eventually(async () => {
-        for (const object of objects) {
-          const { metadata, rules, status } = await api.get(await pathOf(api, object));
-          if (object.aggregationRule) assert.ok(rules?.length, metadata.name);
-          if (object.kind === "Deployment") assert.equal(status?.observedGeneration, metadata.generation);
-        }
-      });
-      const live = async (git: AnyObject) => ({ git, live: await api.get(await pathOf(api, git)) });
-      await assertUnchanged(await Promise.all(objects.map(live)));
+      const pairs = await Promise.all(objects.map(pairOf));
+      await Promise.all(pairs.map(assertStays));
+      await assertSynced(pairs);
     }
   });
 });

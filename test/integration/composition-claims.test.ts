@@ -4,10 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { parse } from "yaml";
 import { compileComposition } from "../../src/composition/compile.ts";
+import { controlPlane } from "../control-plane/shared.ts";
 import { progressOf } from "../controller/aged.ts";
-import type { AnyObject } from "../controller/api.ts";
+import { type AnyObject, Api } from "../controller/api.ts";
 import {
   ACCESS_KEY_BASE,
   compose,
@@ -21,8 +23,9 @@ import {
   untilComposition,
 } from "../controller/compositions.ts";
 import { eventually } from "../controller/eventually.ts";
-import { harborCluster } from "../controller/harbor.ts";
+import { harborCluster, installHarbors } from "../controller/harbor.ts";
 import { secretText } from "../controller/leak-detector.ts";
+import { applyFile } from "../controller/manifests.ts";
 import { Installation } from "../controller/one-namespace.ts";
 import { lineOfPage, paste } from "../controller/paste.ts";
 import { stopSharedController } from "../controller/shared.ts";
@@ -282,5 +285,44 @@ describe("a composition on the API server", () => {
         await team.api.remove(`/apis/rbac.authorization.k8s.io/v1/clusterroles/${name}`);
       }
     }
+  });
+});
+
+const CLUSTER_ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+const MAY_GET = "test-may-get-claims";
+
+describe("a claim whose kind has versions that nothing converts", () => {
+  before(async () => {
+    const withoutGet = HARBOR_CLAIMS.map((rule) => ({ ...rule, verbs: rule.verbs.filter((verb) => verb !== "get") }));
+    await installCompositions([...withoutGet, READS_SECRETS]);
+    await applyFile(new Api(controlPlane()), join(import.meta.dirname, "..", "..", "samples", "harbor", "crd"));
+  });
+  after(async () => {
+    await removeCompositions();
+    await new Api(controlPlane()).remove(`${CLUSTER_ROLES}/${MAY_GET}`);
+    await installHarbors(new Api(controlPlane()));
+  });
+
+  it("is written after the account may get it, which the problem names with the command", async () => {
+    const { team } = await newTeam();
+    const annotation = "example.com/state";
+    const shown = {
+      type: "ToCompositeFieldPath",
+      fromFieldPath: "status.conditions[type=Ready].reason",
+      toFieldPath: `metadata.annotations[${annotation}]`,
+    };
+    await compose(team, "harbor", { bindings: [{ name: "s3", base: ACCESS_KEY_BASE, patches: [TO_CLAIM, shown] }] });
+    const { status } = await untilComposition(team, "harbor", "Forbidden");
+    const [{ message }] = status.problems;
+    assert.match(message, /may not get harborclusters\.goharbor\.io\/harbor in/);
+    assert.match(message, /--verb=get,patch --resource=harborclusters\.goharbor\.io /);
+    await team.api.create(CLUSTER_ROLES, {
+      metadata: { name: MAY_GET, labels: { "inlay.dev/aggregate-to-compositions": "true" } },
+      rules: [{ apiGroups: ["goharbor.io"], resources: ["harborclusters"], verbs: ["get"] }],
+    });
+    await eventually(async () =>
+      assert.equal((await team.api.get(team.harborPath())).metadata.annotations[annotation], "Synced"),
+    );
+    await untilComposition(team, "harbor", "Ready");
   });
 });

@@ -48,11 +48,9 @@ describe("a source from Vault of a composition", function () {
     assert.deepEqual(Object.fromEntries(sources), {
       "harbor-s3": {
         ...vault,
-        refresh: "1m",
         connection: { name: "theirs", granted: true },
-        data: { ...vault.data, kv: 2 },
       },
-      "other-s3": { ...vault, refresh: "1m", data: { ...vault.data, path: "deep/s3", kv: 2 } },
+      "other-s3": { ...vault, data: { ...vault.data, path: "deep/s3" } },
     });
     const { message } = status.conditions[0];
     assert.match(message, /BindingComposition \S+ .*VaultConnection \S+\/theirs/);

@@ -96,7 +96,7 @@ describe("what inlay migrate prints", () => {
     await apply("kyverno", team, [policy, secret("bucket", team.namespace, {})]);
     await holds("bucket", () => value);
     const { metadata, spec } = await team.api.get(team.bindingPath("bucket"));
-    assert.deepEqual([metadata.labels["inlay.dev/protects"], spec.sources[0].protect], ["true", { writers: [] }]);
+    assert.deepEqual([metadata.labels["inlay.dev/protects"], spec.sources[0].protect], ["true", {}]);
     await rotate();
     await holds("bucket", () => value);
   });

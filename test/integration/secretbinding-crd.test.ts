@@ -50,16 +50,11 @@ describe("the schema of SecretBinding", () => {
     assert.deepEqual(spec.defaults, { onConflict: "Fail", mode: "Continuous", onMissing: "Wait", onRelease: "Remove" });
   });
 
-  it("takes an object source as namespaced unless its scope is Cluster", async () => {
-    const { spec } = await accepted(binding({ sources: [bucket, service] }));
-    assert.equal(spec.sources[1].object.scope, "Namespaced");
-  });
-
   it("accepts a target without fields if it has create, with its manifest unchanged", async () => {
     const manifest = { metadata: { labels: { a: "b" } }, data: { host: "x", "a.b/c": [{ any: { thing: 1 } }] } };
     const made = { apiVersion: "v1", kind: "ConfigMap", name: "place", create: { manifest } };
     const { spec } = await accepted(binding({ targets: [made] }));
-    assert.deepEqual(spec.targets, [{ ...made, fields: [] }]);
+    assert.deepEqual(spec.targets, [made]);
     const { create: _, ...ordinary } = made;
     await refused(binding({ targets: [ordinary] }), /fields is empty.*create/);
   });
@@ -183,15 +178,6 @@ describe("the schema of SecretBinding", () => {
     for (const [what, changes] of Object.entries(parts)) {
       it(`accepts ${what}`, () => accepted(withVault(changes)));
     }
-
-    it("sets the defaults of the refresh interval and of the version of the secrets engine", async () => {
-      const { spec } = await accepted(withVault());
-      assert.deepEqual(spec.sources[1].vault, {
-        connection: { name: "vault" },
-        refresh: "1m",
-        data: { ...place, kv: 2 },
-      });
-    });
 
     it("allows fields to use keys and pointers as with a Secret, or all data", async () => {
       const withFrom = (from: object) =>

@@ -6,6 +6,7 @@ export const bindingOf = (spec: object = {}, status?: object): SecretBinding =>
   complete({ spec: spec as Partial<SecretBinding["spec"]>, status: status as Status | undefined });
 
 /** A target that takes a key of the source bucket. */
-export const harbor = (fields?: object[]): object => targetOf(fields && { fields: fields as Target["fields"] });
+export const harbor = (fields?: object[]): object =>
+  targetOf(fields && { fields: fields as NonNullable<Target["fields"]> });
 
 export const KINDS = ["Deployment", "StatefulSet", "DaemonSet"];

@@ -104,10 +104,10 @@ const PATTERN_NAMES = ["type", "literal", "regexp", "result"];
 function compileMatch(options: Options): Step {
   options.only(MATCH_NAMES);
   const fallbackTo = options.choice("fallbackTo", ["Value", "Input"], "Value");
-  if (fallbackTo === "Input" && options.get("fallbackValue") !== undefined) {
+  const fallback = jsonOf(options.get("fallbackValue"));
+  if (fallbackTo === "Input" && fallback !== null) {
     throw options.wrong("fallbackValue", "has no effect with fallbackTo: Input; remove one of them");
   }
-  const fallback = jsonOf(options.get("fallbackValue"));
   const patterns = options
     .list("patterns")
     .map((each, n) => compileMatchPattern(each, `${options.place}.patterns[${n}]`));

@@ -1,6 +1,13 @@
 /** Subscribes to everything that a binding depends on, and reports what the watches show of it and whether they are in sync. */
 import { createHash } from "node:crypto";
-import { onReleaseOf, recreates, type SecretBinding, type Target, type TargetStatus } from "../../api/binding.ts";
+import {
+  fieldsOfTarget,
+  onReleaseOf,
+  recreates,
+  type SecretBinding,
+  type Target,
+  type TargetStatus,
+} from "../../api/binding.ts";
 import { REFRESH_ANNOTATION } from "../../api/refresh.ts";
 import { isOlder, type ObjectRef, type Version } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -257,7 +264,8 @@ function versionText(version: Version | undefined, { resource }: ObjectRef, targ
     resource.hasStatus &&
     !resource.hasLossyVersions &&
     version.generation !== undefined &&
-    target?.create === undefined &&
-    target?.fields.every(({ path }) => !path.startsWith("metadata") && !path.startsWith("["));
+    target !== undefined &&
+    target.create === undefined &&
+    fieldsOfTarget(target).every(({ path }) => !path.startsWith("metadata") && !path.startsWith("["));
   return `${version.uid}/${byGeneration ? `g${version.generation}` : version.resourceVersion}`;
 }

@@ -5,6 +5,7 @@
 import {
   copiesAll,
   type Field,
+  fieldsOfTarget,
   isAfterRollout,
   type SecretBinding,
   sourcesIn,
@@ -48,7 +49,7 @@ function* findUses(binding: SecretBinding): Generator<void, FieldUses | Problem>
   const ids = new Map<string, string>();
   for (const target of binding.spec.targets) {
     if (isAfterRollout(target)) continue;
-    for (const field of target.fields) {
+    for (const field of fieldsOfTarget(target)) {
       yield;
       const uses = usesOf(sources, field, (text) => compileTemplate(text).references).map(({ source, of }) => {
         const id = digestId(source, of);
@@ -81,7 +82,7 @@ export function writtenUses({ byField }: FieldUses, target: Target): UsesOfKeys 
   const byKey = new Map<string, Set<string>>();
   /** Fields that write all keys, by their path: a target with two fields for one path is never written. */
   const whole = new Map<string, Written>();
-  for (const field of target.fields) {
+  for (const field of fieldsOfTarget(target)) {
     const at = keyAt(field);
     if (at === undefined) continue;
     const uses = byField.get(field) ?? [];

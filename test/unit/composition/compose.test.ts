@@ -182,11 +182,11 @@ describe("a source from Vault", () => {
     return (spec as { sources: { vault: JsonObject }[] }).sources[0]?.vault;
   };
 
-  it("is as in the base, with defaults", () =>
+  it("is as in the base", () =>
     assert.deepEqual(made([], {}), {
       connection: { name: "main" },
       refresh: "5m",
-      data: { mount: "kv", path: "team/s3", kv: 2 },
+      data: { mount: "kv", path: "team/s3" },
     }));
 
   it("needs a grant for a connection from a claim, by name or namespace, with any patch", () => {
@@ -205,7 +205,7 @@ describe("a source from Vault", () => {
   it("copies mount, path and address from a claim without a grant", () => {
     const patches = [from("spec.mount", `${vault}.data.mount`), from("spec.path", `${vault}.data.path`)];
     const { connection, data } = made(patches, { mount: "secret", path: "team/tls" }) ?? {};
-    assert.deepEqual([connection, data], [{ name: "main" }, { mount: "secret", path: "team/tls", kv: 2 }]);
+    assert.deepEqual([connection, data], [{ name: "main" }, { mount: "secret", path: "team/tls" }]);
     for (const path of ["team/*", "a//b", "/a", "a/", "{namespace}/a", ""])
       refuses(() => made(patches, { mount: "kv", path }), "InvalidValue", "bindings[s3]", "/a/");
     const server = [from("spec.ip", `${vault}.health.address`), from("spec.none", `${vault}.data`)];
