@@ -183,9 +183,17 @@ describe("a deleted composition whose account can't delete its bindings", () => 
     const team = await composedTeam();
     await team.revoke();
     const path = compositionPath(team, "harbor");
+    const { metadata } = await team.api.get(path);
+    await team.api.merge(path, { metadata: { finalizers: [...metadata.finalizers, "example.com/other"] } });
     await team.api.delete(path);
-    const { status } = await untilComposition(team, "harbor", "Reconciling");
-    assert.match(status.conditions[1].message, /being deleted, and waits for the deletion of its 1 bindings/);
+    const says = (message: RegExp) =>
+      eventually(async () => {
+        const { status } = await untilComposition(team, "harbor", "Reconciling");
+        assert.match(status.conditions[1].message, message);
+      });
+    await says(/being deleted, and waits for the deletion of its 1 bindings/);
+    await says(/being deleted, and a finalizer of another client keeps it/);
+    await team.api.merge(path, { metadata: { finalizers: null } });
     await team.untilGone(path);
     assert.deepEqual(await composedNames(team), []);
   });
