@@ -103,14 +103,20 @@ esac
     return `${APPLICATIONS}/${name}`;
   }
 
-  /** Creates or changes an Application for a folder of a repository. */
-  async application(name: string, repository: Repository, namespace: string, source: object, policy: object = {}) {
+  /** Creates or changes an Application, whose deletion deletes its objects. */
+  async application(
+    name: string,
+    repository: Repository,
+    source: object,
+    policy: object = {},
+    namespace = "default",
+  ): Promise<void> {
     await this.#api.apply(
       this.path(name),
       {
         apiVersion: "argoproj.io/v1alpha1",
         kind: "Application",
-        metadata: { name },
+        metadata: { name, finalizers: ["resources-finalizer.argocd.argoproj.io"] },
         spec: {
           project: "default",
           source: { repoURL: repository.url, targetRevision: "main", ...source },
@@ -121,6 +127,28 @@ esac
       "test",
       true,
     );
+  }
+
+  /** Syncs again, as `argocd app sync NAME` does, and waits until that has succeeded. */
+  async sync(name: string): Promise<void> {
+    const before = (await this.#api.get(this.path(name))).status.operationState.startedAt;
+    await eventually(async () => assert.notEqual(`${new Date().toISOString().slice(0, 19)}Z`, before));
+    await this.#api.merge(this.path(name), { operation: { sync: {}, initiatedBy: { username: "test" } } });
+    await eventually(async () => {
+      const { startedAt, phase } = (await this.#api.get(this.path(name))).status.operationState;
+      assert.notEqual(startedAt, before);
+      assert.equal(phase, "Succeeded");
+    }, 60_000);
+  }
+
+  /** Refreshes, and waits until the Application has this health for a commit. */
+  async untilHealth(name: string, commit: string, health: string, withinMs = 60_000): Promise<AnyObject> {
+    await this.refresh(name);
+    return eventually(async () => {
+      const { status } = await this.#api.get(this.path(name));
+      assert.deepEqual([status.sync.revision, status.health.status], [commit, health], JSON.stringify(status.health));
+      return status;
+    }, withinMs);
   }
 
   /** Compares with git at once, as a webhook of the git server makes Argo CD do. */

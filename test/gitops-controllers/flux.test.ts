@@ -13,7 +13,7 @@ const INSTALL = "docs/tasks/install-with-gitops.md";
 const PAGE = "docs/gitops.md";
 
 describe("Flux", function () {
-  this.timeout("5m");
+  this.timeout("6m");
   let world: World;
   let platform: Repository;
   let team: Repository;
@@ -44,38 +44,35 @@ describe("Flux", function () {
   });
 
   it("writes nothing when it reconciles Inlay again", async () => {
-    await flux.reconcile("flux-system", "inlay");
+    await flux.reconcile("flux-system", "inlay", 60_000);
     const before = await versionsOf(world);
     assert.ok(before.length > 30, `${before.length} objects`);
-    await flux.reconcile("flux-system", "inlay");
+    await flux.reconcile("flux-system", "inlay", 60_000);
     assert.deepEqual(await versionsOf(world), before);
   });
 
-  const APPLIED = { path: "./deploy", wait: true, timeout: "3m", retryInterval: "1s" };
+  const APPLIED = { path: "./harbor", wait: true, timeout: "3m", retryInterval: "1s" };
 
   it("reports a path that the kind does not have, and applies the commit with the correction", async () => {
     const accessKey = await prepareRegistry(world);
-    const files = { "access/account.yaml": harbor.account, "deploy/harborcluster.yaml": harbor.cluster };
-    const wrong = await team.commit({ ...files, "deploy/binding.yaml": binding("spec.storage.spec.s3.acesskey") });
+    const files = { "access/account.yaml": harbor.account, "harbor/harborcluster.yaml": harbor.cluster };
+    const wrong = await team.commit({ ...files, "harbor/binding.yaml": binding("spec.storage.spec.s3.acesskey") });
     await flux.kustomize("registry", "access", team, { path: "./access" });
     await flux.kustomize("registry", "registry", team, { ...APPLIED, deletionPolicy: "WaitForTermination" });
     // The timeout is 3 minutes.
     const { message } = await flux.until("registry", "registry", "False", wrong, 30_000);
     assert.match(message, /stalled|failed/i);
-    const right = await team.commit({ "deploy/binding.yaml": binding() });
+    const right = await team.commit({ "harbor/binding.yaml": binding() });
     await flux.until("registry", "registry", "True", right, 30_000);
     await untilAccessKey(world, accessKey);
   });
 
-  it("corrects what a user changes in a binding, and leaves the values", async () => {
-    await world.api.merge(BINDING, { spec: { suspend: true } });
-    await flux.reconcile("registry", "registry");
-    // Flux owns no field of spec.suspend, which git does not have.
-    assert.equal((await world.api.get(BINDING)).spec.suspend, true);
-    await world.api.merge(BINDING, { spec: { suspend: null } });
+  it("corrects what a user changes in a binding, and writes no target", async () => {
     await untilAccessKey(world, await rotate(world));
     const { metadata } = await world.api.get(HARBOR);
-    await flux.reconcile("registry", "registry");
+    await world.api.jsonPatch(BINDING, [{ op: "replace", path: "/spec/targets/0/onRelease", value: "Retain" }]);
+    await flux.reconcile("registry", "registry", 60_000);
+    assert.equal((await world.api.get(BINDING)).spec.targets[0].onRelease, "Remove");
     assert.equal((await world.api.get(HARBOR)).metadata.resourceVersion, metadata.resourceVersion);
   });
 
@@ -99,7 +96,7 @@ describe("Flux", function () {
   it("gives the command that removes the value if the account is deleted before the binding", async () => {
     await world.api.delete(flux.path("registry", "access"));
     await world.untilGone(flux.path("registry", "access"));
-    await team.commit({ "deploy/binding.yaml": null });
+    await team.commit({ "harbor/binding.yaml": null });
     await world.untilGone(BINDING, 120_000);
     await eventually(async () => {
       const { items } = await world.api.get("/apis/events.k8s.io/v1/namespaces/registry/events");
@@ -114,5 +111,15 @@ describe("Flux", function () {
     const { place } = world.reader(team);
     await shell(command, {}, place);
     await untilAccessKey(world, undefined);
+  });
+
+  it("keeps nothing when Inlay is removed as the page says", async () => {
+    await world.api.delete(flux.path("registry", "registry"));
+    await world.untilGone(flux.path("registry", "registry"), 60_000);
+    await world.api.delete(flux.path("flux-system", "platform-inlay"));
+    await world.untilGone(flux.path("flux-system", "platform-inlay"), 60_000);
+    await world.inlay.stop();
+    await follow(INSTALL, "## Move or remove", platform);
+    assert.deepEqual(await versionsOf(world), []);
   });
 });
