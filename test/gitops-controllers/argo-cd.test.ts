@@ -80,6 +80,8 @@ describe("Argo CD", function () {
     );
   });
 
+  it("needs no setting for the binding, as the page says", () => follow(PAGE, "## Settings for your bindings", team));
+
   it("keeps bindings, values, the CRDs and the digest key when the Application of Inlay is replaced by one of the chart", async () => {
     const before = await survivors(world);
     // The Application of the page has no finalizer. Most users set one.
