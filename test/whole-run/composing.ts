@@ -53,10 +53,10 @@ export class Composing {
 
   /** Whether the account has the permission, and Inlay has a reason for the request. A denied request only needs the reason. */
   isFor(request: AuditedRequest): boolean {
-    const { at, lacks } = request;
+    const { at, code } = request;
     if (!this.#isForBindings(request) && !this.#isForClaims(request)) return false;
     const asked = { ...request, as: undefined };
-    if (lacks !== undefined || this.#shipped.some((right) => isBy(right, asked))) return true;
+    if (code === 403 || this.#shipped.some((right) => isBy(right, asked))) return true;
     return this.#terms.some(({ right, from, until }) => isBy(right, asked) && from <= at && at <= until);
   }
 

@@ -75,6 +75,6 @@ describe("the controller, as the account of compositions,", () => {
     });
 
   it("may try a request for a claim that the roles do not allow", () => {
-    assert.equal(composing.isFor(request("list", "example.com/claims", { at: "9", lacks: "a right" })), true);
+    assert.equal(composing.isFor(request("list", "example.com/claims", { at: "9", code: 403 })), true);
   });
 });
