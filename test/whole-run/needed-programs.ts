@@ -6,6 +6,8 @@ import { GO_PROGRAMS } from "../control-plane/go-programs.ts";
 
 const IMPORT = /\b(?:from|import)\s*\(?\s*"(\.{1,2}\/[^"]+\.ts)"/g;
 
+/** It imports all programs, for those who choose one by its name. */
+const LIST = join(import.meta.dirname, "..", "control-plane", "go-programs.ts");
 /** The modules that a file imports. */
 const imports = new Map<string, string[]>();
 
@@ -13,7 +15,7 @@ const imports = new Map<string, string[]>();
 export function neededPrograms(file: string): GoProgram[] {
   const seen = new Set([file]);
   // The list grows during the loop.
-  for (const each of seen) for (const imported of importsOf(each)) seen.add(imported);
+  for (const each of seen) if (each !== LIST) for (const imported of importsOf(each)) seen.add(imported);
   const folders = new Set([...seen].map(dirname));
   return GO_PROGRAMS.filter(({ sources }) => folders.has(sources));
 }

@@ -35,7 +35,7 @@ describe("the need for a Go program", () => {
   });
 
   it("applies to the tests that use each program, and not to the setup that all files share", () => {
-    const files = globSync("{unit,integration,e2e}/**/*.test.ts", { cwd: test });
+    const files = globSync("{unit,integration,e2e,faults,demand,whole-run}/**/*.test.ts", { cwd: test });
     const all = new Map(files.map((file) => [file, needs(join(test, file))]));
     assert.deepEqual(all.get("integration/vault-server.test.ts"), ["vault"]);
     assert.deepEqual(all.get("unit/workflows.test.ts"), ["actionlint", "helm"]);
@@ -43,6 +43,10 @@ describe("the need for a Go program", () => {
     assert.deepEqual(all.get("unit/gitops/health.test.ts"), ["gitops"]);
     assert.deepEqual(all.get("unit/composition/oracle.test.ts"), ["oracle"]);
     assert.deepEqual(all.get("integration/alerts.test.ts"), ["promql"]);
+    // Argo CD and Flux take minutes to build, and are for the tests of their own.
+    const used = new Set([...all.values()].flat());
+    assert.deepEqual([...used].sort(), ["actionlint", "gitops", "helm", "oracle", "promql", "vault"]);
+    assert.deepEqual(needs(join(test, "gitops-controllers", "flux.test.ts")), ["kustomize-controller", "helm"]);
     const needing = [...all.values()].filter((programs) => programs.length > 0);
     assert.ok(needing.length < files.length / 4, `${needing.length} of ${files.length} files`);
   });
