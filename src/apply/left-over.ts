@@ -9,7 +9,7 @@ import { attemptSync } from "../apimachinery/problem.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { isEntryOf, isLeaf, nodesAt, segmentOf } from "./ownership.ts";
-import { planRelease } from "./release.ts";
+import { planRelease, type Shared } from "./release.ts";
 
 export interface LeftOver {
   /** All paths that the manager owns. */
@@ -19,7 +19,7 @@ export interface LeftOver {
   /** Removes the values that the manager alone owns and the kind does not require. It fails if the object is another one by then. */
   patch: JsonPatchOperation[];
   /** Others own these values too, so they stay. */
-  shared: string[];
+  shared: Pick<Shared, "path" | "managers">[];
   /** The object is not valid without these values. */
   required: string[];
   /** Lists and objects that are one value: others may have written parts of them. */
@@ -59,7 +59,7 @@ export function leftOver(live: KubeObject, fieldManager: string, shape: TargetSh
     paths: [...paths],
     created: nodesAt(live, fieldManager, MARK).own.length > 0,
     patch: plan.removal.length === 0 ? [] : [testOf(live, plan.removal), ...plan.removal],
-    shared: plan.released.retained,
+    shared: plan.released.shared.map(({ path, managers }) => ({ path, managers })),
     required: plan.released.blocked,
     whole,
   };

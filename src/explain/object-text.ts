@@ -2,6 +2,7 @@
 import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
+import { withManagers } from "../targets/shared-values.ts";
 import type { BindingOfObject, ObjectLook } from "./object.ts";
 import { layOut, type Part, paragraph, section, table } from "./text.ts";
 
@@ -49,7 +50,7 @@ function adviceOn({ fieldManager, leftOver }: BindingOfObject): Part[] {
       `the binding of the field manager ${fieldManager} does not exist, and ${what} still here${command === undefined ? "" : "; remove them, if nothing else uses them, with:"}`,
     ),
     ...(command === undefined ? [] : [plain(command)]),
-    ...stays(shared, "others own it too, so it stays"),
+    ...stays(shared.map(withManagers), "the field managers in parentheses own it too, so it stays"),
     ...stays(required, "the object is not valid without it; set another value"),
     ...stays(whole, "it is one value, and others may have written parts of it; check it yourself"),
   ];

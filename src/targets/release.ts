@@ -102,9 +102,10 @@ export async function releaseDeletedBinding(
   const held = heldAfter(left);
   const { problem } = held;
   if (problem === undefined || !isTimeUp(deps, binding, since)) return held;
+  const done = abandoned(deps, binding, `values may remain in targets: ${problem.message}`);
   for (const { record, problem: cause = problem } of left)
     await attemptAny(deps, binding, () => reportOnTarget(deps, binding, record, cause));
-  return abandoned(deps, binding, `values may remain in targets: ${problem.message}`);
+  return done;
 }
 
 /**

@@ -57,7 +57,7 @@ export class ReleaseFixture {
       schemas: new Schemas(cluster.transport),
       installation: new Installation({ ownNamespace: "inlay-system" }),
       rejections: new Rejections(),
-      events: { record },
+      events: { record, recordOn: (_, { type, reason, note }) => void this.events.push(`${type} ${reason}: ${note}`) },
       log: { info: log, warn: log },
     });
   }

@@ -22,7 +22,12 @@ describe("what a deleted binding left in an object", () => {
     const { spec: after, patch, ...found } = left({ spec }, entries);
     assert.deepEqual(after, { a: {}, shared: "x", list: ["x", "y"], c: "x" });
     assert.deepEqual(patch[0], { op: "test", path: "/metadata/uid", value: "uid-1" });
-    const expected = { shared: ["spec.shared"], whole: ["spec.list"], required: [], created: false };
+    const expected = {
+      shared: [{ path: "spec.shared", managers: ["kubectl"] }],
+      whole: ["spec.list"],
+      required: [],
+      created: false,
+    };
     assert.deepEqual(found, { ...expected, paths: ["spec.a.b", "spec.shared", "spec.list"] });
   });
 

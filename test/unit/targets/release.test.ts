@@ -158,6 +158,9 @@ describe("a release", () => {
       const why =
         "release abandoned after 60 s; values may remain in targets: ServiceAccount registry/inlay may not patch ";
       assert.ok(written.events[1]?.startsWith(`Warning ReleaseAbandoned: ${why}`), written.events[1]);
+      const left =
+        "spec.s3.key of this object (Forbidden); show what is left, and the command that removes it, with: npx inlay explain";
+      assert.ok(written.events[2]?.includes(left), written.events[2]);
       const [line] = written.logged.slice(1) as [[object, string]];
       assert.deepEqual(line[0], { binding: "registry/harbor-s3", reason: "ReleaseAbandoned" });
       assert.equal(written.valueOf("closed"), VALUE);
