@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
+import { shell } from "../e2e/pages.ts";
 import { harborCrd } from "./files.ts";
+import type { Repository } from "./git.ts";
 import type { World } from "./world.ts";
 
 export const BINDING = "/apis/inlay.dev/v1alpha1/namespaces/registry/secretbindings/harbor-s3";
@@ -42,7 +44,11 @@ export async function untilAccessKey({ api }: World, wanted: string | undefined)
 }
 
 /** The binding of the pages, as it is in git. */
-export const binding = (path = "spec.storage.spec.s3.accesskey", annotations: object = {}): string =>
+export const binding = (
+  path = "spec.storage.spec.s3.accesskey",
+  annotations: object = {},
+  target: object = {},
+): string =>
   JSON.stringify({
     apiVersion: "inlay.dev/v1alpha1",
     kind: "SecretBinding",
@@ -56,10 +62,17 @@ export const binding = (path = "spec.storage.spec.s3.accesskey", annotations: ob
           name: "harbor",
           onRelease: "Remove",
           fields: [{ path, from: { source: "bucket", key: "accessKeyID" } }],
+          ...target,
         },
       ],
     },
   });
+
+/** What `inlay gitops` prints for the files in a folder of a repository, as YAML. */
+export function printed(tool: string, folder: string, world: World, repository: Repository): Promise<string> {
+  const { env, place } = world.reader(repository);
+  return shell(`npx inlay gitops ${tool} -f ${folder} -f "$INLAY/samples/harbor/crd" -o yaml`, env, place);
+}
 
 /** What must survive the removal of what installs Inlay, each with its uid. */
 export async function survivors({ api }: World): Promise<AnyObject> {
