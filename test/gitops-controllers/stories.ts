@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import { secretText } from "../controller/leak-detector.ts";
-import { shell } from "../e2e/pages.ts";
-import { harborCrd } from "./files.ts";
+import { root, runSection, shell } from "../e2e/pages.ts";
+import { harborCrd, shipped } from "./files.ts";
 import type { Repository } from "./git.ts";
 import type { World } from "./world.ts";
 
@@ -67,6 +67,22 @@ export const binding = (
       ],
     },
   });
+
+/** The binding of compositions/replicator, and a copy that it adopts. */
+export const COPIES = "/apis/inlay.dev/v1alpha1/namespaces/registry-login/secretbindings/login-replicated";
+export const COPY = "/api/v1/namespaces/copy-a/secrets/login";
+
+/** Creates what compositions/replicator needs by its page. Returns its composition, and the same with the annotation for its deletion. */
+export async function prepareCopies({ cluster }: World): Promise<{ composition: string; annotated: string }> {
+  const place = { cluster, folder: root };
+  for (const heading of ["## Try it without the replicator", "## 2. Give permissions in the namespaces"])
+    await runSection("compositions/replicator/README.md", heading, {}, place);
+  // It is not supported, so the composition would not be Ready.
+  await cluster.kubectl("delete", "secret", "digits", "--namespace=registry-login");
+  const { "composition.yaml": composition = "" } = shipped("compositions/replicator", "");
+  const annotated = composition.replace("metadata:\n", '$&  annotations: { inlay.dev/delete-copies: "true" }\n');
+  return { composition, annotated };
+}
 
 /** What `inlay gitops` prints for the files in a folder of a repository, as YAML. */
 export function printed(tool: string, folder: string, world: World, repository: Repository): Promise<string> {
