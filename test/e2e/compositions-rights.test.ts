@@ -19,6 +19,8 @@ import { root } from "./pages.ts";
 const RBAC = "rbac.authorization.k8s.io";
 /** Only OpenShift requires it. */
 const UNTESTED = "routes/custom-host";
+/** Inlay reads a claim before it writes it only if the kind has several versions, as that of Harbor. Others may get more in a later release. */
+const READS_CLAIMS = "compositions: get ";
 /** Folders of sample/ that are not applied at first. The test creates a grant of its own. */
 const LATER = /\/(rotate|grant)\//;
 /** The value of a manual change: valid as text and as base64. */
@@ -76,10 +78,11 @@ describe("account.yaml of the composition", () => {
           await whole.controller.idle();
           working = await filter(working, async ({ team }) => (await problem(team)) === undefined);
         }
-        assert.deepEqual(
-          working.map(({ lacks }) => lacks),
-          [],
-        );
+        const crds = await Promise.all(filesIn(`{samples,compositions}/${name}/crd/*.yaml`).map(objectsIn));
+        const single = crds.flat().filter(({ spec }) => spec.versions.length === 1);
+        const unread = single.map(({ spec }) => `${READS_CLAIMS}${spec.names.plural}`);
+        const idle = working.map(({ lacks }) => lacks).filter((each) => !unread.includes(each));
+        assert.deepEqual(idle, []);
       } finally {
         await forget(shipped.composition);
         await deleteFile(api(), account);

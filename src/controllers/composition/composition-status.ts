@@ -171,11 +171,6 @@ function unseen({ reason, message }: Problem, hadClaims: boolean): Verdict {
   };
 }
 
-/** Whether the status is the first one that says that no claim is visible. */
-export const isNewlyHidden = (before: CompositionStatus | undefined, after: CompositionStatus): boolean =>
-  readinessOf({ status: after })?.reason === "ClaimsNotVisible" &&
-  readinessOf({ ...(before && { status: before }) })?.reason !== "ClaimsNotVisible";
-
 function readiness(
   problems: readonly { claim: string; problem: Problem }[],
   { bindings, ready, stalled }: BindingCounts,

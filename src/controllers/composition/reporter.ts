@@ -9,7 +9,6 @@ import type { Metrics } from "../../observability/metrics.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 import { orWhenStalled } from "../binding/requeue.ts";
-import { readinessOf } from "../readiness.ts";
 import { StatusWriter } from "../status-writer.ts";
 import type { CompositionState } from "./composition-state.ts";
 import {
@@ -20,7 +19,6 @@ import {
   countsOf,
   heldStatus,
   isCatchingUp,
-  isNewlyHidden,
   isSameStatus,
 } from "./composition-status.ts";
 
@@ -136,7 +134,5 @@ export class Reporter {
   async #write(composition: BindingComposition, status: CompositionStatus): Promise<void> {
     await this.#writer.writeStatus(composition, status);
     this.#writer.recordEvent(composition, status);
-    if (!isNewlyHidden(composition.status, status)) return;
-    this.#writer.warn(composition, "ClaimsNotVisible", readinessOf({ status })?.message ?? "");
   }
 }
