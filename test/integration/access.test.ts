@@ -7,7 +7,7 @@ import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
-import { FAST, FastController } from "../controller/fast.ts";
+import { FastController } from "../controller/fast.ts";
 import { applyFile, deleteFile } from "../controller/manifests.ts";
 import { stopSharedController } from "../controller/shared.ts";
 import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
@@ -67,6 +67,9 @@ async function deleteAtOnce(team: TestNamespace, kinds: readonly Kind[]): Promis
   await controlPlane().kubectl("delete", "--timeout=20s", "-f", join(folder, "all.yaml"));
   await rm(folder, { recursive: true });
 }
+
+/** How much faster its clock runs. The release must fit into a minute of it, also on a busy machine. */
+const FACTOR = 3;
 
 describe("the access of bindings", function () {
   this.timeout("3m");
@@ -144,14 +147,14 @@ describe("the access of bindings", function () {
       await both.api.delete(pathOf(both, kind));
     await alone.api.delete(pathOf(alone, "RoleBinding"));
     for (const team of [both, alone]) assert.ok((await find(team, "RoleBinding"))?.metadata.deletionTimestamp);
-    controller = new FastController(controlPlane());
+    controller = new FastController(controlPlane(), FACTOR);
     await controller.start();
     await both.untilGone(both.bindingPath("harbor-s3"));
     assert.equal((await both.s3()).accesskey, undefined);
     for (const kind of ACCESS) await both.untilGone(pathOf(both, kind));
     // Nothing else of that namespace is deleted, so the RoleBinding waits for a third of the minute.
     await alone.untilGone(pathOf(alone, "RoleBinding"));
-    assert.ok((Date.now() - began) * FAST >= 19_000);
+    assert.ok((Date.now() - began) * FACTOR >= 19_000);
     assert.deepEqual((await find(alone, "Role"))?.metadata.finalizers, [FINALIZER]);
     await alone.unbindByForce("harbor-s3");
   });
