@@ -9,9 +9,10 @@ import { METADATA_ONLY, pathOf, rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
-/** Of a CRD: when it was deleted, if it was. `isLate`: read from discovery, which shows a deletion a moment later. */
+/** Of a CRD: when it was created, and deleted. `isLate`: read from discovery, which shows a deletion a moment later. */
 interface Answer {
   isServed: boolean;
+  createdAt?: string | undefined;
   deletedAt?: string | undefined;
   isLate?: true;
 }
@@ -36,18 +37,22 @@ export class KindDeletions {
    * Whether a deleted object goes with its kind, which is being deleted or gone. Undefined if this can't be known yet. The answer is
    * certain, because the API server marks the CRD first, and Inlay reads that mark after it has seen the deletion of the object. Throws
    * ApiError.
+   *
+   * Without the finalizers of a CRD, which users remove if its deletion hangs, its objects stay in etcd, and are there again with the next
+   * CRD of that name. What was deleted before that CRD was created went with the former one.
    */
   async isOngoing(
     kind: Resource,
-    { creationTimestamp, deletionTimestamp = "" }: Pick<ObjectMeta, "creationTimestamp" | "deletionTimestamp">,
+    { creationTimestamp, deletionTimestamp }: Pick<ObjectMeta, "creationTimestamp" | "deletionTimestamp">,
   ): Promise<boolean | undefined> {
     const before = this.#deletedAt.get(kind);
     // No deletion of a CRD is undone.
     if (before !== undefined && creationTimestamp !== undefined && creationTimestamp < before) return true;
-    const { isServed, deletedAt, isLate } = await this.#ask(kind);
+    const { isServed, createdAt = "", deletedAt, isLate } = await this.#ask(kind);
     if (deletedAt !== undefined) this.#deletedAt.set(kind, deletedAt);
     if (!isServed || deletedAt !== undefined) return true;
-    const isTooEarly = this.#transport.serverTime() < Date.parse(deletionTimestamp) + DISCOVERED_MS;
+    if ((deletionTimestamp ?? creationTimestamp ?? createdAt) < createdAt) return true;
+    const isTooEarly = this.#transport.serverTime() < Date.parse(deletionTimestamp ?? "") + DISCOVERED_MS;
     return isLate && isTooEarly ? undefined : false;
   }
 
@@ -71,7 +76,9 @@ export class KindDeletions {
     try {
       const path = pathOf(CUSTOM_RESOURCE_DEFINITIONS, undefined, name);
       const crd = await this.#get<KubeObject>(path, METADATA_ONLY);
-      return crd === undefined ? MISSING : { isServed: true, deletedAt: crd.metadata.deletionTimestamp };
+      if (crd === undefined) return MISSING;
+      const { creationTimestamp: createdAt, deletionTimestamp: deletedAt } = crd.metadata;
+      return { isServed: true, createdAt, deletedAt };
     } catch (error) {
       if (isStatus(error, 403)) return this.#discover(kind);
       throw error;

@@ -81,6 +81,17 @@ describe("the deletion of a kind", () => {
     assert.equal(await fixture.isOngoing({ ...deleted, creationTimestamp: NOW }), false);
   });
 
+  it("was that of the former CRD, if its objects are there again with the next one", async () => {
+    const fixture = new Fixture();
+    fixture.answers[CRD] = { metadata: { creationTimestamp: "2026-01-01T00:00:05Z" } };
+    const before = "2026-01-01T00:00:04Z";
+    assert.equal(await fixture.isOngoing({ creationTimestamp: before, deletionTimestamp: before }), true);
+    assert.equal(await fixture.isOngoing({ creationTimestamp: before }), true);
+    // A user deleted it later.
+    assert.equal(await fixture.isOngoing({ creationTimestamp: before, deletionTimestamp: NOW }), false);
+    assert.equal(await fixture.isOngoing({ creationTimestamp: NOW }), false);
+  });
+
   it("is not known if the API server fails", async () => {
     const fixture = new Fixture();
     fixture.answers[CRD] = 503;
