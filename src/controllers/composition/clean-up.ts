@@ -48,7 +48,7 @@ export class CleanUp {
   readonly #services: Services;
   readonly #index: Index;
   readonly #reporter: Reports;
-  /** By uid of a composition: when this process began to delete its bindings, in ms of the epoch. */
+  /** By uid of a composition: since when the deletion of its bindings fails, in ms of the epoch. */
   readonly #since = new Map<string, number>();
 
   constructor(services: Services, index: Index, reporter: Reports) {
@@ -87,24 +87,28 @@ export class CleanUp {
     const { kindDeletions } = this.#services;
     const { deletionTimestamp } = metadata;
     const isOwn = await kindDeletions.isOngoing(BINDING_COMPOSITIONS, metadata);
-    return isOwn || kindDeletions.isOngoing(SECRET_BINDINGS, { ...(deletionTimestamp && { deletionTimestamp }) });
+    if (isOwn !== false) return isOwn;
+    return kindDeletions.isOngoing(SECRET_BINDINGS, { ...(deletionTimestamp && { deletionTimestamp }) });
   }
 
   async #delete(composition: BindingComposition, left: readonly SecretBinding[]): Promise<WorkResult> {
     const { name, uid } = composition.metadata;
     const { serviceAccount } = composition.spec;
-    const since = this.#since.get(uid) ?? Date.now();
-    this.#since.set(uid, since);
     const identity = serviceAccountIdentity(serviceAccount.namespace, serviceAccount.name);
     const generator = generatorOf(name, identity, () => undefined);
     const generated = new GeneratedBindings(this.#services, generator, () => {});
     const result = await attempt(generated.sync(name, [], left, () => undefined));
     if (!(result instanceof Problem)) {
+      this.#since.delete(uid);
       await this.#report(composition, ACCEPTED, deleting(left.length));
       return result.retry === "never" ? LEFT : result;
     }
+    // Thousands of deletions take longer than the time for a failure, and one of them may fail once.
+    const since = this.#since.get(uid) ?? Date.now();
+    this.#since.set(uid, since);
     if (isTimeUp(this.#services, composition, since)) {
-      const names = firstOf(left.map(bindingKey), MAX_NAMED);
+      const staying = left.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+      const names = firstOf(staying.map(bindingKey), MAX_NAMED);
       const note = `deletion of bindings abandoned after 60 s, so these stay: ${names}; delete them with: kubectl delete secretbindings -A -l ${COMPOSITION_LABEL}=${shellWord(name)} (${result.message})`;
       return this.#end(composition, { type: "Warning", reason: "ReleaseAbandoned", note });
     }
