@@ -1,6 +1,6 @@
 /** Prints what bindings own in an object. Pure. */
 import { firstOf } from "../apimachinery/name-list.ts";
-import { describeObject } from "../apimachinery/objects.ts";
+import { describeObject, plainPath, plainWord } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
 import { withManagers } from "../targets/shared-values.ts";
 import type { BindingOfObject, ObjectLook } from "./object.ts";
@@ -11,7 +11,7 @@ const MAX_PATHS = 10;
 export function objectText({ object, bindings }: ObjectLook, width: number): string[] {
   const where = describeObject(object.kind, object.namespace, object.name);
   const rows = bindings.map(({ fieldManager, binding, state, deleting, message, paths }) => [
-    binding ?? fieldManager,
+    binding ?? plainWord(fieldManager),
     state === "NotFound"
       ? "does not exist"
       : state === "Unreadable"
@@ -19,7 +19,7 @@ export function objectText({ object, bindings }: ObjectLook, width: number): str
         : deleting
           ? "being deleted"
           : "exists",
-    firstOf(paths, MAX_PATHS),
+    firstOf(paths.map(plainPath), MAX_PATHS),
   ]);
   const left = bindings.filter(({ leftOver }) => leftOver !== undefined);
   return layOut(
@@ -47,11 +47,11 @@ function adviceOn({ fieldManager, leftOver }: BindingOfObject): Part[] {
     created || paths.length === 0 ? [] : [paragraph(`${firstOf(paths, MAX_PATHS)}: ${why}`)];
   return [
     paragraph(
-      `the binding of the field manager ${fieldManager} does not exist, and ${what} still here${command === undefined ? "" : "; remove them, if nothing else uses them, with:"}`,
+      `the binding of the field manager ${plainWord(fieldManager)} does not exist, and ${what} still here${command === undefined ? "" : "; remove them, if nothing else uses them, with:"}`,
     ),
     ...(command === undefined ? [] : [plain(command)]),
     ...stays(shared.map(withManagers), "the field managers in parentheses own it too, so it stays"),
-    ...stays(required, "the object is not valid without it; set another value"),
-    ...stays(whole, "it is one value, and others may have written parts of it; check it yourself"),
+    ...stays(required.map(plainPath), "the object is not valid without it; set another value"),
+    ...stays(whole.map(plainPath), "it is one value, and others may have written parts of it; check it yourself"),
   ];
 }

@@ -13,6 +13,7 @@ import {
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { similarName } from "../apimachinery/suggest-names.ts";
 import { type LeftOver, leftOver } from "../apply/left-over.ts";
+import { attempt } from "../kube/access-error.ts";
 import type { Discovery, ServedResource } from "../kube/discovery.ts";
 import { deleteCommand, patchCommand } from "../kube/remove-commands.ts";
 import type { Schemas } from "../kube/schemas.ts";
@@ -73,7 +74,7 @@ function managersOf({ metadata }: KubeObject): string[] {
 }
 
 async function bindingOf(
-  { reader }: LookTools,
+  { reader, discovery }: LookTools,
   ref: ObjectRef,
   { manager, left }: { manager: string; left: LeftOver },
 ): Promise<BindingOfObject> {
@@ -83,7 +84,10 @@ async function bindingOf(
   const reading = await reader.list(scope, ({ metadata }) =>
     fieldManagerOf({ metadata }) === manager ? metadata : undefined,
   );
-  if (reading.state === "Unreadable") return { fieldManager: manager, ...reading, paths };
+  // Without their kind, there are no bindings.
+  const kind = () => attempt(discovery.byKind(apiVersionOf(SECRET_BINDINGS), SECRET_BINDINGS.kind));
+  if (reading.state === "Unreadable" && (await kind()) !== undefined)
+    return { fieldManager: manager, ...reading, paths };
   const [found] = foundOr(reading, []);
   if (found !== undefined) {
     const deleting = found.deletionTimestamp !== undefined;

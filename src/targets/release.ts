@@ -24,6 +24,7 @@ import {
   type ObjectMeta,
   type ObjectRef,
   parseApiVersion,
+  plainPath,
 } from "../apimachinery/objects.ts";
 import { parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -164,7 +165,7 @@ async function reportOnTarget(
   if (uid === undefined || !isLeft || releaseModeOf(binding, record) !== "Remove") return;
   const ref = await resolveRecorded(record, deps.discovery);
   if (ref === undefined) return;
-  const named = firstOf(paths, MAX_NAMED);
+  const named = firstOf(paths.map(plainPath), MAX_NAMED);
   const fields = named.length > MAX_NAMES_LENGTH ? `${paths.length} fields` : named;
   const what = created ? "this object, which it created" : `${fields} of this object`;
   // The account may not read the object, so which of its values others own too is for the user to see.
