@@ -30,6 +30,8 @@ const LEAST_MS = 10_000;
 const ASK_EVERY_MS = 60_000;
 /** While the watch of the bindings is not in sync. */
 const SOON: WorkResult = { retry: "after", ms: 1_000 };
+/** After as many changes as a namespace may have finalizers: others have their turn. Any user may set the finalizer on many objects. */
+const MORE: WorkResult = { retry: "after", ms: 100 };
 const DONE: WorkResult = { retry: "never" };
 
 export interface AccessServices {
@@ -128,16 +130,25 @@ export class AccessController {
     const most = held.includes(true) ? MOST_MS : ALONE_MS;
     const waits: number[] = [];
     const errors: unknown[] = [];
+    let changes = 0;
     for (const [position, each] of objects.entries()) {
       const { deletion } = each;
       const left = deletion && Math.max(deletion.at + most - serverTime(), deletion.seenAt + LEAST_MS - Date.now());
       const isWanted = left === undefined ? each.isLabelled : isMarked(each) && left > 0;
       const isKept = held.length > 0 && isWanted && position < MAX_IN_NAMESPACE;
       if (isKept && left !== undefined) waits.push(left);
-      // An object that can't be changed keeps no other.
-      if (isKept !== isMarked(each)) await this.#mark(each, isKept).catch((error) => errors.push(error));
+      if (isKept === isMarked(each)) continue;
+      if (changes === MAX_IN_NAMESPACE) break;
+      try {
+        await this.#mark(each, isKept);
+        changes++;
+      } catch (error) {
+        // An object that can't be changed keeps no other.
+        errors.push(error);
+      }
     }
     if (errors.length > 0) throw errors[0];
+    if (changes === MAX_IN_NAMESPACE) return MORE;
     if (refused && objects.length > 0) return SOON;
     return waits.length === 0 ? DONE : { retry: "after", ms: Math.min(...waits) };
   }
