@@ -43,6 +43,8 @@ const BACKOFF: WorkResult = { retry: "backoff" };
 const LEFT: WorkResult = { retry: "after", ms: 5_000 };
 /** The limit of bindings in a message. */
 const MAX_NAMED = 5;
+/** An event cuts a longer note. A command that ends within its selector would delete the bindings of other compositions. */
+const MAX_NAMES_LENGTH = 300;
 
 export class CleanUp {
   readonly #services: Services;
@@ -108,7 +110,8 @@ export class CleanUp {
     this.#since.set(uid, since);
     if (isTimeUp(this.#services, composition, since)) {
       const staying = left.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-      const names = firstOf(staying.map(bindingKey), MAX_NAMED);
+      const named = firstOf(staying.map(bindingKey), MAX_NAMED);
+      const names = named.length > MAX_NAMES_LENGTH ? `${staying.length} bindings` : named;
       const note = `deletion of bindings abandoned after 60 s, so these stay: ${names}; delete them with: kubectl delete secretbindings -A -l ${COMPOSITION_LABEL}=${shellWord(name)} (${result.message})`;
       return this.#end(composition, { type: "Warning", reason: "ReleaseAbandoned", note });
     }

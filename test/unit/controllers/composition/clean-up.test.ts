@@ -86,6 +86,16 @@ describe("a deleted composition", () => {
     assert.ok(said[0]?.startsWith(`${stay}kubectl delete secretbindings -A -l ${COMPOSITION_LABEL}=s3 (`), said[0]);
   });
 
+  it("prints the whole command, however long the names are that users chose for claims", async () => {
+    bindings = Array.from({ length: 5 }, (_, at) => bindingOf(`${"n".repeat(250)}-${at}`));
+    deletes = refuse;
+    await clock.pass(Date.parse(DELETED_AT) + 60_000 - Date.now());
+    await cleanUp.run(composition);
+    await clock.pass(5_000);
+    await cleanUp.run(composition);
+    assert.match(said[0]?.slice(0, 1024) ?? "", /stay: 5 bindings; delete .* -l inlay\.dev\/composition=s3 \(/);
+  });
+
   it("deletes no binding while it is not known whether its own kind is being deleted", async () => {
     isOngoing = (kind) => (kind === BINDING_COMPOSITIONS ? undefined : false);
     deletes = () => assert.fail("deleted");
