@@ -11,7 +11,7 @@ import { CONTROLLER } from "../kube/identity.ts";
 import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
 
 /** The API server accepts 1024 bytes of UTF-8 as an event's note. The rest is a margin for a truncated character. */
-const MAX_NOTE_BYTES = 1000;
+export const MAX_NOTE_BYTES = 1000;
 const AT_ONCE = 2;
 /** An event costs the API server a third of the write that it reports. The rate is that of client-go, with a smaller burst. */
 const PER_SECOND = 20;

@@ -3,11 +3,10 @@ import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject, type ObjectRef, plainPath, quoted } from "../apimachinery/objects.ts";
 import type { Shared } from "../apply/release.ts";
 import { patchCommand } from "../kube/remove-commands.ts";
+import { MAX_NOTE_BYTES } from "../observability/events.ts";
 import { MAX_NAMED } from "./reverted.ts";
 
 const MAX_MANAGERS = 3;
-/** A longer command would be cut in an event. */
-const MAX_COMMAND_LENGTH = 500;
 
 /** Undefined if no value is shared. No value is in it. */
 export function sharedValues(ref: ObjectRef, shared: readonly Shared[]): string | undefined {
@@ -18,10 +17,13 @@ export function sharedValues(ref: ObjectRef, shared: readonly Shared[]): string 
     ref,
     pointers.map((path) => ({ op: "remove", path })),
   );
-  const isWhole = pointers.length === shared.length && command.length <= MAX_COMMAND_LENGTH;
-  const how = isWhole ? `with: ${command}` : "by editing the object";
   const they = shared.length === 1 ? "it" : "them";
-  return `did not remove ${firstOf(entries, MAX_NAMED)} of ${describeObject(ref.resource.kind, ref.namespace, ref.name)}: the field managers in parentheses own ${they} too. Remove ${they} from what they apply; if they only apply what they find in the cluster, remove ${they} ${how}`;
+  const note = (how: string) =>
+    `did not remove ${firstOf(entries, MAX_NAMED)} of ${describeObject(ref.resource.kind, ref.namespace, ref.name)}: the field managers in parentheses own ${they} too. Remove ${they} from what they apply; if they only apply what they find in the cluster, remove ${they} ${how}`;
+  const whole = note(`with: ${command}`);
+  // An event would cut the command. Anyone who may write the object chooses the names of managers.
+  const isPrinted = pointers.length === shared.length && Buffer.byteLength(whole) <= MAX_NOTE_BYTES;
+  return isPrinted ? whole : note("by editing the object");
 }
 
 /** A path with the managers that own it. */

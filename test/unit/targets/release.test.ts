@@ -85,6 +85,16 @@ describe("a release", () => {
       assert.match(written.events.join(), /remove them by editing the object$/);
     });
 
+    it("prints no command after names of field managers because of which an event would cut it", async () => {
+      const managers = Array.from({ length: 3 }, (_, at) => `${at}`.repeat(128));
+      const paths = ["a", "b", "c"].map((name) => `spec.s3.${name}`);
+      written.put("owned", [entry(OURS, paths), ...managers.map((each) => entry(each, paths))]);
+      const live = written.cluster.get(HARBORS, "owned") as KubeObject;
+      written.cluster.put(HARBORS, Object.assign(live, { spec: { s3: { a: VALUE, b: VALUE, c: VALUE } } }));
+      await release([removed("owned", { paths })]);
+      assert.match(written.events.join(), /remove them by editing the object$/);
+    });
+
     it("does not touch an object that was made again under the same name", async () => {
       written.put("again");
       const records = [removed("again", { uid: "uid-0" }), removed("again", { uid: "uid-0", created: true })];
