@@ -97,8 +97,10 @@ export async function releaseDeletedBinding(
   if (records.length === 0) return { records };
   const isKept = await attempt(deps.kindDeletions.isOngoing(SECRET_BINDINGS, binding.metadata));
   if (isKept === undefined) return { records };
-  if (isKept === true) return keepAll(deps, binding, records, since);
-  const outcomes = isKept || (await attemptAny(deps, binding, () => releaseRecords(deps, binding, records)));
+  // Only an outage hides the answer. Without it, the garbage collector could delete what the binding created.
+  if (isKept instanceof Problem) return { records, problem: isKept };
+  if (isKept) return keepAll(deps, binding, records, since);
+  const outcomes = await attemptAny(deps, binding, () => releaseRecords(deps, binding, records));
   const left = failuresOf(records, outcomes);
   const held = heldAfter(left);
   const { problem } = held;

@@ -216,6 +216,18 @@ describe("a release", () => {
       assert.match(written.events.at(-1) ?? "", said);
     });
 
+    it("waits until it is known whether the kind is being deleted, and abandons nothing in an outage before", async () => {
+      const isOngoing = async () => {
+        throw new ApiError("GET", 503, "ServiceUnavailable");
+      };
+      written.putMade("made");
+      const deps = { ...written.deps, kindDeletions: { isOngoing } };
+      const [made, since] = [removed("made", { created: true }), Date.now()];
+      await clock.pass(600_000);
+      const { records, problem } = await releaseDeletedBinding(deps, bindingWith(), [made], since);
+      assert.deepEqual([records, problem?.reason, written.events], [[made], "Unavailable", []]);
+    });
+
     it("counts the minute from the deletion by the API server's clock, and tries for five seconds at least", async () => {
       const hour = 3_600_000;
       let ahead = -hour;
