@@ -54,6 +54,8 @@ export interface StreamState {
   phase: ReflectorState["phase"] | "waiting";
   /** The server denies the stream, does not serve the kind, or no slot is free: nothing that time alone fixes. */
   refused: boolean;
+  /** The server does not serve the kind. */
+  unserved?: boolean;
   /** Seconds since the server last sent anything, a bookmark included. */
   quietSeconds: number;
   /** Seconds since the stream broke or ended; 0 while it is open, and before it was open for the first time. */
@@ -122,6 +124,7 @@ export class Reflector<T extends { resourceVersion: string }> {
       resource: resourceName(resource),
       phase,
       refused: this.#state.phase === "failed" && isRefusal(this.#state.error),
+      unserved: this.#state.phase === "failed" && this.#state.error.status === 404,
       quietSeconds: secondsSince(this.#heard),
       interruptedSeconds: this.#interrupted === undefined ? 0 : secondsSince(this.#interrupted),
     };

@@ -123,19 +123,20 @@ export class AccessController {
   async #reconcile(namespace: string): Promise<WorkResult> {
     const { bindings, serverTime } = this.#services;
     const objects = this.#objects.in(namespace);
-    const { phase, refused } = bindings.state;
-    // Without the CRD, there are no bindings to wait for.
-    if (objects.length > 0 && phase !== "synced" && !refused) return SOON;
-    const held = refused ? [] : [...(this.#held.get(namespace)?.values() ?? [])];
-    const most = held.includes(true) ? MOST_MS : ALONE_MS;
+    const { phase, unserved = false } = bindings.state;
+    // Without the CRD, there are no bindings to wait for. While the watch fails otherwise, there may be some that it has not shown.
+    const isKnown = phase === "synced" || unserved;
+    const held = unserved ? [] : [...(this.#held.get(namespace)?.values() ?? [])];
+    const most = !isKnown || held.includes(true) ? MOST_MS : ALONE_MS;
     const waits: number[] = [];
     const errors: unknown[] = [];
     let changes = 0;
     for (const [position, each] of objects.entries()) {
       const { deletion } = each;
       const left = deletion && Math.max(deletion.at + most - serverTime(), deletion.seenAt + LEAST_MS - Date.now());
+      if (left === undefined && !isKnown) continue;
       const isWanted = left === undefined ? each.isLabelled : isMarked(each) && left > 0;
-      const isKept = held.length > 0 && isWanted && position < MAX_IN_NAMESPACE;
+      const isKept = (!isKnown || held.length > 0) && isWanted && position < MAX_IN_NAMESPACE;
       if (isKept && left !== undefined) waits.push(left);
       if (isKept === isMarked(each)) continue;
       if (changes === MAX_IN_NAMESPACE) break;
@@ -149,7 +150,7 @@ export class AccessController {
     }
     if (errors.length > 0) throw errors[0];
     if (changes === MAX_IN_NAMESPACE) return MORE;
-    if (refused && objects.length > 0) return SOON;
+    if (phase !== "synced" && objects.length > 0) return SOON;
     return waits.length === 0 ? DONE : { retry: "after", ms: Math.min(...waits) };
   }
 
