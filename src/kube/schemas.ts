@@ -43,6 +43,7 @@ export class Schemas {
   readonly #documents = new Map<string, Document>();
   readonly #listeners: SchemaListener[] = [];
   #index: { content: Promise<Index>; since: number } | undefined;
+  #revision = 0;
 
   constructor(transport: Pick<Transport, "request">) {
     this.#transport = transport;
@@ -70,28 +71,32 @@ export class Schemas {
     this.#listeners.push(listener);
   }
 
+  /** Changes when a document that was read before has been fetched again, because it changed. */
+  get revision(): number {
+    return this.#revision;
+  }
+
   /** Fetches all changed documents that were read before. Throws ApiError. */
   async refresh(): Promise<void> {
     await this.#refresh(0);
   }
 
-  /** Like `refresh`, unless the hashes were read in the last 500 ms. Returns whether a document has changed. Throws ApiError. */
-  renew(): Promise<boolean> {
-    return this.#refresh(NEW_LIVES_MS);
+  /**
+   * Like `refresh`, unless the hashes were read in the last 500 ms. Returns whether a document has changed since the `revision`, also if
+   * another caller has fetched it. Throws ApiError.
+   */
+  async renew(revision: number): Promise<boolean> {
+    await this.#refresh(NEW_LIVES_MS);
+    return this.#revision !== revision;
   }
 
-  async #refresh(livesMs: number): Promise<boolean> {
+  async #refresh(livesMs: number): Promise<void> {
     const { paths } = await this.#indexOf(livesMs);
-    let hasChanged = false;
-    const published = [...this.#documents].flatMap(([key, known]) => {
+    const published = [...this.#documents.keys()].flatMap((key) => {
       const url = paths[key]?.serverRelativeURL;
-      if (url === undefined) return [];
-      const document = this.#document(key, url);
-      hasChanged ||= document !== known;
-      return document.schemas;
+      return url === undefined ? [] : this.#document(key, url).schemas;
     });
     await Promise.all(published);
-    return hasChanged;
   }
 
   /**
@@ -137,7 +142,11 @@ export class Schemas {
     this.#documents.set(key, document);
     const before = known?.schemas.catch(() => undefined);
     schemas.then(
-      async (now) => before && this.#changed(key, changesOf(await before, now)),
+      async (now) => {
+        if (before === undefined) return;
+        this.#revision++;
+        this.#changed(key, changesOf(await before, now));
+      },
       () => {
         if (this.#documents.get(key) !== document) return;
         // The next document is compared with the last one that was published.

@@ -129,7 +129,7 @@ export class FakeCluster {
       versions: { expectWrite: () => {} },
       cpu: new CpuScheduler(),
       metrics: { limited: (limit: string) => this.limited.push(limit) },
-      schemas: { of: async () => undefined, renew: async () => false },
+      schemas: { of: async () => undefined, renew: async () => false, revision: 0 },
       bindings: {
         all: [],
         get: (key: string) => {

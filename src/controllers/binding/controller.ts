@@ -72,7 +72,7 @@ interface Services extends Omit<ReleaseDependencies, "propagation"> {
   cpu: Pick<CpuScheduler, "run" | "steps">;
   bindings: BindingStore;
   informers: Pick<Informers, "watcher" | "changed">;
-  schemas: Pick<Schemas, "of" | "renew" | "onChange">;
+  schemas: Pick<Schemas, "of" | "renew" | "revision" | "onChange">;
   metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts" | "objects" | "limited">;
   actors: ActorProvider;
   compositions: CompositionProvider;

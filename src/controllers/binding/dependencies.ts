@@ -31,7 +31,7 @@ export interface BindingDependencies extends ReleaseDependencies {
     "get" | "released" | "resolved" | "competingClaims" | "keyOf" | "protecting" | "wrote" | "excessOf" | "restore"
   >;
   metrics: Pick<Metrics, "limited">;
-  schemas: Pick<Schemas, "of" | "renew">;
+  schemas: Pick<Schemas, "of" | "renew" | "revision">;
   watcher: Watcher;
   versions: Pick<WriteVersions, "expectWrite">;
   /** Runs work whose cost a namespace chooses. */
@@ -65,6 +65,8 @@ export interface Observation {
   rollout: RolloutContext | undefined;
   /** Changes when the workloads that the rollout finds change. */
   workloads: string | undefined;
+  /** The revision of the schemas before any of them was used. */
+  schemas: number;
 }
 
 /** The targets to write, and the values for them. */

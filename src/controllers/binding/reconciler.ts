@@ -214,6 +214,7 @@ export class Reconciler {
   /** Subscribes to everything that the binding depends on. Returns a result if the watches don't show all of it yet. */
   async #observe(key: string, binding: SecretBinding, actor: Actor): Promise<Observation | WorkResult> {
     const { bindings, cpu, watcher, polls, sourceReads: client } = this.#deps;
+    const schemas = this.#deps.schemas.revision;
     const { identity } = actor.as;
     const compositionOf = () => this.#deps.compositionOf(binding);
     const accountUid = watcher.get(key, { identity: CONTROLLER, ref: actor.account }).version?.uid;
@@ -252,7 +253,7 @@ export class Reconciler {
     if (rollout === undefined) this.#rollouts.forget(key);
     else if (rollout.patienceMs > 0) return { retry: "after", ms: rollout.patienceMs };
     const workloads = rollout && (await cpu.steps(namespace, dependentsFingerprint(rollout.dependents)));
-    return { key, binding, stored: binding, actor, references, observed, rollout, workloads };
+    return { key, binding, stored: binding, actor, references, observed, rollout, workloads, schemas };
   }
 
   #grantOptionsIn(namespace: string): GrantOptions {
@@ -340,7 +341,7 @@ export class Reconciler {
     released: readonly TargetOutcome[],
     rollout: RolloutResult | undefined,
   ): Promise<WorkResult> {
-    const { key, binding, stored, observed, workloads } = observation;
+    const { key, binding, stored, observed, workloads, schemas } = observation;
     const { discovery, events, metrics } = this.#deps;
     const unread = observation.rollout?.dependents.unread ?? [];
     const unkept = unread.filter(({ isTooLarge }) => isTooLarge).length;
@@ -361,7 +362,8 @@ export class Reconciler {
     const copied = copiedSources(stored, context.parsedSources);
     const status = { ...outcome, ...copied, ...protectedTokens(binding, sources) };
     // What a schema lacks may be in one that was published since it was read.
-    if (isStalledAtOnce(stored, status, now) && (await attempt(this.#deps.schemas.renew())) === true) return AT_ONCE;
+    const isNewer = isStalledAtOnce(stored, status, now) && (await attempt(this.#deps.schemas.renew(schemas)));
+    if (isNewer === true) return AT_ONCE;
     const reported = await this.#status.writeStatus(stored, status);
     this.#status.recordEvent(binding, status);
     for (const note of newlyReadable(binding, outcomes))

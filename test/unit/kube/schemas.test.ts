@@ -56,11 +56,14 @@ describe("published schemas", () => {
   const change = (name: string, schema: OpenApiSchema) => {
     documents = { ...documents, [KEY]: { ...documents[KEY], [name]: schema } };
   };
-  it("are renewed after half a second, which says whether one has changed", async () => {
+  it("are renewed after half a second, which tells each caller whether one has changed since it began", async () => {
+    const { revision } = schemas;
     change(HARBORS.kind, changed);
-    assert.deepEqual([await schemas.renew(), requests], [false, []]);
+    assert.deepEqual([await schemas.renew(revision), requests], [false, []]);
     await clock.pass(500);
-    assert.deepEqual([await schemas.renew(), await schemas.renew()], [true, false]);
+    const renewed = await Promise.all([schemas.renew(revision), schemas.renew(revision)]);
+    assert.deepEqual([...renewed, await schemas.renew(revision)], [true, true, true]);
+    assert.deepEqual(await schemas.renew(schemas.revision), false);
     assert.deepEqual(changes, ["goharbor.io/v1beta1: HarborCluster"]);
   });
 

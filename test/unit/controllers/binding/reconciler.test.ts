@@ -275,7 +275,7 @@ describe("a reconcile", () => {
         expires = false;
         return undefined;
       };
-      loop.restart({ schemas: { of, renew: async () => false } });
+      loop.restart({ schemas: { of, renew: async () => false, revision: 0 } });
       await loop.sync();
       loop.expire();
       expires = true;
@@ -336,7 +336,7 @@ describe("a reconcile", () => {
         published = { ...published, root: { type: "object", properties } };
         return isNewer;
       };
-      loop.restart({ schemas: { of: async () => published, renew } });
+      loop.restart({ schemas: { of: async () => published, renew, revision: 0 } });
       loop.rotate("new");
       assert.deepEqual(await loop.reconcile(), { retry: "after", ms: 0 });
       assert.deepEqual([loop.progress, specOf(), cluster.takeWrites()], [undefined, {}, []]);
