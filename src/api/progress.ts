@@ -41,10 +41,11 @@ export function withProgress<C extends Condition>(
   const reasonOf = (each: C) => (isFormer(each) ? "Reconciling" : each.reason);
   const cause = mostUrgent(waiting, reasonOf);
   if (cause === undefined) return [...conditions];
-  const before = progressBefore(object, cause.reason, now);
+  const reason = reasonOf(cause);
+  const before = progressBefore(object, reason, now);
   const status = { conditions: before === undefined ? [] : [before] };
-  const type = isStalled(reasonOf(cause), before, now) ? "Stalled" : "Reconciling";
-  const verdict = { ready: "True", reason: storedReason(cause.reason), message: cause.message } as const;
+  const type = isStalled(reason, before, now) ? "Stalled" : "Reconciling";
+  const verdict = { ready: "True", reason: storedReason(reason), message: cause.message } as const;
   return [...conditions, conditionOf(type, { metadata: object.metadata, status }, verdict, now)];
 }
 

@@ -69,6 +69,14 @@ describe("the conditions Reconciling and Stalled", () => {
     assert.deepEqual([typeFor(2), typeFor(3)], ["Reconciling", "Stalled"]);
   });
 
+  it("are not due after a minute for a failure of the former spec, which says nothing of the present one", () => {
+    const [former] = conditionsOf(["RolledOut", "False", "WorkloadNotFound"]);
+    assert.ok(former !== undefined);
+    const object = { metadata: { generation: 3 }, status: { conditions: [{ ...former, observedGeneration: 2 }] } };
+    const conditions = withProgress(object, object.status.conditions, NOW);
+    assert.equal(untilStalled({ conditions }, new Date(NOW.getTime() + STALLED_AFTER_MS)), undefined);
+  });
+
   it("are absent while a user suspends the object or its rollout", () => {
     assert.deepEqual(derivedFrom(["Ready", "Unknown", "Suspended"], ["RolledOut", "False", "RollingOut"]), []);
     assert.deepEqual(derivedFrom(["Accepted", "True", "Accepted"], ["Ready", "Unknown", "Suspended"]), []);
