@@ -2,7 +2,14 @@
  * Reconciles one SecretBinding: gate, observe, read sources, release removed targets, sync targets, roll out, report. It depends
  * on the state of the cluster alone, never on the event that requeued the binding.
  */
-import { FINALIZER, isAfterRollout, type SecretBinding, type StoredBinding, type Target } from "../../api/binding.ts";
+import {
+  FINALIZER,
+  isAfterRollout,
+  type SecretBinding,
+  type Status,
+  type StoredBinding,
+  type Target,
+} from "../../api/binding.ts";
 import { isStalledAtOnce, untilStalled } from "../../api/progress.ts";
 import { isRefreshRequested } from "../../api/refresh.ts";
 import { asRecorded } from "../../api/status-records.ts";
@@ -61,6 +68,9 @@ const SOON: WorkResult = { retry: "after", ms: 1_000 };
 const whileReading = (namespace: string): WorkResult => ({ retry: "after", ms: 250, rateLimitGroup: namespace });
 
 const AT_ONCE: WorkResult = { retry: "after", ms: 0 };
+/** The API server publishes the schema of a changed CRD up to a second later. */
+const PUBLISHED_WITHIN_MS = 1_500;
+const OF_SCHEMAS: readonly string[] = ["UnknownField", "TypeMismatch", "InvalidValue"];
 
 const isHeld = ({ metadata }: SecretBinding): boolean => metadata.finalizers?.includes(FINALIZER) === true;
 
@@ -72,6 +82,8 @@ export class Reconciler {
   readonly #status: BindingStatusWriter;
   readonly #permissions: PermissionAdvice;
   readonly #uncounted: UncountedGrants;
+  /** Since when a newer schema may make a binding right, in ms. */
+  readonly #doubts = new Map<string, number>();
   /** The namespaces of which a whole binding is in memory for a moment. */
   readonly #reading = new Set<string>();
 
@@ -361,9 +373,8 @@ export class Reconciler {
     const outcome = statusOf(binding, outcomes, released, now, overview, rolledOut, incomplete);
     const copied = copiedSources(stored, context.parsedSources);
     const status = { ...outcome, ...copied, ...protectedTokens(binding, sources) };
-    // What a schema lacks may be in one that was published since it was read.
-    const isNewer = isStalledAtOnce(stored, status, now) && (await attempt(this.#deps.schemas.renew(schemas)));
-    if (isNewer === true) return AT_ONCE;
+    const sooner = await this.#forNewerSchemas(key, stored, status, schemas, now);
+    if (sooner !== undefined) return sooner;
     const reported = await this.#status.writeStatus(stored, status);
     this.#status.recordEvent(binding, status);
     for (const note of newlyReadable(binding, outcomes))
@@ -379,6 +390,28 @@ export class Reconciler {
     const remember = this.results.set(key, observed, named, synced, remembered, workloads);
     await this.#deps.cpu.steps(binding.metadata.namespace as string, remember);
     return orWhenStalled(requeueResult(binding, [...all, ...(rollout ? [rollout] : [])]), status, now);
+  }
+
+  /** What a schema lacks may be in one that is published since it was read, or in a moment. Undefined if that is waited for, or not the mistake. */
+  async #forNewerSchemas(
+    key: string,
+    stored: SecretBinding,
+    status: Status,
+    revision: number,
+    now: Date,
+  ): Promise<WorkResult | undefined> {
+    const isNew = isStalledAtOnce(stored, status, now);
+    const isOfSchemas = status.conditions?.some(
+      ({ type, reason }) => type === "Stalled" && OF_SCHEMAS.includes(reason),
+    );
+    const since = this.#doubts.get(key);
+    this.#doubts.delete(key);
+    if (!isNew || !isOfSchemas) return undefined;
+    if ((await attempt(this.#deps.schemas.renew(revision))) === true) return AT_ONCE;
+    const waited = since === undefined ? 0 : now.getTime() - since;
+    if (waited < 0 || waited >= PUBLISHED_WITHIN_MS) return undefined;
+    this.#doubts.set(key, since ?? now.getTime());
+    return { retry: "after", ms: PUBLISHED_WITHIN_MS - waited };
   }
 
   /**
@@ -428,6 +461,7 @@ export class Reconciler {
   /** Ends everything that goes on for a binding that still exists. Returns the status of its rollout that is not written yet. */
   #stop(key: string): ReturnType<Rollouts["forget"]> {
     this.results.forget(key);
+    this.#doubts.delete(key);
     this.#permissions.forget(key);
     this.#unsubscribe(key);
     return this.#rollouts.forget(key);

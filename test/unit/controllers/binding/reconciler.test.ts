@@ -1,5 +1,6 @@
 /** The reconcile loop: its requests, their order, and the status that it leaves. */
 import assert from "node:assert/strict";
+import { mock } from "node:test";
 import { Installation } from "../../../../src/api/installation.ts";
 import { STALLED_AFTER_MS } from "../../../../src/api/progress.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
@@ -342,9 +343,31 @@ describe("a reconcile", () => {
       assert.deepEqual([loop.progress, specOf(), cluster.takeWrites()], [undefined, {}, []]);
       await loop.reconcile();
       assert.deepEqual([loop.ready, specOf()], [["True", "Synced"], { key: "new" }]);
-      loop.edit({ targets: [targetOf({ fields: [{ path: "spec.kee", from: { source: "bucket", key: "key" } }] })] });
-      await loop.reconcile();
-      assert.deepEqual([loop.ready, loop.progress], [["False", "UnknownField"], "Stalled"]);
+    });
+
+    describe("of a field that no schema has", () => {
+      beforeEach(() => {
+        const root = { type: "object", properties: { spec: { type: "object", properties: {} } } } as const;
+        loop.restart({
+          schemas: { of: async () => ({ root, resolve: () => undefined }), renew: async () => false, revision: 0 },
+        });
+        mock.timers.enable({ apis: ["Date"], now: Date.UTC(2026, 0, 1) });
+      });
+      afterEach(() => mock.timers.reset());
+
+      it("is Stalled when a schema would have been published, also after another change of the spec", async () => {
+        for (const path of ["spec.kee", "spec.kei"]) {
+          loop.edit({ targets: [targetOf({ fields: [{ path, from: { source: "bucket", key: "key" } }] })] });
+          const written = cluster.statuses.length;
+          assert.deepEqual(await loop.reconcile(), { retry: "after", ms: 1_500 });
+          mock.timers.tick(1_000);
+          assert.deepEqual(await loop.reconcile(), { retry: "after", ms: 500 });
+          assert.equal(cluster.statuses.length, written);
+          mock.timers.tick(500);
+          await loop.reconcile();
+          assert.deepEqual([loop.ready, loop.progress], [["False", "UnknownField"], "Stalled"]);
+        }
+      });
     });
 
     it("is Stalled after a minute if Inlay does not process it, for a reason that a user must fix", async () => {
