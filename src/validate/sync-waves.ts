@@ -12,9 +12,11 @@ import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
 import type { Mistake } from "../render/documents.ts";
 import { FROM_CLUSTER, type Inputs } from "../render/inputs.ts";
+import { WORKLOAD_KINDS } from "../workloads/workload.ts";
 
 const WAVE = "argocd.argoproj.io/sync-wave";
 const HOOK = "argocd.argoproj.io/hook";
+const KNOWN: Readonly<Record<string, { apiVersion: string }>> = WORKLOAD_KINDS;
 const RBAC = "rbac.authorization.k8s.io/";
 /** Their place in the order of a sync. */
 const PHASES = new Map([
@@ -48,13 +50,16 @@ export function earlyBindings({ inputs, bindings }: Analysis): Mistake[] {
   if (![...placed.values()].some(({ turn }) => turn.wave !== 0 || turn.phase !== 0)) return [];
   const access = accessIn(placed.values());
   // A composed binding has no wave: Argo CD does not apply it.
-  return bindings.filter(({ each }) => each.from === undefined).flatMap((each) => earlyIn(each, placed, access));
+  return bindings
+    .filter(({ each }) => each.from === undefined)
+    .flatMap((each) => earlyIn(each, placed, access, inputs));
 }
 
 function earlyIn(
   { each, references, selection }: AnalysedBinding,
   placed: ReadonlyMap<string, Placed>,
   access: ReadonlyMap<string, readonly Placed[]>,
+  { kinds }: Pick<Inputs, "kinds">,
 ): Mistake[] {
   const { binding } = each;
   const { namespace = "" } = binding.metadata;
@@ -73,6 +78,15 @@ function earlyIn(
     const watched = resolved instanceof Problem ? undefined : resolved?.watched;
     return [...at(watched), ...at(vault?.connection)];
   });
+  const { rollout } = binding.spec;
+  const named = [...(rollout?.targets ?? []), ...(rollout?.steps ?? []).flatMap((step) => step.targets ?? [])];
+  // Workloads that are only selected may be missing.
+  const workloads = named.flatMap(
+    ({ kind, name, apiVersion = KNOWN[kind]?.apiVersion, namespace: other = namespace }) =>
+      name === undefined || apiVersion === undefined
+        ? []
+        : at({ resource: kinds.resourceOf(apiVersion, kind), namespace: other, name }),
+  );
   const late = (reason: Mistake["reason"], what: string, needed: readonly Placed[]): Mistake[] => {
     const later = needed.filter(({ turn }) => compare(own, turn) < 0);
     const last = later
@@ -87,6 +101,7 @@ function earlyIn(
   return [
     ...late("TargetNotFound", "its target", targets),
     ...late("SourceNotFound", "its source", sources),
+    ...late("WorkloadNotFound", "the workload of its rollout", workloads),
     ...late("ServiceAccountNotFound", "its account", at(account)),
     ...late("Forbidden", "the permissions of its account:", access.get(`${namespace}/${account.name}`) ?? []),
   ];

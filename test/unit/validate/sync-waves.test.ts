@@ -73,4 +73,13 @@ describe("inlay validate of sync waves", () => {
     assert.deepEqual(await found(binding("", "optional: true, secret: {name: bucket}"), secret(wave(1))), []);
     assert.deepEqual(await found(binding(""), shop(wave(1)).replace("namespace: team", "namespace: other")), []);
   });
+
+  it("warns of a binding before a workload that its rollout names, but not before one that it selects", async () => {
+    const web = `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: team, ${wave(2)}}\n`;
+    const rolling = (rollout: string) => `${binding(wave(1))}  rollout: ${rollout}\n`;
+    assert.deepEqual(await found(rolling("{targets: [{kind: Deployment, name: web}]}"), web), [
+      "3 warning WorkloadNotFound",
+    ]);
+    assert.deepEqual(await found(rolling("{consumersOf: [bucket]}"), web), []);
+  });
 });
