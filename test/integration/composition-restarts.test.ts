@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { controlPlane } from "../control-plane/shared.ts";
+import { age, untilProgress } from "../controller/aged.ts";
 import { isOfBarrier } from "../controller/barrier.ts";
 import {
   ACCESS_KEY_BASE,
@@ -205,6 +206,12 @@ describe("a controller of compositions that is killed or stopped", function () {
     await untilShown("NotSupported");
     await untilComposition(team, NAME, "NotSupported", "Ready");
     const controller = team.controller;
+    await team.barrier({ controller });
+    await controller.stop();
+    // After a minute, it is Stalled.
+    await age(team.api, compositionPath(team, NAME));
+    await controller.start();
+    await untilProgress(team.api, compositionPath(team, NAME), "Stalled NotSupported");
     await team.barrier({ controller });
     await controller.stop();
     const mark = await auditLog().mark();
