@@ -4,9 +4,16 @@
  */
 import { type Field, fieldsOfTarget, sourcesIn } from "../api/binding.ts";
 import { listAt, at as valueIn } from "../apimachinery/fields.ts";
-import { describeObject, type JsonObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { describeObject, type JsonObject, type ObjectMeta, type ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
-import { CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import {
+  CONFIG_MAPS,
+  ROLE_BINDINGS,
+  ROLES,
+  SECRETS,
+  SERVICE_ACCOUNTS,
+  VAULT_CONNECTIONS,
+} from "../apimachinery/resources.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
 import type { Mistake } from "../render/documents.ts";
 import { type InputObject, type Inputs, mistakeAt } from "../render/inputs.ts";
@@ -28,8 +35,11 @@ const KEEP_ACCOUNT =
 
 const KNOWN: Readonly<Record<string, { apiVersion: string }>> = WORKLOAD_KINDS;
 
-/** Finds the new name of an object that is not in the files. `owner` is the name of the object that refers to it. */
-type FindRenamed = (ref: ObjectRef, owner: string) => string | undefined;
+/** The page on kustomize keeps them out of a kustomization that renames objects. */
+const KEPT: readonly string[] = [SERVICE_ACCOUNTS.kind, ROLES.kind, ROLE_BINDINGS.kind];
+
+/** Finds the new name of an object that is not in the files. `owner` is the object that refers to it. */
+type FindRenamed = (ref: ObjectRef, owner: Pick<ObjectMeta, "namespace" | "name">) => string | undefined;
 
 export function renamedThings({ inputs, bindings }: Analysis): Mistake[] {
   const find = finderIn(inputs);
@@ -41,6 +51,8 @@ export function renamedThings({ inputs, bindings }: Analysis): Mistake[] {
 
 function finderIn({ kinds, objects }: Inputs): FindRenamed {
   const names = new Map<string, string[]>();
+  /** By namespace, without hashes. */
+  const beside = new Map<string, string[]>();
   const placeOf = ({ resource: { group, kind }, namespace = "" }: Omit<ObjectRef, "name">) =>
     `${group}/${kind}/${namespace}`;
   for (const { object } of objects) {
@@ -50,28 +62,36 @@ function finderIn({ kinds, objects }: Inputs): FindRenamed {
     const known = names.get(place) ?? [];
     known.push(name);
     names.set(place, known);
+    if (namespace === undefined || KEPT.includes(object.kind)) continue;
+    beside.set(namespace, [...(beside.get(namespace) ?? []), bareName(name, object.kind)]);
   }
   return (ref, owner) => {
     const known = names.get(placeOf(ref)) ?? [];
     if (known.includes(ref.name)) return undefined;
-    return known.find((name) => isRenamed(name, ref.name, owner, GENERATED.includes(ref.resource.kind)));
+    const others = [owner.name, ...(beside.get(owner.namespace ?? "") ?? [])];
+    return known.find((name) => isRenamed(name, ref.name, others, ref.resource.kind));
   };
 }
 
-/** Whether `name` is `old` with a hash, or with a prefix and a suffix that the referring object has too. */
-function isRenamed(name: string, old: string, owner: string, isGenerated: boolean): boolean {
-  const bare = isGenerated ? name.replace(HASH, "") : name;
+const bareName = (name: string, kind: string): string => (GENERATED.includes(kind) ? name.replace(HASH, "") : name);
+
+/** Whether `name` is `old` with a hash, or with a prefix and a suffix that all objects beside it have too: two names may be alike by chance. */
+function isRenamed(name: string, old: string, others: readonly string[], kind: string): boolean {
+  const bare = bareName(name, kind);
   if (bare === old) return name !== old;
   for (let at = bare.indexOf(old); at >= 0; at = bare.indexOf(old, at + 1)) {
     const [prefix, suffix] = [bare.slice(0, at), bare.slice(at + old.length)];
-    if (owner.length > prefix.length + suffix.length && owner.startsWith(prefix) && owner.endsWith(suffix)) return true;
+    const hasBoth = (each: string) =>
+      each.length > prefix.length + suffix.length && each.startsWith(prefix) && each.endsWith(suffix);
+    if (others.every(hasBoth)) return true;
   }
   return false;
 }
 
 function inBinding({ each, references }: AnalysedBinding, { kinds }: Inputs, find: FindRenamed): Mistake[] {
   const { binding, mistakeAt } = each;
-  const { namespace = "", name: owner } = binding.metadata;
+  const owner = binding.metadata;
+  const { namespace = "" } = owner;
   const { serviceAccountName, rollout, sources, targets } = binding.spec;
   const check = (reason: Mistake["reason"], place: string, ref: ObjectRef, advice = COMPONENT): Mistake[] => {
     const now = find(ref, owner);
@@ -139,7 +159,8 @@ function namesOfSources({ each, references }: AnalysedBinding): Mistake[] {
   return references.parsedSources.flatMap(({ name, data }, at) => {
     if (data === undefined || sources[at]?.name !== undefined) return [];
     const isOf = (old: string) =>
-      isRenamed(name, old, binding.metadata.name, true) || (HASH.test(name) && name.replace(HASH, "").includes(old));
+      isRenamed(name, old, [binding.metadata.name], data.kind) ||
+      (HASH.test(name) && name.replace(HASH, "").includes(old));
     const old = unknown.find(isOf);
     if (old === undefined) return [];
     const message = `spec.sources[${at}]: the source has no name of its own, so its name is that of its ${data.kind}, ${name}, which kustomize has changed; the binding uses ${old}, so add name: ${old} to the source`;
@@ -156,12 +177,13 @@ function namesIn({ from, template }: Field): readonly string[] {
 /** What SecretGrants and VaultConnections name in their own namespace. */
 function inObject({ document, object }: InputObject, find: FindRenamed): Mistake[] {
   if (!isOwn(object)) return [];
-  const { namespace = "", name: owner } = object.metadata;
+  const { metadata } = object;
+  const { namespace = "" } = metadata;
   return namedIn(object).flatMap(({ place, kind, name }) => {
     const resource = NAMED.find((each) => each.kind === kind);
     if (resource === undefined || typeof name !== "string") return [];
     const ref = { resource, namespace, name };
-    const now = find(ref, owner);
+    const now = find(ref, metadata);
     return now === undefined
       ? []
       : [mistakeAt(document, "SourceNotFound", `${place}: ${renamed(ref, now)}; ${COMPONENT}`)];

@@ -154,6 +154,12 @@ spec:
     assert.deepEqual(await of("bucket-7k2h5g9f2t"), ["6:22 warning SourceNotFound"]);
     for (const name of ["bucket", "bucket-old", "old-bucket", "b-bucket-b", "bucket-7k2h5g9f2"])
       assert.deepEqual(await of(name), [], name);
+    // The same suffix is no proof, unless all objects have it.
+    const target = "apiVersion: example.com/v1\n      kind: Shop\n      name: shop";
+    const suffixed = (others: string) =>
+      found(binding("b-keys", "bucket", target, "spec.storage") + secret("bucket-keys") + others, { "crd.yaml": CRD });
+    assert.deepEqual(await suffixed(""), ["6:22 warning SourceNotFound"]);
+    assert.deepEqual(await suffixed(secret("other")), []);
   });
 
   it("warns of a backslash before an expression, at its template, and without the Secret", async () => {
