@@ -56,7 +56,7 @@ describe("published schemas", () => {
   const change = (name: string, schema: OpenApiSchema) => {
     documents = { ...documents, [KEY]: { ...documents[KEY], [name]: schema } };
   };
-  it("are renewed after half a second, which tells each caller whether one has changed since it began", async () => {
+  it("are renewed after half a second, which shows each caller whether one has changed since it began", async () => {
     const { revision } = schemas;
     change(HARBORS.kind, changed);
     assert.deepEqual([await schemas.renew(revision), requests], [false, []]);
