@@ -441,7 +441,7 @@ describe("an installation with missing parts", function () {
   it("is ready, and says what is missing and what to do: in the log, in /readyz?verbose, in the metrics and on the bindings", async () => {
     await says(
       /^\[!\]policies degraded: .*\(missing: inlay-protect; of the older version 0\.0\.9: inlay-replicas\).*: kubectl apply -f deploy\/policies\/$/m,
-      /^\[!\]permissions degraded: .*\(update bindingcompositions\/status\.inlay\.dev\).*: kubectl apply -f deploy\/manifests\/10-/m,
+      /^\[!\]permissions degraded: .*\(update bindingcompositions\.inlay\.dev\/status\).*: kubectl apply -f deploy\/manifests\/10-/m,
       /^\[\+\]second_controller ok$/m,
     );
     assert.equal(await controller.page("/readyz"), "ok\n");
