@@ -51,6 +51,9 @@ interface Name extends Place {
   through?: string;
 }
 
+/** Which kinds of workloads a step looks for, if it names none. */
+const KINDS = ["Deployment", "StatefulSet", "DaemonSet"];
+
 export class Named {
   /** What bindings and connections name, by their namespace and by group and plural. */
   readonly #names = new Map<string, Name[]>();
@@ -171,7 +174,7 @@ export class Named {
 
   /** The places in which a rollout, or a step of it, finds workloads. */
   #workloadsOf(
-    { consumersOf = [], consumersOfTargets, ownedByTargets, kinds = [], targets = [] }: AnyObject,
+    { consumersOf = [], consumersOfTargets, ownedByTargets, kinds = KINDS, targets = [] }: AnyObject,
     { sources, targets: written }: { sources: AnyObject[]; targets: AnyObject[] },
     own: string,
   ) {
