@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { intervalOf } from "../../src/api/binding.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { whileBusy } from "../controller/busy.ts";
@@ -254,7 +255,7 @@ describe("VaultStaticSecrets", function () {
     for (const [name, [spec]] of Object.entries(cases)) await claim(team, name, { rolloutRestartTargets, ...spec });
     for (const [name, [, refresh]] of Object.entries(cases)) {
       const { spec } = await eventually(() => team.team.binding(`${name}-vault`));
-      assert.deepEqual([name, spec.sources[0].vault.refresh], [name, refresh]);
+      assert.deepEqual([name, intervalOf(spec.sources[0].vault)], [name, refresh]);
       assert.deepEqual(spec.rollout.targets, [{ kind: "Rollout", name: "web", restartPath: "spec.restartAt" }]);
     }
   });
