@@ -20,7 +20,7 @@ import { type InputObject, type Inputs, mistakeAt } from "../render/inputs.ts";
 import { isOwn } from "../render/own-kinds.ts";
 import { isSelection } from "../targets/references.ts";
 import { compileTemplate } from "../transform/template.ts";
-import { WORKLOAD_KINDS } from "../workloads/workload.ts";
+import { namedWorkloads } from "./named-workloads.ts";
 
 const CLASS = "secrets-store.csi.x-k8s.io/v1";
 /** The letters of kustomize's hashes. */
@@ -32,8 +32,6 @@ const COMPONENT = "kustomize has probably renamed it: use the component deploy/k
 const ADD_KIND = `${COMPONENT}, and add the kind to your own nameReference if the component does not have it`;
 const KEEP_ACCOUNT =
   "kustomize has probably renamed it, and Inlay impersonates the account of the old name: keep ServiceAccounts out of the kustomization that has namePrefix or nameSuffix";
-
-const KNOWN: Readonly<Record<string, { apiVersion: string }>> = WORKLOAD_KINDS;
 
 /** The page on kustomize keeps them out of a kustomization that renames objects. */
 const KEPT: readonly string[] = [SERVICE_ACCOUNTS.kind, ROLES.kind, ROLE_BINDINGS.kind];
@@ -92,7 +90,7 @@ function inBinding({ each, references }: AnalysedBinding, { kinds }: Inputs, fin
   const { binding, mistakeAt } = each;
   const owner = binding.metadata;
   const { namespace = "" } = owner;
-  const { serviceAccountName, rollout, sources, targets } = binding.spec;
+  const { serviceAccountName, sources, targets } = binding.spec;
   const check = (reason: Mistake["reason"], place: string, ref: ObjectRef, advice = COMPONENT): Mistake[] => {
     const now = find(ref, owner);
     return now === undefined ? [] : [mistakeAt(reason, `${place}: ${renamed(ref, now)}; ${advice}`)];
@@ -115,23 +113,9 @@ function inBinding({ each, references }: AnalysedBinding, { kinds }: Inputs, fin
       ? []
       : check("TargetNotFound", `spec.targets[${at}].name`, ref, ADD_KIND),
   );
-  const workloads = [
-    ...(rollout?.targets ?? []).map((each, at) => ({ each, place: `spec.rollout.targets[${at}].name` })),
-    ...(rollout?.steps ?? []).flatMap((step, position) =>
-      (step.targets ?? []).map((each, at) => ({ each, place: `spec.rollout.steps[${position}].targets[${at}].name` })),
-    ),
-  ];
-  const ofRollout = workloads.flatMap(({ each, place }) => {
-    const apiVersion = each.apiVersion ?? KNOWN[each.kind]?.apiVersion;
-    if (each.name === undefined || apiVersion === undefined) return [];
-    const resource = kinds.resourceOf(apiVersion, each.kind);
-    return check(
-      "WorkloadNotFound",
-      place,
-      { resource, namespace: each.namespace ?? namespace, name: each.name },
-      ADD_KIND,
-    );
-  });
+  const ofRollout = namedWorkloads(binding, kinds).flatMap(({ ref, place }) =>
+    check("WorkloadNotFound", `${place}.name`, ref, ADD_KIND),
+  );
   const account = { resource: SERVICE_ACCOUNTS, namespace, name: serviceAccountName };
   return [
     ...ofSources,

@@ -1,6 +1,6 @@
 /**
  * Warns of bindings in an earlier sync wave of Argo CD than what they wait for. Argo CD applies a wave when everything before it is healthy,
- * without a limit of time by default, so such a sync never ends, and Argo CD applies no later commit. Pure.
+ * and such a binding gets healthy only after that, so each sync fails. Pure.
  */
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { listAt } from "../apimachinery/fields.ts";
@@ -12,11 +12,10 @@ import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
 import type { Mistake } from "../render/documents.ts";
 import { FROM_CLUSTER, type Inputs } from "../render/inputs.ts";
-import { WORKLOAD_KINDS } from "../workloads/workload.ts";
+import { namedWorkloads } from "./named-workloads.ts";
 
 const WAVE = "argocd.argoproj.io/sync-wave";
 const HOOK = "argocd.argoproj.io/hook";
-const KNOWN: Readonly<Record<string, { apiVersion: string }>> = WORKLOAD_KINDS;
 const RBAC = "rbac.authorization.k8s.io/";
 /** Their place in the order of a sync. */
 const PHASES = new Map([
@@ -78,15 +77,8 @@ function earlyIn(
     const watched = resolved instanceof Problem ? undefined : resolved?.watched;
     return [...at(watched), ...at(vault?.connection)];
   });
-  const { rollout } = binding.spec;
-  const named = [...(rollout?.targets ?? []), ...(rollout?.steps ?? []).flatMap((step) => step.targets ?? [])];
   // Workloads that are only selected may be missing.
-  const workloads = named.flatMap(
-    ({ kind, name, apiVersion = KNOWN[kind]?.apiVersion, namespace: other = namespace }) =>
-      name === undefined || apiVersion === undefined
-        ? []
-        : at({ resource: kinds.resourceOf(apiVersion, kind), namespace: other, name }),
-  );
+  const workloads = namedWorkloads(binding, kinds).flatMap(({ ref }) => at(ref));
   const late = (reason: Mistake["reason"], what: string, needed: readonly Placed[]): Mistake[] => {
     const later = needed.filter(({ turn }) => compare(own, turn) < 0);
     const last = later
@@ -95,7 +87,7 @@ function earlyIn(
       .at(-1);
     if (last === undefined) return [];
     const names = [...new Set(later.map(({ object }) => describe(object)))];
-    const message = `${PLACE}: Argo CD applies the binding in ${textOf(own)}, before ${what} ${firstOf(names, MAX_NAMED)} in ${textOf(last)}: the binding can't get healthy before that, so the sync never ends, and later commits are not applied; put the binding into ${textOf(last)} or a later one`;
+    const message = `${PLACE}: Argo CD applies the binding in ${textOf(own)}, before ${what} ${firstOf(names, MAX_NAMED)} in ${textOf(last)}: the binding can't get healthy before that, so the sync fails and applies nothing of the later waves; put the binding into ${textOf(last)} or a later one`;
     return [each.mistakeAt(reason, message)];
   };
   return [
