@@ -19,6 +19,7 @@ interface Asked {
 const CONFIRM_MS = 1_500;
 /** How long to wait until the API server is ready. */
 const READY_WITHIN_MS = 10_000;
+const CONFIRMED_WITHIN_MS = CONFIRM_MS + READY_WITHIN_MS;
 const READY_EVERY_MS = 500;
 /** Beyond this number everything is forgotten, and a 403 is trusted until the next success. */
 const KEPT = 20_000;
@@ -45,17 +46,20 @@ export class Refusals {
   }
 
   /**
-   * Whether to repeat a failed request, after 1.5 to 11.5 s. Returns false at once if the answer can be trusted, or if
-   * `end`, in ms of the epoch, leaves too little time.
+   * Whether to repeat a failed request, after 1.5 to 11.5 s. Returns false at once if the answer can be trusted, or if the request's
+   * deadline is shorter than that. Throws ApiError with DeadlineExceeded if the answer came too late to be confirmed: the next request
+   * has the time. `since` and `end`, in ms of the epoch: the request's start and its deadline.
    */
-  async isToBeConfirmed(request: Asked, error: unknown, end: number): Promise<boolean> {
+  async isToBeConfirmed(request: Asked, error: unknown, since: number, end: number): Promise<boolean> {
     if (!(error instanceof ApiError) || error.status !== 403 || error.isDenied) return false;
     const key = keyOf(request);
     if (!this.#granted.has(key)) return false;
-    if (this.#tried.has(request) || Date.now() + CONFIRM_MS + READY_WITHIN_MS > end) {
+    if (this.#tried.has(request) || since + CONFIRMED_WITHIN_MS > end) {
       this.#granted.delete(key);
       return false;
     }
+    if (Date.now() + CONFIRMED_WITHIN_MS > end)
+      throw new ApiError(`${request.method} ${request.path.split("?")[0]}`, 0, "DeadlineExceeded");
     this.#tried.add(request);
     const pause = this.#granted.get(key) ?? this.#pause();
     this.#granted.set(key, pause);

@@ -143,7 +143,8 @@ export class Transport {
       signal.throwIfAborted();
       const { body } = await this.#withinDeadline(request, agent, signal, async (late) => {
         late.addEventListener("abort", onAbort, { once: true });
-        const end = Date.now() + (request.deadlineMs ?? this.#deadlineMs);
+        const since = Date.now();
+        const end = since + (request.deadlineMs ?? this.#deadlineMs);
         for (;;) {
           const opened = await this.#send(agent, request, stop.signal);
           if (opened.statusCode < 300) {
@@ -151,7 +152,7 @@ export class Transport {
             return opened;
           }
           const error = await refusalIn(request, opened, permit, stop.signal);
-          if (!(await this.#refusals.isToBeConfirmed(request, error, end))) throw error;
+          if (!(await this.#refusals.isToBeConfirmed(request, error, since, end))) throw error;
         }
       });
       onOpen();
@@ -197,7 +198,8 @@ export class Transport {
   }
 
   async #attempt(request: Request, permit: Permit, signal: AbortSignal): Promise<string> {
-    const end = Date.now() + (request.deadlineMs ?? this.#deadlineMs);
+    const since = Date.now();
+    const end = since + (request.deadlineMs ?? this.#deadlineMs);
     for (let attempt = 1; ; attempt++) {
       try {
         const answer = await this.#send(this.#requests, request, signal);
@@ -207,7 +209,7 @@ export class Transport {
         if (text === undefined) throw new ApiError(describe(request), 200, "TooLarge");
         return text;
       } catch (error) {
-        if (await this.#refusals.isToBeConfirmed(request, error, end)) continue;
+        if (await this.#refusals.isToBeConfirmed(request, error, since, end)) continue;
         const wait = attempt < ATTEMPTS ? pauseBeforeRepeat(request, error, attempt) : undefined;
         if (wait === undefined || Date.now() + wait > end || signal.aborted) throw asApiError(request, error);
         await sleep(wait, undefined, { signal });

@@ -44,7 +44,8 @@ interface Known {
 interface Published {
   addresses: string;
   /** Empty if no version lacks fields of another. */
-  served: Promise<Version[]>;
+  published: Promise<Version[]>;
+  /** By the names of the stored version and those that are served. */
   versions: Map<string, Versions>;
 }
 
@@ -185,15 +186,16 @@ export class WriteVersions {
     const addresses = [...found].join();
     let known = this.#published.get(key);
     if (known?.addresses !== addresses) {
-      known = { addresses, served: this.#servedIn(resource, [...found.keys()]), versions: new Map() };
+      known = { addresses, published: this.#publishedIn(resource, [...found.keys()]), versions: new Map() };
       setNewest(this.#published, key, known, MAX_KNOWN);
     }
     try {
-      const served = await known.served;
-      if (served.length === 0) return NOTHING_DROPS;
-      const stored = await this.#storedOf(resource, served);
-      const versions = known.versions.get(stored?.name ?? "") ?? compared(served, stored, false);
-      known.versions.set(stored?.name ?? "", versions);
+      const published = await known.published;
+      if (published.length === 0) return NOTHING_DROPS;
+      const { served, stored } = await this.#discovered(resource, published);
+      const names = [stored?.name, ...served.map(({ name }) => name)].join();
+      const versions = known.versions.get(names) ?? compared(served, stored, false);
+      known.versions.set(names, versions);
       return versions;
     } catch (error) {
       if (this.#published.get(key) === known) this.#published.delete(key);
@@ -201,20 +203,43 @@ export class WriteVersions {
     }
   }
 
-  async #servedIn(resource: Resource, versions: readonly string[]): Promise<Version[]> {
+  async #publishedIn(resource: Resource, versions: readonly string[]): Promise<Version[]> {
     const read = async (version: string): Promise<Version[]> => {
       const schema = await this.#schemas.of({ ...resource, version });
       return schema === undefined ? [] : [{ name: version, ...schema }];
     };
-    const served = (await Promise.all(versions.map(read))).flat();
-    return compared(served, undefined, false).dropping.size === 0 ? [] : served;
+    const published = (await Promise.all(versions.map(read))).flat();
+    return compared(published, undefined, false).dropping.size === 0 ? [] : published;
   }
 
-  /** By the hash of the stored version in discovery. Undefined if no served version matches. */
-  async #storedOf(resource: Resource, served: readonly Version[]): Promise<Version | undefined> {
-    const list = await this.#find<{ resources?: { name: string; storageVersionHash?: string }[] }>(rootOf(resource));
-    const hash = list?.resources?.find(({ name }) => name === resource.plural)?.storageVersionHash;
-    return served.find(({ name }) => hashOf(`${resource.group}/${name}/${resource.kind}`) === hash);
+  /**
+   * Of the published versions, those that discovery lists, and the stored one by its hash there. The API server goes on publishing the
+   * schema of a version that was removed from its CustomResourceDefinition.
+   */
+  async #discovered(
+    resource: Resource,
+    published: readonly Version[],
+  ): Promise<{ served: Version[]; stored: Version | undefined }> {
+    const look = async (version: Version) => {
+      const listed = await this.#resourcesAt(rootOf({ ...resource, version: version.name }));
+      const entry = listed.find(({ name }) => name === resource.plural);
+      return entry === undefined ? [] : [{ version, hash: entry.storageVersionHash }];
+    };
+    const found = (await Promise.all(published.map(look))).flat();
+    const isStored = ({ version: { name }, hash }: (typeof found)[number]) =>
+      hashOf(`${resource.group}/${name}/${resource.kind}`) === hash;
+    return { served: found.map(({ version }) => version), stored: found.find(isStored)?.version };
+  }
+
+  /** Empty if the API server does not serve the version. */
+  async #resourcesAt(path: string): Promise<{ name: string; storageVersionHash?: string }[]> {
+    try {
+      const how = { method: "GET", path, identity: CONTROLLER } as const;
+      return (await this.#transport.request<{ resources?: { name: string }[] }>(how)).resources ?? [];
+    } catch (error) {
+      if (isStatus(error, 404)) return [];
+      throw error;
+    }
   }
 
   /** Undefined if there is no such object. */

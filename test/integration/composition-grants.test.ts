@@ -3,7 +3,9 @@
  * between.
  */
 import assert from "node:assert/strict";
+import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
+import { isOfBarrier } from "../controller/barrier.ts";
 import {
   ACCESS_KEY_BASE,
   compose,
@@ -13,17 +15,19 @@ import {
   TO_CLAIM,
   untilComposition,
 } from "../controller/compositions.ts";
+import { ControllerProcess } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { Neighbours } from "../controller/neighbours.ts";
 import { commandsIn, paste } from "../controller/paste.ts";
-import { loggedUntilNow } from "../controller/requests.ts";
-import { auditLog } from "../controller/shared.ts";
+import { auditLog, stopSharedController } from "../controller/shared.ts";
 import { createNamespace, type TestNamespace } from "../controller/test-namespace.ts";
+import { HttpProxy } from "../faults/http-proxy.ts";
 
 const bindingsOf = (onMissing: "Wait" | "Remove") => {
   const sources = [{ name: "bucket", onMissing, secret: { name: "bucket", granted: true } }];
   return [{ name: "s3", base: { spec: { ...ACCESS_KEY_BASE.spec, sources } }, patches: [TO_CLAIM] }];
 };
+const RECONCILES = "controller_runtime_reconcile_total";
 const BROKEN = { fromFieldPath: "metadata.name", toFieldPath: "spec.serviceAccountName" };
 
 /** A namespace whose HarborCluster `harbor` is a claim, and the value of the Secret `bucket`. */
@@ -38,17 +42,20 @@ async function newClaim(onMissing: "Wait" | "Remove" = "Remove") {
 }
 
 /** Restarts the controller and waits until it has reconciled everything. Returns its writes. */
-async function writesOfRestart(team: TestNamespace): Promise<string[]> {
-  await team.controller.idle();
-  await loggedUntilNow(team);
-  await team.controller.stop();
+async function writesOfRestart(
+  team: TestNamespace,
+  next = team.controller,
+  start = () => next.start(),
+): Promise<string[]> {
+  await team.barrier();
+  await stopSharedController();
   const mark = await auditLog().mark();
-  await team.controller.start();
-  await team.controller.idle();
-  await loggedUntilNow(team);
+  await start();
+  await team.barrier({ controller: next });
   const writes = await auditLog().controllerWritesSince(mark);
   return writes
-    .filter(({ namespace, name }) => namespace === team.namespace || name.startsWith(`${team.namespace}-`))
+    .filter((each) => each.namespace === team.namespace || each.name.startsWith(`${team.namespace}-`))
+    .filter((each) => !isOfBarrier(each))
     .map(({ verb, resource, name }) => `${verb} ${resource} ${name}`);
 }
 
@@ -83,6 +90,34 @@ describe("a SecretGrant for a composition", function () {
     const rotated = await both.rotate();
     await team.controller.start();
     await both.untilHeld(rotated);
+  });
+
+  it("is not in doubt at a start at which the compositions are listed long before the bindings", async () => {
+    const { team, both, value, grant } = await newClaim();
+    await grant();
+    await both.untilHeld(value);
+    await untilComposition(team, "harbor", "Ready");
+    const { url } = controlPlane();
+    const proxy = await HttpProxy.start(url, await controlPlane().servingIdentity());
+    const controller = new ControllerProcess({
+      kubeconfigForServiceAccount: (namespace, name) =>
+        controlPlane().kubeconfigForServiceAccount(namespace, name, proxy.url),
+    });
+    try {
+      proxy.hold((path) => path.includes("/secretbindings?"));
+      const start = async () => {
+        await controller.start();
+        // Then each waits for some seconds before the next attempt.
+        const { length } = (await team.api.get(compositionPath(team, "").replace(/\/[^/]*$/, ""))).items;
+        const tried = () => controller.metric(RECONCILES, 'controller="bindingcomposition"');
+        await eventually(async () => assert.ok((await tried()) >= 3 * length));
+        proxy.resume();
+      };
+      assert.deepEqual(await writesOfRestart(team, controller, start), []);
+    } finally {
+      await controller.stop();
+      await proxy.stop();
+    }
   });
 
   for (const [onMissing, left] of [

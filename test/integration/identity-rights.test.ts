@@ -230,8 +230,10 @@ describe("permissions: a binding", () => {
       [ready, rolledOut].map(({ message }) => commandsIn(message)),
       [command, command],
     );
-    const events = await team.events("harbor-s3");
-    assert.ok(events.some(({ reason, note }) => reason === "Forbidden" && note.endsWith(command)));
+    await eventually(async () => {
+      const events = await team.events("harbor-s3");
+      assert.ok(events.some(({ reason, note }) => reason === "Forbidden" && note.endsWith(command)));
+    });
     const { json } = await inlayJson(admin(), "explain", "harbor-s3", "-n", team.namespace);
     assert.equal(json.advice.command, command);
 

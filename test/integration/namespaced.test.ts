@@ -228,6 +228,19 @@ describe("a namespaced Inlay", function () {
     }
   });
 
+  it("writes objects of a kind that has lost a version, whose schema the API server still publishes", async () => {
+    const items = new Versioned(two.team);
+    await items.install([v1beta2, v1], "removed");
+    await items.published();
+    await items.make("shop", {}, "v1");
+    await items.become([v1]);
+    await items.bind("removed", { name: "shop" });
+    await two.team.until("removed", "Synced");
+    assert.equal((await two.team.api.get(items.path("v1", "shop"))).spec.token, items.value);
+    await items.published();
+    await two.team.unbind("removed");
+  });
+
   it("has one leader among its replicas, elected by a Lease of its namespace", async () => {
     const { team } = one;
     const lease = `${team.path("coordination.k8s.io/v1", "leases")}/inlay-controller`;

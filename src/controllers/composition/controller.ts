@@ -162,14 +162,16 @@ export class CompositionController {
       await this.#reporter.holdQuietly(composition, outOfScope(installation.scope));
       return DONE;
     }
+    const isDeleted = composition.metadata.deletionTimestamp !== undefined;
+    // Until then, the composition has no state: it is not known which bindings it composes.
+    if (!isDeleted && bindings.state.phase !== "synced") return BACKOFF;
     const state = this.#states.get(name) ?? new CompositionState();
     this.#states.set(name, state);
-    if (composition.metadata.deletionTimestamp !== undefined) {
+    if (isDeleted) {
       state.accepted = undefined;
       this.#claims.forget(name);
       return this.#cleanUp.run(composition);
     }
-    if (bindings.state.phase !== "synced") return BACKOFF;
     const stored = await this.#reporter.addFinalizer(composition);
     state.problem = await accept(this.#services, stored, state, (key) => this.#written(name, key));
     if (state.problem !== undefined) return this.#refuse(stored, state.problem);

@@ -24,9 +24,9 @@ describe("a 403", () => {
     });
   });
 
-  const inTime = () => Date.now() + 15_000;
-  const refused = (request = get("one"), error: Error = forbidden, end = inTime()) =>
-    refusals.isToBeConfirmed(request, error, end);
+  /** The request began that many milliseconds ago. */
+  const refused = (request = get("one"), error: Error = forbidden, { agoMs = 0, deadlineMs = 15_000 } = {}) =>
+    refusals.isToBeConfirmed(request, error, Date.now() - agoMs, Date.now() - agoMs + deadlineMs);
   /** The result after that many milliseconds, or `waits`. */
   async function outcome(ms: number, confirmed: Promise<boolean>): Promise<boolean | "waits"> {
     await clock.pass(ms);
@@ -85,9 +85,16 @@ describe("a 403", () => {
     assert.equal(await outcome(0, last), true);
   });
 
-  it("is trusted if no time is left", async () => {
+  it("is trusted if the deadline of the request is too short", async () => {
     refusals.granted(get("one"));
-    assert.equal(await outcome(0, refused(get("one"), forbidden, Date.now() + 10_000)), false);
+    assert.equal(await outcome(0, refused(get("one"), forbidden, { deadlineMs: 10_000 })), false);
+  });
+
+  it("that comes late does not count, and the next one is confirmed", async () => {
+    refusals.granted(get("one"));
+    const late = refused(get("one"), forbidden, { agoMs: 5_000 });
+    await assert.rejects(late, { status: 0, reason: "DeadlineExceeded" });
+    assert.equal(await outcome(0, refused(get("one"))), "waits");
   });
 
   it("is the only failure that is confirmed", async () => {

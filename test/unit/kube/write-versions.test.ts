@@ -12,7 +12,8 @@ import { WriteVersions } from "../../../src/kube/write-versions.ts";
 import { fakeClock } from "../clock.ts";
 import { HARBOR, HARBORS } from "../resources.ts";
 
-const ROOT = "/apis/goharbor.io/v1beta1";
+const ROOT = "/apis/goharbor.io/";
+const IS_ROOT = /^\/apis\/goharbor\.io\/[^/]+$/;
 const CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/harborclusters.goharbor.io";
 const rootOf = (...fields: string[]): OpenApiSchema => {
   const properties = Object.fromEntries(fields.map((field) => [field, { type: "string" } as const]));
@@ -27,6 +28,8 @@ class Kind {
   mayBeRead = true;
   failure: ApiError | undefined;
   stored = "v1";
+  /** A version that was removed, whose schema the API server still publishes. */
+  removed: string | undefined;
   /** The fields of the object; by default all fields of a version. */
   shown: string[] | undefined;
   versions: Record<string, string[]>;
@@ -53,7 +56,8 @@ class Kind {
     const metadata = { uid: "u", generation: this.generation, resourceVersion: "7" };
     const shown = this.shown ?? this.versions[path.split("/")[3] ?? ""] ?? [];
     const storageVersionHash = createHash("sha256").update(`goharbor.io/${this.stored}/HarborCluster`).digest();
-    if (path === ROOT)
+    if (path === `${ROOT}${this.removed}`) throw new ApiError("GET", 404, "404");
+    if (IS_ROOT.test(path))
       return {
         resources: [{ name: "harborclusters", storageVersionHash: storageVersionHash.toString("base64", 0, 8) }],
       };
@@ -155,12 +159,22 @@ describe("the version of a write", () => {
     kind.mayBeRead = false;
     const versions = kind.versionsOf;
     await assert.rejects(versions.assertKeepsAll("me", HARBOR), /get customresourcedefinitions\/harborclusters/);
-    assert.deepEqual(kind.requests.splice(0), [ROOT, IN_V1BETA1, IN_V1, CRD]);
+    assert.deepEqual(kind.requests.splice(0), [`${ROOT}v1beta1`, `${ROOT}v1`, IN_V1BETA1, IN_V1, CRD]);
     kind.versions["v1"] = ["a", "b", "c"];
     kind.generation++;
     assert.equal((await versions.wholeOf(HARBORS)).version, "v1");
     kind.stored = "v1beta1";
     assert.equal((await versions.wholeOf(HARBORS)).version, "v1beta1");
-    assert.deepEqual(kind.requests, [ROOT, ROOT]);
+    assert.ok(kind.requests.every((path) => IS_ROOT.test(path)));
+  });
+
+  it("is not one that the CRD no longer has, although the API server still publishes its schema", async () => {
+    const kind = new Kind({ v1beta1: ["a"], v1: ["a", "b"] });
+    kind.mayBeRead = false;
+    const versions = kind.versionsOf;
+    kind.stored = "v1beta1";
+    assert.equal((await versions.wholeOf(HARBORS)).hasLossyVersions, true);
+    kind.removed = "v1";
+    assert.equal(await versions.wholeOf(HARBORS), HARBORS);
   });
 });
