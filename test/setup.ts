@@ -17,7 +17,7 @@ import { installHarbors } from "./controller/harbor.ts";
 import { Kinds } from "./controller/kinds.ts";
 import { recordStatuses } from "./controller/recorded-statuses.ts";
 import { loggedUntilNow } from "./controller/requests.ts";
-import { auditLog, shareAuditLog } from "./controller/shared.ts";
+import { auditLog, shareAuditLog, stopSharedController } from "./controller/shared.ts";
 import { removeNamespace, type TestNamespace, takeNamespaces } from "./controller/test-namespace.ts";
 import { assertNoValue, assertNoValueInAuditLog } from "./whole-run/leaks.ts";
 import { neededPrograms } from "./whole-run/needed-programs.ts";
@@ -125,6 +125,9 @@ export const mochaHooks: RootHookObject = {
     }
   },
 };
+
+/** The pipes of a controller would keep this process alive, if the tests ran in it. */
+export const mochaGlobalTeardown = stopSharedController;
 
 async function start(): Promise<NonNullable<typeof shared>> {
   const policy = join(import.meta.dirname, "controller", "audit-policy.yaml");
