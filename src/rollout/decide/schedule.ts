@@ -109,8 +109,8 @@ function startGroup(
     const until = stoppedUntil(each.dependent);
     if (until !== undefined && turn.restartLimit !== undefined) {
       const { stamp, causes } = plan(each.dependent);
-      // A repeated restart is for the same values.
-      if (each.entry.stamp !== stamp) {
+      // A restart that is repeated after a revert is for the same values. One that was only tried counts as any other.
+      if (each.entry.reverts === undefined || each.entry.stamp !== stamp) {
         each.entry = { ...each.entry, message: tooFrequent(turn.restartLimit) };
         const message = stoppedMessage(each.dependent, turn.restartLimit, turn, causes, until);
         stopped.push({ dependent: each.dependent, message, until });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../../src/api/rollout.ts";
 import { decideRollout, type RolloutDecision, type RolloutInput } from "../../../../src/rollout/decide/engine.ts";
+import { withoutUnwritten } from "../../../../src/rollout/decide/intent-status.ts";
 import { RecentRestarts } from "../../../../src/rollout/restart/recent-restarts.ts";
 import type { Dependent } from "../../../../src/rollout/types.ts";
 import { dependentOf } from "../../objects.ts";
@@ -17,6 +18,8 @@ class Rollouts {
   limit: RolloutInput["restartLimit"] = LIMIT;
   uid = "uid-of-the-binding";
   names = ["core"];
+  /** Another binding restarts the workloads just before this one does the next time. */
+  isLate = false;
   /** How often each was restarted. */
   readonly restarts = new Map<string, number>();
   recent = new RecentRestarts();
@@ -73,6 +76,11 @@ class Rollouts {
       this.status = this.last.status;
       for (const { dependent, stamp } of this.last.stamps) {
         const { name } = dependent.ref;
+        if (this.isLate) {
+          if (this.limit) this.recent.remember(dependent, this.recent.after(dependent, this.now, this.limit));
+          this.status = withoutUnwritten(new Map([[dependent, "stale"]]), this.last).status;
+          continue;
+        }
         hasRestarted = true;
         this.restarts.set(name, (this.restarts.get(name) ?? 0) + 1);
         this.#stamps.set(name, stamp);
@@ -81,6 +89,7 @@ class Rollouts {
         this.#annotated.set(name, times);
         this.recent.remember(dependent, times);
       }
+      this.isLate = false;
     }
     return hasRestarted;
   }
@@ -179,6 +188,16 @@ describe("restarts that are too frequent", () => {
     rollouts.take("mine");
     rollouts.change(1);
     assert.deepEqual([rollouts.restarts.get("core"), rollouts.reason], [LIMIT.max, "RestartsTooFrequent"]);
+  });
+
+  it("stop if another binding makes the last one before the restart of this binding is written", () => {
+    const rollouts = new Rollouts();
+    rollouts.take("first");
+    rollouts.change(LIMIT.max - 1);
+    rollouts.now += 1_000;
+    rollouts.isLate = true;
+    assert.equal(rollouts.take("next"), false);
+    assert.deepEqual([rollouts.restarts.get("core"), rollouts.reason], [LIMIT.max - 1, "RestartsTooFrequent"]);
   });
 
   it("stop for the workload alone, and do not stop if they are slow or not limited", () => {
