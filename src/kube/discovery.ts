@@ -17,6 +17,13 @@ interface ApiGroup {
   versions: { groupVersion: string }[];
 }
 
+/** What a group and version lists of a kind. */
+interface ListedKind {
+  name: string;
+  verbs: readonly string[];
+  storageVersionHash?: string;
+}
+
 /** A kind that the cluster serves, and what users may do with its objects. */
 export interface ServedResource extends ServedKind {
   namespaced: boolean;
@@ -185,12 +192,27 @@ export class Discovery {
     return this.#transport.request<T>({ ...how, path });
   }
 
-  async #getIfServed<T>(path: string): Promise<T | undefined> {
-    try {
-      return await this.#get<T>(path);
-    } catch (error) {
-      if (isStatus(error, 404)) return undefined;
-      throw error;
-    }
+  #getIfServed<T>(path: string): Promise<T | undefined> {
+    return ifServed(this.#get<T>(path));
+  }
+}
+
+/** What the API server lists of a kind in this version now; undefined if it does not serve it. Throws ApiError. */
+export async function listedKind(
+  transport: Pick<Transport, "request">,
+  resource: Resource,
+): Promise<ListedKind | undefined> {
+  const how = { method: "GET", path: rootOf(resource), identity: CONTROLLER } as const;
+  const list = await ifServed(transport.request<{ resources?: ListedKind[] }>(how));
+  return list?.resources?.find(({ name }) => name === resource.plural);
+}
+
+/** Undefined if the API server answers with 404: also if it does not serve the kind. Throws ApiError. */
+export async function ifServed<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isStatus(error, 404)) return undefined;
+    throw error;
   }
 }

@@ -5,7 +5,8 @@
 import type { KubeObject, ObjectMeta, Resource } from "../apimachinery/objects.ts";
 import { CUSTOM_RESOURCE_DEFINITIONS } from "../apimachinery/resources.ts";
 import { isStatus } from "./api-error.ts";
-import { METADATA_ONLY, pathOf, rootOf } from "./client.ts";
+import { METADATA_ONLY, pathOf } from "./client.ts";
+import { ifServed, listedKind } from "./discovery.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
@@ -75,7 +76,8 @@ export class KindDeletions {
     const name = `${kind.plural}.${kind.group}`;
     try {
       const path = pathOf(CUSTOM_RESOURCE_DEFINITIONS, undefined, name);
-      const crd = await this.#get<KubeObject>(path, METADATA_ONLY);
+      const how = { method: "GET", path, identity: CONTROLLER, accept: METADATA_ONLY } as const;
+      const crd = await ifServed(this.#transport.request<KubeObject>(how));
       if (crd === undefined) return MISSING;
       const { creationTimestamp: createdAt, deletionTimestamp: deletedAt } = crd.metadata;
       return { isServed: true, createdAt, deletedAt };
@@ -87,18 +89,7 @@ export class KindDeletions {
 
   /** A kind that is being deleted is served without the verb `create`. */
   async #discover(kind: Resource): Promise<Answer> {
-    const list = await this.#get<{ resources?: { name: string; verbs: string[] }[] }>(rootOf(kind));
-    const verbs = list?.resources?.find(({ name }) => name === kind.plural)?.verbs;
-    return verbs?.includes("create") ? { isServed: true, isLate: true } : MISSING;
-  }
-
-  /** Undefined if it does not exist. */
-  async #get<T>(path: string, accept?: string): Promise<T | undefined> {
-    try {
-      return await this.#transport.request<T>({ method: "GET", path, identity: CONTROLLER, ...(accept && { accept }) });
-    } catch (error) {
-      if (isStatus(error, 404)) return undefined;
-      throw error;
-    }
+    const listed = await listedKind(this.#transport, kind);
+    return listed?.verbs.includes("create") ? { isServed: true, isLate: true } : MISSING;
   }
 }

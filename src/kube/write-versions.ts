@@ -8,7 +8,8 @@ import { setNewest } from "../apimachinery/newest.ts";
 import type { KubeObject, ObjectRef, Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { isNotFound, isStatus } from "./api-error.ts";
-import { METADATA_ONLY, pathOf, rootOf } from "./client.ts";
+import { METADATA_ONLY, pathOf } from "./client.ts";
+import { listedKind } from "./discovery.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Transport } from "./transport.ts";
@@ -221,25 +222,13 @@ export class WriteVersions {
     published: readonly Version[],
   ): Promise<{ served: Version[]; stored: Version | undefined }> {
     const look = async (version: Version) => {
-      const listed = await this.#resourcesAt(rootOf({ ...resource, version: version.name }));
-      const entry = listed.find(({ name }) => name === resource.plural);
+      const entry = await listedKind(this.#transport, { ...resource, version: version.name });
       return entry === undefined ? [] : [{ version, hash: entry.storageVersionHash }];
     };
     const found = (await Promise.all(published.map(look))).flat();
     const isStored = ({ version: { name }, hash }: (typeof found)[number]) =>
       hashOf(`${resource.group}/${name}/${resource.kind}`) === hash;
     return { served: found.map(({ version }) => version), stored: found.find(isStored)?.version };
-  }
-
-  /** Empty if the API server does not serve the version. */
-  async #resourcesAt(path: string): Promise<{ name: string; storageVersionHash?: string }[]> {
-    try {
-      const how = { method: "GET", path, identity: CONTROLLER } as const;
-      return (await this.#transport.request<{ resources?: { name: string }[] }>(how)).resources ?? [];
-    } catch (error) {
-      if (isStatus(error, 404)) return [];
-      throw error;
-    }
   }
 
   /** Undefined if there is no such object. */
