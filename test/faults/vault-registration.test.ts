@@ -82,24 +82,28 @@ describe("the labels of Vault's pods", function () {
       const { data } = (await vaults[index]?.api("GET", "sys/storage/raft/autopilot/state")) ?? assert.fail();
       assert.equal(data.failure_tolerance, 1, JSON.stringify(data.servers));
     }, 60_000);
-  /** Waits until the servers have elected another one. Returns how long that took. */
-  const electedBeside = async (index: number) => {
+  /** How long it takes until the check passes. */
+  const timed = async (check: () => Promise<void>) => {
     const began = performance.now();
-    const others = vaults.filter((_, each) => each !== index);
-    return eventually(async () => {
+    await eventually(check, 60_000);
+    return performance.now() - began;
+  };
+  /** Until the servers have elected another one. */
+  const electedBeside = (index: number) =>
+    timed(async () => {
+      const others = vaults.filter((_, each) => each !== index);
       const answers = await Promise.all(others.map((each) => each.ask("GET", "sys/health")));
       assert.ok(answers.some(({ status }) => status === 200));
-      return performance.now() - began;
-    }, 60_000);
-  };
-  /** Waits until the Service selects only another pod. Returns how long that took. */
+    });
+  /** Until its pod is not labelled as active any more. */
+  const droppedFrom = (index: number) =>
+    timed(async () => assert.equal((await pods.labels("vault-active"))[index], "false"));
+  /** Until the Service selects only another pod. */
   const movedFrom = async (index: number) => {
-    const began = performance.now();
-    const moved = await eventually(async () => {
+    const moved = await timed(async () => {
       const behind = await pods.behind();
       assert.ok(behind.length === 1 && behind[0] !== NAMES[index], `${behind} instead of another than ${index}`);
-      return performance.now() - began;
-    }, 60_000);
+    });
     assert.equal((await pods.labels("vault-active"))[index], "false");
     return moved;
   };
@@ -125,7 +129,9 @@ describe("the labels of Vault's pods", function () {
     await tolerant(index);
     await vaults[index]?.program.kill("SIGSTOP");
     try {
-      const [took, elected] = await Promise.all([movedFrom(index), electedBeside(index)]);
+      const all = [movedFrom(index), droppedFrom(index), electedBeside(index)] as const;
+      const [took, dropped, elected] = await Promise.all(all);
+      assert.ok(dropped < 20_000, `the label took ${dropped} ms`);
       // Before another server is active, the Service can select none.
       assert.ok(took < Math.max(20_000, elected + 5_000), `it took ${took} ms, and the election ${elected} ms`);
     } finally {
