@@ -21,8 +21,22 @@ local is = {}
 for _, condition in ipairs(status.conditions or {}) do
   is[condition.type] = condition
 end
-local function says(condition)
-  return condition.reason .. ": " .. condition.message
+-- What the object waits for: the first problem with the reason, or the condition that has it.
+local function says(progress)
+  for _, problem in ipairs(status.problems or {}) do
+    if problem.reason == progress.reason then
+      local where = problem.path or problem.place
+      local message = (where and where .. ": " or "") .. problem.message
+      local advice = (problem.fix and "; " .. problem.fix or "") .. (problem.command and " with: " .. problem.command or "")
+      return progress.reason .. ": " .. message .. advice
+    end
+  end
+  for _, type in ipairs({ "Accepted", "Ready", "RolledOut" }) do
+    if is[type] ~= nil and is[type].reason == progress.reason then
+      return progress.reason .. ": " .. is[type].message
+    end
+  end
+  return progress.reason .. ": " .. progress.message
 end
 
 if is.Stalled ~= nil then

@@ -30,7 +30,7 @@ export const refOf = ({ resource, name }: NamedObject, namespace: string): Objec
 export async function read({ reader }: Tools, object: NamedObject, namespace: string): Promise<OwnObject> {
   const reading = await reader.get(refOf(object, namespace), (found) => found as unknown as OwnObject, "whole");
   if (reading.state === "Found") return reading.it;
-  if (reading.state === "Unreadable") throw new Error(withAdvice(reading.message));
+  if (reading.state === "Unreadable") throw new Error(withAdvice(reading));
   const { kind, plural, namespaced } = object.resource;
   const [where, all] = namespaced ? [`${namespace}/`, " -A"] : ["", ""];
   throw new Error(

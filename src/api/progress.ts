@@ -45,7 +45,9 @@ export function withProgress<C extends Condition>(
   const before = progressBefore(object, reason, now);
   const status = { conditions: before === undefined ? [] : [before] };
   const type = isStalled(reason, before, now) ? "Stalled" : "Reconciling";
-  const verdict = { ready: "True", reason: storedReason(reason), message: cause.message } as const;
+  // Tools show the message of Stalled. That of Reconciling would only repeat the other condition.
+  const message = type === "Stalled" ? cause.message : `see the condition ${cause.type}`;
+  const verdict = { ready: "True", reason: storedReason(reason), message } as const;
   return [...conditions, conditionOf(type, { metadata: object.metadata, status }, verdict, now)];
 }
 

@@ -1062,6 +1062,36 @@ export interface StoredBinding {
     }[];
     /** Notes that are no problems: a selector that matches no object, and values that the last release could not remove, because other field managers own them too. */
     notes?: string[];
+    /**
+     * The first problems, as parts for tools, the most urgent one first. The conditions have the same as sentences.
+     *
+     * @maxItems 10
+     */
+    problems?: {
+      /** The target that has the problem. Without a name, its objects are not known. */
+      target?: {
+        /** Its apiVersion, as in the binding. */
+        apiVersion: string;
+        /** Its kind. */
+        kind: string;
+        /** Its namespace. Omitted for a cluster-scoped object. */
+        namespace?: string;
+        /** Its name. Omitted if the binding selects objects and it is not known which. */
+        name?: string;
+      };
+      /** The name of the source in the binding that has the problem. */
+      source?: string;
+      /** The reason, as in the conditions. */
+      reason: string;
+      /** Where in the target or in the binding, such as spec.storage.s3.accessKey. */
+      path?: string;
+      /** What is wrong. */
+      message: string;
+      /** What to do. Before a command, it says what the command does. */
+      fix?: string;
+      /** The command that fixes it, or that shows the cause. */
+      command?: string;
+    }[];
     /** The commands that grant all permissions that the account of this binding lacks, one line for each Role. Set while a condition or a target has the reason Forbidden. */
     missingPermissions?: string;
     /** The sources whose values this binding copied by a SecretGrant, such as "Secret storage/bucket". Rotate these values when the grant is withdrawn. */

@@ -24,7 +24,7 @@ export const isStub = (binding: object): boolean => STUB in binding;
 export function stubOf({ apiVersion, kind, metadata, spec, status }: StoredBinding): StoredBinding {
   const { labels, annotations, finalizers = [], ownerReferences, ...rest } = metadata;
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = rest;
-  const { observedGeneration, conditions } = status ?? {};
+  const { observedGeneration, conditions, problems } = status ?? {};
   const stub: StoredBinding & { [STUB]: true } = {
     [STUB]: true,
     apiVersion,
@@ -52,6 +52,8 @@ export function stubOf({ apiVersion, kind, metadata, spec, status }: StoredBindi
     ...(status && {
       status: {
         ...(observedGeneration !== undefined && { observedGeneration }),
+        // A binding that is too large has no other problem.
+        ...(problems && { problems: problems.slice(0, 1) }),
         ...(conditions && { conditions: conditions.slice(0, MAX_CONDITIONS).filter(isOfInlay) }),
       },
     }),
@@ -75,11 +77,11 @@ function picked(texts: Readonly<Record<string, string>> = {}, keys: readonly str
 }
 
 /**
- * About the number of characters of a binding as JSON, which `limits.bindingBytes` limits. The conditions do not count: so a binding does not
- * become smaller by the condition that it is too large.
+ * About the number of characters of a binding as JSON, which `limits.bindingBytes` limits. The conditions and problems do not count: so a binding
+ * does not become smaller by the condition that it is too large.
  */
 export function bindingLength({ metadata, spec, status }: StoredBinding): number {
-  const { conditions: _, ...rest } = status ?? {};
-  const { managedFields: __, ...own } = metadata;
+  const { conditions: _, problems: __, ...rest } = status ?? {};
+  const { managedFields: ___, ...own } = metadata;
   return jsonLength({ metadata: own, spec, status: rest } as object as JsonObject);
 }

@@ -1,5 +1,6 @@
 /** Builds the conditions of objects. Pure. */
 import type { ObjectMeta } from "../apimachinery/objects.ts";
+import type { Problem } from "../apimachinery/problem.ts";
 import type { ConditionReason } from "../apimachinery/reasons.ts";
 import type { Condition } from "./binding.ts";
 
@@ -8,6 +9,8 @@ export interface Verdict {
   ready: Condition["status"];
   reason: ConditionReason;
   message: string;
+  /** What the verdict is about, if it is about a problem. */
+  problem?: Problem | undefined;
 }
 
 /** In characters. Longer messages are cut, so that people can read the status. */

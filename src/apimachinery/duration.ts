@@ -16,5 +16,5 @@ export function parseDuration(text: string, field = "a duration"): number {
   if (ms === 0) for (const [, number, unit = ""] of text.matchAll(PARTS)) ms += Number(number) * (MS[unit] ?? 0);
   if (ms <= MAX_MS) return Math.round(ms);
   const what = `${quoted(text)} is not a duration`;
-  throw new Problem("InvalidBinding", `${field}: ${what}; write, for example, 45s, 10m or 1h30m`);
+  throw new Problem("InvalidBinding", { at: [field], what: `${what}; write, for example, 45s, 10m or 1h30m` });
 }

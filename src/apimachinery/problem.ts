@@ -86,17 +86,52 @@ export const catalogue = {
 
 export type Reason = keyof typeof catalogue;
 
-/** The reason and message of a failure. Safe to print anywhere. */
-export class Problem extends Error {
+/** What a message is composed of. */
+export interface ProblemParts {
+  /** Where, from the outside in: paths such as `spec.targets[0]`, or the names of objects. */
+  readonly at?: readonly string[];
+  readonly what: string;
+  /** What to do. Before a `command`, it ends with what the command does, such as `create it`. */
+  readonly fix?: string | undefined;
+  /** A shell command to paste. */
+  readonly command?: string | undefined;
+  /** The name of the source in the binding that the problem is about. */
+  readonly source?: string | undefined;
+  /** What follows the command in the message. */
+  readonly note?: string | undefined;
+}
+
+/** The parts of a failure. Safe to print anywhere. Code decides by the parts, and never by the message, which is for people. */
+export class Problem extends Error implements ProblemParts {
   override readonly name = "Problem";
   readonly reason: Reason;
+  readonly at: readonly string[];
+  readonly what: string;
+  readonly fix: string | undefined;
+  readonly command: string | undefined;
+  readonly note: string | undefined;
+  readonly source: string | undefined;
   readonly retryPolicy: RetryPolicy;
+  /** The other problems that the same check found. */
+  readonly others: readonly Problem[] = [];
   /** Set if a server says how long to wait before the next request, in ms. */
   readonly retryAfterMs?: number | undefined;
-  constructor(reason: Reason, message: string, retryPolicy: RetryPolicy = catalogue[reason].retry) {
-    super(message);
+  constructor(reason: Reason, parts: string | ProblemParts, retryPolicy: RetryPolicy = catalogue[reason].retry) {
+    super();
+    const { at = [], what, fix, command, note, source } = typeof parts === "string" ? { what: parts } : parts;
     this.reason = reason;
+    this.at = at;
+    this.what = what;
+    this.fix = fix;
+    this.command = command;
+    this.note = note;
+    this.source = source;
     this.retryPolicy = retryPolicy;
+  }
+
+  /** The sentence: `spec.targets[0]: what is wrong; what to do with: command`. */
+  override get message(): string {
+    return sentenceOf(this);
   }
 
   /** The message for a part of a status, without commands that the conditions have for all problems of the binding. */
@@ -104,11 +139,72 @@ export class Problem extends Error {
     return this.message;
   }
 
-  /** The same problem with text around its message. */
-  within(before: string, after = "", retryPolicy = this.retryPolicy): Problem {
-    return new Problem(this.reason, `${before}${this.message}${after}`, retryPolicy);
+  /** The same problem at a place that contains its own. */
+  within(...at: readonly string[]): this {
+    return this.with({ at: [...at, ...this.at] });
+  }
+
+  /** The same problem with other parts. */
+  with(parts: Partial<ProblemParts> & Partial<Pick<Problem, "retryPolicy" | "others">>): this {
+    const copy = Object.create(Object.getPrototypeOf(this), Object.getOwnPropertyDescriptors(this));
+    return Object.assign(copy, parts);
+  }
+
+  /** Whether both say the same. */
+  isSame(other: Problem | undefined): boolean {
+    return other !== undefined && this.reason === other.reason && this.message === other.message;
   }
 }
+
+/** A problem in the output of a command: the message, and the command apart from it, so that it can be copied. */
+export interface Advice {
+  reason: string;
+  /** If there is a command, it ends with `with:`. */
+  message: string;
+  command?: string;
+}
+
+export function adviceOf(reason: string, parts: ProblemParts): Advice {
+  const { command, note, ...rest } = parts;
+  if (command === undefined) return { reason, message: sentenceOf(parts) };
+  const also = note === undefined ? "" : ` (${note})`;
+  return { reason, message: `${sentenceOf(rest)}${also} with:`, command };
+}
+
+export const reasonOf = (problem: Problem): Advice => adviceOf(problem.reason, problem);
+
+/** The message of the parts. */
+export function sentenceOf({ at = [], what, fix, command, note }: ProblemParts): string {
+  return [
+    ...at.map((place) => `${place}: `),
+    what,
+    fix === undefined ? "" : `; ${fix}`,
+    command === undefined ? "" : ` with: ${command}`,
+    note === undefined ? "" : `; ${note}`,
+  ].join("");
+}
+
+/** The most problems that one check reports. */
+const MAX_PROBLEMS = 100;
+
+/** Throws the first of the problems, which has the others. */
+export function throwFirst(problems: readonly Problem[]): void {
+  const [first, ...others] = problems.flatMap(allIn).slice(0, MAX_PROBLEMS);
+  if (first !== undefined) throw others.length === 0 ? first : first.with({ others });
+}
+
+/** The results of all parts, or all their problems, as `throwFirst` throws them. */
+export function allOf<T extends readonly unknown[]>(...parts: { [K in keyof T]: () => T[K] }): T {
+  const results = parts.map((part) => attemptSync(part as () => unknown));
+  throwFirst(results.filter((each) => each instanceof Problem));
+  return results as unknown as T;
+}
+
+/** The problem and its others. */
+export const allIn = (problem: Problem): readonly Problem[] => [
+  problem.others.length === 0 ? problem : problem.with({ others: [] }),
+  ...problem.others,
+];
 
 /** The result of the work, or the Problem that it throws. */
 export function attemptSync<T>(work: () => T): T | Problem {
@@ -139,12 +235,8 @@ type MissingReason = "SourceNotFound" | "KeyNotFound" | "NotGranted" | "GrantWit
 export class MissingValue extends Problem {
   declare readonly reason: MissingReason;
   readonly policy: MissingPolicy;
-  constructor(reason: MissingReason, message: string, policy: MissingPolicy) {
-    super(reason, message);
+  constructor(reason: MissingReason, parts: string | ProblemParts, policy: MissingPolicy) {
+    super(reason, parts);
     this.policy = policy;
-  }
-
-  override within(before: string, after = ""): MissingValue {
-    return new MissingValue(this.reason, `${before}${this.message}${after}`, this.policy);
   }
 }

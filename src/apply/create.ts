@@ -226,8 +226,9 @@ function placeless(error: unknown, ref: ObjectRef): Problem | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const { resource, namespace, name } = ref;
   if (error.status === 404 && error.subject.resource === "namespaces") {
-    const message = `there is no namespace ${plainWord(namespace ?? "")} for ${resource.kind} ${plainWord(name)}; create it with: kubectl create namespace ${shellWord(namespace ?? "")}`;
-    return new Problem("TargetNotFound", message, "Backoff");
+    const what = `there is no namespace ${plainWord(namespace ?? "")} for ${resource.kind} ${plainWord(name)}`;
+    const command = `kubectl create namespace ${shellWord(namespace ?? "")}`;
+    return new Problem("TargetNotFound", { what, fix: "create it", command }, "Backoff");
   }
   if (!error.namespaceEnds) return undefined;
   return namespaceEnds(ref);

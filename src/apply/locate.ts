@@ -131,13 +131,13 @@ function assertFits(node: unknown, segment: Segment, here: FieldPath, path: Fiel
   if (node === undefined || node === null) return;
   if (segment.kind === "key" && Array.isArray(node)) {
     const element = segment.key === "name" ? elementAt(here) : `${here}[name=...]`;
-    const message = `${path}: ${here} is a list in the target; name the element, as in ${element}`;
-    throw new Problem("TypeMismatch", message);
+    const what = `${here} is a list in the target; name the element, as in ${element}`;
+    throw new Problem("TypeMismatch", { at: [String(path)], what });
   }
   if (segment.kind === "key" ? typeof node === "object" : Array.isArray(node)) return;
   const wanted = segment.kind === "key" ? "an object" : "a list";
-  const message = `${path}: ${here} is ${words(node)} in the target, but the path needs ${wanted}`;
-  throw new Problem("TypeMismatch", message);
+  const what = `${here} is ${words(node)} in the target, but the path needs ${wanted}`;
+  throw new Problem("TypeMismatch", { at: [String(path)], what });
 }
 
 function notFound(path: FieldPath, list: FieldPath, segment: Segment, elements: readonly unknown[]): Problem {

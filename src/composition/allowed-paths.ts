@@ -1,8 +1,8 @@
 /**
  * Decides which fields of the claim and of the composed binding patches may read and write. Checked when a composition is compiled. Pure.
  */
-import { Problem } from "../apimachinery/problem.ts";
-import type { CompiledPatch } from "./patches/compile.ts";
+import type { CompiledPatch, PatchRules } from "./patches/compile.ts";
+import { mistake } from "./patches/options.ts";
 import type { CompositePath } from "./patches/path.ts";
 
 /** Keys of a path; `*` means an element of a list, and `**` means anything below. */
@@ -52,7 +52,7 @@ export const isMetadataOnly = ({ group, kind }: Pick<ClaimKind, "group" | "kind"
   group === "" && (kind === "Secret" || kind === "ConfigMap");
 
 /** Throws Problem("InvalidComposition") for a field of the binding that a patch may not write. */
-export function assertWritesBinding({ writes: path, transforms, place }: CompiledPatch): void {
+export function assertWritesBinding({ writes: path, transforms, place }: Parameters<PatchRules["writes"]>[0]): void {
   const keys = keysOf(path);
   for (const written of writtenBy(keys, transforms)) {
     const fixed = FIXED.find((each) => isWithin(written, each) || contains(written, each));
@@ -61,10 +61,10 @@ export function assertWritesBinding({ writes: path, transforms, place }: Compile
       ? `a patch may not write ${spell(fixed)}`
       : `${path.text} contains ${spell(fixed)}, which a patch may not write`;
     const advice = "set it in base and write the fields beside it, or list its values by a transform map or match";
-    throw invalid(`${place}.toFieldPath`, `${what}; ${advice}`);
+    throw mistake(`${place}.toFieldPath`, `${what}; ${advice}`);
   }
   if (!WRITABLE.some((each) => isWithin(keys, each)))
-    throw invalid(
+    throw mistake(
       `${place}.toFieldPath`,
       `a patch may not write ${path.text}; of a binding it may write spec, metadata.name, metadata.labels and metadata.annotations`,
     );
@@ -77,7 +77,7 @@ export function assertWritesClaim(path: CompositePath, kind: ClaimKind, place: s
   const what = isMetadataOnly(kind)
     ? "metadata.labels and metadata.annotations"
     : "fields below status, metadata.labels and metadata.annotations";
-  throw invalid(
+  throw mistake(
     `${place}.toFieldPath`,
     `a patch may not write ${path.text} of a claim; of a ${kind.kind} it may write ${what}`,
   );
@@ -87,11 +87,14 @@ export function assertWritesClaim(path: CompositePath, kind: ClaimKind, place: s
 export function assertReadsClaim(path: CompositePath, kind: ClaimKind, place: string): void {
   if (!isMetadataOnly(kind) || OF_METADATA.some((each) => isWithin(keysOf(path), each))) return;
   const what = `patches read only metadata of a ${kind.kind}`;
-  throw invalid(`${place}.fromFieldPath`, `${what}; read its data by a source of the binding`);
+  throw mistake(`${place}.fromFieldPath`, `${what}; read its data by a source of the binding`);
 }
 
 /** The fields into which a patch may write any value. Values that the composition lists are decided by its author. */
-function writtenBy(keys: readonly string[], { isListed, elements }: CompiledPatch["transforms"]): string[][] {
+function writtenBy(
+  keys: readonly string[],
+  { isListed, elements }: Pick<CompiledPatch["transforms"], "isListed" | "elements">,
+): string[][] {
   if (isListed) return [];
   if (elements === undefined) return [[...keys]];
   return elements.filter((each) => !each.isListed).map((each) => [...keys, "*", ...keysOf(each.writes)]);
@@ -117,5 +120,3 @@ function contains(keys: readonly string[], pattern: Pattern): boolean {
 }
 
 const spell = (pattern: Pattern): string => pattern.join(".").replaceAll(".*", "[]");
-
-export const invalid = (place: string, what: string): Problem => new Problem("InvalidComposition", `${place}: ${what}`);

@@ -8,13 +8,14 @@ import type { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
-import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { allIn, allOf, attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { checkManifest } from "../transform/schema-check.ts";
-import { assertReadsClaim, assertWritesBinding, assertWritesClaim, type ClaimKind, invalid } from "./allowed-paths.ts";
+import { assertReadsClaim, assertWritesBinding, assertWritesClaim, type ClaimKind } from "./allowed-paths.ts";
 import { compileNotSupported, type NotSupportedRule } from "./not-supported.ts";
 import { claimPaths } from "./patches/claim-paths.ts";
-import { type CompiledPatch, checkPatchSets, compilePatches } from "./patches/compile.ts";
+import { type CompiledPatch, checkPatchSets, compilePatches, type PatchRules } from "./patches/compile.ts";
+import { mistake } from "./patches/options.ts";
 import { isConcrete, textOf } from "./patches/path.ts";
 
 /** The schema of a SecretBinding. A CRD's schema has no references. */
@@ -62,17 +63,21 @@ const OWN_KEYS = /^inlay\.dev\/(?!protects$)/;
 
 /**
  * Throws Problem("InvalidComposition") with the place of the first mistake, such as `bindings[s3].patches[2].type`, and what to write
- * instead.
+ * instead; all others are its `others`.
  */
 export function compileComposition(spec: CompositionSpec, kind: ClaimKind): CompiledComposition {
   if (kind.group === "inlay.dev")
-    throw invalid("for.kind", `a ${kind.kind} is one of Inlay's own kinds and can't be a claim; set another kind`);
-  assertUnique(spec.bindings, "bindings");
-  checkPatchSets(spec.patchSets);
-  if (!kind.namespaced && spec.for.namespaceSelector !== undefined)
-    throw invalid("for.namespaceSelector", `a ${kind.kind} is cluster-scoped; remove this`);
-  const bindings = spec.bindings.map((each) => compileBinding(each, spec, kind));
-  const notSupported = compileNotSupported(spec.notSupported, kind);
+    throw mistake("for.kind", `a ${kind.kind} is one of Inlay's own kinds and can't be a claim; set another kind`);
+  const [, , , bindings, notSupported] = allOf(
+    () => assertUnique(spec.bindings, "bindings"),
+    () => checkPatchSets(spec.patchSets),
+    () => {
+      if (!kind.namespaced && spec.for.namespaceSelector !== undefined)
+        throw mistake("for.namespaceSelector", `a ${kind.kind} is cluster-scoped; remove this`);
+    },
+    () => allOf(...spec.bindings.map((each) => () => compileBinding(each, spec, kind))),
+    () => compileNotSupported(spec.notSupported, kind),
+  );
   const patches = bindings.flatMap((each) => each.patches);
   const paths = claimPaths(patches, notSupported);
   return { kind, reach: spec.reach, bindings, notSupported, ...paths };
@@ -84,23 +89,32 @@ function compileBinding(
   kind: ClaimKind,
 ): CompiledBinding {
   const place = `bindings[${template.name}]`;
-  assertKnown(template, ENTRY, place);
-  const base = compileBase(template.base as JsonObject, kind, `${place}.base`);
-  const patches = compilePatches(template.patches ?? [], patchSets, place);
-  assertOwnNames(base, patches, kind, claims, `${place}.base.metadata.namespace`);
-  for (const patch of patches) {
-    if (patch.direction === "ToComposite") {
-      assertWritesClaim(patch.writes, kind, patch.place);
-      continue;
-    }
-    assertWritesBinding(patch);
-    for (const each of patch.reads) assertReadsClaim(each, kind, patch.place);
-  }
-  const limited = patches.map((patch) =>
-    patch.direction === "ToComposite" ? patch : { ...patch, maxItems: schemaAt(patch)?.maxItems },
+  const [, base, patches] = allOf(
+    () => assertKnown(template, ENTRY, place),
+    () => compileBase(template.base as JsonObject, kind, `${place}.base`),
+    () => compilePatches(template.patches ?? [], patchSets, place, rulesFor(kind)),
+  );
+  const [, limited] = allOf(
+    () => assertOwnNames(base, patches, kind, claims, `${place}.base.metadata.namespace`),
+    () => allOf(...patches.map((patch) => () => limitedPatch(patch))),
   );
   return { name: template.name, base, patches: limited };
 }
+
+/** What a patch may read and write. */
+const rulesFor = (kind: ClaimKind): PatchRules => ({
+  reads({ direction, place }, path) {
+    if (direction === "FromComposite") assertReadsClaim(path, kind, place);
+  },
+  writes(patch) {
+    if (patch.direction === "ToComposite") assertWritesClaim(patch.writes, kind, patch.place);
+    else assertWritesBinding(patch);
+  },
+});
+
+/** The patch with the limit of the list that it writes. */
+const limitedPatch = (patch: CompiledPatch): CompiledPatch =>
+  patch.direction === "ToComposite" ? patch : { ...patch, maxItems: schemaAt(patch)?.maxItems };
 
 /** Claims of several namespaces may have the same name, and so would their bindings in one namespace: one claim would block the other. */
 function assertOwnNames(
@@ -121,7 +135,7 @@ function assertOwnNames(
   );
   if (isNamed) return;
   const what = `the bindings of every ${kind} would be in one namespace, and those of two claims with one name in different namespaces would have the same name`;
-  throw invalid(
+  throw mistake(
     place,
     `${what}; write metadata.name by a patch of the type CombineFromComposite from metadata.namespace and metadata.name`,
   );
@@ -138,52 +152,69 @@ function schemaAt({ writes, place }: CompiledPatch): OpenApiSchema | undefined {
     const next = segment.kind === "key" ? properties?.[segment.key] : items;
     if (next === undefined && (isConcrete(writes) || (type === "object" && isOpen))) return undefined;
     const path = textOf(writes.segments.slice(0, depth + 1));
-    if (next === undefined) throw invalid(`${place}.toFieldPath`, `a SecretBinding has no ${path}; correct the path`);
+    if (next === undefined) throw mistake(`${place}.toFieldPath`, `a SecretBinding has no ${path}; correct the path`);
     schema = next;
   }
   return schema;
 }
 
 function compileBase(base: JsonObject, kind: ClaimKind, place: string): CompiledBinding["base"] {
-  assertKnown(base, BASE, place);
   const { apiVersion = "inlay.dev/v1alpha1", kind: baseKind = "SecretBinding", metadata = {}, spec = {} } = base;
   if (apiVersion !== "inlay.dev/v1alpha1" || baseKind !== "SecretBinding")
-    throw invalid(
+    throw mistake(
       place,
       "must be a SecretBinding of inlay.dev/v1alpha1; remove apiVersion and kind, or set them to that",
     );
-  if (!isObject(metadata)) throw invalid(`${place}.metadata`, "must be an object");
-  if (!isObject(spec)) throw invalid(`${place}.spec`, "must be an object");
-  assertKnown(metadata, METADATA, `${place}.metadata`);
-  for (const each of ["name", "namespace"])
-    if (metadata[each] !== undefined && typeof metadata[each] !== "string")
-      throw invalid(`${place}.metadata.${each}`, "must be a string");
-  for (const map of ["labels", "annotations"]) assertTexts(metadata[map] ?? {}, `${place}.metadata.${map}`);
+  if (!isObject(metadata)) throw mistake(`${place}.metadata`, "must be an object");
+  if (!isObject(spec)) throw mistake(`${place}.spec`, "must be an object");
   const needsNamespace = !kind.namespaced && kind.kind !== "Namespace";
-  if (needsNamespace && metadata["namespace"] === undefined)
-    throw invalid(`${place}.metadata.namespace`, `a ${kind.kind} is cluster-scoped; set the namespace of its bindings`);
-  const wrong = attemptSync(() => checkManifest({ spec }, BINDING_SCHEMA, () => undefined));
-  if (wrong instanceof Problem) throw invalid(place, wrong.message);
+  allOf(
+    () => assertKnown(base, BASE, place),
+    () => assertKnown(metadata, METADATA, `${place}.metadata`),
+    ...["name", "namespace"].map((each) => () => {
+      if (metadata[each] !== undefined && typeof metadata[each] !== "string")
+        throw mistake(`${place}.metadata.${each}`, "must be a string");
+    }),
+    ...["labels", "annotations"].map((map) => () => assertTexts(metadata[map] ?? {}, `${place}.metadata.${map}`)),
+    () => {
+      if (needsNamespace && metadata["namespace"] === undefined)
+        throw mistake(
+          `${place}.metadata.namespace`,
+          `a ${kind.kind} is cluster-scoped; set the namespace of its bindings`,
+        );
+    },
+    () => {
+      const wrong = attemptSync(() => checkManifest({ spec }, BINDING_SCHEMA, () => undefined));
+      if (wrong instanceof Problem)
+        throwFirst(allIn(wrong).map((each) => new Problem("InvalidComposition", each.within(place))));
+    },
+  );
   return { metadata: metadata as BaseMetadata, spec };
 }
 
 function assertTexts(map: unknown, place: string): void {
-  if (!isObject(map)) throw invalid(place, "must be an object of strings");
-  for (const [key, value] of Object.entries(map)) {
-    if (typeof value !== "string") throw invalid(`${place}[${key}]`, "must be a string; put it in quotes");
-    if (OWN_KEYS.test(key)) throw invalid(`${place}[${key}]`, "keys of inlay.dev are reserved for Inlay; remove it");
-  }
+  if (!isObject(map)) throw mistake(place, "must be an object of strings");
+  allOf(
+    ...Object.entries(map).map(([key, value]) => () => {
+      if (typeof value !== "string") throw mistake(`${place}[${key}]`, "must be a string; put it in quotes");
+      if (OWN_KEYS.test(key)) throw mistake(`${place}[${key}]`, "keys of inlay.dev are reserved for Inlay; remove it");
+    }),
+  );
 }
 
 function assertKnown(object: object, known: readonly string[], place: string): void {
-  const unknown = Object.keys(object).find((key) => !known.includes(key));
-  if (unknown === undefined) return;
-  const advice = Object.hasOwn(ELSEWHERE, unknown) ? ELSEWHERE[unknown] : suggestNames(place, unknown, known);
-  throw invalid(`${place}.${unknown}`, `unknown field; ${advice}`);
+  throwFirst(
+    Object.keys(object)
+      .filter((key) => !known.includes(key))
+      .map((key) => {
+        const advice = Object.hasOwn(ELSEWHERE, key) ? ELSEWHERE[key] : suggestNames(place, key, known);
+        return mistake(`${place}.${key}`, `unknown field; ${advice}`);
+      }),
+  );
 }
 
 function assertUnique(list: readonly { name: string }[], place: string): void {
   const names = list.map(({ name }) => name);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
-  if (twice !== undefined) throw invalid(`${place}[${twice}]`, "two entries have this name; rename one of them");
+  if (twice !== undefined) throw mistake(`${place}[${twice}]`, "two entries have this name; rename one of them");
 }

@@ -8,7 +8,7 @@ import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject, MAX_VALUE_LEVELS, nestsDeeper, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
-import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { longList, missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
 import { sizeOf } from "../transform/budget.ts";
 import { checkManifest } from "../transform/schema-check.ts";
@@ -60,7 +60,10 @@ const PER_VALUE = 32;
 const OWN_KEY = /^inlay\.dev\//;
 const SPEC_SCHEMA = BINDING_SCHEMA.properties?.["spec"] ?? {};
 
-/** Throws Problem: NotSupported, InvalidValue, OutOfReach or FieldNotFound, with the place, the path and the rule, never a value. */
+/**
+ * Throws Problem: NotSupported, InvalidValue, OutOfReach or FieldNotFound, with the place, the path and the rule, never a value. If several
+ * patches fail, the first problem has the others.
+ */
 export function composeBinding(
   { kind, reach, notSupported }: CompiledComposition,
   binding: CompiledBinding,
@@ -75,11 +78,17 @@ export function composeBinding(
   assertSupported(notSupported, from, work);
   const missing: MissingField[] = [];
   const written: WrittenPatch[] = [];
+  const problems: Problem[] = [];
   for (const patch of binding.patches) {
     if (patch.direction !== "FromComposite") continue;
-    const outcome = applyPatch(patch, from, composed, work);
+    const outcome = attemptSync(() => applyPatch(patch, from, composed, work));
+    if (outcome instanceof Problem) {
+      problems.push(outcome);
+      // All others would need more work than is left, too.
+      if (outcome.reason === "TooLarge") break;
+    }
     // Elements are recorded by index: later patches may change the fields that identify them in a path.
-    if (outcome.outcome === "written")
+    else if (outcome.outcome === "written")
       written.push({ patch, paths: outcome.paths.map((path) => placed(path, composed)) });
     else
       missing.push({
@@ -90,8 +99,14 @@ export function composeBinding(
         isRemoved: patch.isRemoved,
       });
   }
-  assertSmall(composed, place);
-  if (reach === "ClaimNamespace") assertWithinReach(composed, written, home);
+  const tooLarge = attemptSync(() => assertSmall(composed, place));
+  if (reach === "ClaimNamespace" && tooLarge === undefined) {
+    const outOfReach = attemptSync(() => assertWithinReach(composed, written, home));
+    if (outOfReach !== undefined) problems.push(outOfReach);
+  }
+  // What else is wrong may only follow from these.
+  throwFirst(problems);
+  if (tooLarge !== undefined) throw tooLarge;
   assertSameExpressions(base.spec, composed, written, place, work);
   grantNamedSources(composed, written, claim, kind);
   // As the API server stores it, which treats null as missing.
@@ -100,16 +115,16 @@ export function composeBinding(
   const metadata = fieldsAt(composed, "metadata");
   const name = metadata["name"] ?? `${claim.name}-${binding.name}`;
   if (typeof name !== "string" || name.length > MAX_NAME_LENGTH || !NAME.test(name))
-    throw new Problem(
-      "InvalidValue",
-      `${place}: the name of the binding must be a DNS name of at most ${MAX_NAME_LENGTH} characters; set metadata.name by a patch`,
+    throw invalid(
+      place,
+      `the name of the binding must be a DNS name of at most ${MAX_NAME_LENGTH} characters; set metadata.name by a patch`,
     );
   return {
     template: binding.name,
     namespace: base.metadata.namespace ?? home ?? "",
     name,
-    labels: textsOf(metadata["labels"], base.metadata.labels, `${place}: metadata.labels`),
-    annotations: textsOf(metadata["annotations"], base.metadata.annotations, `${place}: metadata.annotations`),
+    labels: textsOf(metadata["labels"], base.metadata.labels, place, "metadata.labels"),
+    annotations: textsOf(metadata["annotations"], base.metadata.annotations, place, "metadata.annotations"),
     spec,
     patched: [...new Set(written.map(({ patch }) => patch.writes.text))],
     missing,
@@ -176,45 +191,44 @@ function assertSmall(composed: JsonObject, place: string): void {
     : stringifyJson(composed).length > MAX_LENGTH
       ? `the binding would have more than ${MAX_LENGTH} characters`
       : undefined;
-  if (problem !== undefined) throw new Problem("TooLarge", `${place}: ${problem}; copy smaller fields of the claim`);
+  if (problem !== undefined)
+    throw new Problem("TooLarge", { at: [place], what: `${problem}; copy smaller fields of the claim` });
   const long = longList(SPEC_SCHEMA, fieldsAt(composed, "spec"), "spec");
-  if (long !== undefined) throw new Problem("InvalidValue", `${place}: ${long.path}: the value ${long.rule}`);
+  if (long !== undefined) throw new Problem("InvalidValue", { at: [place, long.path], what: `the value ${long.rule}` });
 }
 
 /** Checked here because the API server's error would quote the value. */
 function assertValid(spec: JsonObject, missing: readonly MissingField[], place: string): void {
   const wrong = attemptSync(() => checkManifest({ spec }, BINDING_SCHEMA, () => undefined));
-  // The advice to set `as` on a target does not apply to a value from a patch.
-  const rule =
-    wrong instanceof Problem
-      ? wrong.message.replace(/; (?:say|set) as: .*/s, "; change its type by the transform convert")
-      : undefined;
   const [required] = missingFields(SPEC_SCHEMA, spec, "spec");
   const [choice] = wrongChoices(SPEC_SCHEMA, spec).map(({ path, rule: of }) => ({ path: `spec.${path}`, of }));
   const lacks = required ?? choice?.path;
   const gone = missing.find(({ toFieldPath: to }) => lacks?.startsWith(to) || (choice && to.startsWith(choice.path)));
-  if (rule === undefined && gone !== undefined) {
-    const message = `${gone.place}: the claim has no ${gone.path}, which the binding requires, so the binding is not created or changed`;
-    throw new Problem("FieldNotFound", message);
+  if (wrong instanceof Problem) throw new Problem("InvalidValue", wrong.within(place));
+  if (gone !== undefined) {
+    const what = `the claim has no ${gone.path}, which the binding requires, so the binding is not created or changed`;
+    throw new Problem("FieldNotFound", { at: [gone.place], what });
   }
   const why =
-    rule ??
     (required === undefined ? undefined : `${required} is required; set it in base or by a patch`) ??
     (choice === undefined ? undefined : `${choice.path}: ${choice.of}; set it in base or by a patch`);
-  if (why !== undefined) throw new Problem("InvalidValue", `${place}: ${why}`);
+  if (why !== undefined) throw invalid(place, why);
 }
+
+const invalid = (place: string, what: string): Problem => new Problem("InvalidValue", { at: [place], what });
 
 /** Labels or annotations. Those of Inlay can't come from a claim. */
 function textsOf(
   value: JsonValue | undefined,
   base: Readonly<Record<string, string>> = {},
   place: string,
+  field: string,
 ): Record<string, string> {
   const texts: Record<string, string> = {};
   for (const [key, each] of Object.entries(isObject(value ?? null) ? (value as JsonObject) : {})) {
     if (OWN_KEY.test(key) && base[key] !== each) continue;
     if (typeof each !== "string")
-      throw new Problem("InvalidValue", `${place}[${key}] must be a string; change its type by the transform convert`);
+      throw invalid(place, `${field}[${key}] must be a string; change its type by the transform convert`);
     texts[key] = each;
   }
   return texts;

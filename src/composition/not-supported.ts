@@ -2,7 +2,7 @@
 import type { CompositionSpec } from "../api/composition.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
-import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { allOf, attemptSync, Problem } from "../apimachinery/problem.ts";
 import { assertReadsClaim, type ClaimKind } from "./allowed-paths.ts";
 import { getField } from "./patches/fields.ts";
 import { concrete, pathIn } from "./patches/option-paths.ts";
@@ -29,16 +29,22 @@ type Rules = NonNullable<CompositionSpec["notSupported"]>;
 
 /** Throws Problem("InvalidComposition") with the place of the first mistake. */
 export function compileNotSupported(rules: Rules | undefined, kind: ClaimKind): NotSupportedRule[] {
-  return (rules ?? []).map((rule, index) => {
+  const compile = (rule: Rules[number], index: number): NotSupportedRule => {
     const { matches, unless, message } = rule;
     const place = `notSupported[${index}]`;
     const options = new Options(rule, place);
-    const reads = concrete(options, NAME, pathIn(options, NAME, EXAMPLE), ADVICE);
-    assertReadsClaim(reads, kind, place);
-    if (matches !== undefined) checkPattern(matches, `${place}.matches`);
-    if (unless !== undefined) checkPattern(unless, `${place}.unless`);
+    const [reads] = allOf(
+      () => {
+        const path = concrete(options, NAME, pathIn(options, NAME, EXAMPLE), ADVICE);
+        assertReadsClaim(path, kind, place);
+        return path;
+      },
+      () => matches !== undefined && checkPattern(matches, `${place}.matches`),
+      () => unless !== undefined && checkPattern(unless, `${place}.unless`),
+    );
     return { place, reads, message, matches, unless };
-  });
+  };
+  return allOf(...(rules ?? []).map((rule, index) => () => compile(rule, index)));
 }
 
 /** Throws Problem("NotSupported") for the first rule that applies to the claim. */
@@ -51,7 +57,7 @@ export function assertSupported(rules: readonly NotSupportedRule[], claim: JsonO
     const isFound = (pattern: string) => isFoundIn(pattern, text, work);
     if (matches !== undefined && !isFound(matches)) continue;
     if (unless !== undefined && isFound(unless)) continue;
-    throw new Problem("NotSupported", `${place}, ${reads.text}: ${message}`);
+    throw new Problem("NotSupported", { at: [place, reads.text], what: message });
   }
 }
 

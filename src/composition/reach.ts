@@ -28,8 +28,8 @@ export function assertWithinReach(
   for (const { patch, paths } of written)
     for (const { path, value } of fields) {
       if (value === home || !paths.some((each) => mayOverlap(each, path))) continue;
-      const message = `${patch.place}: ${path} must be the namespace of the claim, because the composition has reach: ClaimNamespace`;
-      throw new Problem("OutOfReach", message);
+      const what = `${path} must be the namespace of the claim, because the composition has reach: ClaimNamespace`;
+      throw new Problem("OutOfReach", { at: [patch.place], what });
     }
 }
 

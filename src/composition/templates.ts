@@ -32,8 +32,8 @@ export function assertSameExpressions(
     const isKnown = (expression: string) => known.some((each) => each.includes(expression));
     const rest = template.replace(EXPRESSION, (expression) => (isKnown(expression) ? " " : expression));
     if (!rest.includes("{{")) continue;
-    const message = `${place}: spec.${path} has an expression in {{ }} from a claim, which only the composition may contain; escape or refuse braces by a transform`;
-    throw new Problem("InvalidValue", message);
+    const what = `spec.${path} has an expression in {{ }} from a claim, which only the composition may contain; escape or refuse braces by a transform`;
+    throw new Problem("InvalidValue", { at: [place], what });
   }
 }
 

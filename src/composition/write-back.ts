@@ -46,7 +46,9 @@ export function writeBack(
       else if (outcome.outcome === "written") fields = changed;
       // A binding that was not created lacks most fields, for a reason that is already known.
       else if (patch.isRequired && problem === undefined)
-        problems.push(new Problem("FieldNotFound", `${patch.place}: the binding has no ${outcome.path} yet`));
+        problems.push(
+          new Problem("FieldNotFound", { at: [patch.place], what: `the binding has no ${outcome.path} yet` }),
+        );
     }
   }
   return { fields, isSame: sameJson(fields, before), problems };

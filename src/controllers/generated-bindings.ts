@@ -231,7 +231,7 @@ export class GeneratedBindings<G extends GeneratedBinding> {
   ): void {
     const { namespace, name, uid } = owner;
     const note = `binding ${binding} could not be written, ${this.#generator.consequence}: ${problem.message}`;
-    if (before.get(binding)?.message !== problem.message)
+    if (!problem.isSame(before.get(binding)))
       this.#services.events.recordOn(
         { ...owner, metadata: { name, uid, ...(namespace && { namespace }) } },
         { type: "Warning", reason: "BindingNotMade", action: "Generate", note },

@@ -1,24 +1,19 @@
 /** The result of `inlay diff`, and its text. Pure. */
 import { describeObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
-import type { Problem } from "../apimachinery/problem.ts";
-import { indented, layOutWhole, type Part, paragraph, section, table } from "../explain/text.ts";
+import { type Advice, type Problem, reasonOf } from "../apimachinery/problem.ts";
+import { adviceLines, indented, layOutWhole, type Part, paragraph, section, table } from "../explain/text.ts";
+import { OwnAccessDenied } from "../kube/access-error.ts";
 import type { Mistake } from "../render/documents.ts";
 import { type ObjectChange, type Operation, opened } from "./changes.ts";
 
 /** The user, if the dry runs impersonate no account. */
 export const YOU = "you";
 
-export interface Reason {
-  reason: string;
-  message: string;
-}
-
-/** The reason of a problem. A message about the controller's own account is about the user, who sends the requests here. */
-export function reasonForUser({ reason, message }: Problem): Reason {
-  const denied = /^Inlay's own account (may not [^;]*)/.exec(message)?.[1];
-  if (denied === undefined) return { reason, message };
-  return { reason, message: `you ${denied}; ask for this permission` };
+/** The reason of a problem. A permission that the controller's own account lacks is the user's, who sends the requests here. */
+export function reasonForUser(problem: Problem): Advice {
+  if (!(problem instanceof OwnAccessDenied)) return reasonOf(problem);
+  return { reason: problem.reason, message: `you may not ${problem.request}; ask for this permission` };
 }
 
 /** A target, or an object that the binding would release. */
@@ -26,7 +21,7 @@ export interface TargetChange extends ObjectChange {
   /** It would be written after the rollout. */
   when?: "AfterRollout";
   /** Why it would not be written. */
-  problem?: Reason;
+  problem?: Advice;
 }
 
 export interface BindingChange {
@@ -38,13 +33,13 @@ export interface BindingChange {
   /** The binding itself. */
   own: ObjectChange;
   /** Why its targets are unknown. */
-  problem?: Reason;
+  problem?: Advice;
   targets: TargetChange[];
 }
 
 export interface Difference {
   /** Inlay's own objects other than bindings. */
-  objects: (ObjectChange & { problem?: Reason })[];
+  objects: (ObjectChange & { problem?: Advice })[];
   bindings: BindingChange[];
   notes: string[];
   mistakes: Mistake[];
@@ -110,7 +105,7 @@ function bindingLines({ own, as, composition, problem, targets }: OpenDifference
   ];
 }
 
-function objectLines(object: Omit<ObjectChange, "patch"> & { problem?: Reason }, how: readonly string[]): Part[] {
+function objectLines(object: Omit<ObjectChange, "patch"> & { problem?: Advice }, how: readonly string[]): Part[] {
   const { kind, namespace, name, change, fields, problem } = object;
   const words = { create: "created", update: "changed", delete: "deleted", none: "unchanged" };
   const rows = fields.map(({ path, change: of }) => [path, of]);
@@ -119,7 +114,7 @@ function objectLines(object: Omit<ObjectChange, "patch"> & { problem?: Reason },
     plain(
       `${describeObject(kind, namespace, name)}: ${[problem && change === "none" ? "unknown" : words[change], ...how].join(", ")}`,
     ),
-    ...indented(problem === undefined ? [] : [paragraph(`${problem.reason}: ${problem.message}`)], 2),
+    ...indented(problem === undefined ? [] : adviceLines(`${problem.reason}: `, problem), 2),
     ...indented(table(["FIELD", "CHANGE"], rows), 2),
   ];
 }

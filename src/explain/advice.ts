@@ -2,23 +2,20 @@
  * Finds the first thing that keeps a binding from its desired state, with the command that fixes it. The controller's conditions decide; if
  * they are older than the spec, the observations of this command decide. Pure.
  */
-import { missingPermissionsCommand } from "../api/binding.ts";
-import { MAX_MESSAGE_LENGTH } from "../api/verdict.ts";
+import type { Condition } from "../api/binding.ts";
 import { describeObject } from "../apimachinery/objects.ts";
+import { type Advice, adviceOf, reasonOf } from "../apimachinery/problem.ts";
 import { accountNotFound } from "../kube/access-error.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
 import { verbFor } from "../sources/grant-rules.ts";
 import { ALL_KEYS, useInWords } from "../sources/uses.ts";
-import type { Advice, Explanation, SourceExplanation } from "./explanation.ts";
+import type { Explanation, SourceExplanation } from "./explanation.ts";
 import { podsCommand } from "./running.ts";
 
 type Facts = Omit<Explanation, "advice">;
 
-/**
- * `controllerNamespace` is undefined if it is not known. `isImitating`: a text of the binding looks like a command of a message, so no
- * command in a message is certain.
- */
-export function adviceFor(facts: Facts, controllerNamespace?: string, isImitating = false): Advice {
+/** `controllerNamespace` is undefined if it is not known. */
+export function adviceFor(facts: Facts, controllerNamespace?: string): Advice {
   const { namespace, name, generation, observedGeneration, suspended, deleting } = facts.binding;
   const isCurrent = observedGeneration !== undefined && observedGeneration === generation;
   const inWay = facts.conditions.filter(({ status }) => status !== "True");
@@ -30,13 +27,8 @@ export function adviceFor(facts: Facts, controllerNamespace?: string, isImitatin
   // A target that waits for the rollout needs nothing else, so other causes come first.
   const failing = all.find(({ reason }) => reason !== "RolloutPending") ?? all[0];
   if (isCurrent && failing !== undefined) {
-    const { reason, message } = failing;
-    const [says, command] = grantsFor(facts, message) ?? [];
-    return says === undefined || command === undefined
-      ? isImitating
-        ? { reason, message }
-        : withCommand(reason, message)
-      : { reason, message: says, command };
+    // If the rollout has the problem of a target, the list has it once.
+    return adviceOn(facts, failing);
   }
   if (isCurrent && !deleting) return { reason: "Synced", message: "nothing, the binding is in sync" };
   const [found] = findings(facts);
@@ -54,43 +46,23 @@ export function adviceFor(facts: Facts, controllerNamespace?: string, isImitatin
 }
 
 /**
- * The commands for all missing permissions, which the status has apart from the message, whatever names the message quotes. Undefined if
- * the message is about something else.
+ * The problem of a condition, from the list in the status. A missing permission gets the commands for all of them, which the status has
+ * apart from the list.
  */
-function grantsFor({ binding: { namespace, name }, missingPermissions }: Facts, message: string): string[] | undefined {
-  const command = missingPermissions?.join("; ");
-  if (command === undefined) return undefined;
-  const printing = /^(.*); print the (first \d+ )?commands that allow [\w ]+ with: /s.exec(message);
-  if (printing !== null && message.endsWith(` with: ${missingPermissionsCommand(namespace, name)}`)) {
-    const [, refused, some] = printing;
-    return [
-      `${refused}; allow ${some === undefined ? "all" : `the ${some}of all`} that this binding lacks with:`,
-      command,
-    ];
-  }
-  return message.endsWith(` with: ${command}`) ? [message.slice(0, -command.length - 1), command] : undefined;
+function adviceOn({ problems, missingPermissions }: Facts, { reason, message }: Condition): Advice {
+  const found = problems?.find((each) => each.reason === reason);
+  if (found === undefined) return { reason, message };
+  const { target, path, fix, command } = found;
+  const places = [target && nameOf(target), path].filter((place) => place !== undefined);
+  const parts = { at: places, what: found.message, fix, command };
+  const all = missingPermissions?.join("; ");
+  return reason !== "Forbidden" || all === undefined || all === command
+    ? adviceOf(reason, parts)
+    : adviceOf(reason, { ...parts, fix: "allow what the controller found missing", command: all });
 }
 
-/** Whether the author of an object wrote what separates a command from the text of a message. */
-export const imitates = (spec: object): boolean => /with:\s+(?:kubectl|echo)\s/i.test(JSON.stringify(spec));
-
-/** What separates the command at the end of a message from its text. */
-const SEPARATOR = / with: (?=(?:kubectl|echo) )/;
-
-/**
- * Separates the command at the end of a message from its text. Drops a command that is cut. An author chooses names and paths, and messages
- * quote them, so a message with two separators, or one in a quotation, has no command that is certain.
- */
-export function withCommand(reason: string, message: string): Advice {
-  const [says = "", rest, ...imitations] = message.split(SEPARATOR);
-  const isQuoted = (says.replace(/\\./g, "").split('"').length - 1) % 2 === 1;
-  const [, command, others] =
-    /^(.+?)(?:; (the same for .+?))?(?: \(and \d+ more, see status\.targets\))?$/s.exec(rest ?? "") ?? [];
-  // The end of a long message may be truncated, and with it the command.
-  const isWhole = others !== undefined || message.length < MAX_MESSAGE_LENGTH;
-  if (command === undefined || imitations.length > 0 || isQuoted || !isWhole) return { reason, message };
-  return { reason, message: `${says}${others === undefined ? "" : ` (${others})`} with:`, command };
-}
+const nameOf = ({ kind, namespace, name }: { kind: string; namespace?: string; name?: string }): string =>
+  name === undefined ? `${kind} objects` : describeObject(kind, namespace, name);
 
 /** An optional source needs its VaultConnection too: only Vault knows whether the source exists. */
 function connectionFindings(
@@ -100,18 +72,14 @@ function connectionFindings(
 ): Advice[] {
   if (state === "NotFound") return [{ reason: "ConnectionNotFound", message: `there is no ${what}; create it` }];
   if (ready === undefined || ready.status === "True") return [];
-  const advice = withCommand(ready.reason, ready.message);
-  return [{ ...advice, message: `${what} is not ready: ${advice.message}` }];
+  return [{ reason: ready.reason, message: `${what} is not ready: ${ready.message}` }];
 }
 
 /** In the order in which the controller checks them. */
 function findings({ binding, account, sources, targets }: Facts): Advice[] {
   const missing = account.state === "NotFound" ? [account.name.split("/").at(-1) ?? ""] : [];
   return [
-    ...missing.map((name) => {
-      const { reason, message } = accountNotFound(serviceAccountIdentity(binding.namespace, name));
-      return withCommand(reason, message);
-    }),
+    ...missing.map((name) => reasonOf(accountNotFound(serviceAccountIdentity(binding.namespace, name)))),
     ...sources.flatMap((source): Advice[] => {
       const what = describeObject(source.kind, source.namespace, source.name);
       if (source.grants?.state === "NotFound") {

@@ -7,7 +7,7 @@ import { asRecorded } from "../api/status-records.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { CORE_EVENTS, SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
-import { adviceFor, imitates } from "./advice.ts";
+import { adviceFor } from "./advice.ts";
 import type { ExplainedEvent, Explanation } from "./explanation.ts";
 import { foundOr, type Reading, seenOf, withAdvice } from "./reading.ts";
 import { explainRollout } from "./rollout.ts";
@@ -56,19 +56,20 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
     ...(status?.notes && { notes: status.notes }),
     ...(spec.rollout && { rollout: explainRollout(binding) }),
     conditions: status?.conditions ?? [],
+    ...(status?.problems && { problems: status.problems }),
     ...(status?.missingPermissions !== undefined && { missingPermissions: status.missingPermissions.split("\n") }),
     events: foundOr(events, []),
     ...(events.state === "Unreadable" && { eventsUnreadable: events.message }),
   };
   const controller = await findController(tools.reader, namespace, Date.now());
-  return { ...seen, advice: controller.advice ?? adviceFor(seen, controller.namespace, imitates(spec)) };
+  return { ...seen, advice: controller.advice ?? adviceFor(seen, controller.namespace) };
 }
 
 async function bindingOf({ reader }: Tools, namespace: string, name: string): Promise<SecretBinding> {
   const ref = { resource: SECRET_BINDINGS, namespace, name };
   const reading = await reader.get(ref, (object) => asRecorded(object as unknown as StoredBinding), "whole");
   if (reading.state === "Found") return reading.it;
-  if (reading.state === "Unreadable") throw new Error(withAdvice(reading.message));
+  if (reading.state === "Unreadable") throw new Error(withAdvice(reading));
   const message = `there is no SecretBinding ${namespace}/${name}; correct the name or --namespace, or list all with: kubectl get secretbindings -A`;
   throw new Error(message);
 }

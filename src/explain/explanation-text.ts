@@ -13,7 +13,7 @@ import type {
   SourceExplanation,
   TargetExplanation,
 } from "./explanation.ts";
-import { ageOf, layOut, type Part, paragraph, section, table } from "./text.ts";
+import { adviceLines, ageOf, layOut, type Part, paragraph, section, table } from "./text.ts";
 
 /** How many workloads of a rollout are shown. Those with problems come first. */
 const MAX_WORKLOADS = 20;
@@ -63,11 +63,7 @@ export function explanationText(explanation: Explanation, now: number, width: nu
     ...(rollout === undefined ? [] : section("ROLLOUT", rolloutLines(rollout, now))),
     ...section("CONDITIONS", table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], conditionRows)),
     ...section("EVENTS", eventsUnreadable ? [paragraph(eventsUnreadable)] : eventLines),
-    // A command stays on one line, so that it can be copied.
-    ...section("WHAT TO DO", [
-      paragraph(advice.reason === "Synced" ? advice.message : `${advice.reason}: ${advice.message}`),
-      ...(advice.command === undefined ? [] : [plain(advice.command)]),
-    ]),
+    ...section("WHAT TO DO", adviceLines(advice.reason === "Synced" ? "" : `${advice.reason}: `, advice)),
   ];
   return layOut(parts, width);
 }

@@ -1,6 +1,7 @@
 /** The result of `inlay explain`: the shape of its JSON, which other programs read too. Contains no values. Types only. */
-import type { Condition } from "../api/binding.ts";
+import type { Condition, Status } from "../api/binding.ts";
 import type { Pending, RolloutStatus, WorkloadStatus } from "../api/rollout.ts";
+import type { Advice } from "../apimachinery/problem.ts";
 
 /** Whether an object exists, as far as the user may see. The message says why it can't be read, or what is wrong. */
 export interface ReadState {
@@ -26,13 +27,15 @@ export interface Explanation {
   notes?: string[];
   rollout?: RolloutExplanation;
   conditions: Condition[];
+  /** The first problems, from the status. */
+  problems?: NonNullable<Status["problems"]>;
   /** The commands that grant all permissions that the binding's account lacks, as the controller found out. */
   missingPermissions?: string[];
   /** The last events, the newest last. */
   events: ExplainedEvent[];
   /** The reason why events can't be read. */
   eventsUnreadable?: string;
-  /** The first problem, and how to fix it. */
+  /** The first problem, and how to fix it. Its reason is Synced when there is nothing to do. */
   advice: Advice;
 }
 
@@ -117,11 +120,4 @@ export interface ExplainedEvent {
   type: string;
   reason: string;
   message: string;
-}
-
-export interface Advice {
-  /** Synced when there is nothing to do. */
-  reason: string;
-  message: string;
-  command?: string;
 }

@@ -59,7 +59,7 @@ export async function explainObject(
   const reading = await tools.reader.get(ref, take, "whole");
   const where = describeObject(resource.kind, ref.namespace, name);
   if (reading.state === "NotFound") throw new Error(`there is no ${where}; correct the name or --namespace`);
-  if (reading.state === "Unreadable") throw new Error(withAdvice(reading.message));
+  if (reading.state === "Unreadable") throw new Error(withAdvice(reading));
   return {
     object: { apiVersion: apiVersionOf(resource), kind: resource.kind, ...withoutResource(ref) },
     bindings: await Promise.all(reading.it.map((each) => bindingOf(tools, ref, each))),

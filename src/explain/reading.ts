@@ -14,7 +14,14 @@ import type { ReadState } from "./explanation.ts";
 export type Reading<T> =
   | { readonly state: "Found"; readonly it: T }
   | { readonly state: "NotFound" }
-  | { readonly state: "Unreadable"; readonly message: string };
+  | ({ readonly state: "Unreadable" } & WhyNot);
+
+/** Why a request of the user failed. */
+export interface WhyNot {
+  readonly message: string;
+  /** What to do, if a command can't continue. */
+  readonly fix?: string;
+}
 
 /** The user's own identity, without impersonation. */
 const SELF = CONTROLLER;
@@ -35,7 +42,7 @@ export class Reader {
       return { state: "Found", it: take(object) };
     } catch (error) {
       if (isNotFound(error)) return { state: "NotFound" };
-      return { state: "Unreadable", message: whyNot(error, "get", ref) };
+      return { state: "Unreadable", ...whyNot(error, "get", ref) };
     }
   }
 
@@ -52,7 +59,7 @@ export class Reader {
         }
       }
     } catch (error) {
-      return { state: "Unreadable", message: whyNot(error, "list", scope) };
+      return { state: "Unreadable", ...whyNot(error, "list", scope) };
     }
     return { state: "Found", it: kept };
   }
@@ -62,23 +69,25 @@ export class Reader {
  * Why the user's request failed. Throws errors that do not concern this object alone: the API server can't be reached, or does not know
  * the user.
  */
-export function whyNot(error: unknown, verb: string, { resource, namespace, name }: Omit<Scope, "form">): string {
+export function whyNot(error: unknown, verb: string, { resource, namespace, name }: Omit<Scope, "form">): WhyNot {
   if (!(error instanceof ApiError)) throw error;
   if (error.status === 0 || error.status === 401) throw error;
   if (error.failure !== undefined)
-    return lastingFailure(error.failure, { resource, namespace, ...(name !== undefined && { name }) }, verb).message;
+    return {
+      message: lastingFailure(error.failure, { resource, namespace, ...(name !== undefined && { name }) }, verb)
+        .message,
+    };
   const place = namespace === undefined ? " in all namespaces" : ` in namespace ${namespace}`;
   const where = resource.namespaced ? place : "";
   const what = `${nameOf(resource)}${name === undefined ? "" : `/${name}`}${where}`;
-  if (error.denial !== undefined) return `${nameOfDenial(error.denial)} does not let you ${verb} ${what}`;
-  if (error.status === 403) return `you may not ${verb} ${what}`;
-  if (error.status === 404) return `the cluster serves no ${nameOf(resource)}`;
-  return `the API server did not ${verb} ${what} (${error.status} ${error.reason})`;
+  if (error.denial !== undefined) return { message: `${nameOfDenial(error.denial)} does not let you ${verb} ${what}` };
+  if (error.status === 403) return { message: `you may not ${verb} ${what}`, fix: "ask for this permission" };
+  if (error.status === 404) return { message: `the cluster serves no ${nameOf(resource)}` };
+  return { message: `the API server did not ${verb} ${what} (${error.status} ${error.reason})` };
 }
 
 /** The message for a command that can't continue without what it could not read or write. */
-export const withAdvice = (message: string): string =>
-  message.startsWith("you may not ") ? `${message}; ask for this permission` : message;
+export const withAdvice = ({ message, fix }: WhyNot): string => (fix === undefined ? message : `${message}; ${fix}`);
 
 const nameOfDenial = (denial: Denial) =>
   "webhook" in denial ? `the webhook ${denial.webhook}` : `the ${denial.policyKind} ${denial.policy}`;

@@ -4,8 +4,8 @@
  */
 import { DEFAULT_NAMESPACE, LEASE_NAME } from "../api/installation.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
+import type { Advice } from "../apimachinery/problem.ts";
 import { LEASES } from "../apimachinery/resources.ts";
-import type { Advice } from "./explanation.ts";
 import type { Reader } from "./reading.ts";
 import { ageOf } from "./text.ts";
 

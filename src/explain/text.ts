@@ -4,6 +4,7 @@
  */
 
 import { plain } from "../apimachinery/plain.ts";
+import type { Advice } from "../apimachinery/problem.ts";
 
 const GAP = "  ";
 /** Columns become narrower only if the table does not fit otherwise. */
@@ -40,6 +41,12 @@ export const paragraph =
   (text: string): Part =>
   (width) =>
     fold(text, width);
+
+/** What is wrong. A command stays on one line, so that it can be copied. */
+export const adviceLines = (before: string, { message, command }: Pick<Advice, "message" | "command">): Part[] => [
+  paragraph(before + message),
+  ...(command === undefined ? [] : [plain(command)]),
+];
 
 /** Empty columns are omitted, and so is a head without rows. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): Part[] {

@@ -101,7 +101,7 @@ const fullName = (name: string, { group }: Pick<Resource, "group">) => (group ==
 
 function foundIn<T>(read: Reading<T>): T {
   if (read.state === "Found") return read.it;
-  throw new Problem("Forbidden", read.state === "Unreadable" ? withAdvice(read.message) : "there is no such object");
+  throw new Problem("Forbidden", read.state === "Unreadable" ? withAdvice(read) : "there is no such object");
 }
 
 function sealed({ metadata, ...object }: KubeObject & { data?: unknown }, namespace: string): Data {

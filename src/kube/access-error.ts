@@ -1,7 +1,7 @@
 /** Turns failed requests into Problems that say what to do. */
 import { MAX_LEVELS } from "../apimachinery/json.ts";
 import { apiVersionOf, describeObject, type ObjectRef, plainWord, type Resource } from "../apimachinery/objects.ts";
-import { Problem, type RetryPolicy } from "../apimachinery/problem.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { MAX_CHARACTERS, MAX_OWNERS, MAX_OWNERS_CHARACTERS } from "./answer-text.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
@@ -116,14 +116,16 @@ export function lastingFailure(failure: Failure, ref: RequiredAccess["ref"], ver
   const not = `the API server can't ${verb} ${describe(ref)}`;
   const { group, plural, kind } = ref.resource;
   if (failure.of === "webhook") {
-    const message = `${not}, because it can't call the admission webhook ${failure.webhook}; start or fix the webhook, or set its failurePolicy to Ignore. ${findWebhook}`;
-    return new Problem("WebhookFailed", message);
+    const what = `${not}, because it can't call the admission webhook ${failure.webhook}`;
+    const fix = `start or fix the webhook, or set its failurePolicy to Ignore. ${findWebhook.fix}`;
+    return new Problem("WebhookFailed", { what, fix, command: findWebhook.command });
   }
   if (failure.of === "conversion") {
     const crd = `${plural}.${group}`;
     const check = `kubectl get crd ${crd} -o jsonpath='{.spec.conversion.webhook.clientConfig}'`;
-    const message = `${not}, because the conversion webhook of CustomResourceDefinition ${crd} fails; start or fix the webhook. Show where it runs with: ${check}`;
-    return new Problem("ConversionFailed", message);
+    const what = `${not}, because the conversion webhook of CustomResourceDefinition ${crd} fails`;
+    const fix = "start or fix the webhook. Show where it runs";
+    return new Problem("ConversionFailed", { what, fix, command: check });
   }
   const what = ref.name === undefined ? `an object of the kind ${kind}` : "it";
   const message = `${not}, because it can't decode ${what} as etcd stores it; ask a cluster admin to restore that object, or to delete it from etcd, as docs/troubleshooting.md describes`;
@@ -140,7 +142,7 @@ export function streamRefusal(error: ApiError, use: RequiredAccess, verb: "list"
  */
 function ofStream({ status }: ApiError, problem: Problem): Problem {
   if (status !== 403) return problem;
-  return problem.within("", "", "OnChange");
+  return problem.with({ retryPolicy: "OnChange" });
 }
 
 /**
@@ -164,8 +166,11 @@ export function accountNotFound(
   orElse = "",
 ): Problem {
   const [, , namespace, name] = identity.split(":");
-  const message = `there is no ${describeIdentity(identity)}, ${use}; ${orElse}create it with: kubectl create serviceaccount ${name} -n ${namespace}`;
-  return new Problem("ServiceAccountNotFound", message);
+  return new Problem("ServiceAccountNotFound", {
+    what: `there is no ${describeIdentity(identity)}, ${use}`,
+    fix: `${orElse}create it`,
+    command: `kubectl create serviceaccount ${name} -n ${namespace}`,
+  });
 }
 
 export function kindNotFound(apiVersion: string, kind: string, advice = INSTALL_KIND): Problem {
@@ -223,8 +228,8 @@ export function mayNotImpersonate(identity: Identity, ownNamespace?: string, orE
   const commands = grantCommands(serviceAccountIdentity(ownNamespace, OWN_ACCOUNT), [
     { ref: access, verbs: ["impersonate", ...READ_VERBS] },
   ]);
-  const message = `${refused}; ${orElse || "use that name, or "}allow this one with: ${commands.join("; ")}`;
-  return new Problem("ImpersonationForbidden", message);
+  const fix = `${orElse || "use that name, or "}allow this one`;
+  return new Problem("ImpersonationForbidden", { what: refused, fix, command: commands.join("; ") });
 }
 
 /**
@@ -237,26 +242,29 @@ export function accountRefusal(error: ApiError, identity: Identity, ref: ObjectR
   return streamRefusal(error, { identity: CONTROLLER, ref, verbs: READ_VERBS }, "watch");
 }
 
-/** A permission that an account lacks. */
+/** A permission that an account lacks. The command grants this permission alone. */
 export class AccessDenied extends Problem {
   readonly access: RequiredAccess;
-  /** What is refused, without the commands that allow it. */
-  readonly refused: string;
-  /** They grant this permission alone. */
-  readonly #commands: string;
-  constructor(access: RequiredAccess, refused: string, commands: string, retryPolicy?: RetryPolicy) {
-    super("Forbidden", `${refused}; allow it with: ${commands}`, retryPolicy);
+  constructor(access: RequiredAccess, refused: string, command: string) {
+    super("Forbidden", { what: refused, fix: "allow it", command });
     this.access = access;
-    this.refused = refused;
-    this.#commands = commands;
   }
 
   override get brief(): string {
-    return `${this.refused}; the conditions of the binding say how to allow it`;
+    return this.with({ fix: "the conditions of the binding say how to allow it", command: undefined }).message;
   }
+}
 
-  override within(before: string, after = "", retryPolicy = this.retryPolicy): AccessDenied {
-    return new AccessDenied(this.access, `${before}${this.refused}`, `${this.#commands}${after}`, retryPolicy);
+/** A permission that the controller's own account lacks, or the user of the command line. */
+export class OwnAccessDenied extends Problem {
+  /** What it may not do, such as `list pods in namespace harbor`. */
+  readonly request: string;
+  constructor(request: string) {
+    super("Forbidden", {
+      what: `${describeIdentity(CONTROLLER)} may not ${request}`,
+      fix: "install the permissions of this version of Inlay, as docs/tasks/install.md describes",
+    });
+    this.request = request;
   }
 }
 
@@ -270,10 +278,7 @@ export function forbidden(access: RequiredAccess, verb: string): Problem {
   const what = name === undefined ? resourceText(resource) : `${resourceText(resource)}/${plainWord(name)}`;
   const refused = `${describeIdentity(identity)} may not ${verb} ${what}`;
   const where = namespace === undefined ? "" : ` in namespace ${plainWord(namespace)}`;
-  if (identity === CONTROLLER) {
-    const advice = "install the permissions of this version of Inlay, as docs/tasks/install.md describes";
-    return new Problem("Forbidden", `${refused}${where}; ${advice}`);
-  }
+  if (identity === CONTROLLER) return new OwnAccessDenied(`${verb} ${what}${where}`);
   const isElsewhere = namespace !== undefined && namespace !== homeOf(identity);
   const says = isElsewhere
     ? `namespace ${plainWord(namespace)} does not exist, or ${refused} in it (kubectl get namespace ${shellWord(namespace)} shows which)`

@@ -1,6 +1,6 @@
 /** The problem of a write that the rules of the cluster do not allow: its schema, a policy or a webhook. */
 import { PROTECTING_POLICY } from "../api/installation.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { Problem, type ProblemParts } from "../apimachinery/problem.ts";
 import type { ApiError } from "./api-error.ts";
 import type { Denial } from "./server-text.ts";
 
@@ -16,7 +16,7 @@ export class Rejection extends Problem {
 
   /** `findings` say which fields are refused and by which rule, as clauses. They contain no value. */
   constructor(error: ApiError, refused: Refused, findings: readonly string[] = []) {
-    super(isProtection(error) ? "Protected" : "Rejected", messageOf(error, refused, findings));
+    super(isProtection(error) ? "Protected" : "Rejected", partsOf(error, refused, findings));
     this.error = error;
     this.#refused = refused;
   }
@@ -31,21 +31,26 @@ export class Rejection extends Problem {
 const isProtection = ({ denial }: ApiError): boolean =>
   denial !== undefined && "policy" in denial && denial.policy === PROTECTING_POLICY;
 
-function messageOf({ status, reason, denial }: ApiError, { verb, object }: Refused, findings: readonly string[]) {
+function partsOf(
+  { status, reason, denial }: ApiError,
+  { verb, object }: Refused,
+  findings: readonly string[],
+): ProblemParts {
   const answer = `(${status} ${reason})`;
-  const what = findings.length === 0 ? "" : `${findings.join("; ")}: `;
-  if (denial !== undefined) return `${what}${denied(denial, `${verb} ${object} ${answer}`)}`;
-  const refused = `the API server refused to ${verb} ${object} ${answer}`;
-  if (findings.length > 0) return `${what}${refused}; correct the values or the rule`;
-  return `${refused}; its schema, a CEL rule or an admission policy forbids the binding's values; correct the values or the rule`;
-}
-
-function denied(denial: Denial, request: string): string {
-  if ("webhook" in denial) {
-    const advice = "correct the values, or ask the owner of the webhook which values it allows";
-    return `${deniedBy(denial)} denied the request to ${request}; ${advice}. ${howToShow(denial)}`;
+  const why = findings.length === 0 ? "" : `${findings.join("; ")}: `;
+  if (denial !== undefined) {
+    const advice =
+      "webhook" in denial
+        ? "correct the values, or ask the owner of the webhook which values it allows"
+        : "correct the values, or the policy";
+    const { fix, command } = howToShow(denial);
+    const what = `${why}${deniedBy(denial)} denied the request to ${verb} ${object} ${answer}`;
+    return { what, fix: `${advice}. ${fix}`, command };
   }
-  return `${deniedBy(denial)} denied the request to ${request}; correct the values, or the policy. ${howToShow(denial)}`;
+  const refused = `the API server refused to ${verb} ${object} ${answer}`;
+  if (findings.length > 0) return { what: `${why}${refused}`, fix: "correct the values or the rule" };
+  const what = `${refused}; its schema, a CEL rule or an admission policy forbids the binding's values`;
+  return { what, fix: "correct the values or the rule" };
 }
 
 /** The rule that denied a request, as the subject of a sentence. */
@@ -55,12 +60,15 @@ export function deniedBy(denial: Denial): string {
   return `${policyKind} ${policy}${binding === undefined ? "" : ` with binding ${binding}`}`;
 }
 
-/** A sentence with the command that shows the rule. */
-export function howToShow(denial: Denial): string {
-  if ("webhook" in denial) return findWebhook;
-  return `Show it with: kubectl get ${denial.policyKind.toLowerCase()} ${denial.policy} -o yaml`;
-}
+/** How to show the rule. */
+export const howToShow = (denial: Denial): { fix: string; command: string } =>
+  "webhook" in denial
+    ? findWebhook
+    : { fix: "Show it", command: `kubectl get ${denial.policyKind.toLowerCase()} ${denial.policy} -o yaml` };
 
 /** How to find the configuration that has a webhook. */
-export const findWebhook =
-  "Find its configuration with: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns='KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'";
+export const findWebhook = {
+  fix: "Find its configuration",
+  command:
+    "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns='KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'",
+};

@@ -2,6 +2,7 @@
 import { fieldsAt } from "../apimachinery/fields.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
+import { sentenceOf } from "../apimachinery/problem.ts";
 import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "../render/documents.ts";
 import { checkOwn, OWN_VERSION } from "../render/own-kinds.ts";
 import { KnownObjects, type ObjectName } from "./known-objects.ts";
@@ -129,8 +130,8 @@ export class Output {
   /** Reports why the API server would refuse an object, such as for too many fields. */
   check(): void {
     for (const { object, inputs } of this.#drafts)
-      for (const message of checkOwn(object, String(fieldsAt(object, "metadata")["name"])).wrong)
-        partIn(inputs[0])?.lose(`the API server would refuse ${String(object["kind"])}: ${message}`);
+      for (const wrong of checkOwn(object, String(fieldsAt(object, "metadata")["name"])).wrong)
+        partIn(inputs[0])?.lose(`the API server would refuse ${String(object["kind"])}: ${sentenceOf(wrong)}`);
   }
 }
 

@@ -40,5 +40,5 @@ async function objectsOf(tools: Tools, kind: { apiVersion: string; kind: string 
     return rest as JsonObject;
   });
   if (read.state === "Found") return read.it;
-  throw new Error(read.state === "Unreadable" ? withAdvice(read.message) : `there are no ${kind.kind}s`);
+  throw new Error(read.state === "Unreadable" ? withAdvice(read) : `there are no ${kind.kind}s`);
 }

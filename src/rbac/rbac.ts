@@ -66,7 +66,11 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
       installation,
     });
     accounts.add(binding.metadata.namespace ?? "", binding.spec.serviceAccountName, permissions);
-    mistakes.push(...problems.map(({ place, problem }) => at(problem.reason, placed(place, problem))));
+    mistakes.push(
+      ...problems.map(({ place, problem }) =>
+        at(problem.reason, problem.at[0]?.startsWith(place) ? problem : problem.within(place)),
+      ),
+    );
   }
   const compositions = inputs.objects.filter(isOwn("BindingComposition")).filter(({ isBroken }) => !isBroken);
   for (const each of compositions) mistakes.push(...(await addComposition(each, bindings, inputs, kinds, accounts)));
@@ -80,9 +84,6 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
     mistakes: unique(mistakes),
   };
 }
-
-/** A message about the rollout may begin with its place. */
-const placed = (place: string, { message }: Problem) => (message.startsWith(place) ? message : `${place}: ${message}`);
 
 /** A claim that gets no binding needs no permissions. */
 const noteOf = ({ file, line, message }: Mistake) => `${file}:${line}: ${message}`;
@@ -116,7 +117,7 @@ async function addComposition(
       ...made.map(({ binding }) => authorAccess(composition.metadata.name, binding, kinds)),
     ]),
   );
-  if (needed instanceof Problem) return [mistakeAt(document, needed.reason, needed.message, ["spec", "for"])];
+  if (needed instanceof Problem) return [mistakeAt(document, needed.reason, needed, ["spec", "for"], [])];
   // The controller reads no account of a composition.
   accounts.add(namespace, name, needed.flat(), false);
   return [];

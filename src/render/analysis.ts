@@ -70,7 +70,7 @@ export function bindingIn({ document, object, isBroken }: InputObject): BindingT
     binding,
     notes: [],
     isBroken,
-    mistakeAt: (reason, message, place) => mistakeAt(document, reason, message, [], place),
+    mistakeAt: (reason, parts, at) => mistakeAt(document, reason, parts, [], at),
   };
 }
 

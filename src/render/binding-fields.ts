@@ -12,7 +12,7 @@ import {
   type ObjectRef,
   parseApiVersion,
 } from "../apimachinery/objects.ts";
-import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { type Advice, attemptSync, Problem, reasonOf } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { withValues } from "../apply/patch.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
@@ -38,7 +38,7 @@ import type { BindingToRender } from "./claims.ts";
 import type { Mistake } from "./documents.ts";
 import type { FileCluster } from "./file-cluster.ts";
 import type { Inputs } from "./inputs.ts";
-import { type RenderedField, type RenderedTarget, reasonOf } from "./rendering.ts";
+import type { RenderedField, RenderedTarget } from "./rendering.ts";
 import { sourcesOf } from "./sources.ts";
 import { fileVault } from "./vault.ts";
 
@@ -61,6 +61,8 @@ export interface BindingFields {
   readonly selection: SelectionResult;
   readonly targets: readonly SealedTarget[];
   readonly notes: readonly string[];
+  /** The SecretGrants that it needs, if the files contain no grants at all. */
+  readonly grants: readonly Advice[];
   readonly mistakes: readonly Mistake[];
   /** Of what is written otherwise than its author may mean. */
   readonly warnings: readonly Mistake[];
@@ -99,13 +101,18 @@ export async function fieldsOf(
     accountUid: "",
     compositionOf: () => producedBy,
   });
-  const { sources, notes, problems } = await sourcesOf(binding, references, { cluster, vault, inputs }, producedBy);
+  const { sources, notes, grants, problems } = await sourcesOf(
+    binding,
+    references,
+    { cluster, vault, inputs },
+    producedBy,
+  );
   const selection = finish(selectTargets(watcher, `${namespace}/${name}`, identity, references));
-  const mistakes = problems.map(({ place, problem }) => mistakeAt(problem.reason, `${place}: ${problem.message}`));
+  const mistakes = problems.map(({ place, problem }) => mistakeAt(problem.reason, problem.within(place), [place]));
   const warnings: Mistake[] = [];
-  // The message of a field already begins with its place.
-  const isKnown = ({ reason, message }: Problem) =>
-    problems.some(({ problem }) => problem.reason === reason && message.endsWith(problem.message));
+  // It is reported at the source already.
+  const isKnown = ({ source }: Problem) =>
+    source !== undefined && problems.some(({ problem }) => problem.source === source);
   const { requireSame } = binding.spec;
   const context: Context = {
     binding,
@@ -119,15 +126,15 @@ export async function fieldsOf(
     installation,
     problemAt(place, problem, part = "") {
       if (!WAITS.has(problem.reason) && !isKnown(problem))
-        mistakes.push(mistakeAt(problem.reason, `${place}: ${problem.message}`, `${place}${part}: `));
+        mistakes.push(mistakeAt(problem.reason, problem.within(place), [`${place}${part}`]));
       return reasonOf(problem);
     },
     warnAt(place, problem) {
-      warnings.push(mistakeAt(problem.reason, `${place}: ${problem.message}`, `${place}${partOf(problem)}: `));
+      warnings.push(mistakeAt(problem.reason, problem.within(place), [`${place}${partOf(problem)}`]));
     },
   };
   const closed = installation.closedNamespace(namespace);
-  if (closed !== undefined) mistakes.push(mistakeAt(closed.reason, `metadata.namespace: ${closed.message}`));
+  if (closed !== undefined) mistakes.push(mistakeAt(closed.reason, closed.within("metadata.namespace")));
   const targets = [
     ...selection.objects.map(({ target, ref }) => renderTarget(context, target, ref)),
     ...selection.unresolved.map(({ target, problem }) => renderTarget(context, target, problem)),
@@ -137,6 +144,7 @@ export async function fieldsOf(
     selection,
     targets,
     notes: [...notes, ...selection.notes],
+    grants,
     mistakes: unique(mistakes),
     warnings,
   };

@@ -3,20 +3,19 @@ import type { SecretBinding } from "../api/binding.ts";
 import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
 import { describeObject, isSameKind, type JsonObject, objectId } from "../apimachinery/objects.ts";
-import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { allIn, attemptSync, Problem, type ProblemParts } from "../apimachinery/problem.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import { objectKey } from "../cache/reflector.ts";
 import { type Claim, namespaceOfClaim } from "../composition/claim.ts";
 import { claimMatcher, namespaceMatcher } from "../composition/claim-selection.ts";
-import type { CompiledBinding, CompiledComposition } from "../composition/compile.ts";
-import { type ComposedBinding, composeBinding } from "../composition/compose.ts";
+import { type CompiledBinding, type CompiledComposition, compileComposition } from "../composition/compile.ts";
+import { composeBinding } from "../composition/compose.ts";
 import { desiredBinding, desiredKey, metadataOf } from "../composition/made-binding.ts";
 import type { CompiledPatch } from "../composition/patches/compile.ts";
-import { compiledOrMistakes } from "./composition-mistakes.ts";
 import type { Mistake, MistakeReason } from "./documents.ts";
 import { type InputObject, type Inputs, mistakeAt } from "./inputs.ts";
 import { brokenRulesOf, OWN_VERSION } from "./own-kinds.ts";
-import { type Step, stepsIn } from "./place.ts";
+import { type Step, stepsOf } from "./place.ts";
 
 /** A binding to show, and where to report its mistakes. */
 export interface BindingToRender {
@@ -29,8 +28,8 @@ export interface BindingToRender {
   readonly notes: readonly string[];
   /** It is not shown, only its mistakes. */
   readonly isBroken: boolean;
-  /** `place` begins with the place of the mistake. By default, the message does. */
-  mistakeAt(reason: MistakeReason, message: string, place?: string): Mistake;
+  /** `at` are the places of the mistake in the binding. By default, those of the parts. */
+  mistakeAt(reason: MistakeReason, parts: string | ProblemParts, at?: readonly string[]): Mistake;
 }
 
 /** A binding that a claim does not get, with the reason. */
@@ -108,11 +107,9 @@ function composeClaims(input: InputObject, inputs: Inputs, installation: Install
   const { metadata, spec } = input.object as unknown as BindingComposition;
   const { name: composition } = metadata;
   const { group, kind, namespaced } = inputs.kinds.resourceOf(spec.for.apiVersion, spec.for.kind);
-  const compiled = compiledOrMistakes(spec, { group, kind, namespaced });
-  if (Array.isArray(compiled)) {
-    const mistakes = compiled.map(({ reason, message }) => mistakeAt(document, reason, message, ["spec"]));
-    return { ...NOTHING, mistakes };
-  }
+  const compiled = attemptSync(() => compileComposition(spec, { group, kind, namespaced }));
+  if (compiled instanceof Problem)
+    return { ...NOTHING, mistakes: allIn(compiled).map((each) => mistakeAt(document, each.reason, each, ["spec"])) };
   if (input.isBroken) return NOTHING;
   const notes: string[] = [];
   const called = `BindingComposition ${composition}`;
@@ -179,12 +176,11 @@ function composeEntry(
 ): One {
   const claim = claimOf(input);
   const from = { composition: composition.object.metadata.name, claim: describe(claim), entry: entry.name };
-  const composed = composedOrProblems(compiled, entry, claim);
-  if (Array.isArray(composed)) {
-    const [problem] = composed as [Problem];
-    const wrong = composed.filter(({ reason }) => reason !== "FieldNotFound");
+  const composed = attemptSync(() => composeBinding(compiled, entry, claim));
+  if (composed instanceof Problem) {
+    const wrong = allIn(composed).filter(({ reason }) => reason !== "FieldNotFound");
     const mistakes = wrong.map((each) => mistakeOf(each, entry, input, composition));
-    return { notMade: { ...from, problem }, mistakes };
+    return { notMade: { ...from, problem: composed }, mistakes };
   }
   const gone = composed.missing.find(({ isRequired }) => isRequired);
   if (gone !== undefined) {
@@ -201,10 +197,10 @@ function composeEntry(
   const claimNamespace = namespaceOfClaim(claim, compiled.kind);
   const within: Step[] = ["spec", "bindings", entry.name, "base"];
   const called = `binding ${desired.namespace}/${desired.name} for ${from.claim}`;
-  const wrongAt: BindingToRender["mistakeAt"] = (reason, message, place) => ({
-    ...mistakeAt(composition.document, reason, message, within, place),
-    message: `${called}: ${message}`,
-  });
+  const wrongAt: BindingToRender["mistakeAt"] = (reason, parts, at) => {
+    const mistake = mistakeAt(composition.document, reason, parts, within, at);
+    return { ...mistake, message: `${called}: ${mistake.message}` };
+  };
   const rules = brokenRulesOf("SecretBinding", binding as unknown as JsonObject);
   return {
     rendered: {
@@ -219,7 +215,7 @@ function composeEntry(
       isBroken: false,
       mistakeAt: wrongAt,
     },
-    mistakes: rules.map((message) => wrongAt("Invalid", message)),
+    mistakes: rules.map((rule) => wrongAt("Invalid", rule)),
   };
 }
 
@@ -232,34 +228,11 @@ function claimOf({ object }: InputObject): Claim {
   return { apiVersion, kind, name, ...(namespace !== undefined && { namespace }), uid, fields };
 }
 
-/** The binding, or all its problems: each failing patch is removed to find the next problem. */
-function composedOrProblems(
-  compiled: CompiledComposition,
-  entry: CompiledBinding,
-  claim: Claim,
-): ComposedBinding | Problem[] {
-  const problems: Problem[] = [];
-  let { patches } = entry;
-  for (;;) {
-    const composed = attemptSync(() => composeBinding(compiled, { ...entry, patches }, claim));
-    if (!(composed instanceof Problem)) return problems.length === 0 ? composed : problems;
-    const failed = patchOf(composed, patches);
-    // The removed patch may be the only cause of this problem.
-    if (problems.length > 0 && failed === undefined) return problems;
-    problems.push(composed);
-    if (failed === undefined) return problems;
-    patches = patches.filter((each) => each !== failed);
-  }
-}
-
-const patchOf = ({ message }: Problem, patches: readonly CompiledPatch[]): CompiledPatch | undefined =>
-  patches.find(({ place }) => message.startsWith(`${place}:`) || message.startsWith(`${place},`));
-
 /** Reports the problem at the claim's field that the patch reads, else at the entry of the composition. */
 function mistakeOf(problem: Problem, entry: CompiledBinding, claim: InputObject, composition: InputObject): Mistake {
-  const message = `${describe(claimOf(claim))}: ${problem.message}`;
-  const steps = stepsIn(problem.message);
-  const patch = patchOf(problem, entry.patches) ?? writerOf(steps.slice(2), entry.patches);
+  const { message } = problem.within(describe(claimOf(claim)));
+  const steps = stepsOf(problem.at);
+  const patch = entry.patches.find(({ place }) => place === problem.at[0]) ?? writerOf(steps.slice(2), entry.patches);
   const [read] = patch?.reads ?? [];
   if (read === undefined) {
     const place = ["spec", "bindings", entry.name, "base", ...steps.slice(2)];

@@ -104,16 +104,20 @@ function numberOf(text: string): bigint | number | string {
 /** Mistakes after which the rest of a document can still be read. */
 const INDEPENDENT = new Set<YAMLError["code"]>(["BAD_ALIAS", "TAG_RESOLVE_FAILED"]);
 const MAX_ALIASES = 1_000;
-export const NO_OBJECT = "not an object; write apiVersion, kind and metadata";
+const NO_OBJECT = "not an object; write apiVersion, kind and metadata";
 
-/** `expected` is the message for a document that is not a mapping. `tags` are for what else a text without quotes is. */
+/**
+ * `expected` is the message for a document that is not a mapping; `others` are the mistakes that say so. `tags` are for what else a text
+ * without quotes is.
+ */
 export function readDocuments(
   files: readonly TextFile[],
   expected = NO_OBJECT,
   tags: readonly ScalarTag[] = [],
-): { documents: ObjectDocument[]; mistakes: Mistake[] } {
+): { documents: ObjectDocument[]; mistakes: Mistake[]; others: Set<Mistake> } {
   const documents: ObjectDocument[] = [];
   const mistakes: Mistake[] = [];
+  const others = new Set<Mistake>();
   for (const { name: file, text } of files) {
     const lines = new LineCounter();
     const positionAt = (offset = 0) => {
@@ -121,8 +125,11 @@ export function readDocuments(
       return { line: Math.max(1, line), column: Math.max(1, col) };
     };
     for (const document of parse(text, lines, tags)) {
-      const wrong = (at: number | undefined, message: string) =>
-        mistakes.push({ file, ...positionAt(at), reason: "InvalidFile", message });
+      const wrong = (at: number | undefined, message: string): Mistake => {
+        const mistake: Mistake = { file, ...positionAt(at), reason: "InvalidFile", message };
+        mistakes.push(mistake);
+        return mistake;
+      };
       for (const { code, pos } of errorsOf(document)) wrong(pos[0], RULES[code] ?? "invalid YAML");
       const root = document.contents;
       const duplicates = duplicateKeys(root);
@@ -134,8 +141,9 @@ export function readDocuments(
         (isScalar(root) && root.value === null)
       )
         continue;
-      const value = objectIn(document, expected);
-      if (typeof value === "string") wrong(root.range?.[0], value);
+      const value = objectIn(document);
+      if (value === undefined) others.add(wrong(root.range?.[0], expected));
+      else if (typeof value === "string") wrong(root.range?.[0], value);
       else {
         const other = isList(value) ? value.items.findIndex((each) => !isObject(each)) : -1;
         if (other >= 0) wrong(root.range?.[0], `items[${other}] of this List is ${NO_OBJECT}`);
@@ -143,7 +151,7 @@ export function readDocuments(
       }
     }
   }
-  return { documents, mistakes };
+  return { documents, mistakes, others };
 }
 
 const parse = (text: string, lineCounter: LineCounter, more: readonly ScalarTag[]): Document.Parsed[] => {
@@ -179,15 +187,15 @@ function errorsOf({ errors, warnings }: Document.Parsed): (YAMLError | YAMLWarni
   return [...errors.filter(({ code }) => INDEPENDENT.has(code)), ...syntax, ...warnings];
 }
 
-/** The object, or the message why there is none. */
-function objectIn(document: Document.Parsed, expected: string): JsonObject | string {
+/** The object, or the message why it can't be read. Undefined for what is not a mapping. */
+function objectIn(document: Document.Parsed): JsonObject | string | undefined {
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch {
     return "can't resolve the aliases: an anchor is missing, or they expand to too much; write the values without aliases";
   }
-  if (!isObject(value)) return expected;
+  if (!isObject(value)) return undefined;
   if (nestsDeeper(value, MAX_LEVELS))
     return `the object has more than ${MAX_LEVELS} levels; nest fewer objects and lists`;
   return asJson(value) as JsonObject;

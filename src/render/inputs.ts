@@ -10,11 +10,12 @@ import {
   objectId,
   parseApiVersion,
 } from "../apimachinery/objects.ts";
+import { type ProblemParts, sentenceOf } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import type { Mistake, MistakeReason, ObjectDocument } from "./documents.ts";
 import { type Kinds, kindsOf, type ServedKinds } from "./kinds.ts";
 import { type Checked, checkOwn, isOwn, OWN_KINDS } from "./own-kinds.ts";
-import { type Step, stepsIn } from "./place.ts";
+import { type Step, stepsOf } from "./place.ts";
 import type { VaultValues } from "./vault-values.ts";
 
 /** An object with a name, and a namespace if its kind is namespaced. */
@@ -80,12 +81,12 @@ export function inputsOf(
   const objects = documents.flatMap((document): InputObject[] => {
     const bytes = isBinding(document.object) ? Buffer.byteLength(JSON.stringify(document.object)) : 0;
     if (bytes > bindingBytes) {
-      mistakes.push(mistakeAt(document, "TooLarge", tooLarge(bytes, bindingBytes), [], ""));
+      mistakes.push(mistakeAt(document, "TooLarge", tooLarge(bytes, bindingBytes)));
       return [];
     }
     const { wrong, corrected } = check(document.object);
     if (ownOnly && !isOurs(document.object) && wrong.length > 0) return [];
-    mistakes.push(...wrong.map((message) => mistakeAt(document, "Invalid", message)));
+    mistakes.push(...wrong.map((each) => mistakeAt(document, "Invalid", each)));
     if (corrected === undefined) return [];
     const object = completed(corrected, kinds, namespace);
     const { kind, metadata } = object;
@@ -130,19 +131,17 @@ export const fromCluster = (object: JsonObject): ObjectDocument => ({
   positionOf: () => ({ line: 1, column: 1 }),
 });
 
-/** `place` begins with the place of the mistake, below `within`. By default, the message does. */
-export const mistakeAt = (
+/** `at` are the places of the mistake below `within`. By default, those of the parts. */
+export function mistakeAt(
   document: ObjectDocument,
   reason: MistakeReason,
-  message: string,
+  parts: string | ProblemParts,
   within: readonly Step[] = [],
-  place = message,
-): Mistake => ({
-  file: document.file,
-  ...document.positionOf([...within, ...stepsIn(place)]),
-  reason,
-  message,
-});
+  at: readonly string[] = typeof parts === "string" ? [] : (parts.at ?? []),
+): Mistake {
+  const message = typeof parts === "string" ? parts : sentenceOf(parts);
+  return { file: document.file, ...document.positionOf([...within, ...stepsOf(at)]), reason, message };
+}
 
 function check(object: JsonObject): Checked {
   const wrong = [...wrongIn(object)];
@@ -152,8 +151,8 @@ function check(object: JsonObject): Checked {
   return { wrong: [...wrong, ...own.wrong], corrected: wrong.length === 0 ? own.corrected : undefined };
 }
 
-/** The mistakes of an object of any kind, each beginning with its place. */
-function* wrongIn(object: JsonObject): Generator<string> {
+/** The mistakes of an object of any kind. */
+function* wrongIn(object: JsonObject): Generator<ProblemParts> {
   const { apiVersion, kind, metadata } = object;
   for (const [field, value] of Object.entries({ apiVersion, kind }))
     if (typeof value !== "string" || value === "") yield at(field, "must be a string");
@@ -170,16 +169,16 @@ function* wrongIn(object: JsonObject): Generator<string> {
   }
 }
 
-const at = (place: string, rule: string): string => `${place}: ${rule}`;
+const at = (place: string, what: string): ProblemParts => ({ at: [place], what });
 
-function* notTexts(holder: JsonObject, field: string, prefix = ""): Generator<string> {
+function* notTexts(holder: JsonObject, field: string, prefix = ""): Generator<ProblemParts> {
   const map = holder[field] ?? {};
   if (!isObject(map)) return yield at(`${prefix}${field}`, "must be an object");
   for (const [key, value] of Object.entries(map))
     if (typeof value !== "string") yield at(`${prefix}${field}[${key}]`, TEXT_RULE);
 }
 
-function* notBytes(object: JsonObject, field: string): Generator<string> {
+function* notBytes(object: JsonObject, field: string): Generator<ProblemParts> {
   yield* notTexts(object, field);
   for (const [key, value] of Object.entries(fieldsAt(object, field)))
     if (typeof value === "string" && !BASE64.test(value.replace(/[\r\n]/g, "")))

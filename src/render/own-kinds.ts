@@ -7,16 +7,15 @@ import { brokenRules, type RuleTree } from "../apimachinery/cel.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
-import { attemptSync } from "../apimachinery/problem.ts";
+import { allIn, attemptSync, type ProblemParts } from "../apimachinery/problem.ts";
 import { missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { BINDING_SCHEMA } from "../composition/compile.ts";
 import { checkManifest } from "../transform/schema-check.ts";
-import { removeAt, stepsIn } from "./place.ts";
+import { removeAt, stepsOf } from "./place.ts";
 
 export interface Checked {
-  /** The mistakes, each beginning with its place. */
-  readonly wrong: readonly string[];
+  readonly wrong: readonly ProblemParts[];
   /** The object with defaults and without its mistakes. Undefined if it can't be checked further. */
   readonly corrected: JsonObject | undefined;
 }
@@ -34,56 +33,49 @@ const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 const MAX_NAME_LENGTH: Readonly<Record<string, number>> = { BindingComposition: 63 };
 /** Below these fields, null is a value. */
 const FREE = new Set(["manifest", "map", "result", "fallbackValue"]);
-/** The most mistakes that are reported for one object. */
-const MAX_MISTAKES = 100;
 
 export const isOwn = ({ apiVersion }: JsonObject): boolean => String(apiVersion).startsWith("inlay.dev/");
 
 /** Checks an object that has a name. */
 export function checkOwn(object: JsonObject, name: string): Checked {
   const [apiVersion, kind] = [object["apiVersion"], String(object["kind"])];
-  if (apiVersion !== OWN_VERSION) return unknown(`apiVersion: must be ${OWN_VERSION}`);
+  if (apiVersion !== OWN_VERSION) return unknown("apiVersion", `must be ${OWN_VERSION}`);
   const schema = Object.hasOwn(SCHEMAS, kind) ? SCHEMAS[kind] : undefined;
-  if (schema === undefined) return unknown(`kind: unknown kind; ${suggestNames(OWN_VERSION, kind, OWN_KINDS)}`);
+  if (schema === undefined) return unknown("kind", `unknown kind; ${suggestNames(OWN_VERSION, kind, OWN_KINDS)}`);
   const maxLength = MAX_NAME_LENGTH[kind] ?? 253;
   const isNamed = name.length <= maxLength && NAME.test(name);
-  const wrongName = isNamed ? [] : [`metadata.name: must be a DNS name of at most ${maxLength} characters`];
+  const wrongName = isNamed ? [] : [wrongAt("metadata.name", `must be a DNS name of at most ${maxLength} characters`)];
   const ofKind = [{ group: "inlay.dev", version: "v1alpha1", kind }];
   const { wrong, corrected, filled } = checkSchema(object, { ...schema, "x-kubernetes-group-version-kind": ofKind });
   // Both checks know some rules. The message of a rule says what to do.
   const rules = brokenRulesOf(kind, filled).filter((rule) => !wrong.some((each) => isBelow(each, rule)));
-  const places = rules.map((message) => placeIn(message));
-  const others = wrong.filter((message) => !places.includes(placeIn(message)));
+  const places = rules.map(placeIn);
+  const others = wrong.filter((each) => !places.includes(placeIn(each)));
   return { wrong: [...wrongName, ...others, ...rules], corrected };
 }
 
-/** The rules of the CRD that an object breaks, each beginning with its place. */
-export const brokenRulesOf = (kind: string, object: JsonObject): string[] =>
-  [...brokenRules(RULES[kind] ?? {}, object)].map(({ path, message }) => `${path}: ${message}`);
+const wrongAt = (place: string, what: string): ProblemParts => ({ at: [place], what });
 
-const placeIn = (message: string): string => JSON.stringify(stepsIn(message));
+/** The rules of the CRD that an object breaks. */
+export const brokenRulesOf = (kind: string, object: JsonObject): ProblemParts[] =>
+  [...brokenRules(RULES[kind] ?? {}, object)].map(({ path, message }) => wrongAt(path, message));
+
+const placeIn = ({ at = [] }: ProblemParts): string => JSON.stringify(stepsOf(at));
 
 /** Whether a mistake is deeper than the place of a rule, so that the rule may only be broken because of it. */
-function isBelow(mistake: string, rule: string): boolean {
-  const [inner, outer] = [stepsIn(mistake), stepsIn(rule)];
+function isBelow(mistake: ProblemParts, rule: ProblemParts): boolean {
+  const [inner, outer] = [stepsOf(mistake.at ?? []), stepsOf(rule.at ?? [])];
   return inner.length > outer.length && outer.every((step, at) => step === inner[at]);
 }
 
-const unknown = (wrong: string): Checked => ({ wrong: [wrong], corrected: undefined });
+const unknown = (place: string, what: string): Checked => ({ wrong: [wrongAt(place, what)], corrected: undefined });
 
 function checkSchema(object: JsonObject, schema: OpenApiSchema): Checked & { filled: JsonObject } {
   const filled = withDefaults(schema, object) as JsonObject;
-  let draft = filled;
-  const wrong: string[] = [];
-  while (wrong.length < MAX_MISTAKES) {
-    const problem = attemptSync(() => checkManifest(draft, schema, () => undefined));
-    if (problem === undefined) break;
-    // The advice to set `as` on a target does not apply to a file.
-    const message = problem.message.replace(/; (?:(?:say|set) as:|name a (?:text|string) in it).*/s, "");
-    wrong.push(message);
-    if (draft === filled) draft = structuredClone(filled);
-    if (!removeAt(draft, stepsIn(message))) break;
-  }
+  const problem = attemptSync(() => checkManifest(filled, schema, () => undefined));
+  const wrong: readonly ProblemParts[] = problem === undefined ? [] : allIn(problem);
+  const draft = wrong.length === 0 ? filled : structuredClone(filled);
+  for (const { at = [] } of wrong) removeAt(draft, stepsOf(at));
   const missing = [...incomplete(filled, schema)];
   if (wrong.length === 0) return { wrong: missing, corrected: missing.length === 0 ? filled : undefined, filled };
   const corrected = withDefaults(schema, draft) as JsonObject;
@@ -91,10 +83,10 @@ function checkSchema(object: JsonObject, schema: OpenApiSchema): Checked & { fil
   return { wrong: [...wrong, ...missing], corrected: isWhole ? corrected : undefined, filled };
 }
 
-function* incomplete(object: JsonObject, schema: OpenApiSchema): Generator<string> {
-  for (const path of missingFields(schema, object)) yield `${path}: missing; add it`;
-  for (const { path, rule } of wrongChoices(schema, object)) yield `${path}: ${rule}`;
-  for (const path of nullsIn(object["spec"] ?? null, "spec")) yield `${path}: empty element of a list; remove it`;
+function* incomplete(object: JsonObject, schema: OpenApiSchema): Generator<ProblemParts> {
+  for (const path of missingFields(schema, object)) yield wrongAt(path, "missing; add it");
+  for (const { path, rule } of wrongChoices(schema, object)) yield wrongAt(path, rule);
+  for (const path of nullsIn(object["spec"] ?? null, "spec")) yield wrongAt(path, "empty element of a list; remove it");
 }
 
 function* nullsIn(value: JsonValue, path: string): Generator<string> {

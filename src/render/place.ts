@@ -1,4 +1,4 @@
-/** Parses the places in messages, such as `bindings[s3].patches[2].transforms[0]`, to the steps of a path. Pure. */
+/** Parses places, such as `bindings[s3].patches[2].transforms[0]`, to the steps of a path. Pure. */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 
@@ -6,32 +6,18 @@ import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 export type Step = string | number;
 
 const STEP = /([^.[\]]+)|\[([^\]]*)\]/g;
-/** Matches a message that begins with a place. */
-const PLACE = /^([\w-]+(?:\.[^\s.[\]:,]+|\[[^\]]*\])*)(?:: |, |$)/;
 /** A patch of a set is listed below the patch that uses the set. */
 const PATCH_OF_SET = /^bindings\[[^\]]*\]\.patches\[\d+\]\.(?=patchSets\[)/;
 
-export function stepsOf(place: string): Step[] {
-  return [...place.replace(PATCH_OF_SET, "").matchAll(STEP)].map(([, key, inBrackets = ""]): Step => {
-    if (key !== undefined) return key;
-    if (/^\d+$/.test(inBrackets)) return Number(inBrackets);
-    return inBrackets.replace(/^(["'])(.*)\1$/s, "$2");
-  });
-}
-
-/** The steps to the place of a message, which may consist of two parts, one below the other. */
-export function stepsIn(message: string): Step[] {
-  const steps: Step[] = [];
-  let rest = message;
-  for (let found = PLACE.exec(rest); found !== null; found = PLACE.exec(rest)) {
-    // A single word is the beginning of a sentence, not a place.
-    if (steps.length > 0 && !/[.[]/.test(found[1] as string)) break;
-    steps.push(...stepsOf(found[1] as string));
-    rest = rest.slice(found[0].length);
-    if (found[0].endsWith(", ")) break;
-  }
-  return steps;
-}
+/** The steps to a place, which may consist of several parts, each below the one before it. */
+export const stepsOf = (places: readonly string[]): Step[] =>
+  places.flatMap((place) =>
+    [...place.replace(PATCH_OF_SET, "").matchAll(STEP)].map(([, key, inBrackets = ""]): Step => {
+      if (key !== undefined) return key;
+      if (/^\d+$/.test(inBrackets)) return Number(inBrackets);
+      return inBrackets.replace(/^(["'])(.*)\1$/s, "$2");
+    }),
+  );
 
 /** The key or index of a step in an object or list; undefined if there is none. */
 export function placeOf(value: JsonValue | undefined, step: Step): string | number | undefined {

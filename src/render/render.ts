@@ -19,12 +19,13 @@ export async function render(
   const { composed, bindings, mistakes } = analysis;
   const rendered = bindings
     .filter(({ each }) => !each.isBroken)
-    .map(({ each: { binding, from, notes }, targets, notes: more }) => {
+    .map(({ each: { binding, from, notes }, targets, notes: more, grants }) => {
       const { apiVersion, kind, metadata, spec } = binding;
       return {
         ...from,
         binding: { apiVersion, kind, metadata, spec },
         notes: [...notes, ...more],
+        grants: [...grants],
         targets: [...targets],
       };
     });

@@ -2,19 +2,18 @@
 import { stringifyJson } from "../apimachinery/json.ts";
 import { describeObject, type JsonValue } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
-import { withCommand } from "../explain/advice.ts";
-import { indented, layOutWhole, type Part, paragraph, section, table } from "../explain/text.ts";
+import { adviceLines, indented, layOutWhole, type Part, paragraph, section, table } from "../explain/text.ts";
 import type { OpenRendering, RenderedBinding, RenderedField, RenderedTarget } from "./rendering.ts";
 
 /** The indentation below a target. */
 const INDENT = 4;
 
 export function renderingText({ bindings, notMade, notes }: OpenRendering, width: number): string[] {
-  const notMadeRows = notMade.map(({ composition, claim, entry, reason, message }) => [
+  const notMadeRows = notMade.map(({ composition, claim, entry, reason, message, command = "" }) => [
     claim,
     composition,
     entry,
-    `${reason}: ${message}`,
+    `${reason}: ${message} ${command}`.trimEnd(),
   ]);
   const parts = [
     ...bindings.flatMap(bindingLines),
@@ -24,21 +23,23 @@ export function renderingText({ bindings, notMade, notes }: OpenRendering, width
   return layOutWhole(parts, width);
 }
 
-function bindingLines({ binding, composition, claim, entry, notes, targets }: RenderedBinding<JsonValue>): Part[] {
+function bindingLines({
+  binding,
+  composition,
+  claim,
+  entry,
+  notes,
+  grants,
+  targets,
+}: RenderedBinding<JsonValue>): Part[] {
   const { name, namespace } = binding.metadata as { name: string; namespace?: string };
   const from = composition === undefined ? [] : [`composed by bindings[${entry}] of ${composition} for ${claim}`];
   return [
     "",
     plain(describeObject(binding.kind, namespace, name)),
-    ...indented([...from, ...notes].flatMap(withItsCommand), 2),
+    ...indented([...[...from, ...notes].map(paragraph), ...grants.flatMap((each) => adviceLines("", each))], 2),
     ...targets.flatMap((target) => section(`  ${heading(target)}`, targetLines(target), INDENT)),
   ];
-}
-
-/** A command stays on one line, so that it can be copied. */
-function withItsCommand(text: string): Part[] {
-  const { message, command } = withCommand("", text);
-  return [paragraph(message), ...(command === undefined ? [] : [plain(command)])];
 }
 
 function heading({ creates, adopts, when, inFiles, ...target }: RenderedTarget<JsonValue>): string {
@@ -60,9 +61,9 @@ function targetLines({ problem, notes, fields, inFiles }: RenderedTarget<JsonVal
     valueText(field),
   ]);
   return [
-    ...(problem === undefined ? [] : withItsCommand(`not written: ${problem.reason}: ${problem.message}`)),
+    ...(problem === undefined ? [] : adviceLines(`not written: ${problem.reason}: `, problem)),
     ...table(["FIELD", "FROM", "BEFORE", "VALUE"], rows),
-    ...notes.flatMap(withItsCommand),
+    ...notes.map(paragraph),
   ];
 }
 

@@ -4,16 +4,10 @@
  */
 import type { SecretBinding } from "../api/binding.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
-import type { Problem } from "../apimachinery/problem.ts";
+import { type Advice, reasonOf } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
 import type { NotMade } from "./claims.ts";
 import type { Mistake } from "./documents.ts";
-
-/** The reason why a field or target is not written, or a binding not created. */
-export interface Reason {
-  reason: string;
-  message: string;
-}
 
 export interface RenderedField<V> {
   path: string;
@@ -25,7 +19,7 @@ export interface RenderedField<V> {
   value?: V;
   /** Whether the target in the files has another value. Absent if it is not in the files. */
   changes?: boolean;
-  problem?: Reason;
+  problem?: Advice;
 }
 
 export interface RenderedTarget<V> {
@@ -44,7 +38,7 @@ export interface RenderedTarget<V> {
   inFiles: boolean;
   /** All of its fields would be written; otherwise none is. */
   written: boolean;
-  problem?: Reason;
+  problem?: Advice;
   notes: string[];
   fields: RenderedField<V>[];
 }
@@ -57,12 +51,14 @@ export interface RenderedBinding<V> {
   /** The SecretBinding as Inlay would create it. */
   binding: { apiVersion: string; kind: string; metadata: object; spec: SecretBinding["spec"] };
   notes: string[];
+  /** The SecretGrants that it needs, if the files contain no grants at all. */
+  grants: Advice[];
   targets: RenderedTarget<V>[];
 }
 
 export interface Rendering<V> {
   bindings: RenderedBinding<V>[];
-  notMade: ({ composition: string; claim: string; entry: string } & Reason)[];
+  notMade: ({ composition: string; claim: string; entry: string } & Advice)[];
   notes: string[];
   mistakes: Mistake[];
 }
@@ -73,8 +69,6 @@ export type OpenRendering = Rendering<JsonValue>;
 
 /** Replaces every value, unless values are requested. */
 export const HIDDEN = "(hidden)";
-
-export const reasonOf = ({ reason, message }: Problem): Reason => ({ reason, message });
 
 export const notMadeOf = ({ problem, ...where }: NotMade): SealedRendering["notMade"][number] => ({
   ...where,

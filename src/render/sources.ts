@@ -1,7 +1,7 @@
 /** Reads the sources of a binding from the objects in the files, subject to the SecretGrants in the files. */
 import type { SecretBinding } from "../api/binding.ts";
 import { isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
-import { type MissingPolicy, Problem } from "../apimachinery/problem.ts";
+import { type Advice, type MissingPolicy, Problem, reasonOf } from "../apimachinery/problem.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import { notGranted, type ProducedBy } from "../sources/grant-rules.ts";
 import { type GrantedSources, observeGrants } from "../sources/grants.ts";
@@ -17,6 +17,8 @@ import type { FileVault } from "./vault.ts";
 export interface ReadSources {
   readonly sources: ReadonlyMap<string, LiveSource | Problem>;
   readonly notes: readonly string[];
+  /** The SecretGrants that it needs, if the files contain no grants at all. */
+  readonly grants: readonly Advice[];
   /** Problems of sources from Vault, with their places in the binding. */
   readonly problems: readonly { readonly place: string; readonly problem: Problem }[];
 }
@@ -28,7 +30,7 @@ interface SourceFiles {
   readonly inputs: Inputs;
 }
 
-/** If the files contain no SecretGrant, all sources are read, and notes list the missing grants. */
+/** If the files contain no SecretGrant, all sources are read, and `grants` lists the missing grants. */
 export async function sourcesOf(
   binding: SecretBinding,
   { parsedSources, sources }: References,
@@ -43,8 +45,8 @@ export async function sourcesOf(
   const hasGrants = isCluster || objects.some(({ object }) => isSameKind(object, isGrant));
   const grants: GrantedSources = hasGrants ? observed : { ...observed, grantsFor: () => undefined };
   const needed = (ref: ObjectRef, policy: MissingPolicy) =>
-    `the files contain no grants: ${notGranted(observed.asker(), ref, policy).message}`;
-  const notes = resolved.flatMap(({ grantedObject, policy }) =>
+    reasonOf(notGranted(observed.asker(), ref, policy).within("the files contain no grants"));
+  const neededGrants = resolved.flatMap(({ grantedObject, policy }) =>
     grantedObject === undefined || hasGrants ? [] : needed(grantedObject, policy),
   );
   const readability = {
@@ -64,7 +66,8 @@ export async function sourcesOf(
   });
   return {
     sources: await readSources(client, sources, readability, true),
-    notes: [...notes, ...vault.notes],
+    notes: [...vault.notes],
+    grants: neededGrants,
     problems,
   };
 }

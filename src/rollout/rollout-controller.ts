@@ -168,7 +168,9 @@ export class RolloutController {
   /** If nothing can be decided, workloads that roll out keep their slots, and the state of the rollout stays. */
   #undecided({ binding, dependents }: RolloutContext, cause: Problem): RolloutResult {
     // A reason why workloads can't be known comes first, as after a decision.
-    const problem = (apartFrom({ ...dependents, missing: [], unread: [] }) ?? cause).within("", "", cause.retryPolicy);
+    const problem = (apartFrom({ ...dependents, missing: [], unread: [] }) ?? cause).with({
+      retryPolicy: cause.retryPolicy,
+    });
     const memory = this.#memories.of(binding);
     const rolling = stillRolling(dependents.all, memory.before(binding), Date.now());
     memory.waits = waitsFor(memory.before(binding), problem);

@@ -157,9 +157,12 @@ export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy
     spec: { from: [from], to: [{ kind: resource.kind, name }] },
   };
   const what = describeObject(resource.kind, namespace, name);
-  const how = `a user who may create SecretGrants there can create it with: echo '${JSON.stringify(grant)}' | kubectl apply -f -`;
-  const message = `no SecretGrant in namespace ${namespace} permits ${reader} to ${verb} ${what}; ${how}`;
-  return new MissingValue("NotGranted", message, policy);
+  const parts = {
+    what: `no SecretGrant in namespace ${namespace} permits ${reader} to ${verb} ${what}`,
+    fix: "a user who may create SecretGrants there can create it",
+    command: `echo '${JSON.stringify(grant)}' | kubectl apply -f -`,
+  };
+  return new MissingValue("NotGranted", parts, policy);
 }
 
 /** The verb for what a SecretGrant permits a binding to do with an object. */
@@ -179,8 +182,11 @@ function readerOf({ namespace, account, composition }: Asker) {
 /** Until the composition is known, nothing is read and nothing is removed: only then is it clear whether a grant applies. */
 export function compositionUnknown({ resource, namespace = "", name }: ObjectRef): Problem {
   const what = describeObject(resource.kind, namespace, name);
-  const message = `a SecretGrant in namespace ${namespace} permits a BindingComposition to ${verbFor(resource)} ${what}, but Inlay does not know at the moment whether it composes this binding; check its condition Accepted with: kubectl get bindingcompositions`;
-  return new Problem("Unavailable", message);
+  return new Problem("Unavailable", {
+    what: `a SecretGrant in namespace ${namespace} permits a BindingComposition to ${verbFor(resource)} ${what}, but Inlay does not know at the moment whether it composes this binding`,
+    fix: "check its condition Accepted",
+    command: "kubectl get bindingcompositions",
+  });
 }
 
 /**

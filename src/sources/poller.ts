@@ -342,7 +342,7 @@ export class Poller {
   /** Like `#answered`, for a failure. The former answer is kept, to compare the next one with it. */
   #failed(entry: Entry, problem: Problem): boolean {
     const { problem: before } = entry;
-    const isNews = before?.reason !== problem.reason || before.message !== problem.message;
+    const isNews = !problem.isSame(before);
     entry.problem = problem;
     entry.failures++;
     return isNews;

@@ -47,7 +47,11 @@ export async function readSources(
     if (grantedObject === undefined || grants.grantsFor(grantedObject) === undefined) return source.read(seen);
     return asWithdrawn(await readGranted(client, grants, grantedObject, source, seen), grants);
   };
-  return new Map(await Promise.all([...sources].map(async ([name, source]) => [name, await read(source)] as const)));
+  const named = async ([name, source]: readonly [string, ResolvedSource | Problem]) => {
+    const result = await read(source);
+    return [name, result instanceof Problem && result !== account ? result.with({ source: name }) : result] as const;
+  };
+  return new Map(await Promise.all([...sources].map(named)));
 }
 
 /** The versions of a binding's spec and of its sources as they were read. A watch may show older versions. */

@@ -44,7 +44,12 @@ export async function resolveSources(
     if (object !== undefined) assertWithin(context.installation.scope, object);
     return resolved;
   };
-  return new Map(await Promise.all(sources.map(async (each) => [each.name, await attempt(resolve(each))] as const)));
+  const named = async (source: ParsedSource) => {
+    const { name } = source;
+    const resolved = await attempt(resolve(source));
+    return [name, resolved instanceof Problem ? resolved.with({ source: name }) : resolved] as const;
+  };
+  return new Map(await Promise.all(sources.map(named)));
 }
 
 /** The namespaces of the Secrets that a binding reads, by the name of the source. */
@@ -54,7 +59,7 @@ export function secretNamespaces(sources: readonly ParsedSource[]): Map<string, 
 
 /** The CRD of the cluster is newer than this version of Inlay. */
 function unknownSource(name: string, policy: MissingPolicy, at: string): ParsedSource {
-  const message = `${at}: this version of Inlay does not know this kind of source; upgrade Inlay`;
+  const what = "this version of Inlay does not know this kind of source; upgrade Inlay";
   return {
     name,
     policy,
@@ -62,7 +67,7 @@ function unknownSource(name: string, policy: MissingPolicy, at: string): ParsedS
     describe: () => ({ kind: "", name }),
     isObject: () => false,
     resolve: async () => {
-      throw new Problem("InvalidBinding", message);
+      throw new Problem("InvalidBinding", { at: [at], what });
     },
   };
 }

@@ -152,9 +152,10 @@ const failingPoll = (problem: Problem, group: string): Poll<VaultAnswer> => ({
 function claimNamespace(own: string, producedBy: ProducedBy): string | undefined {
   if (producedBy === "pending") return undefined;
   if (producedBy !== "unknown") return producedBy === "none" ? own : (producedBy.claimNamespace ?? own);
-  const message =
-    "Inlay does not know at the moment for which claim a BindingComposition composes this binding, and so the value of {namespace}; check its condition Accepted with: kubectl get bindingcompositions";
-  throw new Problem("Unavailable", message);
+  const what =
+    "Inlay does not know at the moment for which claim a BindingComposition composes this binding, and so the value of {namespace}";
+  const fix = "check its condition Accepted";
+  throw new Problem("Unavailable", { what, fix, command: "kubectl get bindingcompositions" });
 }
 
 function connectionNotFound(namespace: string, name: string): Problem {

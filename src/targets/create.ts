@@ -388,7 +388,10 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
     const problem = await explainObject(context, object, written);
     const isGone = isDeleted || (live === undefined && recreates(target) && record.manifestDigest !== undefined);
     const gone = `${where} is deleted, and can't be created again yet: `;
-    return failed(prepared.record, isGone ? problem.within(gone, "; Inlay retries", "Backoff") : problem);
+    return failed(
+      prepared.record,
+      isGone ? problem.within(gone).with({ note: "Inlay retries", retryPolicy: "Backoff" }) : problem,
+    );
   }
   const isOnce = modeOf(binding, target) === "Once";
   const contention = `changing or deleting ${where}, which this binding created, so Inlay corrects it less and less often. Stop that client, or remove the target from this binding`;

@@ -303,8 +303,9 @@ export async function releasePaths(
 
 function notRemoved({ kind, namespace, name = "" }: TargetStatus, paths: readonly string[]): Problem {
   const where = describeObject(kind, namespace, name);
-  const message = `the API server accepted the removal of ${firstOf(paths, MAX_NAMED)} of ${where} and kept the value, such as by a mutating admission policy or webhook; change that rule, or remove the value yourself. ${FIND_RULES}`;
-  return new Problem("ReleaseBlocked", message);
+  const what = `the API server accepted the removal of ${firstOf(paths, MAX_NAMED)} of ${where} and kept the value, such as by a mutating admission policy or webhook`;
+  const fix = `change that rule, or remove the value yourself. ${FIND_RULES.fix}`;
+  return new Problem("ReleaseBlocked", { what, fix, command: FIND_RULES.command });
 }
 
 /** Returns the paths whose value is still there, although the API server accepted the removal. */
@@ -371,7 +372,7 @@ function recordReleaseEvents(
     ": the element existed before, its old value is unknown, and later elements would shift; set or remove it yourself";
   const changed =
     ": others have changed the list, or another element has the same keys, so it may be another element now; check it yourself";
-  const back = `: the API server accepted the removal and kept the value, such as by a mutating admission policy or webhook. ${FIND_RULES}`;
+  const back = `: the API server accepted the removal and kept the value, such as by a mutating admission policy or webhook. ${FIND_RULES.fix} with: ${FIND_RULES.command}`;
   const unseen =
     ": Inlay did not see whether it wrote them, so the values may be others than the binding's; check them yourself";
   record("Normal", "Removed", removed, "removed", "");
@@ -385,7 +386,8 @@ function recordReleaseEvents(
   }
   record("Warning", "ReleaseBlocked", blocked, "kept", ": the object is not valid without them");
   if (denial !== undefined) {
-    const why = `: ${deniedBy(denial)} denied the removal. ${howToShow(denial)}`;
+    const { fix, command } = howToShow(denial);
+    const why = `: ${deniedBy(denial)} denied the removal. ${fix} with: ${command}`;
     record("Warning", "ReleaseBlocked", denied, "kept", why);
   }
   record("Warning", "ReleaseBlocked", restored, "did not remove", back);

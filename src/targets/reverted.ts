@@ -5,7 +5,7 @@ import { type FieldPath, settled } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import { describeObject, type JsonValue, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
-import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem, type ProblemParts } from "../apimachinery/problem.ts";
 import { recordedPaths } from "../apply/decide.ts";
 import { type Form, formIn } from "../apply/forms.ts";
 import { type LastApplied, wasSent } from "../apply/last-applied.ts";
@@ -34,8 +34,8 @@ type WrittenField = Pick<PlannedField, "path" | "value"> & { at: FieldPath };
 export class Reversion extends Problem {
   /** The paths whose value is the one from before the write. */
   readonly unchanged: readonly string[];
-  constructor(message: string, unchanged: readonly string[]) {
-    super("Reverted", message);
+  constructor(parts: ProblemParts, unchanged: readonly string[]) {
+    super("Reverted", parts);
     this.unchanged = unchanged;
   }
 }
@@ -55,12 +55,16 @@ export function reversionIn(write: Write, written: KubeObject): Reversion | unde
       MAX_NAMED,
     ),
   ];
-  const message =
-    `${paths}: the API server accepted the write to ${where}, and stored ${what}. It does not say why: ` +
-    "a mutating admission policy, an admission webhook or the kind itself changed the write. " +
-    `Change that rule, or remove the field from the binding. ${FIND_RULES}`;
+  const parts = {
+    at: [paths],
+    what:
+      `the API server accepted the write to ${where}, and stored ${what}. It does not say why: ` +
+      "a mutating admission policy, an admission webhook or the kind itself changed the write. " +
+      `Change that rule, or remove the field from the binding. ${FIND_RULES.fix}`,
+    command: FIND_RULES.command,
+  };
   return new Reversion(
-    message,
+    parts,
     old.map(({ path }) => String(path)),
   );
 }
@@ -74,7 +78,10 @@ function wasThere({ live, lastApplied }: Write, { path, at }: WrittenField, writ
 }
 
 /** How to find the rules that change a write. */
-export const FIND_RULES = "List the rules with: kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations";
+export const FIND_RULES = {
+  fix: "List the rules",
+  command: "kubectl get mutatingadmissionpolicies,mutatingwebhookconfigurations",
+};
 
 /** What the record keeps after a write: the revision of the values, if the API server stores one in a similar form. */
 export function normalizedIn(

@@ -138,8 +138,7 @@ export async function examine(
   blocked: Problem | undefined,
 ): Promise<Examined> {
   const { deps, binding, identity, sourceMismatch, seenVersion, secretNamespaces, planning } = context;
-  const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
-  const recipes = await planning.check(target, () => checkFields(fieldsOfTarget(target), sources.keys(), place));
+  const recipes = await planning.check(target, () => checkFields(fieldsOfTarget(target), sources.keys()));
   if (target.create) {
     assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
     assertNoReference(manifestOf(target), [...sources.keys()]);

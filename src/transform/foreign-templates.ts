@@ -4,6 +4,7 @@ import type { JsonValue } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { similarName } from "../apimachinery/suggest-names.ts";
 import { below } from "./path-advice.ts";
+import { WithoutKey } from "./template-expression.ts";
 import { spell } from "./template-value.ts";
 
 /**
@@ -75,7 +76,7 @@ export function foreignExpression(text: string, sources: readonly string[], mist
     const isGo = path !== undefined || trimsBefore || trimsAfter || plain.includes("|") || plain === "end";
     const [, source, inner = ""] = SUBSCRIPT.exec(body) ?? [];
     const [, key] = QUOTED_KEY.exec(inner.trim()) ?? [];
-    const isKey = mistake?.message.includes(`{{${body}}} has no key`) && !sources.includes(body);
+    const isKey = mistake instanceof WithoutKey && mistake.named === body && !sources.includes(body);
     const advice = isGo
       ? `is in the syntax of Go, but templates have that of Handlebars; write ${translated(plain, path, sources)}, or \\{{ if you mean the text itself`
       : source !== undefined && key !== undefined

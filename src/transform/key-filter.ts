@@ -33,8 +33,8 @@ export function keyFilter(filter: KeyFilter, place: string, effort: Effort): (ke
     patterns.some((pattern) => {
       const found = pattern.isFoundIn(key, effort);
       if (found !== undefined) return found;
-      const message = `${place}: matching include and exclude with all keys of the source takes too long; write fewer or simpler regular expressions`;
-      throw new Problem("InvalidBinding", message, "OnChange");
+      const what = `matching include and exclude with all keys of the source takes too long; write fewer or simpler regular expressions`;
+      throw new Problem("InvalidBinding", { at: [place], what }, "OnChange");
     });
   return (key) => (include === undefined || isFound(included, key)) && !isFound(excluded, key);
 }
@@ -43,7 +43,8 @@ function compiled(texts: readonly string[] = [], place: string, effort: Effort):
   return texts.map((text, at) => {
     // Only the cache keeps patterns: with patterns in each binding, memory would be unlimited.
     const pattern = compilePattern(text, effort) ?? "TooMany";
-    if (typeof pattern === "string") throw new Problem("InvalidBinding", `${place}[${at}]: ${WRONG[pattern]}`);
+    if (typeof pattern === "string")
+      throw new Problem("InvalidBinding", { at: [`${place}[${at}]`], what: WRONG[pattern] });
     return pattern;
   });
 }

@@ -21,8 +21,11 @@ export function assertNotInManagedFields(
   const what = listType(list, schemaWithin) === "set" ? "an element" : "a key of an element";
   // The path to a list within the value may contain keys of the Secret.
   const where = path.startsWith(list) ? list : "a list in the value";
-  const message = `${path}: the API server copies ${what} of ${where} into metadata.managedFields in plain text, which all readers of the object can see, so a binding can't write a value of a Secret there; take the value from a ConfigMap, or write another field`;
-  throw new Problem("InvalidPath", message);
+  throw new Problem("InvalidPath", {
+    at: [String(path)],
+    what: `the API server copies ${what} of ${where} into metadata.managedFields in plain text, which all readers of the object can see, so a binding can't write a value of a Secret there`,
+    fix: "take the value from a ConfigMap, or write another field",
+  });
 }
 
 const isAtomic = (path: FieldPath, schemaAt: SchemaAt) => schemaAt(path)?.["x-kubernetes-map-type"] === "atomic";

@@ -69,14 +69,14 @@ export function planTarget(
   const granted = new Set<string>();
   const budget = new Budget();
   const warnings: Problem[] = [];
-  for (const recipe of checkFields(fields, sources.keys(), undefined, all)) {
+  for (const recipe of checkFields(fields, sources.keys(), all)) {
     const { path, append, references, warnings: known, make } = recipe;
     warnings.push(...known);
     try {
       const live = about(path, () => readable(references, sources));
       const fromSecret = [...live.values()].some((source) => source.kind === "data" && source.isSecret);
       const { warning, binary, ...field } = about(path, () => make(live, schemaAt, budget));
-      if (warning !== undefined) warnings.push(warning.within(`${path}: `));
+      if (warning !== undefined) warnings.push(warning.within(String(path)));
       const parts = [{ path, append, fromSecret, ...field }];
       if (binary !== undefined) parts.push({ path: BINARY_DATA, append, fromSecret, value: binary, isBytes: true });
       for (const part of parts) {
@@ -89,8 +89,10 @@ export function planTarget(
         if (source.kind !== "absent" && source.isGranted) granted.add(source.description);
     } catch (error) {
       if (!(error instanceof MissingValue)) throw error;
-      omitted.push({ path, why: error });
-      if (recipe.isSplit?.(schemaAt)) omitted.push({ path: BINARY_DATA, why: error });
+      const [only, ...others] = new Set(references.map(({ source }) => source));
+      const why = others.length === 0 ? error.with({ source: error.source ?? only }) : error;
+      omitted.push({ path, why });
+      if (recipe.isSplit?.(schemaAt)) omitted.push({ path: BINARY_DATA, why });
     }
   }
   return {
@@ -124,25 +126,21 @@ export function noteOf({ fields, omitted, warnings = [], kept, readable }: Plan)
 
 /**
  * Checks a target's fields without their values. Throws Problem: InvalidPath, ForbiddenPath, InvalidTemplate, or
- * InvalidBinding (overlapping paths, an unknown source, an invalid regular expression). `place` is the position of the
- * target in the binding, and `all` are its fields.
+ * InvalidBinding (overlapping paths, an unknown source, an invalid regular expression). `all` are the
+ * fields of the target.
  */
-export function checkFields(
-  fields: readonly Field[],
-  sourceNames: Iterable<string>,
-  place?: string,
-  all = fields,
-): readonly Recipe[] {
+export function checkFields(fields: readonly Field[], sourceNames: Iterable<string>, all = fields): readonly Recipe[] {
   const names = [...sourceNames];
   const isSplittable = !all.some(({ path }) => /^binaryData\b/.test(path));
   const effort = newFilterEffort();
-  const recipes = fields.map((field, position) => {
+  const recipes = fields.map((field) => {
     const path = FieldPath.parse(field.path);
     assertWritablePath(path);
     assertFoundAfter(path);
-    const at = place === undefined ? `${path}: ` : `${place}.fields[${position}].`;
-    keyFilter(field.from ?? {}, `${at}from`, effort);
-    return about(path, () => recipeOf(field, path, names, isSplittable));
+    return about(path, () => {
+      keyFilter(field.from ?? {}, "from", effort);
+      return recipeOf(field, path, names, isSplittable);
+    });
   });
   recipes.forEach(({ path }, position) => {
     for (const { path: other } of recipes.slice(0, position)) {
@@ -163,8 +161,8 @@ function assertFoundAfter(path: FieldPath): void {
   if (element?.kind !== "element" || leaf?.kind !== "key") return;
   if (!element.conditions.some(({ key }) => key === leaf.key)) return;
   const list = path.upTo(path.segments.length - 2);
-  const message = `${path}: the path finds its element by ${leaf.key}, so it can't change ${leaf.key}; name the element by another field, or as ${elementAt(list, `.${leaf.key}`)}`;
-  throw new Problem("InvalidPath", message);
+  const what = `the path finds its element by ${leaf.key}, so it can't change ${leaf.key}; name the element by another field, or as ${elementAt(list, `.${leaf.key}`)}`;
+  throw new Problem("InvalidPath", { at: [String(path)], what });
 }
 
 function recipeOf(field: Field, path: FieldPath, names: readonly string[], isSplittable: boolean): Recipe {
@@ -181,7 +179,7 @@ function recipeOf(field: Field, path: FieldPath, names: readonly string[], isSpl
   for (const reference of recipe.references) {
     if (!names.includes(reference.source)) throw new Problem("InvalidBinding", unknownSource(reference, names));
   }
-  const warnings = recipe.warnings.map((each) => each.within(`${path}: `));
+  const warnings = recipe.warnings.map((each) => each.within(String(path)));
   return { path, append: field.onMissingElement === "Append", ...recipe, isSplit, warnings };
 }
 
@@ -407,6 +405,7 @@ function inferred(
 /** Prepends the path of the field to a Problem. */
 function about<T>(path: FieldPath, act: () => T): T {
   const result = attemptSync(act);
-  if (result instanceof Problem) throw result.within(`${path}: `, "", catalogue[result.reason].retry);
+  if (result instanceof Problem)
+    throw result.within(String(path)).with({ retryPolicy: catalogue[result.reason].retry });
   return result;
 }

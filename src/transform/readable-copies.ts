@@ -48,8 +48,6 @@ export function assertAcknowledged(
   if (copies === undefined || !installation.requires("ReadableCopies")) return;
   const { namespace, name } = binding.metadata;
   const patch = `kubectl patch secretbinding ${name} -n ${namespace} --type=merge -p '{"spec":{"acknowledge":["ReadableCopies"]}}'`;
-  throw new Problem(
-    "NotAcknowledged",
-    `${copies.note}. The installation requires this acknowledgement before anything is written; set it with: ${patch}`,
-  );
+  const what = `${copies.note}. The installation requires this acknowledgement before anything is written`;
+  throw new Problem("NotAcknowledged", { what, fix: "set it", command: patch });
 }

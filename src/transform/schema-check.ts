@@ -5,7 +5,7 @@ import { remembered } from "../apimachinery/newest.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { plainWord } from "../apimachinery/objects.ts";
 import { itemsOf, type OpenApiSchema, type OpenApiType, type ResolveRef } from "../apimachinery/openapi.ts";
-import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { allOf, attemptSync, Problem } from "../apimachinery/problem.ts";
 import { assertNotInManagedFields } from "./managed-fields-keys.ts";
 import { below, dottedKeyHint, elementAt, elementHint, type Place, unknownField } from "./path-advice.ts";
 import type { Plan, PlannedField } from "./plan-types.ts";
@@ -40,7 +40,10 @@ export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: 
   }
 }
 
-/** Checks a manifest without its metadata. Manifests contain no secrets, so messages name every field. */
+/**
+ * Checks a manifest without its metadata. Manifests contain no secrets, so messages name every field. Throws the first Problem, which has all
+ * others.
+ */
 export function checkManifest(manifest: JsonObject, root: OpenApiSchema, resolveRef: ResolveRef): void {
   const { metadata: _, ...rest } = manifest;
   const walk = new Walk(root, resolveRef);
@@ -129,11 +132,15 @@ class Walk {
     assertType(schema, value, path);
     const broken = brokenRule(schema, value, this.#effort);
     if (broken !== undefined)
-      throw new Problem("InvalidValue", `${path}: the value ${broken}; correct it in its source, or name another key`);
+      throw new Problem("InvalidValue", {
+        at: [String(path)],
+        what: `the value ${broken}`,
+        fix: "correct it in its source, or name another key",
+      });
     const wrong = attemptSync(() => this.checkWithin(schema, value));
     if (wrong === undefined) return;
     const why = wrong.reason === "InvalidValue" ? wrong.message : `does not match the schema of ${this.#kind}`;
-    throw new Problem(wrong.reason, `${path}: a part of the value ${why}`);
+    throw new Problem(wrong.reason, { at: [String(path)], what: `a part of the value ${why}` });
   }
 
   /** `at` is the path of the value, if messages may name it. */
@@ -142,18 +149,21 @@ class Walk {
     const children: [Segment, JsonValue][] = Array.isArray(value)
       ? value.map((child, index) => [{ kind: "index", index }, child])
       : Object.entries(value).map(([key, child]) => [{ kind: "key", key }, child]);
-    for (const [segment, child] of children) {
+    const check = ([segment, child]: [Segment, JsonValue]) => {
       const where = at === undefined ? undefined : below(at, segment);
       const schemaBelow = this.#step(schema, segment, { at: where ?? "", parent: at || this.#kind });
       // The API server treats null as a missing value.
-      if (child === null && where !== undefined) continue;
+      if (child === null && where !== undefined) return;
       assertType(schemaBelow, child, where ?? "", where === undefined);
       const broken = brokenRule(schemaBelow, child, this.#effort);
       if (broken !== undefined) {
-        throw new Problem("InvalidValue", where === undefined ? broken : `${where}: the value ${broken}`);
+        throw new Problem("InvalidValue", where === undefined ? broken : { at: [where], what: `the value ${broken}` });
       }
       this.checkWithin(schemaBelow, child, where);
-    }
+    };
+    // A message about a value names no part of it, so one is enough.
+    if (at === undefined) children.forEach(check);
+    else allOf(...children.map((each) => () => check(each)));
   }
 
   /** Follows $ref and merges allOf, so that a schema's own keys are complete. */
@@ -186,16 +196,17 @@ class Walk {
     const { at, parent, path = at } = place;
     if (segment.kind !== "key") {
       if (types.length > 0 && !types.includes("array")) {
-        throw new Problem("TypeMismatch", `${path}: ${parent} is ${spell(types)}, so it has no elements`);
+        const what = `${parent} is ${spell(types)}, so it has no elements`;
+        throw new Problem("TypeMismatch", { at: [String(path)], what });
       }
       const items = this.#known(schema, segment) ?? (schema === NO_FIELDS ? NO_FIELDS : ANYTHING);
       for (const { key } of segment.kind === "element" ? segment.conditions : []) {
         const named = this.#step(items, { kind: "key", key }, { at, parent: `${parent}[]` });
         if (!isScalar(named))
-          throw new Problem(
-            "TypeMismatch",
-            `${path}: ${plainWord(key)} is ${spell(typesOf(named))}, so it can't identify an element`,
-          );
+          throw new Problem("TypeMismatch", {
+            at: [String(path)],
+            what: `${plainWord(key)} is ${spell(typesOf(named))}, so it can't identify an element`,
+          });
       }
       return items;
     }
@@ -204,10 +215,10 @@ class Walk {
       const items = schema.items && this.resolve(schema.items);
       const keys = schema["x-kubernetes-list-map-keys"];
       const hint = types.includes("array") ? elementHint(place, key, items, keys) : dottedKeyHint(place);
-      throw new Problem(
-        "TypeMismatch",
-        `${path}: ${parent} is ${spell(types)}, so it has no field ${plainWord(key)}${hint}`,
-      );
+      throw new Problem("TypeMismatch", {
+        at: [String(path)],
+        what: `${parent} is ${spell(types)}, so it has no field ${plainWord(key)}${hint}`,
+      });
     }
     const known = this.#known(schema, segment);
     if (known !== undefined) return known;
@@ -217,10 +228,8 @@ class Walk {
     const isEmbedded = schema["x-kubernetes-embedded-resource"] && ["apiVersion", "kind", "metadata"].includes(key);
     const isOpen = schema["x-kubernetes-preserve-unknown-fields"] || isEmbedded;
     if (isOpen || (schema.type === undefined && schema.properties === undefined)) return ANYTHING;
-    throw new Problem(
-      "UnknownField",
-      `${path}: ${unknownField(place, { kind: this.#kind, version: this.#version }, schema, key, this.#known)}`,
-    );
+    const what = unknownField(place, { kind: this.#kind, version: this.#version }, schema, key, this.#known);
+    throw new Problem("UnknownField", { at: [String(path)], what });
   }
 
   /** The schema of a field that the schema names, or of the elements of a list. */
@@ -282,8 +291,9 @@ export function fits(schema: OpenApiSchema, value: JsonValue): boolean {
 
 function assertBytes({ format }: OpenApiSchema, path: FieldPath, isBytes: boolean): void {
   if (format !== "byte" || isBytes) return;
-  const message = `${path}: the field is bytes in base64, but the value may be plain or base64; set as: bytes if it is plain. If it is base64, also decode it: {{base64decode source.field}}`;
-  throw new Problem("TypeMismatch", message);
+  const what = "the field is bytes in base64, but the value may be plain or base64";
+  const fix = "set as: bytes if it is plain. If it is base64, also decode it: {{base64decode source.field}}";
+  throw new Problem("TypeMismatch", { at: [String(path)], what, fix });
 }
 
 function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | string, isField = true): void {
@@ -296,14 +306,14 @@ function assertType(schema: OpenApiSchema, value: JsonValue, path: FieldPath | s
   const hint =
     isText && wanted === "object"
       ? (onlyByIndex(schema, path) ??
-        "; continue the path to a field in it, or, if the text is a JSON or YAML object, set as: json or as: yaml")
+        "continue the path to a field in it, or, if the text is a JSON or YAML object, set as: json or as: yaml")
       : isText || (isScalar && takesText)
-        ? `; set as: ${conversions[wanted as OpenApiType]}`
+        ? `set as: ${conversions[wanted as OpenApiType]}`
         : value !== null && takesText
-          ? "; name one key or field in it, or convert it with json, yaml or join in a template"
-          : "";
-  const message = `${path}: the field is ${spell(types)}, the value is ${words[typeOf(value)]}${isField ? hint : ""}`;
-  throw new Problem("TypeMismatch", message);
+          ? "name one key or field in it, or convert it with json, yaml or join in a template"
+          : undefined;
+  const what = `the field is ${spell(types)}, the value is ${words[typeOf(value)]}`;
+  throw new Problem("TypeMismatch", { at: [String(path)], what, fix: isField ? hint : undefined });
 }
 
 /** For an element whose path names all of its fields, so that no longer path can write one of them. */
@@ -313,7 +323,7 @@ function onlyByIndex({ properties = {} }: OpenApiSchema, path: FieldPath | strin
   const conditions = leaf?.kind === "element" ? leaf.conditions.map(({ key }) => key) : [];
   const [first] = conditions;
   if (first === undefined || !Object.keys(properties).every((key) => conditions.includes(key))) return undefined;
-  return `; name the element by its index, as in ${elementAt(path.upTo(path.segments.length - 1), `.${first}`)}`;
+  return `name the element by its index, as in ${elementAt(path.upTo(path.segments.length - 1), `.${first}`)}`;
 }
 
 /** The `as` that converts a text to a type. */

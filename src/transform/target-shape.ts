@@ -110,7 +110,7 @@ function typed({ key, value }: ElementCondition, schema: OpenApiSchema, path: Fi
   const type = types.length === 1 ? ALLOWED.find((each) => each === types[0]) : undefined;
   if (type === undefined) return types.includes("integer") && /^-?(0|[1-9]\d*)$/.test(value) ? Number(value) : value;
   const converted = attemptSync(() => convert(value, type, key));
-  if (converted instanceof Problem) throw new Problem("InvalidPath", `${path}: ${converted.message}`);
+  if (converted instanceof Problem) throw new Problem("InvalidPath", converted.within(String(path)));
   return converted;
 }
 

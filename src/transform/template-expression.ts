@@ -131,7 +131,7 @@ export class Expressions {
       const fits = isConstant(node) && literal.fits(value);
       if (!fits) throw refuse(node, `expected ${literal.rule}, as in {{${usage}}}`);
       const wrong = kind === "pointer" ? attemptSync(() => parsePointer(value)) : undefined;
-      if (wrong instanceof Problem) throw refuse(node, wrong.message);
+      if (wrong instanceof Problem) throw refuse(node, wrong.what);
       return () => value;
     }
     const { evaluate, slot } = this.#value(node, depth);
@@ -165,11 +165,7 @@ export class Expressions {
       const message = `template ${at}: ${source} is a reserved word in templates; rename the source`;
       throw new Problem("InvalidBinding", message);
     }
-    if (path.length === 0)
-      throw refuse(
-        node,
-        `${plainPath(`{{${source}}}`)} has no key; write ${plainPath(`{{${spell([source, "key"])}}}`)}`,
-      );
+    if (path.length === 0) throw new WithoutKey(node, source);
     const slot = { source, path, at };
     this.slots.push(slot);
     return slot;
@@ -189,6 +185,16 @@ export function positionOf(node: hbs.AST.Node): string {
 
 export function refuse(node: hbs.AST.Node, what: string): Problem {
   return new Problem("InvalidTemplate", `template ${positionOf(node)}: ${what}; ${ALLOWED}`);
+}
+
+/** An expression names something without a key. */
+export class WithoutKey extends Problem {
+  readonly named: string;
+  constructor(node: hbs.AST.Node, named: string) {
+    const what = `${plainPath(`{{${named}}}`)} has no key; write ${plainPath(`{{${spell([named, "key"])}}}`)}`;
+    super("InvalidTemplate", refuse(node, what));
+    this.named = named;
+  }
 }
 
 const isConstant = (node: hbs.AST.Node) => node.type === "StringLiteral" || node.type === "NumberLiteral";

@@ -132,7 +132,7 @@ function loopMistake(loop: readonly Flow[]): Mistake {
       : others.length === 0
         ? `${what} is also a source of this field, through ${loop.slice(1).map(describe).join(" and ")}, ${LOOP}`
         : `${what} is also a source of this field, through ${others.map((key) => `SecretBinding ${key}`).join(" and ")}, ${LOOP}`;
-  return binding.each.mistakeAt("Contended", `${place}: ${field.path}: ${why}`, `${place}: `);
+  return binding.each.mistakeAt("Contended", { at: [place, field.path], what: why }, [place]);
 }
 
 const describe = ({ ref: { resource, namespace, name }, field }: Flow): string =>
@@ -153,6 +153,6 @@ function intoClaim({ binding, place, field, ref, path }: Flow): Mistake[] {
   const inputs = claim.patches.filter(({ writes }) => places.some((each) => mayOverlap(writes, each)));
   const read = inputs.flatMap(({ reads }) => reads).find((other) => mayOverlap(path, other));
   if (read === undefined) return [];
-  const message = `${place}: ${field.path}: the binding writes this field into its claim, and the composition makes its value from ${read} of the claim, so each write changes the value again. Write another field, or remove the patch that reads ${read}`;
-  return [each.mistakeAt("Contended", message, `${place}: `)];
+  const what = `the binding writes this field into its claim, and the composition makes its value from ${read} of the claim, so each write changes the value again. Write another field, or remove the patch that reads ${read}`;
+  return [each.mistakeAt("Contended", { at: [place, field.path], what }, [place])];
 }

@@ -21,8 +21,8 @@ export function missingThings(
   );
   const ofBinding = (binding: AnalysedBinding): Mistake[] => {
     const { each, references, targets, selection } = binding;
-    const warn = (reason: Mistake["reason"], place: string, message: string) =>
-      each.mistakeAt(reason, `${place}: ${message}`);
+    const warn = (reason: Mistake["reason"], place: string, what: string) =>
+      each.mistakeAt(reason, { at: [place], what });
     const selected = new Set(selection.objects.map(({ target }) => target));
     const selectors = references.targets.flatMap(({ target, at }, position) => {
       if (at instanceof Problem || !isSelection(at) || selected.has(target)) return [];
@@ -55,9 +55,8 @@ export function missingThings(
   const unclaimed = inputs.isCluster
     ? []
     : composed.unclaimed.map(({ document }) => {
-        const message =
-          "spec.for: no object in the files is a claim, so the bindings are not checked with one; add a claim";
-        return mistakeAt(document, "TargetNotFound", message);
+        const what = "no object in the files is a claim, so the bindings are not checked with one; add a claim";
+        return mistakeAt(document, "TargetNotFound", { at: ["spec.for"], what });
       });
   return [...bindings.flatMap(ofBinding), ...unclaimed];
 }

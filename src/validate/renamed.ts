@@ -93,7 +93,7 @@ function inBinding({ each, references }: AnalysedBinding, { kinds }: Inputs, fin
   const { serviceAccountName, sources, targets } = binding.spec;
   const check = (reason: Mistake["reason"], place: string, ref: ObjectRef, advice = COMPONENT): Mistake[] => {
     const now = find(ref, owner);
-    return now === undefined ? [] : [mistakeAt(reason, `${place}: ${renamed(ref, now)}; ${advice}`)];
+    return now === undefined ? [] : [mistakeAt(reason, { at: [place], what: `${renamed(ref, now)}; ${advice}` })];
   };
   // A VaultConnection that is missing is reported in any case.
   const ofSources = references.parsedSources.flatMap(({ name, data, providerClass }, at) => {
@@ -147,8 +147,8 @@ function namesOfSources({ each, references }: AnalysedBinding): Mistake[] {
       (HASH.test(name) && name.replace(HASH, "").includes(old));
     const old = unknown.find(isOf);
     if (old === undefined) return [];
-    const message = `spec.sources[${at}]: the source has no name of its own, so its name is that of its ${data.kind}, ${name}, which kustomize has changed; the binding uses ${old}, so add name: ${old} to the source`;
-    return [mistakeAt("InvalidBinding", message)];
+    const what = `the source has no name of its own, so its name is that of its ${data.kind}, ${name}, which kustomize has changed; the binding uses ${old}, so add name: ${old} to the source`;
+    return [mistakeAt("InvalidBinding", { at: [`spec.sources[${at}]`], what })];
   });
 }
 
@@ -170,7 +170,7 @@ function inObject({ document, object }: InputObject, find: FindRenamed): Mistake
     const now = find(ref, metadata);
     return now === undefined
       ? []
-      : [mistakeAt(document, "SourceNotFound", `${place}: ${renamed(ref, now)}; ${COMPONENT}`)];
+      : [mistakeAt(document, "SourceNotFound", { at: [place], what: `${renamed(ref, now)}; ${COMPONENT}` })];
   });
 }
 

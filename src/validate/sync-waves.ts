@@ -79,7 +79,7 @@ function earlyIn(
   });
   // Workloads that are only selected may be missing.
   const workloads = namedWorkloads(binding, kinds).flatMap(({ ref }) => at(ref));
-  const late = (reason: Mistake["reason"], what: string, needed: readonly Placed[]): Mistake[] => {
+  const late = (reason: Mistake["reason"], needs: string, needed: readonly Placed[]): Mistake[] => {
     const later = needed.filter(({ turn }) => compare(own, turn) < 0);
     const last = later
       .map(({ turn }) => turn)
@@ -87,8 +87,8 @@ function earlyIn(
       .at(-1);
     if (last === undefined) return [];
     const names = [...new Set(later.map(({ object }) => describe(object)))];
-    const message = `${PLACE}: Argo CD applies the binding in ${textOf(own)}, before ${what} ${firstOf(names, MAX_NAMED)} in ${textOf(last)}: the binding can't get healthy before that, so the sync fails and applies nothing of the later waves; put the binding into ${textOf(last)} or a later one`;
-    return [each.mistakeAt(reason, message)];
+    const what = `Argo CD applies the binding in ${textOf(own)}, before ${needs} ${firstOf(names, MAX_NAMED)} in ${textOf(last)}: the binding can't get healthy before that, so the sync fails and applies nothing of the later waves; put the binding into ${textOf(last)} or a later one`;
+    return [each.mistakeAt(reason, { at: [String(PLACE)], what })];
   };
   return [
     ...late("TargetNotFound", "its target", targets),

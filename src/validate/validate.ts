@@ -2,7 +2,7 @@
 import type { Installation } from "../api/installation.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { type Analysis, analyse, inOrder, type ReadObjects } from "../render/analysis.ts";
-import { type Mistake, NO_OBJECT, readDocuments, type TextFile } from "../render/documents.ts";
+import { type Mistake, readDocuments, type TextFile } from "../render/documents.ts";
 import { isOurs, type Surroundings } from "../render/inputs.ts";
 import { isCrd } from "../render/kinds.ts";
 import type { ClusterFacts } from "./cluster-facts.ts";
@@ -75,9 +75,9 @@ export async function validate(
 
 /** A file of a folder that contains no object, such as a JSON Patch, is none of Inlay's. */
 function readableObjects(files: readonly TextFile[]): ReadObjects {
-  const { documents, mistakes } = readDocuments(files);
+  const { documents, mistakes, others } = readDocuments(files);
   const found = new Set(files.filter(({ isFound }) => isFound).map(({ name }) => name));
-  return { documents, mistakes: mistakes.filter(({ file, message }) => message !== NO_OBJECT || !found.has(file)) };
+  return { documents, mistakes: mistakes.filter((each) => !others.has(each) || !found.has(each.file)) };
 }
 
 const unique = (findings: readonly Finding[]): Finding[] => [

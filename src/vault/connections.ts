@@ -77,11 +77,7 @@ export class VaultConnections {
 /** The revision covers the settings of the connection and its paths. */
 function isSame(a: ConnectionState, b: ConnectionState): boolean {
   if (a.phase === "failed" && b.phase === "failed")
-    return (
-      a.problem.reason === b.problem.reason &&
-      a.problem.message === b.problem.message &&
-      isDeepStrictEqual(a.labels, b.labels)
-    );
+    return a.problem.isSame(b.problem) && isDeepStrictEqual(a.labels, b.labels);
   if (a.phase === "ready" && b.phase === "ready")
     return a.revision === b.revision && isDeepStrictEqual(a.labels, b.labels);
   return a.phase === b.phase;

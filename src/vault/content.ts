@@ -62,7 +62,7 @@ export function textsOf(
 ): Map<string, string> {
   const text = answer.reveal();
   if (isTooDeep(text)) {
-    throw new Problem("TooDeep", `${place}: a value has too many levels; nest fewer objects and lists`);
+    throw new Problem("TooDeep", { at: [place], what: `a value has too many levels; nest fewer objects and lists` });
   }
   const parsed: JsonValue = JSON.parse(text, spelled as (key: string, value: unknown) => unknown);
   const found = isObject(parsed) ? pick(parsed) : undefined;

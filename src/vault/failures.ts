@@ -3,7 +3,7 @@
  * text of Vault or OpenSSL, which may quote values.
  */
 import { hostOf } from "../api/vault-addresses.ts";
-import { catalogue, Problem, type Reason, type RetryPolicy } from "../apimachinery/problem.ts";
+import { catalogue, Problem, type ProblemParts, type Reason, type RetryPolicy } from "../apimachinery/problem.ts";
 import type { VaultReply } from "./http.ts";
 import { type Distrust, HttpFailure } from "./http-failure.ts";
 
@@ -24,8 +24,8 @@ export const REPLACED = "the connection was replaced; Inlay retries over the new
 /** A Problem with its place in the message, and the time of the next request if it is known. */
 export class VaultProblem extends Problem {
   override readonly retryAfterMs: number | undefined;
-  constructor(reason: Reason, message: string, retryAfterMs?: number, retryPolicy?: RetryPolicy) {
-    super(reason, message, retryPolicy);
+  constructor(reason: Reason, parts: string | ProblemParts, retryAfterMs?: number, retryPolicy?: RetryPolicy) {
+    super(reason, parts, retryPolicy);
     this.retryAfterMs = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
   }
 }
@@ -42,13 +42,16 @@ const DISTRUST: Record<Distrust, string> = {
 /** Converts an error of a request. Rethrows an error that is neither an HttpFailure nor a Problem, because it is a bug. */
 export function failed(error: unknown, { place, server, timeoutMs }: Asked): Problem {
   if (error instanceof VaultProblem) return error;
-  if (error instanceof Problem) return error.within(`${place}: `, "", catalogue[error.reason].retry);
+  if (error instanceof Problem) return error.within(place).with({ retryPolicy: catalogue[error.reason].retry });
   if (!(error instanceof HttpFailure)) throw error;
   const host = server.host;
-  const unavailable = (what: string) => new VaultProblem("VaultUnavailable", `${place}: ${what}`);
+  const unavailable = (what: string) => new VaultProblem("VaultUnavailable", { at: [place], what });
   switch (error.kind) {
     case "tls":
-      return new Problem("VaultUntrusted", `${place}: ${host} is not trusted: ${DISTRUST[error.distrust ?? "other"]}`);
+      return new Problem("VaultUntrusted", {
+        at: [place],
+        what: `${host} is not trusted: ${DISTRUST[error.distrust ?? "other"]}`,
+      });
     case "timeout":
       return unavailable(
         `${host} did not answer within ${timeoutMs / 1_000}s; check that it runs and that Inlay can connect to it, or increase timeout`,
@@ -68,14 +71,14 @@ export function failed(error: unknown, { place, server, timeoutMs }: Asked): Pro
     case "notJson":
       return unavailable(`the answer of ${host} is not from Vault; check that the address is that of a Vault server`);
     case "closed":
-      return new Problem("ConnectionNotReady", `${place}: ${REPLACED}`);
+      return new Problem("ConnectionNotReady", { at: [place], what: REPLACED });
   }
 }
 
 /** Converts a status that is neither a success nor handled by the caller. */
 export function refused(reply: VaultReply, { place, server }: Asked): Problem {
   const { status, retryAfterMs } = reply;
-  const of = (reason: Reason, what: string) => new VaultProblem(reason, `${place}: ${what}`, retryAfterMs);
+  const of = (reason: Reason, what: string) => new VaultProblem(reason, { at: [place], what }, retryAfterMs);
   const unavailable = (what: string) => of("VaultUnavailable", `${server.host} ${what}`);
   if (status === 403) return of("VaultDenied", "Vault denies access; check the policies of the login");
   if (status === 429)

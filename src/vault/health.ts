@@ -189,7 +189,7 @@ export class ServerHealth {
   /** Throws Problem for a server that the configuration does not allow. */
   #serverAt(url: URL): Server {
     const refusal = this.#addresses.refusal(url);
-    if (refusal !== undefined) throw new Problem(refusal.reason, `health of ${url.host}: ${refusal.message}`);
+    if (refusal !== undefined) throw refusal.within(`health of ${url.host}`);
     const server = this.#servers.get(url.origin) ?? {
       url,
       refusingSince: undefined,

@@ -208,7 +208,7 @@ function redirectOf(from: URL, request: VaultRequest, answer: Dispatcher.Respons
   return new URL(to.origin);
 }
 
-const redirected = (refusal: Problem) => new Problem(refusal.reason, `the server redirects, but ${refusal.message}`);
+const redirected = (refusal: Problem) => refusal.with({ what: `the server redirects, but ${refusal.what}` });
 
 async function replyOf({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<VaultReply> {
   const chunks: Uint8Array[] = [];

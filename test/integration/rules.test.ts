@@ -53,7 +53,8 @@ describe("the rules of the CRDs", () => {
       if (!refused.some((each) => each.includes(message)))
         wrong.push(`the API server says ${refused}, not: ${message}`);
       const found = brokenRulesOf(object["kind"], asJson(object) as never);
-      if (!found.some((each) => each.includes(message))) wrong.push(`found ${found.join(" | ")}, not: ${message}`);
+      if (!found.some(({ what }) => what.includes(message)))
+        wrong.push(`found ${found.map(({ what }) => what).join(" | ")}, not: ${message}`);
     }
     assert.deepEqual(wrong, []);
   });

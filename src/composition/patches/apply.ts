@@ -1,7 +1,7 @@
 /** Applies a patch: reads fields of one object, computes a value, and writes it into the other object. */
 import { FieldPath, type Segment } from "../../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
-import { Problem } from "../../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import type { CompiledPatch } from "./compile.ts";
 import { expandWildcards, getField, removeField } from "./fields.ts";
 import { copyJson, mergeValue } from "./merge.ts";
@@ -21,18 +21,18 @@ export type PatchOutcome = { outcome: "written"; paths: FieldPath[] } | { outcom
 export function applyPatch(patch: CompiledPatch, from: JsonObject, into: JsonObject, work: Work): PatchOutcome {
   const values: JsonValue[] = [];
   for (const { segments, text } of patch.reads) {
-    const value = atPlace(`${patch.place}: can't read ${text}`, () => getField(from, segments));
+    const value = atPlace(patch, `can't read ${text}`, () => getField(from, segments));
     if (value === undefined) return { outcome: "missing", path: text };
-    atPlace(`${patch.place}: can't read ${text}`, () => assertFits(value, patch, work));
+    atPlace(patch, `can't read ${text}`, () => assertFits(value, patch, work));
     values.push(value);
   }
-  const source = `${patch.place}, ${patch.reads.map(({ text }) => text).join(" and ")}`;
-  const value = atPlace(source, () => {
+  const source = patch.reads.map(({ text }) => text).join(" and ");
+  const value = atPlace(patch, source, () => {
     const [given = null] = patch.combine === undefined ? values : [patch.combine(values)];
     return patch.transforms.apply(given, work);
   });
-  const target = `${patch.place}: can't write ${patch.writes.text}`;
-  return { outcome: "written", paths: atPlace(target, () => writeValue(patch, value, into, work)) };
+  const write = () => writeValue(patch, value, into, work);
+  return { outcome: "written", paths: atPlace(patch, `can't write ${patch.writes.text}`, write) };
 }
 
 /** Checks a value before it is converted and copied. */
@@ -75,11 +75,8 @@ function hasElements({ segments }: CompositePath, into: JsonObject): boolean {
   return expandWildcards(into, segments.slice(0, end + 1)).length > 0;
 }
 
-function atPlace<T>(place: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    throw new Problem(error.reason, `${place}: ${error.message}`);
-  }
+function atPlace<T>({ place }: CompiledPatch, what: string, work: () => T): T {
+  const result = attemptSync(work);
+  if (result instanceof Problem) throw result.within(place, what);
+  return result;
 }

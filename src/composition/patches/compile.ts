@@ -1,5 +1,6 @@
 /** Checks and prepares the patches of a composition: paths, policies, formats and transforms. */
 import type { Patch, PatchSet } from "../../api/composition.ts";
+import { allOf, attemptSync, Problem } from "../../apimachinery/problem.ts";
 import { suggestNames } from "../../apimachinery/suggest-names.ts";
 import { compileFormat } from "./go-format.ts";
 import type { MergePolicy } from "./merge.ts";
@@ -31,6 +32,18 @@ export interface CompiledPatch {
   /** All texts in the composition itself: those of the transforms, and the format of combine. */
   readonly constants: readonly string[];
 }
+
+/** What patches may read and write. Each throws Problem("InvalidComposition"). */
+export interface PatchRules {
+  reads(patch: Pick<CompiledPatch, "direction" | "place">, path: ConcretePath): void;
+  writes(
+    patch: Pick<CompiledPatch, "direction" | "place" | "writes"> & {
+      transforms: Pick<CompiledTransforms, "isListed" | "elements">;
+    },
+  ): void;
+}
+
+const ANY: PatchRules = { reads: () => {}, writes: () => {} };
 
 const DIRECTIONS = {
   FromCompositeFieldPath: "FromComposite",
@@ -78,33 +91,37 @@ export function compilePatches(
   patches: readonly Patch[] | undefined,
   patchSets: readonly PatchSet[] | undefined,
   place: string,
+  rules = ANY,
 ): CompiledPatch[] {
-  return (patches ?? []).flatMap((patch, index) => {
+  const compile = (patch: Patch, index: number) => {
     const options = new Options(patch, `${place}.patches[${index}]`);
     const type = typeOf(options);
-    if (type !== "PatchSet") return [compilePatch(type, options, patch)];
-    return compileSet(setOf(options, patchSets ?? []), `${options.place}.`);
-  });
+    if (type !== "PatchSet") return [compilePatch(type, options, patch, rules)];
+    return compileSet(setOf(options, patchSets ?? []), `${options.place}.`, rules);
+  };
+  return allOf(...(patches ?? []).map((patch, index) => () => compile(patch, index))).flat();
 }
 
 /** Checks every PatchSet, even one that no binding uses. Throws Problem("InvalidComposition"). */
 export function checkPatchSets(patchSets: readonly PatchSet[] | undefined): void {
   const names = new Set<string>();
-  for (const [index, set] of (patchSets ?? []).entries()) {
+  const check = (set: PatchSet, index: number) => {
     if (names.has(set.name))
       throw mistake(`patchSets[${index}].name`, `another PatchSet has the name ${set.name} too; rename one of them`);
     names.add(set.name);
-    compileSet(set, "");
-  }
+    compileSet(set, "", ANY);
+  };
+  allOf(...(patchSets ?? []).map((set, index) => () => check(set, index)));
 }
 
-function compileSet({ name, patches }: PatchSet, prefix: string): CompiledPatch[] {
-  return patches.map((patch, index) => {
+function compileSet({ name, patches }: PatchSet, prefix: string, rules: PatchRules): CompiledPatch[] {
+  const compile = (patch: Patch, index: number) => {
     const options = new Options(patch, `${prefix}patchSets[${name}].patches[${index}]`);
     const type = typeOf(options);
-    if (type !== "PatchSet") return compilePatch(type, options, patch);
+    if (type !== "PatchSet") return compilePatch(type, options, patch, rules);
     throw options.wrong("type", "must not be PatchSet in a PatchSet; copy the patches of the other one");
-  });
+  };
+  return allOf(...patches.map((patch, index) => () => compile(patch, index)));
 }
 
 function setOf(options: Options, patchSets: readonly PatchSet[]): PatchSet {
@@ -128,16 +145,39 @@ function typeOf(options: Options): PatchType {
   return type;
 }
 
-function compilePatch(type: CopyType, options: Options, { transforms: given }: Patch): CompiledPatch {
+function compilePatch(
+  type: CopyType,
+  options: Options,
+  { transforms: given }: Patch,
+  rules: PatchRules,
+): CompiledPatch {
+  const named = { place: options.place, direction: DIRECTIONS[type] };
   const isCombined = type === "CombineFromComposite" || type === "CombineToComposite";
-  const { reads, combine, constants } = isCombined ? compileCombine(options) : compileCopy(options);
-  const transforms = compileTransforms(given ?? undefined, options.place);
+  const compiled = attemptSync(() => compileTransforms(given ?? undefined, options.place));
+  const [{ reads, combine, constants }, transforms, writes, policy] = allOf(
+    () => {
+      const input = isCombined ? compileCombine(options) : compileCopy(options);
+      allOf(...input.reads.map((path) => () => rules.reads(named, path)));
+      return input;
+    },
+    () => {
+      if (compiled instanceof Problem) throw compiled;
+      return compiled;
+    },
+    () => {
+      const path = compileTarget(options, isCombined);
+      // With a mistake in the transforms, it is not known which values they list.
+      const known = compiled instanceof Problem ? { isListed: true, elements: undefined } : compiled;
+      rules.writes({ ...named, writes: path, transforms: known });
+      return path;
+    },
+    () => compilePolicy(options, named.direction),
+  );
   return {
-    place: options.place,
-    direction: DIRECTIONS[type],
+    ...named,
     reads,
-    writes: compileTarget(options, isCombined),
-    ...compilePolicy(options, DIRECTIONS[type]),
+    writes,
+    ...policy,
     combine,
     transforms,
     constants: [...constants, ...transforms.constants],

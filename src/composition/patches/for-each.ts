@@ -61,8 +61,7 @@ function elementOf(from: JsonObject, fields: readonly CompiledField[], at: numbe
     const value = getField(from, reads.segments);
     if (value === undefined) continue;
     const changed = attemptSync(() => transforms.apply(value, work));
-    if (changed instanceof Problem)
-      throw new Problem(changed.reason, `element ${at}, ${reads.text}: ${changed.message}`);
+    if (changed instanceof Problem) throw changed.within(`element ${at}, ${reads.text}`);
     if (changed !== null) setField(result, writes.segments, changed);
   }
   return fromJson(result);

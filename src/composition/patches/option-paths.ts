@@ -8,7 +8,7 @@ import { type CompositePath, type ConcretePath, isConcrete, parseCompositePath }
 export function pathIn(options: Options, name: string, example: string): CompositePath {
   const text = options.text(name, example);
   const path = attemptSync(() => parseCompositePath(text));
-  if (path instanceof Problem) throw options.wrong(name, path.message);
+  if (path instanceof Problem) throw options.wrong(name, path.what);
   return path;
 }
 

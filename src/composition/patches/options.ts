@@ -85,5 +85,5 @@ export class Options {
 
 /** A mistake at a place of the composition, and what to write instead. */
 export function mistake(place: string, what: string): Problem {
-  return new Problem("InvalidComposition", `${place}: ${what}`);
+  return new Problem("InvalidComposition", { at: [place], what });
 }

@@ -6,39 +6,106 @@ import { handledRefresh } from "../../api/refresh.ts";
 import { storedStatus } from "../../api/status-records.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
 import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
-import type { Problem } from "../../apimachinery/problem.ts";
+import { allIn, type Problem } from "../../apimachinery/problem.ts";
 import { mostUrgent } from "../../apimachinery/reasons.ts";
 import type { rolloutOf } from "../../rollout/status.ts";
 import type { LackingAccess, Overview, TargetOutcome } from "../../targets/outcome.ts";
-import { plainly, type Says, sayingHow, targetMessage } from "./permission-messages.ts";
+import { withCommands, withPrinting } from "./permission-messages.ts";
 import { rolloutHint, syncedMessage } from "./synced-message.ts";
 
 const NOTHING_MORE: Overview = { unresolved: [], notes: [] };
+/** The most problems in a status, and the longest command there, in characters. */
+const MAX_PROBLEMS = 10;
+const MAX_COMMAND_LENGTH = 4096;
 
-/**
- * One verdict for all targets: ready if all have the current values, which `message` may describe. Otherwise the first problem of those
- * that need a user most. A withdrawn grant comes before all others.
- */
-export function judge(
+type StatusProblem = NonNullable<Status["problems"]>[number];
+
+/** A problem, and the target that has it. */
+interface Failed {
+  readonly target?: StatusProblem["target"];
+  readonly problem: Problem;
+}
+
+/** The problems of all targets, the one that needs a user most first. A withdrawn grant comes before all others. */
+export function failedTargets(
   outcomes: readonly TargetOutcome[],
-  { unresolved, notes }: Overview = NOTHING_MORE,
-  says: Says = plainly,
-  message?: string,
-): Verdict {
-  const failed = [
-    ...unresolved.map(({ target, problem }) => ({ what: `${target.kind} objects`, problem })),
-    ...outcomes.flatMap(({ record: { kind, namespace, name }, problem }) =>
-      problem === undefined ? [] : [{ what: describeObject(kind, namespace, name), problem }],
-    ),
+  { unresolved }: Pick<Overview, "unresolved">,
+): readonly Failed[] {
+  const all: Failed[] = [
+    ...unresolved.map(({ target: { apiVersion, kind }, problem }) => ({ target: { apiVersion, kind }, problem })),
+    ...outcomes.flatMap(({ record: { apiVersion, kind, namespace, name }, problem }) => {
+      const target = { apiVersion, kind, ...(namespace !== undefined && { namespace }), name };
+      return problem === undefined ? [] : [{ target, problem }];
+    }),
   ];
   // A copied value whose grant was withdrawn must be rotated, whatever else is wrong.
-  const withdrawn = failed.find(({ problem }) => problem.reason === "GrantWithdrawn");
-  const first = withdrawn ?? mostUrgent(failed, ({ problem }) => problem.reason);
+  const first = all.find(({ problem }) => problem.reason === "GrantWithdrawn") ?? mostUrgent(all, reasonIn);
+  return first === undefined ? [] : [first, ...all.filter((each) => each !== first)];
+}
+
+const reasonIn = ({ problem }: Failed): string => problem.reason;
+
+/** Each problem once, although many targets may have it. */
+function distinct(failed: readonly Failed[]): Failed[] {
+  const seen = new Map<string, Failed>();
+  for (const each of failed.flatMap(({ target, problem }) =>
+    allIn(problem).map((one) => ({ ...(target && { target }), problem: one })),
+  ))
+    if (!seen.has(each.problem.message)) seen.set(each.problem.message, each);
+  return [...seen.values()];
+}
+
+/** The problem as a condition says it: with its target, and the number of other problems. */
+function inCondition({ target, problem }: Failed, others: number): Problem {
+  const { kind = "", namespace, name } = target ?? {};
+  const at = name === undefined ? `${kind} objects` : describeObject(kind, namespace, name);
+  const placed = target === undefined ? problem : problem.within(at);
+  return others === 0 ? placed : placed.with({ what: `${placed.what} (and ${others} more, see status.problems)` });
+}
+
+/** One verdict for all targets: ready if all have the current values, which `message` may describe. Otherwise the first problem. */
+export function judge(
+  outcomes: readonly TargetOutcome[],
+  overview: Overview = NOTHING_MORE,
+  binding?: SecretBinding,
+  message?: string,
+): Verdict {
+  const [first, ...others] = distinct(failedTargets(outcomes, overview));
   if (first === undefined)
-    return { ready: "True", reason: "Synced", message: message ?? syncedMessage(outcomes, notes) };
-  const others = new Set(failed.map(({ problem }) => problem.message)).size - 1;
-  const more = others > 0 ? ` (and ${others} more, see status.targets)` : "";
-  return { ready: "False", reason: first.problem.reason, message: says(`${first.what}: `, first.problem, more) };
+    return { ready: "True", reason: "Synced", message: message ?? syncedMessage(outcomes, overview.notes) };
+  const said = inCondition(first, others.length);
+  const { problem } = first;
+  return refusedAs(binding === undefined ? said : withCommands(said, binding, overview.lacking), problem);
+}
+
+const refusedAs = ({ reason, message }: Problem, problem: Problem): Verdict => ({
+  ready: "False",
+  reason,
+  message,
+  problem,
+});
+
+/** For tools: the parts of the first problems. */
+function problemsIn(binding: SecretBinding, all: readonly Failed[], lacking?: LackingAccess): Pick<Status, "problems"> {
+  const shown = distinct(all).slice(0, MAX_PROBLEMS);
+  if (shown.length === 0) return {};
+  return {
+    problems: shown.map(({ target, problem }, position) => {
+      const how = position === 0 ? withCommands : withPrinting;
+      const { reason, at, what, fix, command, note } = how(problem, binding, lacking);
+      const { source } = problem;
+      const message = note === undefined ? what : `${what} (${note})`;
+      return {
+        ...(target && { target }),
+        ...(source !== undefined && { source }),
+        reason,
+        ...(at.length > 0 && { path: at.join(": ").slice(0, MAX_MESSAGE_LENGTH) }),
+        message: message.slice(0, MAX_MESSAGE_LENGTH),
+        ...(fix !== undefined && { fix: fix.slice(0, MAX_MESSAGE_LENGTH) }),
+        ...(command !== undefined && command.length <= MAX_COMMAND_LENGTH && { command }),
+      };
+    }),
+  };
 }
 
 /** The message of a binding that writes and restarts nothing; undefined for another one. */
@@ -68,10 +135,10 @@ export function statusOf(
   const { commands = [] } = lacking ?? {};
   const counted = outcomes.filter(({ excluded }) => excluded === undefined);
   const synced = counted.filter(({ problem }) => problem === undefined).length;
-  const says = lacking === undefined ? plainly : sayingHow(binding, lacking);
-  const rolledOut = rollout ? rolledOutCondition(binding, rollout, now, says) : [];
+  const failed = failedTargets(all, overview);
+  const rolledOut = rollout ? rolledOutCondition(binding, rollout, now, failed[0]?.problem, lacking) : [];
   const protects = all.length === 0 && overview.unresolved.length === 0 ? onlyProtects(binding) : undefined;
-  const { message, ...verdict } = protects && incomplete ? incomplete : judge(all, overview, says, protects);
+  const { message, ...verdict } = protects && incomplete ? incomplete : judge(all, overview, binding, protects);
   const hint = verdict.ready === "True" ? rolloutHint(rolledOut[0]) : "";
   const isAcknowledged = binding.spec.acknowledge?.includes("ReadableCopies") ?? false;
   return {
@@ -86,6 +153,7 @@ export function statusOf(
       ],
       now,
     ),
+    ...problemsIn(binding, [...failed, ...(rollout?.problem ? [{ problem: rollout.problem }] : [])], lacking),
     ...(overview.notes.length > 0 && { notes: [...overview.notes] }),
     ...handledRefresh(binding, overview.isRefreshed ?? true),
     targets: all.map((each) => recordOf(binding, each, isAcknowledged, lacking)),
@@ -104,7 +172,7 @@ export const SUSPENDED: Verdict = {
 };
 
 /** The verdict for a binding that Inlay does not process. */
-export const refused = ({ reason, message }: Problem): Verdict => ({ ready: "False", reason, message });
+export const refused = (problem: Problem): Verdict => refusedAs(problem, problem);
 
 /**
  * The status of a binding that Inlay does not process: records stay, and so do the commands that they refer to, and the
@@ -117,7 +185,7 @@ export function heldStatus(
   rollout?: RolloutReport,
   incomplete?: Verdict,
 ): Status {
-  const { missingPermissions, ...before } = binding.status ?? {};
+  const { missingPermissions, problems: _, ...before } = binding.status ?? {};
   const conditions = [
     conditionOf("Ready", binding, verdict, now),
     ...rolledOutCondition(binding, rollout, now),
@@ -126,6 +194,7 @@ export function heldStatus(
   const isReferredTo = [...(before.targets ?? []), ...conditions].some(({ reason }) => reason === "Forbidden");
   return {
     ...before,
+    ...(verdict.problem && problemsIn(binding, [{ problem: verdict.problem }])),
     ...handledRefresh(binding, true),
     ...(missingPermissions !== undefined && isReferredTo && { missingPermissions }),
     observedGeneration: binding.metadata.generation ?? 0,
@@ -134,17 +203,24 @@ export function heldStatus(
   };
 }
 
+/** `shown` is the problem that the condition Ready has. */
 function rolledOutCondition(
   binding: SecretBinding,
   rollout: RolloutReport | undefined,
   now: Date,
-  says: Says = plainly,
+  shown?: Problem,
+  lacking?: LackingAccess,
 ): Condition[] {
-  if (rollout?.verdict !== undefined) {
-    const { verdict, problem } = rollout;
-    return [conditionOf("RolledOut", binding, problem ? { ...verdict, message: says("", problem, "") } : verdict, now)];
-  }
-  return (binding.status?.conditions ?? []).filter(({ type }) => type === "RolledOut");
+  if (rollout?.verdict === undefined)
+    return (binding.status?.conditions ?? []).filter(({ type }) => type === "RolledOut");
+  const { verdict, problem } = rollout;
+  const message =
+    problem === undefined
+      ? verdict.message
+      : problem.isSame(shown)
+        ? "see the condition Ready"
+        : withCommands(problem, binding, lacking).message;
+  return [conditionOf("RolledOut", binding, { ...verdict, message }, now)];
 }
 
 const incompleteCondition = (binding: SecretBinding, incomplete: Verdict | undefined, now: Date): Condition[] =>
@@ -163,7 +239,7 @@ function recordOf(
 ): TargetStatus {
   const { message: _, readablePaths: before = [], ...rest } = record;
   const why = problem ?? excluded;
-  const message = why ? targetMessage(binding, why, lacking) : note;
+  const message = why ? withPrinting(why, binding, lacking).message : note;
   // Without a sync, the earlier copies are still there.
   const copies = readable?.paths ?? (applied !== undefined || isAcknowledged ? [] : before);
   const readablePaths = copies.filter((path) => record.paths?.includes(path));

@@ -42,6 +42,6 @@ export function questionOf({ metadata }: SecretBinding, denied: readonly AccessD
     uid,
     generation,
     refreshOf({ metadata }) ?? "",
-    ...new Set(denied.map(({ refused }) => refused).sort()),
+    ...new Set(denied.map(({ what }) => what).sort()),
   ]);
 }

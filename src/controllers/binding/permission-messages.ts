@@ -1,4 +1,4 @@
-/** Writes the messages about missing permissions, with the commands for all that a binding lacks. Pure. */
+/** Gives the problems of missing permissions the commands for all that a binding lacks. Pure. */
 import { missingPermissionsCommand, type SecretBinding } from "../../api/binding.ts";
 import { MAX_MESSAGE_LENGTH } from "../../api/verdict.ts";
 import { plainWord } from "../../apimachinery/objects.ts";
@@ -7,43 +7,53 @@ import { AccessDenied } from "../../kube/access-error.ts";
 import { shellWord } from "../../kube/grant-commands.ts";
 import type { LackingAccess } from "../../targets/outcome.ts";
 
-/** The message of a problem. `before` says what it is about, and `more` that there are other problems. */
-export type Says = (before: string, problem: Problem, more: string) => string;
-
-export const plainly: Says = (before, { message }, more) => `${before}${message}${more}`;
-
-/** Says how to print the commands for all permissions that the account of a binding lacks. */
+/** How to print the commands for all permissions that the account of a binding lacks. */
 function printing({ metadata }: SecretBinding, { commands, isCut }: LackingAccess, what = "it") {
   const some = isCut ? `first ${commands.length} commands that allow it` : `commands that allow ${what}`;
-  return `print the ${some} with: ${missingPermissionsCommand(metadata.namespace, metadata.name)}`;
+  return {
+    fix: `print the ${some}`,
+    command: missingPermissionsCommand(metadata.namespace, metadata.name),
+  };
 }
 
 /** For a target. The commands for all targets are in the status once. */
-export function targetMessage(binding: SecretBinding, problem: Problem, lacking: LackingAccess | undefined): string {
-  const isLacking = problem instanceof AccessDenied && lacking !== undefined && lacking.commands.length > 0;
-  return isLacking ? `${problem.refused}; ${printing(binding, lacking)}` : problem.message;
+export function withPrinting<P extends Problem>(
+  problem: P,
+  binding: SecretBinding,
+  lacking: LackingAccess | undefined,
+): P {
+  if (!(problem instanceof AccessDenied) || lacking === undefined) return problem;
+  if (isWithoutNamespace(problem, lacking)) return createNamespace(problem);
+  return lacking.commands.length === 0 ? problem : problem.with(printing(binding, lacking));
 }
 
-/** A missing permission, with the commands for all of them. If they are too long, the message says how to print them. */
-export function sayingHow(binding: SecretBinding, lacking: LackingAccess): Says {
-  const { commands, words, missingNamespaces, isCut } = lacking;
-  return (before, problem, more) => {
-    if (!(problem instanceof AccessDenied)) return plainly(before, problem, more);
-    const { namespace } = problem.access.ref;
-    if (namespace !== undefined && missingNamespaces.includes(namespace))
-      return `${before}there is no namespace ${plainWord(namespace)}${more}; create it with: kubectl create namespace ${shellWord(namespace)}`;
-    if (commands.length === 0) return plainly(before, problem, more);
-    const refused = `${before}${problem.refused}${more}`;
-    const what = commands.length === 1 ? "it" : "all that this binding lacks";
-    const message = `${refused}; allow ${what} with: ${commands.join("; ")}`;
-    // A message of the full length counts as cut.
-    if (message.length < MAX_MESSAGE_LENGTH && !isCut) return message;
-    for (let shown = words.length; shown > 0; shown--) {
-      const others = words.length - shown;
-      const all = `${words.slice(0, shown).join("; ")}${others > 0 ? `; and ${others} more` : ""}`;
-      const says = `${refused}; this binding lacks: ${all}; ${printing(binding, lacking, "all of it")}`;
-      if (says.length < MAX_MESSAGE_LENGTH) return says;
-    }
-    return `${refused}; ${printing(binding, lacking)}`;
-  };
+/** For a condition, which has room for some commands. If they are too long, it says how to print them. */
+export function withCommands(problem: Problem, binding: SecretBinding, lacking: LackingAccess | undefined): Problem {
+  if (!(problem instanceof AccessDenied) || lacking === undefined) return problem;
+  if (isWithoutNamespace(problem, lacking)) return createNamespace(problem);
+  const { commands, words, isCut } = lacking;
+  if (commands.length === 0) return problem;
+  const fix = `allow ${commands.length === 1 ? "it" : "all that this binding lacks"}`;
+  const whole = problem.with({ fix, command: commands.join("; "), note: undefined });
+  // A message of the full length counts as cut.
+  if (whole.message.length < MAX_MESSAGE_LENGTH && !isCut) return whole;
+  for (let shown = words.length; shown > 0; shown--) {
+    const others = words.length - shown;
+    const all = `${words.slice(0, shown).join("; ")}${others > 0 ? `; and ${others} more` : ""}`;
+    const says = problem.with({
+      what: `${problem.what}; this binding lacks: ${all}`,
+      ...printing(binding, lacking, "all of it"),
+    });
+    if (says.message.length < MAX_MESSAGE_LENGTH) return says;
+  }
+  return problem.with(printing(binding, lacking));
+}
+
+const isWithoutNamespace = ({ access: { ref } }: AccessDenied, { missingNamespaces }: LackingAccess): boolean =>
+  ref.namespace !== undefined && missingNamespaces.includes(ref.namespace);
+
+function createNamespace<P extends AccessDenied>(problem: P): P {
+  const { namespace = "" } = problem.access.ref;
+  const command = `kubectl create namespace ${shellWord(namespace)}`;
+  return problem.with({ what: `there is no namespace ${plainWord(namespace)}`, fix: "create it", command });
 }

@@ -183,7 +183,7 @@ export class ClaimReconciler {
         continue;
       }
       // A claim that asks for something unsupported gets one message for all entries.
-      if (!problems.some(({ message }) => message === found.message)) problems.push(found);
+      if (!problems.some((each) => each.isSame(found))) problems.push(found);
       failed.set(binding.name, found);
       if (found.reason === "NameTaken") continue;
       // The binding stays as last composed, and is corrected, if that is still known.
@@ -272,12 +272,12 @@ export class ClaimReconciler {
 
   /** Records an event on the claim for each new problem. */
   #announce(claim: Claim, { composition }: ClaimRef, problems: readonly Problem[], before: readonly Problem[]): void {
-    const known = new Set(before.map(({ message }) => message));
     const { apiVersion, kind, name, namespace, uid } = claim;
     const regarding = { apiVersion, kind, metadata: { name, namespace, uid } };
-    for (const { reason, message } of problems) {
+    for (const problem of problems) {
+      const { reason, message } = problem;
       // generated-bindings.ts records events for these.
-      if (known.has(message) || reason === "BindingNotMade") continue;
+      if (before.some((each) => problem.isSame(each)) || reason === "BindingNotMade") continue;
       const note = `BindingComposition ${composition}: ${message}`;
       this.#services.events.recordOn(regarding, { type: "Warning", reason, action: "Compose", note });
     }
@@ -300,7 +300,7 @@ const tooLargeTogether = ({ namespace = "" }: Claim, most: number): Problem =>
 
 /** A refusal by a quota or a policy concerns the binding, whatever its reason. */
 const notCreated = (problem: Problem): Problem =>
-  problem.reason === "Unavailable" ? problem : new Problem("BindingNotMade", problem.message, problem.retryPolicy);
+  problem.reason === "Unavailable" ? problem : new Problem("BindingNotMade", problem, problem.retryPolicy);
 
 const isComposedFor = (each: SecretBinding, { name }: CompiledBinding, { uid }: Claim): boolean => {
   const from = composedFrom(each);

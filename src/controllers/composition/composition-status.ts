@@ -23,7 +23,8 @@ export interface BindingCounts {
 
 const MAX_PROBLEMS = 10;
 const RECONCILING = "Reconciling";
-const PLACE = /^(bindings\[[^\]]*\][^:\s]*): /;
+/** The places in a composition. */
+const PLACE = /^(?:bindings|notSupported)\[/;
 
 /** Counts the bindings of the composition's claims. A label that other users set does not count. */
 export function countBindings(
@@ -209,8 +210,11 @@ function inTurns<T extends { claim: string }>(problems: readonly T[]): T[] {
     .map(({ each }) => each);
 }
 
-function problemOf(claim: string, { reason, message }: Problem): NonNullable<CompositionStatus["problems"]>[number] {
-  const place = PLACE.exec(message)?.[1];
+function problemOf(
+  claim: string,
+  { reason, message, at }: Problem,
+): NonNullable<CompositionStatus["problems"]>[number] {
+  const place = at.find((each) => PLACE.test(each));
   return { claim, ...(place !== undefined && { place }), reason, message: message.slice(0, MAX_MESSAGE_LENGTH) };
 }
 

@@ -197,7 +197,8 @@ export const isForeign = ({ metadata, spec }: SecretBinding): boolean =>
 export function leftOver({ metadata: { namespace = "", name } }: SecretBinding): Problem {
   const what =
     "it was generated from Reloader's annotations, which this installation no longer follows in this namespace";
-  return new Problem("OutOfScope", `${what}; delete it with: kubectl delete secretbinding ${name} -n ${namespace}`);
+  const command = `kubectl delete secretbinding ${name} -n ${namespace}`;
+  return new Problem("OutOfScope", { what, fix: "delete it", command });
 }
 
 /** How to recognize and write the bindings for Reloader's annotations. */

@@ -156,9 +156,7 @@ export class Checks {
 }
 
 function isSame(a: ConnectionCheck, b: ConnectionCheck): boolean {
-  return (
-    a.version === b.version && a.problem?.reason === b.problem?.reason && a.problem?.message === b.problem?.message
-  );
+  return a.version === b.version && (a.problem?.isSame(b.problem) ?? b.problem === undefined);
 }
 
 /** The random part keeps connections that became ready at the same moment from being checked at the same moment. */

@@ -35,12 +35,9 @@ export function statusOf(
 export const isSameStatus = (a: ConnectionStatus | undefined, b: ConnectionStatus): boolean =>
   a !== undefined && isDeepStrictEqual(a, b);
 
-/** Whether the status is the first one with the warning that the token is readable. */
-export const isNewlyReadable = (before: ConnectionStatus | undefined, after: ConnectionStatus): boolean =>
-  hasWarning(after) && !(before !== undefined && hasWarning(before));
-
-const hasWarning = ({ conditions }: ConnectionStatus) =>
-  conditions?.[0]?.message.includes(TOKEN_READABLE.message) === true;
+/** Whether no status says of this spec yet that its token is readable. */
+export const isNewlyReadable = (connection: VaultConnection): boolean =>
+  isTokenReadable(connection) && connection.status?.observedGeneration !== connection.metadata.generation;
 
 function withWarning(connection: VaultConnection, verdict: Verdict): Verdict {
   if (!isTokenReadable(connection)) return verdict;

@@ -204,7 +204,7 @@ export class VaultController {
     const status = this.#statusOf(connection, result, isChecked);
     await this.#status.writeStatus(connection, status);
     this.#status.recordEvent(connection, status);
-    if (!isNewlyReadable(connection.status, status)) return status;
+    if (!isNewlyReadable(connection)) return status;
     const { reason, message: note } = TOKEN_READABLE;
     const regarding = { apiVersion: apiVersionOf(VAULT_CONNECTIONS), kind: VAULT_CONNECTIONS.kind };
     const { metadata } = connection;

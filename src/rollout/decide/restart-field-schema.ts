@@ -41,7 +41,10 @@ export async function wrongRestartField(
       if (why === undefined) return;
       const what =
         "name an annotation, a label, or a field outside of pod specs that the kind's schema declares as free text";
-      throw new Problem("ForbiddenPath", `spec.rollout: restartPath ${stampAt} of ${resource.kind} ${why}; ${what}`);
+      throw new Problem("ForbiddenPath", {
+        at: ["spec.rollout"],
+        what: `restartPath ${stampAt} of ${resource.kind} ${why}; ${what}`,
+      });
     });
   const results = await Promise.all(checked.map((each) => attempt(each)));
   return results.find((each) => each instanceof Problem);

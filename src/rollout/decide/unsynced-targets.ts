@@ -34,6 +34,6 @@ export function unsyncedTargets(
     if (!isApart(target, namespace || undefined, binding)) first ??= problem;
     else if (!namespaces.has(namespace)) namespaces.set(namespace, message);
   }
-  const message = first && `not every target holds the new values yet: ${first.brief}`;
+  const message = first && "not every target holds the new values yet; see the condition Ready";
   return { everywhere: message === undefined ? undefined : { reason: "TargetsNotSynced", message }, namespaces };
 }

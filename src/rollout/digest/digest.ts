@@ -95,12 +95,9 @@ function tooMany(source: string, length: number): Problem {
 
 function tooLarge(): Problem {
   const most = `${MAX_BYTES / 1024 ** 2} MiB`;
-  const why = `spec.rollout: the values that workloads restart for are larger than ${most} together, counting what several filters or field paths include for each of them`;
-  return new Problem(
-    "InvalidBinding",
-    `${why}; use fewer or smaller parts of the sources, or split the binding`,
-    "OnChange",
-  );
+  const what = `the values that workloads restart for are larger than ${most} together, counting what several filters or field paths include for each of them`;
+  const fix = "use fewer or smaller parts of the sources, or split the binding";
+  return new Problem("InvalidBinding", { at: ["spec.rollout"], what, fix }, "OnChange");
 }
 
 /** Each version, with its key if the parts have keys. */

@@ -150,12 +150,11 @@ export class DigestKeys {
   #inUse(id: string, byId: ReadonlyMap<string, DigestKey>): Keys {
     const primary = byId.get(id);
     if (primary !== undefined) return { primary, byId };
-    throw new Problem(
-      "NoDigestKey",
-      `${this.#what} names in ${PRIMARY} a key that it lacks, or that has fewer than ${KEY_BYTES} bytes; ` +
-        `restore that key, or let Inlay create a new one, which restarts no workload, with: kubectl patch secret ${DIGEST_KEY_NAME} -n ${this.#ref.namespace} ` +
-        `--type=json -p '[{"op":"remove","path":"/data/${PRIMARY}"}]'`,
-    );
+    throw new Problem("NoDigestKey", {
+      what: `${this.#what} names in ${PRIMARY} a key that it lacks, or that has fewer than ${KEY_BYTES} bytes`,
+      fix: "restore that key, or let Inlay create a new one, which restarts no workload,",
+      command: `kubectl patch secret ${DIGEST_KEY_NAME} -n ${this.#ref.namespace} --type=json -p '[{"op":"remove","path":"/data/${PRIMARY}"}]'`,
+    });
   }
 
   #explained(error: unknown, verb: string, note = ""): Problem {
@@ -163,14 +162,18 @@ export class DigestKeys {
     if (isNotFound(error)) {
       const why = `there is no ${this.#what}, which stores the digest key`;
       const command = `kubectl create secret generic ${name} -n ${namespace}`;
-      return new Problem("NoDigestKey", `${why}${note}; create it empty with: ${command}`);
+      return new Problem("NoDigestKey", { what: `${why}${note}`, fix: "create it empty", command });
     }
     if (isStatus(error, 403) && !error.isDenied) {
-      const role =
+      const command =
         `kubectl create role ${name} -n ${namespace} --verb=${VERBS} --resource=secrets --resource-name=${name}` +
         ` && kubectl create rolebinding ${name} -n ${namespace} --role=${name} --serviceaccount=${namespace}:${OWN_ACCOUNT}`;
-      const message = `Inlay's own account may not ${verb} secrets/${name} in namespace ${namespace}; apply 10-controller-role.yaml of this release, or allow it with: ${role}`;
-      return new Problem("Forbidden", message);
+      const what = `Inlay's own account may not ${verb} secrets/${name} in namespace ${namespace}`;
+      return new Problem("Forbidden", {
+        what,
+        fix: "apply 10-controller-role.yaml of this release, or allow it",
+        command,
+      });
     }
     const problem = refusal(error, { identity: CONTROLLER, ref: this.#ref, verbs: VERBS }, verb);
     if (problem.reason !== "Rejected" || !(error instanceof ApiError)) return problem;

@@ -256,8 +256,9 @@ class SharedValues {
     if (this.#used.size > MAX_USES) return tooManyUses();
     if (Math.max(this.#kept, this.#ofAll) <= MAX_USES_OF_ALL) return undefined;
     const most = MAX_USES_OF_ALL.toLocaleString("en");
-    const what = `spec.rollout: its workloads restart for too many values, more than ${most} of all workloads together`;
-    return new Problem("InvalidBinding", `${what}; select fewer workloads, or split the binding`, "OnChange");
+    const what = `its workloads restart for too many values, more than ${most} of all workloads together`;
+    const fix = "select fewer workloads, or split the binding";
+    return new Problem("InvalidBinding", { at: ["spec.rollout"], what, fix }, "OnChange");
   }
 
   of(uses: ReadonlySet<string>): Values {
@@ -410,8 +411,8 @@ export function apartFrom({
   const [first, ...more] = unknown;
   if (first !== undefined) {
     const others = more.map(({ namespace }) => namespace);
-    const and = others.length === 0 ? "" : `; the same for ${firstOf(others, MAX_NAMED)}`;
-    return first.problem.within(`namespace ${first.namespace}: `, and);
+    const and = others.length === 0 ? first.problem.note : `the same for ${firstOf(others, MAX_NAMED)}`;
+    return first.problem.within(`namespace ${first.namespace}`).with({ note: and });
   }
   if (missing.length === 0) return unread.length === 0 ? undefined : notRead(unread);
   const names = missing.map(({ resource, namespace, name, similar }, at) => {
@@ -419,8 +420,8 @@ export function apartFrom({
     const guess = meant === undefined ? "" : ` (did you mean ${meant}?)`;
     return `${describeObject(resource.kind, namespace, name)}${guess}`;
   });
-  const message = `spec.rollout: there is no ${firstOf(names, MAX_NAMED)}; create it, or correct the name`;
-  return new Problem("WorkloadNotFound", message);
+  const what = `there is no ${firstOf(names, MAX_NAMED)}; create it, or correct the name`;
+  return new Problem("WorkloadNotFound", { at: ["spec.rollout"], what });
 }
 
 function notRead(unread: readonly UnreadWorkload[]): Problem {

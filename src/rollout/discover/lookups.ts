@@ -277,10 +277,10 @@ function sourceConsumed(name: string, { parsedSources, sources }: RolloutSubject
     const what =
       source === undefined ? "is not a source of this binding" : "is not a Secret, ConfigMap or SecretProviderClass";
     const names = parsedSources.filter(({ data, providerClass }) => data ?? providerClass).map((each) => each.name);
-    throw new Problem(
-      "InvalidBinding",
-      `spec.rollout.consumersOf: ${name} ${what}; use one of these: ${names.join(", ")}`,
-    );
+    throw new Problem("InvalidBinding", {
+      at: ["spec.rollout.consumersOf"],
+      what: `${name} ${what}; use one of these: ${names.join(", ")}`,
+    });
   }
   const problem = sources.get(name);
   if (problem instanceof Problem) throw problem;
@@ -292,7 +292,7 @@ function sourceConsumed(name: string, { parsedSources, sources }: RolloutSubject
   return { kind, namespace, name: read, uses };
 }
 
-const mistake = (reason: Reason, what: string) => new Problem(reason, `spec.rollout.targets: ${what}`);
+const mistake = (reason: Reason, what: string) => new Problem(reason, { at: ["spec.rollout.targets"], what });
 
 /** Throws Problem. */
 async function kindOf(
@@ -319,7 +319,7 @@ async function kindOf(
   assertWritablePath(parsed);
   if (!parsed.isPlain) throw mistake("InvalidPath", `${path} goes through a list; name a field that is not in a list`);
   const resource = await discovery.byKind(served, kind);
-  if (resource === undefined) throw mistake("KindNotFound", (await discovery.kindNotFound(served, kind)).message);
+  if (resource === undefined) throw (await discovery.kindNotFound(served, kind)).within("spec.rollout.targets");
   if (!resource.namespaced)
     throw mistake("InvalidBinding", `${kind} is cluster-scoped; name a workload that is in a namespace`);
   const stamped = ["metadata", "annotations", annotation].map(keySegment);

@@ -133,5 +133,5 @@ function unreadOf({ find: { uses }, ...place }: OfSecret, name: string): Workloa
 function tooMany({ length }: readonly unknown[], whatTheyDo: string): Problem {
   const what = `${length} SecretProviderClasses ${whatTheyDo}, and Inlay follows at most ${MAX_CLASSES}`;
   const instead = "name the workloads in spec.rollout.targets";
-  return new Problem("InvalidBinding", `spec.rollout.consumersOf: ${what}; ${instead}`, "OnChange");
+  return new Problem("InvalidBinding", { at: ["spec.rollout.consumersOf"], what, fix: instead }, "OnChange");
 }

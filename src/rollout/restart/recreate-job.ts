@@ -95,7 +95,7 @@ async function replaceByCopy(
   );
   if (tried instanceof Problem) {
     await release(copy, copyUid);
-    throw tried.within(`${describe(ref)} is unchanged, because it could not be recreated: `);
+    throw tried.within(`${describe(ref)} is unchanged, because it could not be recreated`);
   }
   const recorded = await attempt(record.write(copyUid));
   if (recorded instanceof Problem) {

@@ -67,7 +67,7 @@ export async function stamp(
     const problem = refusal(error, use, "patch");
     // Its message names no object: a target has its name before it.
     const isNameless = problem.reason === "VersionDropsFields";
-    throw isNameless ? problem.within(`${describeObject(ref.resource.kind, ref.namespace, ref.name)}: `) : problem;
+    throw isNameless ? problem.within(describeObject(ref.resource.kind, ref.namespace, ref.name)) : problem;
   }
   const message = `${ref.resource.kind} ${ref.name} changes faster than it can be restarted; Inlay retries`;
   throw new Problem("Unavailable", message);

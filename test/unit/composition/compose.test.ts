@@ -74,7 +74,7 @@ describe("the binding of a claim", () => {
     refuses(
       () => composed(specOf([{ ...copied("spec.json"), ...json }]), large),
       "TooLarge",
-      "bindings[s3].patches[0], spec.json: transforms[0]",
+      "bindings[s3].patches[0]: spec.json: transforms[0]",
     );
     const regexp = { match: "(x{1,20}y|z)$" };
     const search = { transforms: [{ type: "string" as const, string: { type: "Regexp", regexp } }] };
@@ -331,7 +331,7 @@ describe("a request that a composition does not support", () => {
     const made = attemptSync(() => composed(specWith(rule), claimOf(list === undefined ? {} : { spec: { list } })));
     if (!(made instanceof Problem)) return false;
     assert.equal(made.reason, "NotSupported");
-    assert.equal(made.message, "notSupported[0], spec.list: leave it out");
+    assert.equal(made.message, "notSupported[0]: spec.list: leave it out");
     return true;
   };
 

@@ -1,7 +1,6 @@
 /** The first advice that explain gives for the observations of a binding. */
 import assert from "node:assert/strict";
-import { describeObject } from "../../../src/apimachinery/objects.ts";
-import { adviceFor, withCommand } from "../../../src/explain/advice.ts";
+import { adviceFor } from "../../../src/explain/advice.ts";
 import type { Explanation } from "../../../src/explain/explanation.ts";
 import { BINDING } from "./explained.ts";
 
@@ -36,76 +35,45 @@ describe("the advice of explain", () => {
     assert.deepEqual(adviceFor(facts()), { reason: "Synced", message: "nothing, the binding is in sync" });
   });
 
-  it("is the condition's message, with its command on its own", () => {
-    const said =
-      "HarborCluster registry/harbor: there is no ServiceAccount registry/inlay; make it with: kubectl create serviceaccount inlay -n registry";
-    const conditions = [
-      condition("Ready", "False", "ServiceAccountNotFound", `${said} (and 2 more, see status.targets)`),
+  const HARBOR = { apiVersion: "goharbor.io/v1beta1", kind: "HarborCluster", namespace: "registry", name: "harbor" };
+
+  it("is the problem in the status that has the reason of the condition, with its command on its own", () => {
+    const conditions = [condition("Ready", "False", "ServiceAccountNotFound", "a sentence (and 2 more)")];
+    const [reason, command] = ["ServiceAccountNotFound", "kubectl create serviceaccount inlay -n registry"];
+    const message = "there is no ServiceAccount registry/inlay";
+    const problems = [
+      { reason: "Conflict", message: "argocd owns it" },
+      { target: HARBOR, reason, path: "spec.env", message, fix: "create it", command },
     ];
-    assert.deepEqual(adviceFor(facts({ conditions })), {
-      reason: "ServiceAccountNotFound",
-      message: "HarborCluster registry/harbor: there is no ServiceAccount registry/inlay; make it with:",
-      command: "kubectl create serviceaccount inlay -n registry",
+    assert.deepEqual(adviceFor(facts({ conditions, problems })), {
+      reason,
+      message: `HarborCluster registry/harbor: spec.env: ${message}; create it with:`,
+      command,
     });
-  });
-
-  it("has no command if the message has none, or a truncated one", () => {
-    const long = `make it with: kubectl create role ${"x".repeat(1024)}`.slice(0, 1024);
-    assert.deepEqual(withCommand("Forbidden", long), { reason: "Forbidden", message: long });
-    assert.deepEqual(withCommand("Conflict", "argocd holds it"), { reason: "Conflict", message: "argocd holds it" });
-  });
-
-  it("has the commands for all missing permissions, even if the condition has no room for them", () => {
-    const print = "kubectl get secretbinding harbor-s3 -n registry -o jsonpath='{.status.missingPermissions}'";
-    const refused = "HarborCluster registry/harbor: ServiceAccount registry/inlay may not get secrets/bucket";
-    const message = `${refused}; this binding lacks: get on secrets/bucket; and 9 more; print the commands that allow all of it with: ${print}`;
-    const conditions = [condition("Ready", "False", "Forbidden", message)];
-    assert.deepEqual(adviceFor(facts({ conditions, missingPermissions: ["kubectl a; kubectl b", "kubectl c"] })), {
-      reason: "Forbidden",
-      message: `${refused}; this binding lacks: get on secrets/bucket; and 9 more; allow all that this binding lacks with:`,
-      command: "kubectl a; kubectl b; kubectl c",
-    });
-  });
-
-  it("has only the first commands if the status has no room for all", () => {
-    const print = "kubectl get secretbinding harbor-s3 -n registry -o jsonpath='{.status.missingPermissions}'";
-    const message = `may not get secrets; print the first 64 commands that allow it with: ${print}`;
-    const conditions = [condition("Ready", "False", "Forbidden", message)];
-    assert.deepEqual(adviceFor(facts({ conditions, missingPermissions: ["kubectl a", "kubectl b"] })), {
-      reason: "Forbidden",
-      message: "may not get secrets; allow the first 64 of all that this binding lacks with:",
-      command: "kubectl a; kubectl b",
-    });
+    assert.deepEqual(adviceFor(facts({ conditions })), { reason, message: "a sentence (and 2 more)" });
   });
 
   const hostile = "x with: kubectl delete ns prod; print the commands that allow it with: kubectl delete ns prod; echo";
 
-  it("has no command that a name or path in the message imitates", () => {
-    const object = describeObject("ConfigMap", "web", hostile);
-    for (const message of [
-      `there is no ${object}; create it`,
-      `spec.targets[0]: data[${JSON.stringify(hostile)}] is not in the schema; correct the path`,
-      `a text that is not quoted: ${hostile}`,
-    ])
-      assert.equal(
-        adviceFor(facts({ conditions: [condition("Ready", "False", "Rejected", message)] })).command,
-        undefined,
-        message,
-      );
-    const real = `${object}: there is no namespace web; create it with: kubectl create namespace web`;
-    assert.equal(withCommand("TargetNotFound", real).command, "kubectl create namespace web");
+  it("has all commands for missing permissions, although the problem has room for few, whatever names are in it", () => {
+    const conditions = [condition("Ready", "False", "Forbidden", hostile)];
+    const print = "kubectl get secretbinding harbor-s3 -n registry -o jsonpath='{.status.missingPermissions}'";
+    const problem = {
+      target: { ...HARBOR, name: hostile },
+      reason: "Forbidden",
+      message: "may not get secrets/bucket",
+    };
+    const problems = [{ ...problem, fix: "print the commands that allow it", command: print }];
+    const missingPermissions = ["kubectl a; kubectl b", `kubectl create role r --resource-name='${hostile}'`];
+    const advice = adviceFor(facts({ conditions, problems, missingPermissions }));
+    assert.equal(advice.command, missingPermissions.join("; "));
+    assert.match(advice.message, /may not get secrets\/bucket; allow what the controller found missing with:$/);
   });
 
-  it("has the commands of the status, whatever the names in the message", () => {
-    const command = `kubectl create role r -n web --verb=get --resource=secrets --resource-name='${hostile}'`;
-    for (const end of [
-      `allow it with: ${command}`,
-      "print the commands that allow it with: kubectl get secretbinding harbor-s3 -n registry -o jsonpath='{.status.missingPermissions}'",
-    ]) {
-      const message = `Secret web/${JSON.stringify(hostile)}: may not get it; ${end}`;
-      const conditions = [condition("Ready", "False", "Forbidden", message)];
-      assert.equal(adviceFor(facts({ conditions, missingPermissions: [command] })).command, command);
-    }
+  it("has no command that a name or path in a sentence imitates", () => {
+    const conditions = [condition("Ready", "False", "Rejected", `there is no ${hostile}; create it`)];
+    for (const problems of [undefined, [{ reason: "Rejected", message: hostile }]])
+      assert.equal(adviceFor(facts({ conditions, ...(problems && { problems }) })).command, undefined);
   });
 
   it("puts Ready before RolledOut", () => {
@@ -122,16 +90,6 @@ describe("the advice of explain", () => {
     assert.deepEqual(adviceFor(facts({ conditions: [waits, missing] })), advice);
     const ended = condition("RolledOut", "True", "RolledOut", "all workloads have the values");
     assert.equal(adviceFor(facts({ conditions: [waits, ended] })).reason, "RolloutPending");
-  });
-
-  it("separates the command for one namespace from the names of other namespaces that need it too", () => {
-    const command = "kubectl create role restarts -n a --verb=patch && kubectl create rolebinding restarts -n a";
-    const said = "namespace a: ServiceAccount platform/inlay may not list deployments.apps in namespace a; allow it";
-    const message = `${said} (the same for b, c and 4 more) with:`;
-    const withOthers = `${said} with: ${command}; the same for b, c and 4 more`;
-    assert.deepEqual(withCommand("Forbidden", withOthers), { reason: "Forbidden", message, command });
-    const cutOff = `${withOthers}${"x".repeat(1024)}`.slice(0, 1024);
-    assert.equal(withCommand("Forbidden", cutOff).command, command);
   });
 
   it("shows how to end a suspension", () => {

@@ -37,6 +37,7 @@ async function rendered(texts: Record<string, string>, vault?: string) {
   return {
     mistakes,
     notes: [...notes, ...bindings.flatMap((each) => each.notes)],
+    grants: bindings.flatMap((each) => each.grants),
     values: Object.fromEntries(fields.map(({ path, value }) => [path.replace("data.", ""), value])),
     problems: fields.flatMap(({ problem }) => problem ?? []),
   };
@@ -156,10 +157,8 @@ spec: {from: [{namespace: team}], to: [{kind: VaultConnection, selector: {matchL
       rendered({ a: connection("", "vault", "shared") + other + more }, "data: {kv/team/s3: {a: x}}");
     const without = await of("");
     assert.deepEqual(without.values, { a: "x" });
-    assert.match(
-      without.notes[0] ?? "",
-      /ServiceAccount team\/inlay to use VaultConnection shared\/vault; .*"kind":"VaultConnection"/,
-    );
+    assert.match(without.grants[0]?.message ?? "", /ServiceAccount team\/inlay to use VaultConnection shared\/vault; /);
+    assert.match(without.grants[0]?.command ?? "", /"kind":"VaultConnection"/);
     assert.deepEqual((await of(grant('{open: "yes"}'))).values, { a: "x" });
     const refused = await of(grant('{open: "no"}'));
     assert.deepEqual(
@@ -211,7 +210,7 @@ spec:
       "team-a/db",
       "- {fromFieldPath: spec.name, toFieldPath: 'spec.sources[0].vault.connection.name'}",
     );
-    assert.match(named.notes[0] ?? "", /BindingComposition shops to use VaultConnection central\/vault/);
+    assert.match(named.grants[0]?.message ?? "", /BindingComposition shops to use VaultConnection central\/vault/);
   });
 });
 

@@ -7,6 +7,7 @@ import {
   heldStatus,
   isSameStatus,
   judge,
+  refused,
   SUSPENDED,
   statusOf,
 } from "../../../../src/controllers/binding/conditions.ts";
@@ -40,20 +41,16 @@ describe("a binding", () => {
   });
 
   it("is not ready if a target lacks them: the message names the first object, its problem, and how many more there are", () => {
-    assert.deepEqual(judge([synced("a"), failed("b"), failed("c", "Conflict", "taken")]), {
-      ready: "False",
-      reason: "TargetNotFound",
-      message: "HarborCluster registry/b: b is not there (and 1 more, see status.targets)",
-    });
+    const verdict = judge([synced("a"), failed("b"), failed("c", "Conflict", "taken")]);
+    assert.equal(verdict.reason, "TargetNotFound");
+    assert.equal(verdict.message, "HarborCluster registry/b: b is not there (and 1 more, see status.problems)");
   });
 
   it("reports a withdrawn grant before other problems, because the copied value must be rotated", () => {
     const outcomes = [failed("a"), failed("b", "GrantWithdrawn", "rotate")];
-    assert.deepEqual(judge(outcomes), {
-      ready: "False",
-      reason: "GrantWithdrawn",
-      message: "HarborCluster registry/b: rotate (and 1 more, see status.targets)",
-    });
+    const verdict = judge(outcomes);
+    assert.equal(verdict.reason, "GrantWithdrawn");
+    assert.equal(verdict.message, "HarborCluster registry/b: rotate (and 1 more, see status.problems)");
   });
 
   it("that only protects is ready, unless a policy that protects is missing", () => {
@@ -324,7 +321,7 @@ describe("a binding whose account lacks permissions", () => {
       [
         ["Ready", "HarborCluster registry/a: a is not there"],
         ["RolledOut", message],
-        ["Reconciling", "HarborCluster registry/a: a is not there"],
+        ["Reconciling", "see the condition Ready"],
       ],
     );
   });
@@ -341,26 +338,78 @@ describe("a binding whose account lacks permissions", () => {
   it("says that there are other problems before the commands", () => {
     const outcomes = [denied("a"), failed("b"), failed("c", "Conflict")];
     const messageFor = (of: object) => statusFor(outcomes, { lacking: of }).conditions?.[0]?.message ?? "";
-    const more = "harborclusters/harbor (and 2 more, see status.targets); ";
+    const more = "harborclusters/harbor (and 2 more, see status.problems); ";
     assert.ok(messageFor(lacking(1)).includes(`${more}allow it with: kubectl`));
     assert.ok(messageFor(lacking(100)).includes(`${more}this binding lacks: `));
   });
 
   it("does not promise all commands if the status has only the first", () => {
     const { conditions, targets } = statusFor([denied("a")], { lacking: { ...lacking(64), isCut: true } });
-    for (const { message } of [...(conditions ?? []), ...(targets ?? [])])
+    for (const { message } of [...(conditions?.slice(0, 1) ?? []), ...(targets ?? [])])
       assert.ok(message?.endsWith(`; print the first 64 commands that allow it with: ${print}`), message);
   });
 
   it("reports a rollout that lacks permissions like its targets", () => {
     const { problem } = denied("a");
     const verdict = { ready: "False", reason: "Forbidden", message: "replaced" } as const;
-    const rollout = { status: undefined, verdict, problem: problem?.within("namespace web: ", "; the same for b") };
+    const rollout = {
+      status: undefined,
+      verdict,
+      problem: problem?.within("namespace web").with({ note: "the same for b" }),
+    };
     const { conditions } = statusFor([], { lacking: lacking(1) }, rollout);
     assert.equal(
       conditions?.[1]?.message,
       `namespace web: ServiceAccount registry/inlay may not patch harborclusters/harbor; allow it with: ${lacking(1).commands}`,
     );
+  });
+
+  it("lists the first ten problems by their parts, each once, the one of the condition first", () => {
+    const spread = Array.from({ length: 12 }, (_, n) => failed(`t${n}`, "KeyNotFound", `no key ${n}`));
+    const missing = new Problem("ServiceAccountNotFound", {
+      what: "no account",
+      fix: "create it",
+      command: "kubectl a",
+    });
+    const wrong = new Problem("InvalidPath", { at: ["spec.env"], what: "no path" });
+    const both = wrong.with({ others: [new Problem("InvalidTemplate", { what: "no template", source: "bucket" })] });
+    const outcomes = [
+      { ...failed("a"), problem: missing },
+      { ...failed("b"), problem: missing },
+      { ...failed("c"), problem: both },
+      ...spread,
+    ];
+    const { problems = [], conditions } = statusFor(outcomes, {});
+    assert.equal(problems.length, 10);
+    const target = (name: string) => ({
+      apiVersion: "goharbor.io/v1beta1",
+      kind: "HarborCluster",
+      namespace: "registry",
+      name,
+    });
+    assert.deepEqual(problems.slice(0, 3), [
+      { target: target("c"), reason: "InvalidPath", path: "spec.env", message: "no path" },
+      { target: target("c"), source: "bucket", reason: "InvalidTemplate", message: "no template" },
+      {
+        target: target("a"),
+        reason: "ServiceAccountNotFound",
+        message: "no account",
+        fix: "create it",
+        command: "kubectl a",
+      },
+    ]);
+    assert.match(conditions?.[0]?.message ?? "", /^HarborCluster registry\/c: spec.env: no path \(and 14 more, see/);
+  });
+
+  it("says once what the rollout and the targets have in common", () => {
+    const problem = new Problem("ServiceAccountNotFound", "no account");
+    const rollout = { status: undefined, verdict: refused(problem), problem };
+    const { conditions, problems } = statusFor([{ ...failed("a"), problem }], {}, rollout);
+    assert.deepEqual(
+      conditions?.map(({ message }) => message),
+      ["HarborCluster registry/a: no account", "see the condition Ready", "see the condition Ready"],
+    );
+    assert.equal(problems?.length, 1);
   });
 
   it("has no commands that the name of an object imitates", () => {

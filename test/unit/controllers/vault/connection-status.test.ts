@@ -84,9 +84,9 @@ describe("the status of a VaultConnection", () => {
     assert.deepEqual([conditionIn(ready).status, conditionIn(ready).reason], ["True", "TokenReadable"]);
     assert.equal(conditionIn(sealed).reason, "VaultSealed");
     for (const status of [ready, sealed]) assert.match(conditionIn(status).message, /move it to a Secret$/);
-    assert.ok(isNewlyReadable(undefined, ready));
-    assert.ok(isNewlyReadable(statusOf(connectionOf(), READY, NOW), sealed));
-    assert.ok(!isNewlyReadable(ready, sealed));
-    assert.ok(!isNewlyReadable(undefined, statusOf(connectionOf(), READY, NOW)));
+    assert.ok(isNewlyReadable(connectionOf(readable)));
+    assert.ok(isNewlyReadable(connectionOf(readable, ready, 2)), "another spec");
+    assert.ok(!isNewlyReadable(connectionOf(readable, ready)));
+    assert.ok(!isNewlyReadable(connectionOf()));
   });
 });
