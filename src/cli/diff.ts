@@ -36,16 +36,22 @@ export function diffCommand(): Command {
 }
 
 async function run({ filename, output, showValues = false, ...flags }: DiffFlags): Promise<void> {
-  const [{ loadInstallation }, { readFiles }, { diff }, result] = await Promise.all([
+  const [{ loadInstallation }, { readFiles }, { diff }, result, { shellWord }] = await Promise.all([
     import("./config-file.ts"),
     import("../render/files.ts"),
     import("../diff/diff.ts"),
     import("../diff/difference.ts"),
+    import("../kube/grant-commands.ts"),
   ]);
   const installation = loadInstallation(flags.config, flags.controllerNamespace);
   const { files, mistakes } = readFiles(filename);
   if (files.length === 0 && mistakes.length > 0) return reportMistakes(mistakes, FAILED);
-  const seen = await withTools(flags, ({ transport }, namespace) => diff(transport, files, namespace, installation));
+  const inNamespace = flags.namespace === undefined ? [] : [`-n ${flags.namespace}`];
+  const chosen = [...filename.map((each) => `-f ${shellWord(each)}`), ...inNamespace].join(" ");
+  const access = `inlay rbac ${chosen} --cluster | kubectl apply -f -`;
+  const seen = await withTools(flags, ({ transport }, namespace) =>
+    diff(transport, files, namespace, installation, access),
+  );
   const difference = result.openDifference({ ...seen, mistakes: [...mistakes, ...seen.mistakes] }, showValues);
   if (output === "jsonpatch") await print(result.patchesIn(difference), "json", () => []);
   else await print(difference, output, result.differenceText);

@@ -3,6 +3,7 @@ import { bindingKey, type SecretBinding, type StoredBinding } from "../api/bindi
 import type { Installation } from "../api/installation.ts";
 import { asRecorded } from "../api/status-records.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
+import type { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { FieldClaims } from "../cache/field-claims.ts";
 import { Protections } from "../cache/protections.ts";
@@ -19,7 +20,7 @@ import { CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { change, essence } from "./changes.ts";
 import { claimsIn } from "./claims.ts";
-import { type BindingChange, type Difference, reasonForUser } from "./difference.ts";
+import { type BindingChange, type Difference, type MissingAccount, reasonForUser } from "./difference.ts";
 import { matchComposed, type ObsoleteBinding } from "./obsolete.ts";
 import { ownChange, ownResource } from "./own-objects.ts";
 import { planBinding, planDeletion, type World } from "./plan-binding.ts";
@@ -31,12 +32,13 @@ interface Wanted {
   readonly producedBy: ProducedBy;
 }
 
-/** `namespace` is that of objects that name none. */
+/** `namespace` is that of objects that name none. `accessCommand` creates the accounts of the bindings, with their permissions. */
 export async function diff(
   transport: Transport,
   files: readonly TextFile[],
   namespace: string,
   installation: Installation,
+  accessCommand: string,
 ): Promise<Difference> {
   const readers = new Readers(transport);
   const read = readDocuments(files);
@@ -76,7 +78,7 @@ export async function diff(
     if (note !== undefined) world.notes.add(note);
     return { ...change, ...(problem && { problem: reasonForUser(problem) }) };
   });
-  const changed = await mapConcurrent(wanted, (each) => bindingChange(world, each));
+  const changed = await mapConcurrent(wanted, (each) => bindingChange(world, each, accessCommand));
   const deleted = await mapConcurrent(obsolete, (each) => deletion(world, each));
   const notes = [...claims.notes, ...composed.notes, ...world.notes];
   return {
@@ -114,7 +116,11 @@ async function deletion(world: World, { composition, binding }: ObsoleteBinding)
   return { binding: bindingKey(binding), composition, as: actor.text, own, targets };
 }
 
-async function bindingChange(world: World, { object, composition, producedBy }: Wanted): Promise<BindingChange> {
+async function bindingChange(
+  world: World,
+  { object, composition, producedBy }: Wanted,
+  accessCommand: string,
+): Promise<BindingChange> {
   const { readers, installation } = world;
   const key = bindingKey(object as unknown as SecretBinding);
   const own = await ownChange(readers, SECRET_BINDINGS, withoutUid(object), {
@@ -127,13 +133,24 @@ async function bindingChange(world: World, { object, composition, producedBy }: 
     stored.metadata;
   const binding = asRecorded({ ...stored, metadata: { ...stored.metadata, uid } });
   const closed = installation.closedNamespace(namespace);
-  const common = { binding: key, ...(composition !== undefined && { composition }), own: own.change };
   const failed = own.problem ?? closed;
   const actor = await readers.actingAs(namespace, binding.spec.serviceAccountName);
-  if (failed !== undefined) return { ...common, as: actor.text, problem: reasonForUser(failed), targets: [] };
+  const common = {
+    binding: key,
+    ...(composition !== undefined && { composition }),
+    as: actor.text,
+    ...(actor.account && { account: missingAccount(binding, actor.account, accessCommand) }),
+    own: own.change,
+  };
+  if (failed !== undefined) return { ...common, problem: reasonForUser(failed), targets: [] };
   // Inlay does not process it.
-  if (binding.spec.suspend === true) return { ...common, as: actor.text, targets: [] };
-  return { ...common, as: actor.text, targets: await planBinding(world, binding, actor, producedBy) };
+  if (binding.spec.suspend === true) return { ...common, targets: [] };
+  return { ...common, targets: await planBinding(world, binding, actor, producedBy) };
+}
+
+function missingAccount({ metadata, spec }: SecretBinding, { reason }: Problem, command: string): MissingAccount {
+  const account = `ServiceAccount ${metadata.namespace}/${spec.serviceAccountName}`;
+  return { reason, message: `there is no ${account}, so reads and dry runs are sent as you`, command };
 }
 
 /** Objects of files got a uid, which the API server would refuse. */

@@ -24,12 +24,19 @@ export interface TargetChange extends ObjectChange {
   problem?: Advice;
 }
 
+/** The account of a binding does not exist yet, so the user plans the binding. */
+export interface MissingAccount extends Reason {
+  /** Creates the account with its permissions. */
+  command: string;
+}
+
 export interface BindingChange {
   /** "namespace/name". */
   binding: string;
   composition?: string;
   /** Whose permissions the dry runs used: the account, or "you". */
   as: string;
+  account?: MissingAccount;
   /** The binding itself. */
   own: ObjectChange;
   /** Why its targets are unknown. */
@@ -93,12 +100,15 @@ export function differenceText({ objects, bindings, notes }: OpenDifference, wid
   return layOutWhole(parts, width);
 }
 
-function bindingLines({ own, as, composition, problem, targets }: OpenDifference["bindings"][number]): Part[] {
+function bindingLines({ own, as, account, composition, problem, targets }: OpenDifference["bindings"][number]): Part[] {
   const shown = targets.filter((each) => each.change !== "none" || each.problem !== undefined);
-  if (own.change === "none" && shown.length === 0 && problem === undefined) return [];
+  if (own.change === "none" && shown.length === 0 && (problem ?? account) === undefined) return [];
   const of = composition === undefined ? [] : [`of composition ${composition}`];
   return [
     ...objectLines({ ...own, ...(problem && { problem }) }, [...of, `dry runs as ${as}`]),
+    ...(account === undefined
+      ? []
+      : indented([paragraph(`${account.reason}: ${account.message}; create it with:`), `  ${account.command}`], 2)),
     ...shown.flatMap((each) =>
       indented(objectLines(each, each.when === "AfterRollout" ? ["after the rollout"] : []), 2),
     ),

@@ -9,9 +9,8 @@ import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import type { FieldClaims } from "../cache/field-claims.ts";
 import type { Protections } from "../cache/protections.ts";
 import type { Watcher } from "../cache/watcher.ts";
-import { accountNotFound } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
-import { markOf, serviceAccountIdentity } from "../kube/identity.ts";
+import { markOf } from "../kube/identity.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { observeGrants } from "../sources/grants.ts";
@@ -63,11 +62,10 @@ const NO_VAULT = new Problem(
 export async function planBinding(
   world: World,
   binding: SecretBinding,
-  actor: ActingAs,
+  { identity }: ActingAs,
   producedBy: ProducedBy,
 ): Promise<TargetChange[]> {
   const { readers, installation, watcher, sourceReads, cpu } = world;
-  const { identity } = actor;
   const key = bindingKey(binding);
   const namespace = binding.metadata.namespace as string;
   const compositionOf = () => producedBy;
@@ -88,7 +86,8 @@ export async function planBinding(
     selection: finish(selectTargets(watcher, key, identity, references)),
     grants: finish(observeGrants(watcher, key, binding, resolved, compositionOf)),
   }));
-  const account = accountProblem(binding, actor);
+  // If the account does not exist, the user plans the binding.
+  const account = undefined;
   const listed = (source: ListedSource) => {
     const listing = { identity, labels: "", names: undefined, ...source.listed };
     return finish(source.toLive(watcher.list(key, listing).members));
@@ -130,7 +129,7 @@ export async function planBinding(
   const sync = async (each: TargetWithRecord): Promise<TargetChange> => {
     const { dry, deps } = dependenciesFor(world, binding, mark);
     const context = contextWith(deps);
-    const deferred = account === undefined ? await deferToCompetingBinding(context, each) : undefined;
+    const deferred = await deferToCompetingBinding(context, each);
     const synced = deferred ?? (await syncTarget(context, await prepareTarget(context, each, sources, account)));
     const outcome = explainProtection(context, each.ref, synced, mark !== undefined);
     return {
@@ -167,9 +166,11 @@ function release(
 }
 
 /** What the binding would release if it is deleted. */
-export function planDeletion(world: World, binding: SecretBinding, actor: ActingAs): Promise<TargetChange[]> {
-  const { identity } = actor;
-  const account = accountProblem(binding, actor);
+export function planDeletion(
+  world: World,
+  binding: SecretBinding,
+  { identity, account }: ActingAs,
+): Promise<TargetChange[]> {
   return releasing(world, binding, binding.status?.targets ?? [], async (deps, record) => {
     const context = { deps, binding, identity, account };
     return (await releasePaths(context, record, releaseModeOf(binding, record), new Set())).problem;
@@ -190,11 +191,6 @@ function releasing(
     const change = changeOf({ apiVersion, kind, ...(namespace !== undefined && { namespace }), name }, dry.writes);
     return { ...change, ...(problem && { problem: reasonForUser(problem) }) };
   });
-}
-
-function accountProblem({ metadata, spec }: SecretBinding, { accountExists }: ActingAs): Problem | undefined {
-  if (accountExists) return undefined;
-  return accountNotFound(serviceAccountIdentity(metadata.namespace as string, spec.serviceAccountName));
 }
 
 function namedBy({ target, ref }: TargetWithRecord) {

@@ -1,7 +1,9 @@
 /** What all bindings of one `inlay diff` share: the connection as the user, lists, schemas, and reads of sources, each sent once. */
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import type { Problem } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { LiveLists } from "../explain/live-lists.ts";
+import { accountNotFound } from "../kube/access-error.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client, pathOf } from "../kube/client.ts";
 import { Discovery } from "../kube/discovery.ts";
@@ -19,8 +21,8 @@ export interface ActingAs {
   readonly identity: Identity;
   /** In words: the account, or "you". */
   readonly text: string;
-  /** The ServiceAccount exists, or the user may not know that. */
-  readonly accountExists: boolean;
+  /** The ServiceAccount does not exist, as far as the user may know. */
+  readonly account: Problem | undefined;
 }
 
 export class Readers {
@@ -57,7 +59,7 @@ export class Readers {
     };
   }
 
-  /** The account if the user may impersonate it, else the user. */
+  /** The account if it exists and the user may impersonate it, else the user. */
   actingAs(namespace: string, account: string): Promise<ActingAs> {
     const key = `${namespace}/${account}`;
     const known = this.#acting.get(key) ?? this.#actingAs(namespace, account);
@@ -71,8 +73,10 @@ export class Readers {
       this.client.may(SELF, "impersonate", SERVICE_ACCOUNTS, namespace, name),
       this.exists(ref),
     ]);
-    const identity = mayImpersonate ? serviceAccountIdentity(namespace, name) : SELF;
-    return { identity, accountExists, text: mayImpersonate ? describeIdentity(identity) : YOU };
+    const own = serviceAccountIdentity(namespace, name);
+    const account = accountExists ? undefined : accountNotFound(own);
+    if (account !== undefined || !mayImpersonate) return { identity: SELF, account, text: YOU };
+    return { identity: own, account, text: describeIdentity(own) };
   }
 
   /** Whether the user may set the mark with which Inlay names a binding in its requests. */

@@ -114,4 +114,4 @@ const inOrder = (verbs: readonly string[]) => [
 ];
 
 /** Text as one word of a command. */
-export const shellWord = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+export const shellWord = (text: string) => (/^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -200,6 +200,23 @@ describe("inlay diff", () => {
     assert.match(refused.problem.message, /^you may not get secretbindings/);
   });
 
+  it("plans a binding whose account does not exist as the user, and names the command that creates it", async () => {
+    const team = await createNamespace({ account: false, controller: false });
+    await team.secret("bucket", { accessKeyID: secretText("key") });
+    await team.harbor("harbor");
+    const file = await fileOf(bindingOf(team));
+    const [binding] = (await diff(file, 1)).bindings;
+    assert.deepEqual([binding.as, binding.targets[0].change, binding.targets[0].problem], ["you", "update", undefined]);
+    const { reason, message, command } = binding.account;
+    assert.equal(reason, "ServiceAccountNotFound");
+    assert.match(message, /^there is no ServiceAccount .*\/inlay, so reads and dry runs are sent as you$/);
+    assert.equal(command, `inlay rbac -f ${file} --cluster | kubectl apply -f -`);
+    const { stdout } = await inlay(admin(), "diff", "-f", file);
+    assert.ok(stdout.includes(`\n    ${command}\n`), stdout);
+    await team.createAccount();
+    assert.equal((await diff(file, 1)).bindings[0].account, undefined);
+  });
+
   it("says that a protected object denies the binding, or that only Inlay may try a binding that is a writer", async () => {
     const team = await createNamespace({ controller: false, rules: [...usualRules, WRITE_SECRETS] });
     await team.secret("bucket", { accessKeyID: secretText("access") });
