@@ -4,20 +4,26 @@
  */
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { apiVersionOf, type KubeObject } from "../apimachinery/objects.ts";
-import { projectionFor } from "../cache/cached-object.ts";
+import { type CachedObject, projectionFor } from "../cache/cached-object.ts";
 import type { ReflectorState } from "../cache/reflector.ts";
-import type { CollectionSubscription } from "../cache/subscription.ts";
+import {
+  type CollectionSubscription,
+  isCollection,
+  needsWholeObject,
+  type ObjectSubscription,
+  type Subscription,
+} from "../cache/subscription.ts";
 import type { ListedObject } from "../cache/watcher.ts";
 import { ApiError } from "../kube/api-error.ts";
 import { CONTROLLER } from "../kube/identity.ts";
-import { ListWatch, type WatchTransport } from "../kube/list-watch.ts";
+import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
 
 type Listed = { objects: readonly KubeObject[] } | { error: ApiError };
 
 export class LiveLists {
   readonly #transport: WatchTransport;
   readonly #known = new Map<string, Listed>();
-  readonly #wanted = new Map<string, CollectionSubscription>();
+  readonly #wanted = new Map<string, Subscription>();
   readonly #running = new Map<string, Promise<void>>();
 
   constructor(transport: WatchTransport) {
@@ -26,43 +32,56 @@ export class LiveLists {
 
   /** The objects, or `pending` until `settled` has requested the list. */
   list(_: string, collection: CollectionSubscription): ReflectorState & { members: ListedObject[] } {
-    const key = keyOf(collection);
-    const known = this.#known.get(key);
-    if (known === undefined) {
-      this.#wanted.set(key, collection);
-      return { phase: "pending", members: [] };
-    }
-    if ("error" in known) return { phase: "failed", error: known.error, members: [] };
     const isNamed = nameMatcher(collection.names, collection.exceptNames);
     const project = projectionFor(collection);
-    const members = known.objects
+    const { objects, ...state } = this.#look(collection);
+    const members = objects
       .filter(({ metadata }) => isNamed(metadata.name))
       .map((object) => {
         const { namespace, name } = object.metadata;
         return { ...(namespace !== undefined && { namespace }), name, version: project(object) };
       });
-    return { phase: "synced", members };
+    return { ...state, members };
   }
 
-  /** The result of the work once all lists that it reads are known. */
-  async settled<T>(work: () => T): Promise<T> {
+  /** One object, in the same way. */
+  get(_: string, wanted: ObjectSubscription): ReflectorState & { version?: CachedObject } {
+    const { objects, ...state } = this.#look(wanted);
+    const [version] = objects.map(projectionFor(wanted));
+    return version === undefined ? state : { ...state, version };
+  }
+
+  #look(wanted: Subscription): ReflectorState & { objects: readonly KubeObject[] } {
+    const key = keyOf(wanted);
+    const known = this.#known.get(key);
+    if (known === undefined) {
+      this.#wanted.set(key, wanted);
+      return { phase: "pending", objects: [] };
+    }
+    if ("error" in known) return { phase: "failed", error: known.error, objects: [] };
+    return { phase: "synced", objects: known.objects };
+  }
+
+  /** The result of the work once all lists that it reads are known. Others may read lists while it waits. */
+  async settled<T>(work: () => T | Promise<T>): Promise<T> {
     for (;;) {
-      this.#wanted.clear();
-      const result = work();
-      if (this.#wanted.size === 0) return result;
+      const known = this.#known.size;
+      const result = await work();
+      if (this.#wanted.size === 0 && this.#known.size === known) return result;
       await Promise.all([...this.#wanted].map(([key, each]) => this.#request(key, each)));
     }
   }
 
-  #request(key: string, collection: CollectionSubscription): Promise<void> {
-    const running = this.#running.get(key) ?? this.#load(key, collection);
+  #request(key: string, wanted: Subscription): Promise<void> {
+    const running = this.#running.get(key) ?? this.#load(key, wanted);
     this.#running.set(key, running);
     return running;
   }
 
-  async #load(key: string, { identity, resource, namespace, labels, whole, fields }: CollectionSubscription) {
-    const form = whole || fields !== undefined ? ("whole" as const) : ("metadata" as const);
-    const scope = { resource, namespace, form, ...(labels !== "" && { labels }) };
+  async #load(key: string, wanted: Subscription) {
+    const { identity } = wanted;
+    const scope = scopeOf(wanted);
+    const { resource } = scope;
     const objects: KubeObject[] = [];
     // The items of a list have no kind; only the list has it.
     const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
@@ -74,8 +93,18 @@ export class LiveLists {
       if (!(error instanceof ApiError) || (error.status === 0 && identity === CONTROLLER)) throw error;
       this.#known.set(key, { error });
     }
+    this.#wanted.delete(key);
   }
 }
 
-const keyOf = ({ identity, resource, namespace, labels, whole, fields }: CollectionSubscription): string =>
-  JSON.stringify([identity, apiVersionOf(resource), resource.plural, namespace, labels, whole, fields]);
+function scopeOf(wanted: Subscription): Scope {
+  const form = needsWholeObject(wanted) ? "whole" : "metadata";
+  if (!isCollection(wanted)) return { ...wanted.ref, form };
+  const { resource, namespace, labels } = wanted;
+  return { resource, namespace, form, ...(labels !== "" && { labels }) };
+}
+
+function keyOf(wanted: Subscription): string {
+  const { resource, namespace, name, labels, form } = scopeOf(wanted);
+  return JSON.stringify([wanted.identity, apiVersionOf(resource), resource.plural, namespace, name, labels, form]);
+}

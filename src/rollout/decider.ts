@@ -31,7 +31,6 @@ import type { DigestCache, SourceReadings, ValueDigests } from "./digest/values.
 import { type RolloutContext, writtenBeforeRestarts } from "./discover/dependents.ts";
 import type { RolloutMemory, WrittenTarget } from "./memory.ts";
 import type { RecentRestarts } from "./restart/recent-restarts.ts";
-import { finishCutOff } from "./restart/recreated-jobs.ts";
 import type { Dependent, RolloutBlock } from "./types.ts";
 
 /** The interval of reads of PodDisruptionBudgets. */
@@ -81,14 +80,11 @@ export class Decider {
     this.#view = new ReloaderView(deps.installation.reloader);
   }
 
-  /**
-   * Decides what to do now. Returns `finished` if it completed a restart that a crash had interrupted instead. Throws Problem.
-   */
-  async decide(rolling: RolloutContext, inputs: RollInputs, memory: RolloutMemory): Promise<Decision | "finished"> {
+  /** Decides what to do now. Throws Problem. */
+  async decide(rolling: RolloutContext, inputs: RollInputs, memory: RolloutMemory): Promise<Decision> {
     const { binding, spec, wrong, references, dependents, sources, sourceRevisions } = rolling;
     const { targets, differs } = inputs;
     const { schemas } = this.#deps;
-    if (await finishCutOff(this.#deps, rolling, binding.status?.rollout, memory.settled)) return "finished";
     if (dependents.problem) throw dependents.problem;
     const { generation } = binding.metadata;
     const wrongField =

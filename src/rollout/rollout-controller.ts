@@ -23,8 +23,7 @@ import { MAX_SLOT_MS } from "./decide/schedule.ts";
 import { kindsWithoutStatus, unseenNote } from "./decide/wait-for-targets.ts";
 import { Decider, type Decision, type RollInputs } from "./decider.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
-import type { DigestKeys } from "./digest/keys.ts";
-import { DigestCache } from "./digest/values.ts";
+import type { DigestCache } from "./digest/values.ts";
 import { apartFrom, dependentsOf, type Owners, type RolloutContext, withHiddenUses } from "./discover/dependents.ts";
 import { type RolloutSubject, resolveRollout } from "./discover/lookups.ts";
 import { ProviderClasses, type WorkloadQueries } from "./discover/provider-classes.ts";
@@ -32,7 +31,7 @@ import { RolloutMemories } from "./memory.ts";
 import { failureNotifications, refusalNotifications } from "./notifications.ts";
 import { JobCopies } from "./restart/job-copies.ts";
 import { RecentRestarts } from "./restart/recent-restarts.ts";
-import { withRecreated } from "./restart/recreated-jobs.ts";
+import { finishCutOff, withRecreated } from "./restart/recreated-jobs.ts";
 import { replacePods } from "./restart/replace-pods.ts";
 import { Restarter } from "./restart/restart.ts";
 import { type RolloutResult, recordRolloutEvents, rolloutResult, untilShown, waitsFor } from "./status.ts";
@@ -50,9 +49,11 @@ interface Observed {
   objects: readonly { target: Pick<Target, "when" | "namespaceSelector">; ref: ObjectRef | Problem }[];
 }
 
+type Values = Pick<DigestCache, keyof DigestCache>;
+
 export class RolloutController {
   readonly #deps: RolloutDependencies;
-  readonly #values: DigestCache;
+  readonly #values: Values;
   readonly #slots: ConcurrencyLimiter;
   readonly #stamping: Restarter;
   readonly #decider: Decider;
@@ -60,13 +61,13 @@ export class RolloutController {
   readonly #memories = new RolloutMemories();
   #restored = false;
 
-  constructor(deps: RolloutDependencies, keys: DigestKeys, slots: ConcurrencyLimiter) {
+  constructor(deps: RolloutDependencies, values: Values, slots: ConcurrencyLimiter) {
     this.#deps = deps;
-    this.#values = new DigestCache(keys, deps.cpu);
+    this.#values = values;
     this.#slots = slots;
     const recent = new RecentRestarts();
     this.#stamping = new Restarter(deps, recent);
-    this.#decider = new Decider(deps, this.#values, slots, recent);
+    this.#decider = new Decider(deps, values, slots, recent);
     this.#classes = new ProviderClasses(deps.discovery, deps.watcher);
   }
 
@@ -159,10 +160,18 @@ export class RolloutController {
     const [stored, workloads] = [binding.status?.rollout, dependents.all.length];
     this.#restore();
     if (dependents.pending && !dependents.problem) return { status: stored, workloads: undefined, isDone: false };
-    const decision = await attempt(this.#decider.decide(rolling, inputs, this.#memories.of(binding)));
+    // A restart that a crash has interrupted comes first.
+    const isFinished = await attempt(finishCutOff(this.#deps, rolling, stored, this.#memories.of(binding).settled));
+    if (isFinished === true) return { status: stored, workloads, requeueAfterMs: SHOWN_MS, isDone: false };
+    const decision = isFinished instanceof Problem ? isFinished : await attempt(this.decide(rolling, inputs));
     if (decision instanceof Problem) return this.#undecided(rolling, decision);
-    if (decision === "finished") return { status: stored, workloads, requeueAfterMs: SHOWN_MS, isDone: false };
     return this.#carryOut(rolling, inputs, decision, note);
+  }
+
+  /** Decides what to do now. Writes nothing. Throws Problem. */
+  decide(rolling: RolloutContext, inputs: RollInputs): Promise<Decision> {
+    this.#restore();
+    return this.#decider.decide(rolling, inputs, this.#memories.of(rolling.binding));
   }
 
   /** If nothing can be decided, workloads that roll out keep their slots, and the state of the rollout stays. */

@@ -46,6 +46,8 @@ export interface RolloutBlock {
   reason: ConditionReason;
   message: string;
   requeueAfterMs?: number;
+  /** When it ends, in ms, if that is known. */
+  endsAt?: number;
 }
 
 /** What happened in a rollout, for events and metrics. `changed` are the ids of digests. */

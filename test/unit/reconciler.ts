@@ -5,6 +5,7 @@ import { NAMESPACES } from "../../src/apimachinery/resources.ts";
 import { Reconciler } from "../../src/controllers/binding/reconciler.ts";
 import { ConcurrencyLimiter } from "../../src/rollout/decide/concurrency.ts";
 import { DigestKeys } from "../../src/rollout/digest/keys.ts";
+import { DigestCache } from "../../src/rollout/digest/values.ts";
 import { RolloutController } from "../../src/rollout/rollout-controller.ts";
 import type { WorkResult } from "../../src/workqueue/work-queue.ts";
 import { FakeCluster, type ReconcileDependencies } from "./cluster.ts";
@@ -122,6 +123,7 @@ export class ReconcilerFixture {
       () => installation.rollouts,
       () => undefined,
     );
-    return new Reconciler(deps, new RolloutController(deps, new DigestKeys(client, installation.ownNamespace), slots));
+    const digests = new DigestCache(new DigestKeys(client, installation.ownNamespace), deps.cpu);
+    return new Reconciler(deps, new RolloutController(deps, digests, slots));
   }
 }

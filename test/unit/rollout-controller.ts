@@ -9,6 +9,7 @@ import { ConcurrencyLimiter } from "../../src/rollout/decide/concurrency.ts";
 import { wrongPace } from "../../src/rollout/decide/pace.ts";
 import type { RolloutDependencies } from "../../src/rollout/dependencies.ts";
 import { DigestKeys } from "../../src/rollout/digest/keys.ts";
+import { DigestCache } from "../../src/rollout/digest/values.ts";
 import { RolloutController } from "../../src/rollout/rollout-controller.ts";
 import type { RolloutResult } from "../../src/rollout/status.ts";
 import type { NamespaceProblem } from "../../src/rollout/types.ts";
@@ -85,7 +86,7 @@ export class RolloutFixture {
       rollouts: { restarted: ignore, failed: ignore, ended: ignore, limited: ignore },
       log: { info: ({ changedKeys }: { changedKeys: string[] }) => this.restarted.push(changedKeys.join()) },
     });
-    this.#rolling = new RolloutController(deps, keys, this.slots);
+    this.#rolling = new RolloutController(deps, new DigestCache(keys, deps.cpu), this.slots);
   }
 
   readonly #merge = async (_: unknown, ref: ObjectRef, patch: JsonObject): Promise<KubeObject> => {

@@ -15,9 +15,10 @@ import type { InstallationProblems } from "../../observability/installation-prob
 import { describeError } from "../../observability/log.ts";
 import type { Metrics, RolloutCounts } from "../../observability/metrics.ts";
 import { Propagation } from "../../observability/propagation.ts";
-import { ConcurrencyLimiter, type Limits } from "../../rollout/decide/concurrency.ts";
+import { ConcurrencyLimiter, limitsOf } from "../../rollout/decide/concurrency.ts";
 import type { RolloutDependencies } from "../../rollout/dependencies.ts";
 import type { DigestKeys } from "../../rollout/digest/keys.ts";
+import { DigestCache } from "../../rollout/digest/values.ts";
 import { RolloutController } from "../../rollout/rollout-controller.ts";
 import { ConnectionUsers } from "../../sources/connection-users.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
@@ -125,7 +126,7 @@ export class BindingController {
     const shared = { propagation: this.#propagation, rollouts: metrics, watcher, requeue };
     const deps = { ...services, ...shared, sourceReads, polls };
     const limiter = new ConcurrencyLimiter(() => limitsOf(installation), requeue);
-    const rollouts = new RolloutController(deps, services.digestKeys, limiter);
+    const rollouts = new RolloutController(deps, new DigestCache(services.digestKeys, services.cpu), limiter);
     this.#rollouts = rollouts;
     const actorOf = (binding: SecretBinding) => actors.actorOf(binding);
     const compositionOf = (binding: SecretBinding) => compositions.compositionOf(binding);
@@ -226,10 +227,3 @@ const PROCESS_KEY = randomBytes(32);
 /** Differs if the fingerprints differ. */
 const nameOf = (fingerprint: string) =>
   createHmac("sha256", PROCESS_KEY).update(fingerprint).digest("hex").slice(0, 12);
-
-/** An installation for one namespace has no other namespaces, so it needs no slots for them. */
-function limitsOf({ rollouts, scope }: Installation): Limits {
-  const { maxConcurrent } = rollouts;
-  if (scope === undefined || maxConcurrent === undefined) return rollouts;
-  return { maxConcurrentPerNamespace: maxConcurrent, ...rollouts };
-}

@@ -3,6 +3,7 @@
  * slot is kept for the namespace that has the fewest slots, and among those for the one that has waited longest since its request
  * or its last slot. The state is that of this process: what rolls out is recorded in status, and restored from there.
  */
+import type { Installation } from "../../api/installation.ts";
 import { MAX_SLOT_MS } from "./schedule.ts";
 
 export interface Limits {
@@ -10,6 +11,13 @@ export interface Limits {
   readonly maxConcurrent?: number;
   /** By default one less than `maxConcurrent`, and at least 1, so that no namespace can use all slots. */
   readonly maxConcurrentPerNamespace?: number;
+}
+
+/** An installation for one namespace has no other namespaces, so it needs no slots for them. */
+export function limitsOf({ rollouts, scope }: Pick<Installation, "rollouts" | "scope">): Limits {
+  const { maxConcurrent } = rollouts;
+  if (scope === undefined || maxConcurrent === undefined) return rollouts;
+  return { maxConcurrentPerNamespace: maxConcurrent, ...rollouts };
 }
 
 interface RollingWorkload {

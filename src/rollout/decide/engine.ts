@@ -68,6 +68,8 @@ export interface RolloutDecision {
    * rollout's start.
    */
   unstamped: { began?: string | undefined; restarted?: string | undefined; last?: string | undefined };
+  /** Why the workloads that do not restart now wait. */
+  block?: RolloutBlock;
   /** The workloads that roll out after this decision: they hold their slots. */
   rolling: Dependent[];
   /** The workloads for which `revertOf` is needed: decide again with it. */
@@ -181,6 +183,7 @@ export function decideRollout(input: RolloutInput): RolloutDecision {
   return {
     status,
     stamps,
+    block,
     unstamped,
     rolling,
     unread,

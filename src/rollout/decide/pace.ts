@@ -54,7 +54,7 @@ export function wrongPace({ debounce, maxDebounce, minInterval, windows = [] }: 
 
 function until(reason: ConditionReason, why: string, at: number, now: number): RolloutBlock {
   const time = new Date(at).toISOString();
-  return { reason, message: `${why}; continues at ${time}`, requeueAfterMs: at - now + SLACK_MS };
+  return { reason, message: `${why}; continues at ${time}`, requeueAfterMs: at - now + SLACK_MS, endsAt: at };
 }
 
 const duration = (text: string | undefined, field: string) =>

@@ -142,7 +142,7 @@ function startGroup(
   return refused === undefined ? { stamps, stopped } : waiting("RestartBlocked", refused);
 }
 
-function causesOf({ uses }: Dependent, changed: Digests, formerlyChanged: Digests): string[] {
+export function causesOf({ uses }: Dependent, changed: Digests, formerlyChanged: Digests): string[] {
   const all = [...uses].sort();
   const causes = [changed, formerlyChanged].map((digests) => all.filter((id) => digests[id] !== undefined));
   return causes.find(({ length }) => length > 0) ?? all;

@@ -14,7 +14,7 @@ export interface UnsyncedTargets {
 }
 
 /** An object of a target that was tried, or a part of a target whose objects can't be known. */
-interface Tried {
+export interface Tried {
   target: Pick<Target, "namespaceSelector">;
   namespace?: string | undefined;
   problem?: Problem | undefined;

@@ -171,7 +171,7 @@ export function* digestsOf(
 }
 
 /** Of the sources that could be read. */
-function versionsOf(sources: Sources, of: (source: LiveSource) => string | undefined): Map<string, string> {
+export function versionsOf(sources: Sources, of: (source: LiveSource) => string | undefined): Map<string, string> {
   return new Map(
     [...sources].flatMap(([name, source]) => {
       const version = source instanceof Problem ? undefined : of(source);
