@@ -3,7 +3,7 @@ import { bindingKey, type SecretBinding, type StoredBinding } from "../api/bindi
 import type { Installation } from "../api/installation.ts";
 import { asRecorded } from "../api/status-records.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
-import type { Problem } from "../apimachinery/problem.ts";
+import type { Advice, Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { FieldClaims } from "../cache/field-claims.ts";
 import { Protections } from "../cache/protections.ts";
@@ -20,11 +20,12 @@ import { CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { change, essence } from "./changes.ts";
 import { claimsIn } from "./claims.ts";
-import { type BindingChange, type Difference, type MissingAccount, reasonForUser } from "./difference.ts";
+import { type BindingChange, type Difference, reasonForUser } from "./difference.ts";
 import { matchComposed, type ObsoleteBinding } from "./obsolete.ts";
 import { ownChange, ownResource } from "./own-objects.ts";
 import { planBinding, planDeletion, type World } from "./plan-binding.ts";
 import { Readers } from "./readers.ts";
+import { type DecideRestarts, RestartPlanner } from "./restarts.ts";
 
 interface Wanted {
   readonly object: KubeObject;
@@ -78,7 +79,12 @@ export async function diff(
     if (note !== undefined) world.notes.add(note);
     return { ...change, ...(problem && { problem: reasonForUser(problem) }) };
   });
-  const changed = await mapConcurrent(wanted, (each) => bindingChange(world, each, accessCommand));
+  const planned = await mapConcurrent(wanted, (each) => bindingChange(world, each, accessCommand));
+  const changed: BindingChange[] = [];
+  for (const { change, restarts: decide } of planned) {
+    const restarts = await decide?.();
+    changed.push(restarts === undefined ? change : { ...change, restarts });
+  }
   const deleted = await mapConcurrent(obsolete, (each) => deletion(world, each));
   const notes = [...claims.notes, ...composed.notes, ...world.notes];
   return {
@@ -120,7 +126,7 @@ async function bindingChange(
   world: World,
   { object, composition, producedBy }: Wanted,
   accessCommand: string,
-): Promise<BindingChange> {
+): Promise<{ change: BindingChange; restarts?: DecideRestarts | undefined }> {
   const { readers, installation } = world;
   const key = bindingKey(object as unknown as SecretBinding);
   const own = await ownChange(readers, SECRET_BINDINGS, withoutUid(object), {
@@ -142,15 +148,17 @@ async function bindingChange(
     ...(actor.account && { account: missingAccount(binding, actor.account, accessCommand) }),
     own: own.change,
   };
-  if (failed !== undefined) return { ...common, problem: reasonForUser(failed), targets: [] };
+  if (failed !== undefined) return { change: { ...common, problem: reasonForUser(failed), targets: [] } };
   // Inlay does not process it.
-  if (binding.spec.suspend === true) return { ...common, targets: [] };
-  return { ...common, targets: await planBinding(world, binding, actor, producedBy) };
+  if (binding.spec.suspend === true) return { change: { ...common, targets: [] } };
+  const live = own.live && asRecorded(own.live as unknown as StoredBinding);
+  const { targets, restarts } = await planBinding(world, binding, actor, producedBy, live);
+  return { change: { ...common, targets }, restarts };
 }
 
-function missingAccount({ metadata, spec }: SecretBinding, { reason }: Problem, command: string): MissingAccount {
+function missingAccount({ metadata, spec }: SecretBinding, { reason }: Problem, command: string): Advice {
   const account = `ServiceAccount ${metadata.namespace}/${spec.serviceAccountName}`;
-  return { reason, message: `there is no ${account}, so reads and dry runs are sent as you`, command };
+  return { reason, message: `there is no ${account}, so reads and dry runs are sent as you; create it with:`, command };
 }
 
 /** Objects of files got a uid, which the API server would refuse. */
@@ -186,10 +194,17 @@ function worldOf(
     finish(fieldClaims.update(key));
   }
   const keys = new Map(all.map((each) => [each.metadata.uid, bindingKey(each)]));
+  const watcher = {
+    list: (key: string, collection: CollectionSubscription) => withFiles(readers, files, key, collection),
+  };
+  // No time passes for it: all bindings belong to one user, so they need not wait for their turns.
+  const cpu = new CpuScheduler(() => 0);
+  const isInFiles = (ref: ObjectRef) => files.find(ref) !== undefined;
   return {
     readers,
     installation,
-    watcher: { list: (key, collection) => withFiles(readers, files, key, collection) },
+    watcher,
+    restarts: new RestartPlanner(readers, installation, watcher, all, isInFiles, cpu),
     sourceReads: readers.sources((ref: ObjectRef) => files.find(ref)),
     claims: fieldClaims,
     keyOf: (uid) => keys.get(uid),
@@ -198,8 +213,7 @@ function worldOf(
       live.state === "Found"
         ? new Map(all.map((each) => [bindingKey(each), each as unknown as KubeObject]))
         : undefined,
-    // No time passes for it: all bindings belong to one user, so they need not wait for their turns.
-    cpu: new CpuScheduler(() => 0),
+    cpu,
     notes: new Set(live.state === "Unreadable" ? [`${live.message}, so conflicts between bindings are unknown`] : []),
   };
 }

@@ -24,10 +24,26 @@ export interface TargetChange extends ObjectChange {
   problem?: Advice;
 }
 
-/** The account of a binding does not exist yet, so the user plans the binding. */
-export interface MissingAccount extends Reason {
-  /** Creates the account with its permissions. */
-  command: string;
+/** A workload that would restart. */
+export interface Restart {
+  kind: string;
+  namespace: string;
+  name: string;
+  step?: string;
+  when: "AtOnce" | "Later";
+  /** The step that comes first, if the workload waits for one. */
+  after?: string;
+  why: string;
+  /** Why it waits. */
+  message?: string;
+}
+
+export interface Restarts {
+  workloads: Restart[];
+  /** Why those that restart later wait, and until when, if that is known. */
+  waits?: Advice & { until?: string };
+  /** Why restarts are unknown. */
+  problem?: Advice;
 }
 
 export interface BindingChange {
@@ -36,12 +52,15 @@ export interface BindingChange {
   composition?: string;
   /** Whose permissions the dry runs used: the account, or "you". */
   as: string;
-  account?: MissingAccount;
+  /** The account does not exist yet, so the user plans the binding. The command creates it with its permissions. */
+  account?: Advice;
   /** The binding itself. */
   own: ObjectChange;
   /** Why its targets are unknown. */
   problem?: Advice;
   targets: TargetChange[];
+  /** The workloads that would restart. Absent if none would. */
+  restarts?: Restarts;
 }
 
 export interface Difference {
@@ -83,13 +102,17 @@ export const patchesIn = ({ objects, bindings }: OpenDifference) =>
 
 /** Whether something would change. */
 export const differs = ({ objects, bindings }: Pick<OpenDifference, "objects" | "bindings">): boolean =>
+  bindings.some(({ restarts }) => restarts !== undefined && restarts.workloads.length > 0) ||
   [...objects, ...bindings.flatMap(({ own, targets }) => [own, ...targets])].some(({ change }) => change !== "none");
 
 /** Whether something could not be compared: by a mistake, or because the user lacks a permission. */
 export const isIncomplete = ({ objects, bindings, mistakes }: OpenDifference): boolean =>
   mistakes.length > 0 ||
   [...objects, ...bindings].some(({ problem }) => problem !== undefined) ||
-  bindings.some(({ as, targets }) => as === YOU && targets.some(({ problem }) => problem?.reason === "Forbidden"));
+  bindings.some(
+    ({ as, targets, restarts }) =>
+      as === YOU && [...targets, restarts].some((each) => each?.problem?.reason === "Forbidden"),
+  );
 
 export function differenceText({ objects, bindings, notes }: OpenDifference, width: number): string[] {
   const parts = [
@@ -100,19 +123,41 @@ export function differenceText({ objects, bindings, notes }: OpenDifference, wid
   return layOutWhole(parts, width);
 }
 
-function bindingLines({ own, as, account, composition, problem, targets }: OpenDifference["bindings"][number]): Part[] {
+function bindingLines(binding: OpenDifference["bindings"][number]): Part[] {
+  const { own, as, account, composition, problem, targets, restarts } = binding;
   const shown = targets.filter((each) => each.change !== "none" || each.problem !== undefined);
-  if (own.change === "none" && shown.length === 0 && (problem ?? account) === undefined) return [];
+  if (own.change === "none" && shown.length === 0 && (problem ?? account ?? restarts) === undefined) return [];
   const of = composition === undefined ? [] : [`of composition ${composition}`];
   return [
     ...objectLines({ ...own, ...(problem && { problem }) }, [...of, `dry runs as ${as}`]),
-    ...(account === undefined
-      ? []
-      : indented([paragraph(`${account.reason}: ${account.message}; create it with:`), `  ${account.command}`], 2)),
+    ...indented(account === undefined ? [] : adviceLines(`${account.reason}: `, account), 2),
     ...shown.flatMap((each) =>
       indented(objectLines(each, each.when === "AfterRollout" ? ["after the rollout"] : []), 2),
     ),
+    ...indented(restarts === undefined ? [] : restartLines(restarts), 2),
   ];
+}
+
+function restartLines({ workloads, waits, problem }: Restarts): Part[] {
+  const rows = workloads.map((each) => [
+    describeObject(each.kind, each.namespace, each.name),
+    whenOf(each, waits),
+    each.why,
+    each.message ?? "",
+  ]);
+  return [
+    "",
+    ...table(["WORKLOAD", "WOULD RESTART", "BECAUSE", "MESSAGE"], rows),
+    ...(waits === undefined ? [] : [paragraph(`Restarts wait: ${waits.reason}: ${waits.message}`)]),
+    ...(problem === undefined ? [] : adviceLines(`Restarts are unknown: ${problem.reason}: `, problem)),
+  ];
+}
+
+function whenOf({ when, after }: Restart, waits: Restarts["waits"]): string {
+  if (when === "AtOnce") return "at once";
+  if (after !== undefined) return `after step ${after}`;
+  if (waits?.until === undefined) return "later";
+  return waits.reason === "OutsideWindow" ? `in the window that begins at ${waits.until}` : `from ${waits.until}`;
 }
 
 function objectLines(object: Omit<ObjectChange, "patch"> & { problem?: Advice }, how: readonly string[]): Part[] {

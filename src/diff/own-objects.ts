@@ -26,6 +26,8 @@ export interface OwnObject {
   /** The object as it would be, with the status that it has. Undefined if the API server refuses it. */
   readonly object: KubeObject | undefined;
   readonly problem: Problem | undefined;
+  /** The object in the cluster. */
+  readonly live?: KubeObject | undefined;
   /** Why the API server did not check it. */
   readonly note?: string;
 }
@@ -62,10 +64,10 @@ export async function ownChange(
   // A user who may only read still sees what the files would change.
   if (stored instanceof Problem && stored.reason === "Forbidden") {
     const note = `${reasonForUser(stored).message}. Until then, the API server does not check the object`;
-    return { change: change(named, before, essence(merged)), object: merged, problem: undefined, note };
+    return { change: change(named, before, essence(merged)), object: merged, problem: undefined, note, live };
   }
   if (stored instanceof Problem) return { change: change(named, before, before), object: undefined, problem: stored };
-  return { change: change(named, before, essence(stored)), object: stored, problem: undefined };
+  return { change: change(named, before, essence(stored)), object: stored, problem: undefined, live };
 }
 
 async function liveObject(client: Client, ref: ObjectRef): Promise<KubeObject | undefined> {

@@ -17,6 +17,7 @@ import { observeGrants } from "../sources/grants.ts";
 import { readSources, sourceRevisions } from "../sources/read.ts";
 import { secretNamespaces } from "../sources/registry.ts";
 import type { ListedSource, ResolvedSource } from "../sources/source.ts";
+import { holdsOtherValues } from "../targets/compare.ts";
 import { ContentionBudget } from "../targets/contention-budget.ts";
 import type { Dependencies, WriteContext } from "../targets/dependencies.ts";
 import { PlanCache } from "../targets/plan-cache.ts";
@@ -35,6 +36,7 @@ import { changeOf } from "./changes.ts";
 import { reasonForUser, type TargetChange } from "./difference.ts";
 import { DryRunRecorder } from "./dry-run-recorder.ts";
 import { type ActingAs, type Readers, SELF } from "./readers.ts";
+import type { DecideRestarts, RestartPlanner } from "./restarts.ts";
 
 /** What the bindings of one diff share. */
 export interface World {
@@ -49,6 +51,7 @@ export interface World {
   readonly protections: Pick<Protections, "of">;
   /** All bindings of the cluster, by key; undefined if the user may not list them. */
   readonly bindings: ReadonlyMap<string, KubeObject> | undefined;
+  readonly restarts: RestartPlanner;
   readonly cpu: CpuScheduler;
   /** What the user should know about the result. */
   readonly notes: Set<string>;
@@ -64,21 +67,23 @@ export async function planBinding(
   binding: SecretBinding,
   { identity }: ActingAs,
   producedBy: ProducedBy,
-): Promise<TargetChange[]> {
+  live: SecretBinding | undefined,
+): Promise<{ targets: TargetChange[]; restarts: DecideRestarts | undefined }> {
   const { readers, installation, watcher, sourceReads, cpu } = world;
   const key = bindingKey(binding);
   const namespace = binding.metadata.namespace as string;
   const compositionOf = () => producedBy;
-  const references = await resolveReferences(binding, {
+  const resolving = {
     discovery: readers.discovery,
     installation,
     client: sourceReads,
     identity,
     accountUid: "",
     compositionOf,
-    vault: { get: () => ({ phase: "failed", problem: NO_VAULT, labels: {} }) },
-    polls: { stateOf: () => ({ phase: "failed", problem: NO_VAULT }) },
-  });
+    vault: { get: () => ({ phase: "failed" as const, problem: NO_VAULT, labels: {} }) },
+    polls: { stateOf: () => ({ phase: "failed" as const, problem: NO_VAULT }) },
+  };
+  const references = await resolveReferences(binding, resolving);
   const resolved = [...references.sources.values()].flatMap((each): ResolvedSource[] =>
     each instanceof Problem ? [] : [each],
   );
@@ -88,6 +93,7 @@ export async function planBinding(
   }));
   // If the account does not exist, the user plans the binding.
   const account = undefined;
+  const { requireSame, rollout } = binding.spec;
   const listed = (source: ListedSource) => {
     const listing = { identity, labels: "", names: undefined, ...source.listed };
     return finish(source.toLive(watcher.list(key, listing).members));
@@ -104,14 +110,14 @@ export async function planBinding(
     .settled(() => {
       for (const each of resolved) if (each.listed) listed(each);
     })
-    .then(() => readSources(sourceReads, references.sources, readability, false));
-  const { requireSame } = binding.spec;
+    .then(() => readSources(sourceReads, references.sources, readability, rollout !== undefined));
+  const sourceMismatch = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
   const contextWith = (deps: Dependencies): WriteContext => ({
     deps,
     binding,
     identity,
     account,
-    sourceMismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
+    sourceMismatch,
     seenVersion: () => undefined,
     lastApplied: () => undefined,
     sourceRevisions: sourceRevisions(binding.metadata.generation, sources.values()),
@@ -126,17 +132,18 @@ export async function planBinding(
     binding.metadata.uid !== "" && identity !== SELF && (await readers.mayMark())
       ? markOf(binding.metadata)
       : undefined;
-  const sync = async (each: TargetWithRecord): Promise<TargetChange> => {
+  const sync = async (each: TargetWithRecord) => {
     const { dry, deps } = dependenciesFor(world, binding, mark);
     const context = contextWith(deps);
     const deferred = await deferToCompetingBinding(context, each);
     const synced = deferred ?? (await syncTarget(context, await prepareTarget(context, each, sources, account)));
     const outcome = explainProtection(context, each.ref, synced, mark !== undefined);
-    return {
+    const change: TargetChange = {
       ...changeOf(namedBy(each), dry.writes),
       ...(isAfterRollout(each.target) && { when: "AfterRollout" as const }),
       ...(outcome.problem && { problem: reasonForUser(outcome.problem) }),
     };
+    return { ...each, namespace: outcome.record.namespace, problem: outcome.problem, change };
   };
   const targets = targetsOf(binding, selection);
   const written = await mapConcurrent([...targets.before, ...targets.after], sync);
@@ -146,8 +153,20 @@ export async function planBinding(
     return { ...changeOf(named, []), problem: reasonForUser(problem) };
   });
   const released = await release(world, contextWith, binding, targets.recorded);
+  const restarts = await world.restarts.plan({
+    binding,
+    live,
+    identity,
+    resolving,
+    references,
+    selection,
+    sources,
+    sourceMismatch,
+    tried: [...written, ...selection.unresolved].filter(({ target }) => !isAfterRollout(target)),
+    differs: async () => holdsOtherValues(contextWith(dependenciesFor(world, binding).deps), targets.after, sources),
+  });
   planning.forget();
-  return [...written, ...unresolved, ...released];
+  return { targets: [...written.map(({ change }) => change), ...unresolved, ...released], restarts };
 }
 
 /** The objects that the binding would no longer write. */

@@ -13,6 +13,7 @@ import { apiVersionOf, createObject, installKind, type Kind, mayWrite, objectPat
 import { secretText } from "../controller/leak-detector.ts";
 import { auditLog } from "../controller/shared.ts";
 import { accessKeySpec, createNamespace, type TestNamespace, usualRules } from "../controller/test-namespace.ts";
+import { rolloutRules, Workloads } from "../controller/workloads.ts";
 
 const admin = () => controlPlane().kubeconfigFile;
 const ACCESS_KEY = "spec.storage.spec.s3.accesskey";
@@ -390,6 +391,108 @@ describe("inlay diff", () => {
     const wrong = await inlay(admin(), "diff", "-f", file, "--config", file);
     assert.deepEqual([wrong.code, wrong.stdout], [2, ""]);
     assert.match(wrong.stderr, /^can't use the configuration [^\n]*\n$/);
+  });
+
+  describe("of a binding that restarts workloads", () => {
+    const secretOf = (team: TestNamespace, name: string, token: string) => ({
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name, namespace: team.namespace },
+      stringData: { token },
+    });
+    const sourcesOf = (...names: string[]) => names.map((name) => ({ name: "bucket", secret: { name } }));
+    const shortOf = ({ restarts }: AnyObject) =>
+      restarts.workloads.map(({ name, when, after, why }: AnyObject) => [name, when, after, why]);
+
+    /** Deployments that have rolled out with the value of the Secret `bucket`, and the value. */
+    async function newShop(rollout: object, ...names: string[]) {
+      const team = await createNamespace({ rules: rolloutRules });
+      const shop = new Workloads(team);
+      const token = secretText("token");
+      await team.secret("bucket", { token });
+      await shop.deploy(Object.fromEntries(names.map((name) => [name, { env: { bucket: ["token"] } }])));
+      const spec = { sources: sourcesOf("bucket"), rollout };
+      await team.bind("harbor-s3", spec);
+      await shop.rolledOut("harbor-s3", 0);
+      const binding = { ...bindingOf(team), spec: { ...spec, targets: [] } };
+      return { team, shop, binding, token, bucket: `Secret ${team.namespace}/bucket` };
+    }
+
+    it("predicts the workloads of each step, in the order in which Inlay then restarts them", async () => {
+      const steps = ["first", "second"].map((name) => ({ name, targets: [{ kind: "Deployment", name }] }));
+      const { team, shop, binding, token, bucket } = await newShop({ steps }, "first", "second");
+      const same = await fileOf(binding, secretOf(team, "bucket", token));
+      assert.equal((await diff(same, 0)).bindings[0].restarts, undefined);
+      const rotated = secretText("token");
+      const changed = await fileOf(binding, secretOf(team, "bucket", rotated));
+      const [{ restarts, ...found }] = (await diff(changed, 1)).bindings;
+      assert.deepEqual(shortOf({ restarts }), [
+        ["first", "AtOnce", undefined, `${bucket} changed`],
+        ["second", "Later", "first", `${bucket} changed`],
+      ]);
+      assert.equal(found.own.change, "none");
+      assert.deepEqual(await shop.restarts(), { first: 0, second: 0 });
+      const { stdout } = await inlay(admin(), "diff", "-f", changed);
+      assert.match(stdout, /Deployment \S+\/first +at once +Secret \S+\/bucket changed/);
+      assert.match(stdout, /Deployment \S+\/second +after step first +Secret \S+\/bucket changed/);
+      await team.secret("bucket", { token: rotated });
+      await shop.rolledOut("harbor-s3", 1, 60_000);
+      assert.deepEqual(await shop.restarts(), { first: 1, second: 1 });
+      assert.equal((await diff(changed, 0)).bindings[0].restarts, undefined);
+    });
+
+    it("predicts the limit of restarts, the window, and a source that is replaced", async () => {
+      const rollout = { targets: ["core", "portal"].map((name) => ({ kind: "Deployment", name })) };
+      const { team, shop, binding, bucket } = await newShop(rollout, "core", "portal");
+      await team.secret("other", { token: secretText("token") });
+      const predicted = async (sources: object[], changes: object) => {
+        const spec = { ...binding.spec, sources, rollout: { ...rollout, ...changes } };
+        const { bindings } = await diff(
+          await fileOf({ ...binding, spec }, secretOf(team, "bucket", secretText("t"))),
+          1,
+        );
+        return bindings[0].restarts;
+      };
+      const limited = await predicted(sourcesOf("bucket"), { maxConcurrent: 1 });
+      assert.deepEqual(shortOf({ restarts: limited }), [
+        ["core", "AtOnce", undefined, `${bucket} changed`],
+        ["portal", "Later", undefined, `${bucket} changed`],
+      ]);
+      assert.match(limited.waits.message, /spec\.rollout\.maxConcurrent/);
+      // A window that is half a year away.
+      const month = ((new Date().getUTCMonth() + 6) % 12) + 1;
+      const closed = await predicted(sourcesOf("bucket"), {
+        windows: [{ schedule: `0 3 1 ${month} *`, duration: "1h" }],
+      });
+      assert.deepEqual(
+        [closed.waits.reason, closed.waits.until.slice(5)],
+        ["OutsideWindow", `${String(month).padStart(2, "0")}-01T03:00:00.000Z`],
+      );
+      assert.deepEqual(new Set(closed.workloads.map(({ when }: AnyObject) => when)), new Set(["Later"]));
+      const replaced = await predicted(sourcesOf("other"), {});
+      const other = `Secret ${team.namespace}/other replaces ${bucket}`;
+      assert.deepEqual(shortOf({ restarts: replaced }), [
+        ["core", "AtOnce", undefined, other],
+        ["portal", "AtOnce", undefined, other],
+      ]);
+      assert.deepEqual(await shop.restarts(), { core: 0, portal: 0 });
+    });
+
+    it("says which workloads it can't know, and predicts a first rollout", async () => {
+      const team = await createNamespace({ controller: false });
+      const shop = new Workloads(team);
+      await team.secret("bucket", { token: secretText("token") });
+      await shop.deploy({ core: { env: { bucket: ["token"] } } });
+      const rollout = { consumersOf: ["bucket"], onFirstSync: "Rollout" };
+      const file = await fileOf({ ...bindingOf(team), spec: { sources: sourcesOf("bucket"), targets: [], rollout } });
+      const [unseen] = (await diff(file, 1)).bindings;
+      assert.deepEqual([unseen.restarts.workloads, unseen.restarts.problem.reason], [[], "Forbidden"]);
+      await team.grant(rolloutRules, { role: "rollouts" });
+      const [first] = (await diff(file, 1)).bindings;
+      const why = `its pods may not have the values of Secret ${team.namespace}/bucket`;
+      assert.deepEqual(shortOf(first), [["core", "AtOnce", undefined, why]]);
+      assert.equal(first.restarts.problem, undefined);
+    });
   });
 
   it("fails with 2 for a file with mistakes, and for one that it can't read", async () => {
