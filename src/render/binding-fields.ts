@@ -1,7 +1,6 @@
 /** Computes the fields that a binding would write, from the objects in the files, or the reason why a target is not written. */
 import { type Field, fieldsOfTarget, manifestOf, type SecretBinding, sourcesIn, type Target } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
-import { assertManifest } from "../api/manifest.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { valueAt } from "../apimachinery/fields.ts";
 import { sameJson } from "../apimachinery/json.ts";
@@ -20,19 +19,17 @@ import type { KindSchema } from "../kube/schemas.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { secretNamespaces } from "../sources/registry.ts";
 import { describeUse, usesOf } from "../sources/uses.ts";
+import { checkEntry, checkTypes, evaluate } from "../targets/evaluate.ts";
 import { type References, resolveReferences } from "../targets/references.ts";
 import { type SelectionResult, selectTargets } from "../targets/select.ts";
-import { checkFieldType } from "../transform/field-check.ts";
-import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
-import { checkFields, planTarget } from "../transform/plan.ts";
-import type { PlannedField, ReadableCopies } from "../transform/plan-types.ts";
+import type { FieldPlan } from "../transform/plan.ts";
+import type { PlannedField } from "../transform/plan-types.ts";
 import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
 import { sourcesDiffer } from "../transform/require-same.ts";
-import { checkAgainstSchema, checkManifest, schemaIn } from "../transform/schema-check.ts";
+import { schemaIn } from "../transform/schema-check.ts";
 import { shapeOf } from "../transform/target-shape.ts";
 import { compileTemplate } from "../transform/template.ts";
-import { withInherited } from "../transform/whole-copy.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";
 import type { BindingToRender } from "./claims.ts";
 import type { Mistake } from "./documents.ts";
@@ -155,7 +152,7 @@ const unique = (mistakes: readonly Mistake[]): Mistake[] => [
 ];
 
 function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem): SealedTarget {
-  const { binding, cluster, inputs, problemAt, mismatch } = context;
+  const { binding, cluster, inputs, sources, secrets, problemAt, warnAt, textOf, mismatch } = context;
   const { apiVersion, kind, name } = target;
   const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
   const adopts = target.create?.adopt;
@@ -164,34 +161,43 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
     ...(adopts && { adopts }),
     ...(target.when === "AfterRollout" && { when: target.when }),
   };
+  const { version } = parseApiVersion(apiVersion);
+  const { resource } = ref instanceof Problem ? { resource: inputs.kinds.resourceOf(apiVersion, kind) } : ref;
+  const schema = inputs.kinds.schemaOf({ ...resource, version });
+  const entry = checkEntry(target, sources.keys());
   if (ref instanceof Problem) {
-    const { version } = parseApiVersion(apiVersion);
-    const schema = inputs.kinds.schemaOf({ ...inputs.kinds.resourceOf(apiVersion, kind), version });
-    const fields = fieldsOfTarget(target).map((field, at) =>
-      checkedField(context, field, schema, `${place}.fields[${at}]`),
-    );
-    const isReported = fields.some((field) => field.problem?.message === ref.message);
+    const fields = checkTypes(entry, schema).recipes.map((each, at): SealedField => {
+      const field = `${place}.fields[${at}]`;
+      for (const warning of each.warnings) warnAt(field, warning);
+      const problem = "problem" in each && problemAt(field, each.problem, partOf(each.problem));
+      return { path: each.field.path, from: textOf(each.field), ...(problem && { problem }) };
+    });
+    const isReported = entry.recipes.some((each) => "problem" in each && each.problem.isSame(ref));
     const problem = isReported ? reasonOf(ref) : problemAt(place, ref);
     const named = name === undefined ? {} : { name };
     return { apiVersion, kind, ...named, ...how, inFiles: false, written: false, problem, notes: [], fields };
   }
   const live = cluster.find(ref);
-  const { version } = parseApiVersion(apiVersion);
-  const schema = inputs.kinds.schemaOf({ ...ref.resource, version });
-  const results = fieldsOfTarget(target).map((field, at) =>
-    renderField(context, field, target, { live, schema, place: `${place}.fields[${at}]` }),
+  const evaluation = evaluate(entry, sources, schema);
+  const results = evaluation.fields.map((each, at) =>
+    renderField(context, target, each, { live, schema, place: `${place}.fields[${at}]` }),
   );
-  const copies = copiesOf(context, target, ref, schema);
-  const taken = attemptSync(() => inheritedOf(context, target, live));
-  const inherited = taken instanceof Problem ? { fields: [], warnings: [] } : taken;
-  const whole = attemptSync(() => {
-    checkWhole(context, target, schema);
-    if (taken instanceof Problem) throw taken;
-    assertAcknowledged(binding, copies, context.installation);
-  });
+  const { inherited } = evaluation;
+  const recipes = entry.recipes.flatMap((each) => ("problem" in each ? [] : each));
+  const copies =
+    recipes.length === results.length
+      ? readableCopies(binding, secrets, recipes, ref, schema && schemaIn(schema.root, schema.resolve))
+      : undefined;
+  const unacknowledged = attemptSync(() => assertAcknowledged(binding, copies, context.installation));
+  const wrong = [...evaluation.problems, ...(unacknowledged ? [unacknowledged] : [])].map((each) =>
+    problemAt(place, each),
+  );
   const waiting = results.find(({ blocks }) => blocks)?.field.problem;
   const differ = waiting === undefined && mismatch !== undefined ? problemAt(place, mismatch) : waiting;
-  const problem = whole instanceof Problem ? problemAt(place, whole) : differ;
+  const problem = wrong[0] ?? differ;
+  const from = fieldsOfTarget(target).flatMap((each) =>
+    each.path === "data" && each.from ? sourcesIn(each.from) : [],
+  );
   return {
     apiVersion,
     kind,
@@ -202,22 +208,14 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
     written: problem === undefined,
     ...(problem && { problem }),
     notes: [
-      ...[...results, inherited].flatMap(({ warnings }) => warnings.map(({ message }) => message)),
-      ...(whole instanceof Problem || copies === undefined ? [] : [copies.note]),
+      ...[...evaluation.fields, inherited].flatMap(({ warnings = [] }) => warnings.map(({ message }) => message)),
+      ...(wrong.length > 0 || copies === undefined ? [] : [copies.note]),
     ],
-    fields: [...results.flatMap(({ field, others }) => [field, ...others]), ...inherited.fields],
+    fields: [
+      ...results.flatMap(({ field, others }) => [field, ...others]),
+      ...inherited.fields.map((field) => shown(field, from, live)),
+    ],
   };
-}
-
-/** What an object that the binding creates takes from its source besides the data. */
-function inheritedOf(
-  { sources }: Context,
-  target: Target,
-  live: KubeObject | undefined,
-): { fields: SealedField[]; warnings: readonly Problem[] } {
-  const { fields, warnings = [] } = withInherited({ fields: [], omitted: [] }, target, sources);
-  const from = fieldsOfTarget(target).flatMap(({ path, from }) => (path === "data" && from ? sourcesIn(from) : []));
-  return { fields: fields.map((field) => shown(field, from, live)), warnings };
 }
 
 function shown({ path, value }: PlannedField, from: string[], live: KubeObject | undefined): SealedField {
@@ -225,45 +223,6 @@ function shown({ path, value }: PlannedField, from: string[], live: KubeObject |
   const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
   const changes = live === undefined ? {} : { changes: !sameJson(there, value.reveal()) };
   return { path: String(path), from, ...before, value, ...changes };
-}
-
-/** A field without a computed value. */
-function checkedField(
-  { sources, problemAt, warnAt, textOf }: Context,
-  field: Field,
-  schema: KindSchema | undefined,
-  place: string,
-): SealedField {
-  const wrong = attemptSync(() => {
-    for (const { warnings } of checkFields([field], sources.keys())) for (const each of warnings) warnAt(place, each);
-    if (schema !== undefined) checkFieldType(field, schema.root, schema.resolve);
-  });
-  return {
-    path: field.path,
-    from: textOf(field),
-    ...(wrong instanceof Problem && { problem: problemAt(place, wrong, partOf(wrong)) }),
-  };
-}
-
-/** Finds problems of a target whose fields are each valid. Throws Problem. */
-function checkWhole({ sources }: Context, target: Target, schema: KindSchema | undefined): void {
-  const isRight = (field: Field) => !(attemptSync(() => checkFields([field], sources.keys())) instanceof Problem);
-  checkFields(fieldsOfTarget(target).filter(isRight), sources.keys());
-  if (target.create === undefined) return;
-  assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
-  assertNoReference(manifestOf(target), [...sources.keys()]);
-  if (schema !== undefined) checkManifest(manifestOf(target), schema.root, schema.resolve);
-}
-
-function copiesOf(
-  { binding, sources, secrets }: Context,
-  target: Target,
-  ref: ObjectRef,
-  schema: KindSchema | undefined,
-): ReadableCopies | undefined {
-  const recipes = attemptSync(() => checkFields(fieldsOfTarget(target), sources.keys()));
-  if (recipes instanceof Problem) return undefined;
-  return readableCopies(binding, secrets, recipes, ref, schema && schemaIn(schema.root, schema.resolve));
 }
 
 /** Problems of the path of a field. */
@@ -285,43 +244,28 @@ interface Place {
  * Renders one field, and what it writes beside its path. `blocks`: because of it, nothing of the target is written.
  */
 function renderField(
-  { sources, problemAt, warnAt, textOf }: Context,
-  field: Field,
+  { problemAt, warnAt, textOf }: Context,
   target: Target,
+  { field, problem, planned, omitted, warnings }: FieldPlan,
   { live, schema, place }: Place,
-): { field: SealedField; others: readonly SealedField[]; blocks: boolean; warnings: readonly Problem[] } {
+): { field: SealedField; others: readonly SealedField[]; blocks: boolean } {
   const path = attemptSync(() => FieldPath.parse(field.path));
   const there = live === undefined || path instanceof Problem ? undefined : valueAt(live, path);
   const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
   const base = { path: field.path, from: textOf(field), ...before };
-  const plan = attemptSync(() => {
-    if (schema !== undefined) checkFieldType(field, schema.root, schema.resolve);
-    const planned = planTarget(
-      [field],
-      sources,
-      schema && schemaIn(schema.root, schema.resolve),
-      fieldsOfTarget(target),
-    );
-    if (schema !== undefined) checkAgainstSchema(planned, schema.root, schema.resolve);
-    const into = target.create === undefined ? live : manifestOf(target);
-    if (into !== undefined) withValues(into as JsonObject, planned.fields, shapeOf(schema));
-    return planned;
-  });
-  const known = attemptSync(() => checkFields([field], sources.keys()));
-  const ofText = known instanceof Problem ? [] : known.flatMap((each) => each.warnings);
-  const warnings = plan instanceof Problem ? ofText : (plan.warnings ?? []);
   for (const each of warnings) warnAt(place, each);
-  if (plan instanceof Problem) {
-    const problem = problemAt(place, plan, partOf(plan));
-    return { field: { ...base, problem }, others: [], blocks: true, warnings };
-  }
-  const [missing] = plan.omitted;
+  const into = target.create === undefined ? live : manifestOf(target);
+  const placed = into && attemptSync(() => withValues(into as JsonObject, planned, shapeOf(schema)));
+  const wrong = problem ?? (placed instanceof Problem ? placed : undefined);
+  if (wrong !== undefined)
+    return { field: { ...base, problem: problemAt(place, wrong, partOf(wrong)) }, others: [], blocks: true };
+  const [missing] = omitted;
   if (missing !== undefined) {
     const { optional } = missing.why.policy;
-    return { field: { ...base, problem: problemAt(place, missing.why) }, others: [], blocks: !optional, warnings };
+    return { field: { ...base, problem: problemAt(place, missing.why) }, others: [], blocks: !optional };
   }
   // A ConfigMap may get only binaryData from a field with path data.
-  const [first, ...rest] = plan.fields.map((each) => shown(each, base.from, live));
+  const [first, ...rest] = planned.map((each) => shown(each, base.from, live));
   const named = first?.path === "binaryData" ? first : { ...first, path: field.path };
-  return { field: named as SealedField, others: rest, blocks: false, warnings };
+  return { field: named as SealedField, others: rest, blocks: false };
 }

@@ -1,28 +1,25 @@
 /** Plans each entry of spec.targets once for all its objects, and shares the CPU fairly between namespaces. */
 import type { Target } from "../api/binding.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
-import type { checkFields } from "../transform/plan.ts";
 import type { Plan, ReadableCopies } from "../transform/plan-types.ts";
 import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
-
-type Recipes = ReturnType<typeof checkFields>;
+import type { CheckedEntry } from "./evaluate.ts";
 
 /** For one reconcile, in which the sources don't change. */
 export class PlanCache {
   readonly #turns: Pick<CpuScheduler, "run">;
   readonly #namespace: string;
-  readonly #checked = new Map<Target, Recipes | Problem>();
+  readonly #checked = new Map<Target, CheckedEntry | Problem>();
   readonly #copies = new Map<Target, Map<string, ReadableCopies | "none" | Problem>>();
   readonly #plans = new Map<Target, Plan | Problem>();
-  readonly #fits = new Map<Plan, true | Problem>();
 
   constructor(turns: Pick<CpuScheduler, "run">, namespace: string) {
     this.#turns = turns;
     this.#namespace = namespace;
   }
 
-  /** Checks an entry without values. Throws what `check` throws. */
-  check(target: Target, check: () => Recipes): Promise<Recipes> {
+  /** Checks an entry without values. */
+  check(target: Target, check: () => CheckedEntry): Promise<CheckedEntry> {
     return this.#once(this.#checked, target, check);
   }
 
@@ -43,18 +40,9 @@ export class PlanCache {
     return this.#once(this.#plans, target, plan);
   }
 
-  /** Checks whether a plan can be written. Throws what `check` throws. */
-  async fit(plan: Plan, check: () => void): Promise<void> {
-    await this.#once(this.#fits, plan, (): true => {
-      check();
-      return true;
-    });
-  }
-
   /** Drops the plans, which contain values, when their targets are done. */
   forget(): void {
     this.#plans.clear();
-    this.#fits.clear();
   }
 
   /** Runs work that differs from object to object. */

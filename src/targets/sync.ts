@@ -1,34 +1,21 @@
 /** Syncs one target of a binding: decides what to write, from its fields and sources, and writes it. */
-import {
-  type Field,
-  fieldsOfTarget,
-  manifestOf,
-  modeOf,
-  onConflictOf,
-  onReleaseOf,
-  type Target,
-  type TargetStatus,
-} from "../api/binding.ts";
+import { modeOf, onConflictOf, onReleaseOf, type Target, type TargetStatus } from "../api/binding.ts";
 import { fieldManagerOf } from "../api/field-manager.ts";
-import { assertManifest } from "../api/manifest.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import { describeObject, type KubeObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { Problem, throwFirst } from "../apimachinery/problem.ts";
 import { type Decision, type Desired, decide, recordedPaths } from "../apply/decide.ts";
 import { pathByKeys } from "../apply/forms.ts";
 import { decideByLastApplied, digestOf, type LastApplied, lastAppliedObject } from "../apply/last-applied.ts";
 import { readTarget, writeTarget } from "../apply/write.ts";
 import { attempt } from "../kube/access-error.ts";
-import type { KindSchema } from "../kube/schemas.ts";
-import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
-import { BINARY_DATA, checkFields, missingOf, noteOf, planTarget } from "../transform/plan.ts";
+import { BINARY_DATA, missingOf, noteOf, type Recipe } from "../transform/plan.ts";
 import type { Plan, ReadableCopies } from "../transform/plan-types.ts";
 import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
-import { checkAgainstSchema, checkManifest, schemaIn } from "../transform/schema-check.ts";
+import { schemaIn } from "../transform/schema-check.ts";
 import { shapeOf, type TargetShape } from "../transform/target-shape.ts";
-import { withInherited } from "../transform/whole-copy.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import {
   decideObject,
@@ -40,6 +27,7 @@ import {
   syncObject,
 } from "./create.ts";
 import type { SyncContext, WriteContext } from "./dependencies.ts";
+import { checkEntry, evaluate, planIn, problemsOfEntry } from "./evaluate.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { appliedRecord, intentRecord, ofRevision, revertedRecord, withoutAwaited } from "./record-changes.ts";
 import type { TargetWithRecord } from "./records.ts";
@@ -85,7 +73,7 @@ export async function prepareTarget(
   const { record, released, problem } = await releaseDropped(context, named, target, found);
   if (problem) return { record, problem };
   if (found instanceof Problem) return { record, problem: found };
-  const missing = missingOf(found.plan) ?? (isDue(found.plan) ? context.sourceMismatch : undefined);
+  const missing = missingOf(found.plan) ?? (writesAnything(found.plan) ? context.sourceMismatch : undefined);
   if (missing) return { record, problem: missing };
   const decided = await attempt(decideTarget(context, target, found, record, released));
   return decided instanceof Problem ? { record, problem: decided } : decided;
@@ -138,11 +126,8 @@ export async function examine(
   blocked: Problem | undefined,
 ): Promise<Examined> {
   const { deps, binding, identity, sourceMismatch, seenVersion, secretNamespaces, planning } = context;
-  const recipes = await planning.check(target, () => checkFields(fieldsOfTarget(target), sources.keys()));
-  if (target.create) {
-    assertManifest(parseApiVersion(target.apiVersion).group, target.kind, manifestOf(target));
-    assertNoReference(manifestOf(target), [...sources.keys()]);
-  }
+  const entry = await planning.check(target, () => checkEntry(target, sources.keys()));
+  throwFirst(problemsOfEntry(entry));
   if (blocked) throw blocked;
   if (ref instanceof Problem) throw ref;
   const written = await deps.schemas.of(ref.resource);
@@ -152,26 +137,22 @@ export async function examine(
   const read = () => attempt(readTarget(deps.client, identity, ref, seenVersion(ref)));
   const once = modeOf(binding, target) === "Once" && !target.create ? await read() : undefined;
   const kept = once && (once instanceof Problem ? [] : writtenOnce(target, record, once));
-  const due = fieldsOfTarget(target).filter(({ path }) => !kept?.some((each) => each.equals(FieldPath.parse(path))));
+  const recipes = entry.recipes as readonly Recipe[];
+  const isDue = ({ path }: Recipe) => !kept?.some((each) => each.equals(path));
   const schemaAt = schema && schemaIn(schema.root, schema.resolve);
   const findCopies = () => readableCopies(binding, secretNamespaces, recipes, ref, schemaAt);
   const readable = await planning.copies(target, ref.namespace, findCopies);
-  const isNamed = ({ path }: Field) => readable?.paths.includes(String(FieldPath.parse(path)));
-  if (due.some(isNamed)) assertAcknowledged(binding, readable, deps.installation);
-  const make = () => withInherited(planTarget(due, sources, schemaAt, fieldsOfTarget(target)), target, sources);
+  const isReadable = ({ path }: Recipe) => readable?.paths.includes(String(path));
+  if (recipes.some((each) => isReadable(each) && isDue(each))) assertAcknowledged(binding, readable, deps.installation);
+  const make = () => planIn(evaluate(entry, sources, schema, (each) => isDue(each as Recipe)));
   const planned = kept ? await planning.alone(make) : await planning.plan(target, make);
   const copies = readable && withParts(readable, planned);
   const plan: Plan = { ...planned, ...(kept && { kept }), ...(copies && { readable: copies }) };
   // If the sources don't belong together, nothing is removed either.
-  if (isDue(plan) && sourceMismatch?.reason === "SourceAnnotationMismatch") throw sourceMismatch;
+  if (writesAnything(plan) && sourceMismatch?.reason === "SourceAnnotationMismatch") throw sourceMismatch;
   const lastApplied = target.create || once ? undefined : context.lastApplied(target, ref);
   const live = target.create || lastApplied ? undefined : (once ?? (await read()));
   if (live instanceof Problem) throw missingOf(plan) ?? live;
-  const fits = ({ root, resolve }: KindSchema) => {
-    checkAgainstSchema(plan, root, resolve);
-    if (target.create) checkManifest(manifestOf(target), root, resolve);
-  };
-  if (schema) await planning.fit(planned, () => fits(schema));
   return { ref, plan, shape: shapeOf(written), live, lastApplied };
 }
 
@@ -188,7 +169,7 @@ function writtenOnce(target: Target, record: TargetStatus, live: KubeObject): Fi
 }
 
 /** Whether there is anything to write, now or later. */
-function isDue({ fields, omitted }: Plan): boolean {
+function writesAnything({ fields, omitted }: Plan): boolean {
   return fields.length + omitted.length > 0;
 }
 

@@ -4,7 +4,7 @@ import { assertWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { parsePointer, pointAt } from "../apimachinery/json-pointer.ts";
 import { type JsonObject, type JsonValue, plainWord } from "../apimachinery/objects.ts";
-import { attemptSync, catalogue, MissingValue, Problem } from "../apimachinery/problem.ts";
+import { attemptSync, catalogue, MissingValue, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { backslashWarnings } from "./backslashes.ts";
 import { Budget } from "./budget.ts";
@@ -40,6 +40,7 @@ export const BINARY_DATA = FieldPath.parse("binaryData");
 
 /** Computes one field's value from the sources that it names and the schema of its path. */
 export interface Recipe {
+  readonly field: Field;
   readonly path: FieldPath;
   readonly append: boolean;
   readonly references: readonly Reference[];
@@ -50,58 +51,108 @@ export interface Recipe {
   make(sources: Sources, schemaAt: SchemaAt, budget: Budget): Made;
 }
 
+/** A field that has no recipe. */
+export interface InvalidField {
+  readonly field: Field;
+  readonly problem: Problem;
+  readonly warnings: readonly Problem[];
+}
+
+/** What a field of a target would write, or why it writes nothing. */
+export interface FieldPlan {
+  readonly field: Field;
+  /** What the binding or the value has wrong. */
+  readonly problem?: Problem | undefined;
+  readonly planned: readonly PlannedField[];
+  readonly omitted: readonly OmittedField[];
+  readonly emptied: readonly FieldPath[];
+  readonly granted: readonly string[];
+  readonly warnings: readonly Problem[];
+}
+
 /**
- * Plans one target. `schemaAt` gives the type of a field without `as`. A field whose source or key is missing is
- * omitted. A source that could not be read is a Problem in `sources`, which is thrown if a field needs it. Throws the
- * first Problem: what `checkFields` throws, before any source is used; then NotUtf8, InvalidValue, TypeMismatch and
- * InvalidBinding (a key of an object, a fieldPath of a Secret). `all`: the fields of the target, if `fields` are some of
- * them.
+ * Plans each field of a target by its recipe. `schemaAt` gives the type of a field without `as`. A field whose source or key is missing is
+ * omitted. A source that could not be read is a Problem in `sources`, and that of each field that needs it. Other problems are those of the
+ * recipes, NotUtf8, InvalidValue, TypeMismatch and InvalidBinding (a key of an object, a fieldPath of a Secret). The fields share one
+ * budget.
  */
-export function planTarget(
-  fields: readonly Field[],
+export function planFields(
+  recipes: readonly (Recipe | InvalidField)[],
   sources: ReadonlyMap<string, LiveSource | Problem>,
   schemaAt: SchemaAt = () => undefined,
-  all = fields,
-): Plan {
-  const planned: PlannedField[] = [];
-  const omitted: OmittedField[] = [];
-  const emptied: FieldPath[] = [];
-  const granted = new Set<string>();
+): FieldPlan[] {
   const budget = new Budget();
-  const warnings: Problem[] = [];
-  for (const recipe of checkFields(fields, sources.keys(), all)) {
-    const { path, append, references, warnings: known, make } = recipe;
-    warnings.push(...known);
-    try {
-      const live = about(path, () => readable(references, sources));
+  return recipes.map((recipe) => planField(recipe, sources, schemaAt, budget));
+}
+
+function planField(
+  recipe: Recipe | InvalidField,
+  sources: ReadonlyMap<string, LiveSource | Problem>,
+  schemaAt: SchemaAt,
+  budget: Budget,
+): FieldPlan {
+  const { field, warnings } = recipe;
+  const nothing: FieldPlan = { field, planned: [], omitted: [], emptied: [], granted: [], warnings };
+  if ("problem" in recipe) return { ...nothing, problem: recipe.problem };
+  const { path, append, references, make } = recipe;
+  const made = attemptSync(() =>
+    about(path, () => {
+      const live = readable(references, sources);
+      const { warning, binary, ...one } = make(live, schemaAt, budget);
       const fromSecret = [...live.values()].some((source) => source.kind === "data" && source.isSecret);
-      const { warning, binary, ...field } = about(path, () => make(live, schemaAt, budget));
-      if (warning !== undefined) warnings.push(warning.within(String(path)));
-      const parts = [{ path, append, fromSecret, ...field }];
+      const parts: PlannedField[] = [{ path, append, fromSecret, ...one }];
       if (binary !== undefined) parts.push({ path: BINARY_DATA, append, fromSecret, value: binary, isBytes: true });
-      for (const part of parts) {
-        const value = part.value.reveal();
-        about(path, () => budget.value(value));
-        if (binary !== undefined && Object.keys(value as JsonObject).length === 0) emptied.push(part.path);
-        else planned.push(part);
-      }
-      for (const source of live.values())
-        if (source.kind !== "absent" && source.isGranted) granted.add(source.description);
-    } catch (error) {
-      if (!(error instanceof MissingValue)) throw error;
-      const [only, ...others] = new Set(references.map(({ source }) => source));
-      const why = others.length === 0 ? error.with({ source: error.source ?? only }) : error;
-      omitted.push({ path, why });
-      if (recipe.isSplit?.(schemaAt)) omitted.push({ path: BINARY_DATA, why });
-    }
-  }
+      for (const { value } of parts) budget.value(value.reveal());
+      const isEmpty = ({ value }: PlannedField) =>
+        binary !== undefined && Object.keys(value.reveal() as JsonObject).length === 0;
+      return {
+        planned: parts.filter((part) => !isEmpty(part)),
+        emptied: parts.filter(isEmpty).map((part) => part.path),
+        granted: [...live.values()].flatMap((source) =>
+          source.kind !== "absent" && source.isGranted ? [source.description] : [],
+        ),
+        warnings: warning === undefined ? warnings : [...warnings, warning.within(String(path))],
+      };
+    }),
+  );
+  if (!(made instanceof Problem)) return { ...nothing, ...made };
+  if (!(made instanceof MissingValue)) return { ...nothing, problem: made };
+  const [only, ...others] = new Set(references.map(({ source }) => source));
+  const why = others.length === 0 ? made.with({ source: made.source ?? only }) : made;
+  const paths = recipe.isSplit?.(schemaAt) ? [path, BINARY_DATA] : [path];
+  return { ...nothing, omitted: paths.map((each) => ({ path: each, why })) };
+}
+
+/** The problems of the fields. What is wrong with a source is one problem, although several fields need it. */
+export function problemsOf(fields: readonly FieldPlan[]): Problem[] {
+  const all = fields.flatMap(({ problem }) => problem ?? []);
+  return all.filter(({ source }, at) => source === undefined || all.findIndex((each) => each.source === source) === at);
+}
+
+/** The plan of a target whose fields have no problem. */
+export function planOf(fields: readonly FieldPlan[]): Plan {
+  const emptied = fields.flatMap((each) => each.emptied);
+  const warnings = fields.flatMap((each) => each.warnings);
+  const granted = new Set(fields.flatMap((each) => each.granted));
   return {
-    fields: planned,
-    omitted,
+    fields: fields.flatMap(({ planned }) => planned),
+    omitted: fields.flatMap(({ omitted }) => omitted),
     ...(emptied.length > 0 && { emptied }),
     ...(warnings.length > 0 && { warnings }),
     ...(granted.size > 0 && { granted: [...granted] }),
   };
+}
+
+/** Plans a target whose fields are checked first, before any source is used. Throws the first Problem, which has the others. */
+export function planTarget(
+  fields: readonly Field[],
+  sources: ReadonlyMap<string, LiveSource | Problem>,
+  schemaAt?: SchemaAt,
+  all = fields,
+): Plan {
+  const planned = planFields(checkFields(fields, sources.keys(), all), sources, schemaAt);
+  throwFirst(problemsOf(planned));
+  return planOf(planned);
 }
 
 /** The missing value that prevents the write of the whole target, if any: one that is not optional. */
@@ -125,34 +176,42 @@ export function noteOf({ fields, omitted, warnings = [], kept, readable }: Plan)
 }
 
 /**
- * Checks a target's fields without their values. Throws Problem: InvalidPath, ForbiddenPath, InvalidTemplate, or
- * InvalidBinding (overlapping paths, an unknown source, an invalid regular expression). `all` are the
- * fields of the target.
+ * Checks each of a target's fields without its value. The problems: InvalidPath, ForbiddenPath, InvalidTemplate, or InvalidBinding
+ * (overlapping paths, an unknown source, an invalid regular expression). `all` are the fields of the target.
  */
-export function checkFields(fields: readonly Field[], sourceNames: Iterable<string>, all = fields): readonly Recipe[] {
+export function recipesOf(
+  fields: readonly Field[],
+  sourceNames: Iterable<string>,
+  all = fields,
+): (Recipe | InvalidField)[] {
   const names = [...sourceNames];
   const isSplittable = !all.some(({ path }) => /^binaryData\b/.test(path));
   const effort = newFilterEffort();
-  const recipes = fields.map((field) => {
-    const path = FieldPath.parse(field.path);
-    assertWritablePath(path);
-    assertFoundAfter(path);
-    return about(path, () => {
-      keyFilter(field.from ?? {}, "from", effort);
-      return recipeOf(field, path, names, isSplittable);
+  const paths: FieldPath[] = [];
+  return fields.map((field) => {
+    const recipe = attemptSync(() => {
+      const path = FieldPath.parse(field.path);
+      assertWritablePath(path);
+      assertFoundAfter(path);
+      const made = about(path, () => {
+        keyFilter(field.from ?? {}, "from", effort);
+        return recipeOf(field, path, names, isSplittable);
+      });
+      const other = paths.find((each) => path.startsWith(each) || each.startsWith(path));
+      paths.push(path);
+      if (other === undefined) return made;
+      const what = `${other} and ${path} overlap, so both would write the same field; remove one of them`;
+      throw new Problem("InvalidBinding", what);
     });
+    return recipe instanceof Problem ? { field, problem: recipe, warnings: [] } : recipe;
   });
-  recipes.forEach(({ path }, position) => {
-    for (const { path: other } of recipes.slice(0, position)) {
-      if (path.startsWith(other) || other.startsWith(path)) {
-        throw new Problem(
-          "InvalidBinding",
-          `${other} and ${path} overlap, so both would write the same field; remove one of them`,
-        );
-      }
-    }
-  });
-  return recipes;
+}
+
+/** The recipes of fields that are all right. Throws the first Problem, which has the others. */
+export function checkFields(fields: readonly Field[], sourceNames: Iterable<string>, all = fields): readonly Recipe[] {
+  const recipes = recipesOf(fields, sourceNames, all);
+  throwFirst(recipes.flatMap((each) => ("problem" in each ? each.problem : [])));
+  return recipes as readonly Recipe[];
 }
 
 /** Overwriting the key by which a path finds its element would make the path find another element later. */
@@ -180,7 +239,7 @@ function recipeOf(field: Field, path: FieldPath, names: readonly string[], isSpl
     if (!names.includes(reference.source)) throw new Problem("InvalidBinding", unknownSource(reference, names));
   }
   const warnings = recipe.warnings.map((each) => each.within(String(path)));
-  return { path, append: field.onMissingElement === "Append", ...recipe, isSplit, warnings };
+  return { field, path, append: field.onMissingElement === "Append", ...recipe, isSplit, warnings };
 }
 
 const isConfigMap = (schemaAt: SchemaAt): boolean => schemaAt(BINARY_DATA, "key")?.format === "byte";
@@ -200,7 +259,7 @@ function fromTemplate(
   path: FieldPath,
   as: Field["as"],
   names: readonly string[],
-): Omit<Recipe, "path" | "append"> {
+): Omit<Recipe, "field" | "path" | "append"> {
   assertNoPlaceholder(text, names);
   const template = attemptSync(() => compileTemplate(text));
   if (template instanceof Problem) throw foreignExpression(text, names, template) ?? template;
@@ -222,7 +281,7 @@ function fromSource(
   path: FieldPath,
   as: Field["as"],
   isSplit: (schemaAt: SchemaAt) => boolean,
-): Omit<Recipe, "path" | "append"> {
+): Omit<Recipe, "field" | "path" | "append"> {
   const fieldPath = from.fieldPath === undefined ? undefined : FieldPath.parse(from.fieldPath);
   const pointer = from.pointer === undefined ? undefined : parsePointer(from.pointer);
   const make: Recipe["make"] = (sources, schemaAt, budget) => {

@@ -26,19 +26,23 @@ const NO_FIELDS: OpenApiSchema = { properties: {} };
 const MAX_EFFORT = 1_000_000;
 
 /**
- * Follows each path of a plan through a kind's schema. Throws Problem("UnknownField") with the known names,
+ * Returns the check of the fields of one target, which follows the path of a field through the kind's schema. It throws Problem("UnknownField") with the known names,
  * Problem("TypeMismatch") if a value or a segment of the path has another type than the field, Problem("InvalidValue")
  * with the rule that a value breaks, and what `assertNotInManagedFields` throws. Accepts what the schema leaves open, and
  * ignores rules about several fields (required, oneOf, CEL), which only the API server checks.
  */
-export function checkAgainstSchema(plan: Plan, root: OpenApiSchema, resolveRef: ResolveRef): void {
+export function schemaChecker(root: OpenApiSchema, resolveRef: ResolveRef): (field: PlannedField) => void {
   const walk = new Walk(root, resolveRef);
   const schemaAt = schemaIn(root, resolveRef);
-  for (const field of plan.fields) {
+  return (field) => {
     walk.check(field, schemaAt(field.path));
     assertNotInManagedFields(field, schemaAt, (path) => lookUp(walk, path));
-  }
+  };
 }
+
+/** Checks all fields of a plan. Throws the first Problem. */
+export const checkAgainstSchema = (plan: Pick<Plan, "fields">, root: OpenApiSchema, resolveRef: ResolveRef): void =>
+  plan.fields.forEach(schemaChecker(root, resolveRef));
 
 /**
  * Checks a manifest without its metadata. Manifests contain no secrets, so messages name every field. Throws the first Problem, which has all

@@ -35,7 +35,7 @@ export async function wrongRestartField(
       const schema = await schemas.of(resource);
       const written = givenText({ stampAt, isRestartField: true }) ?? stamp.value;
       const field = { path: stampAt, value: new SecretValue(EXAMPLES[written]), fromSecret: false };
-      if (schema) checkAgainstSchema({ fields: [field], omitted: [] }, schema.root, schema.resolve);
+      if (schema) checkAgainstSchema({ fields: [field] }, schema.root, schema.resolve);
       const schemaAt: SchemaAt = schema ? schemaIn(schema.root, schema.resolve) : () => undefined;
       const why = refusedFor(resource.group, stampAt, written, schemaAt);
       if (why === undefined) return;

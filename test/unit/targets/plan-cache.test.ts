@@ -43,20 +43,6 @@ describe("the plan cache", () => {
     assert.equal(count, 2);
   });
 
-  it("checks once that a plan fits", async () => {
-    const made = plan();
-    for (let n = 0; n < 3; n++)
-      await planning.fit(
-        made,
-        counted(() => {}),
-      );
-    await planning.fit(
-      plan(),
-      counted(() => {}),
-    );
-    assert.equal(count, 2);
-  });
-
   it("finds copies once for an entry in a namespace, also if there are none", async () => {
     const found = { paths: ["spec.a"], note: "" };
     const copies = (namespace: string) =>

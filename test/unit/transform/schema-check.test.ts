@@ -187,7 +187,7 @@ describe("the check against the published schema", () => {
   it("accepts bytes for fields of bytes only with as: bytes", () => {
     const value = new SecretValue<JsonValue>("aGk=");
     const fields = [{ path: FieldPath.parse("data.a"), value, isBytes: true, fromSecret: true }];
-    checkAgainstSchema({ fields, omitted: [] }, root, resolveRef);
+    checkAgainstSchema({ fields }, root, resolveRef);
     fails("data.a", "aGk=", "TypeMismatch", "as: bytes");
     check("data", { a: "aGk=" });
     fails("data", { a: SECRET }, "InvalidValue", "a part of the value must be of the format byte");
