@@ -14,6 +14,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["render"],
   ["actions"],
   ["controllers", "explain"],
+  ["pipeline"],
   ["rollout"],
   ["targets"],
   ["sources"],

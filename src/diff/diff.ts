@@ -23,7 +23,7 @@ import { claimsIn } from "./claims.ts";
 import { type BindingChange, type Difference, reasonForUser } from "./difference.ts";
 import { matchComposed, type ObsoleteBinding } from "./obsolete.ts";
 import { ownChange, ownResource } from "./own-objects.ts";
-import { planBinding, planDeletion, type World } from "./plan-binding.ts";
+import { type DiffWorld, planBinding, planDeletion } from "./plan-binding.ts";
 import { Readers } from "./readers.ts";
 import { type DecideRestarts, RestartPlanner } from "./restarts.ts";
 
@@ -113,7 +113,7 @@ function liveBindings({ transport }: Readers): Promise<Reading<StoredBinding[]>>
 }
 
 /** The controller deletes the binding, and not the user. */
-async function deletion(world: World, { composition, binding }: ObsoleteBinding): Promise<BindingChange> {
+async function deletion(world: DiffWorld, { composition, binding }: ObsoleteBinding): Promise<BindingChange> {
   const { namespace = "", name } = binding.metadata;
   const named = { apiVersion: apiVersionOf(SECRET_BINDINGS), kind: SECRET_BINDINGS.kind, namespace, name };
   const own = change(named, essence(binding as unknown as KubeObject), undefined);
@@ -123,7 +123,7 @@ async function deletion(world: World, { composition, binding }: ObsoleteBinding)
 }
 
 async function bindingChange(
-  world: World,
+  world: DiffWorld,
   { object, composition, producedBy }: Wanted,
   accessCommand: string,
 ): Promise<{ change: BindingChange; restarts?: DecideRestarts | undefined }> {
@@ -175,7 +175,7 @@ function worldOf(
   wanted: readonly Wanted[],
   live: Reading<StoredBinding[]>,
   gone: ReadonlySet<string>,
-): World {
+): DiffWorld {
   const files = fileCluster(inputs);
   const all = live.state === "Found" ? live.it : [];
   const fieldClaims = new FieldClaims();

@@ -3,7 +3,7 @@
  */
 import { bindingKey, isAfterRollout, type SecretBinding, type TargetStatus } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
-import { apiVersionOf, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { apiVersionOf, type KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import type { FieldClaims } from "../cache/field-claims.ts";
@@ -12,24 +12,18 @@ import type { Watcher } from "../cache/watcher.ts";
 import type { Client } from "../kube/client.ts";
 import { markOf } from "../kube/identity.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
+import { compile, listedNow, readValues, type World } from "../pipeline/compile.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
-import { observeGrants } from "../sources/grants.ts";
-import { readSources, sourceRevisions } from "../sources/read.ts";
-import { secretNamespaces } from "../sources/registry.ts";
-import type { ListedSource, ResolvedSource } from "../sources/source.ts";
 import { holdsOtherValues } from "../targets/compare.ts";
 import { ContentionBudget } from "../targets/contention-budget.ts";
 import type { Dependencies, WriteContext } from "../targets/dependencies.ts";
 import { PlanCache } from "../targets/plan-cache.ts";
 import { deferToCompetingBinding } from "../targets/precedence.ts";
 import { type TargetWithRecord, targetsOf } from "../targets/records.ts";
-import { resolveReferences } from "../targets/references.ts";
 import { explainProtection } from "../targets/rejection.ts";
 import { Rejections } from "../targets/rejections.ts";
 import { releaseModeOf, releasePaths, releaseRemovedTargets } from "../targets/release.ts";
-import { selectTargets } from "../targets/select.ts";
 import { prepareTarget, syncTarget } from "../targets/sync.ts";
-import { sourcesDiffer } from "../transform/require-same.ts";
 import { type CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { changeOf } from "./changes.ts";
@@ -39,7 +33,7 @@ import { type ActingAs, type Readers, SELF } from "./readers.ts";
 import type { DecideRestarts, RestartPlanner } from "./restarts.ts";
 
 /** What the bindings of one diff share. */
-export interface World {
+export interface DiffWorld {
   readonly readers: Readers;
   readonly installation: Installation;
   /** Lists of the cluster, with the objects in the files. */
@@ -63,70 +57,35 @@ const NO_VAULT = new Problem(
 );
 
 export async function planBinding(
-  world: World,
+  world: DiffWorld,
   binding: SecretBinding,
   { identity }: ActingAs,
   producedBy: ProducedBy,
   live: SecretBinding | undefined,
 ): Promise<{ targets: TargetChange[]; restarts: DecideRestarts | undefined }> {
-  const { readers, installation, watcher, sourceReads, cpu } = world;
-  const key = bindingKey(binding);
-  const namespace = binding.metadata.namespace as string;
-  const compositionOf = () => producedBy;
-  const resolving = {
-    discovery: readers.discovery,
-    installation,
-    client: sourceReads,
-    identity,
-    accountUid: "",
-    compositionOf,
-    vault: { get: () => ({ phase: "failed" as const, problem: NO_VAULT, labels: {} }) },
-    polls: { stateOf: () => ({ phase: "failed" as const, problem: NO_VAULT }) },
-  };
-  const references = await resolveReferences(binding, resolving);
-  const resolved = [...references.sources.values()].flatMap((each): ResolvedSource[] =>
-    each instanceof Problem ? [] : [each],
-  );
-  const { selection, grants } = await readers.lists.settled(() => ({
-    selection: finish(selectTargets(watcher, key, identity, references)),
-    grants: finish(observeGrants(watcher, key, binding, resolved, compositionOf)),
-  }));
-  // If the account does not exist, the user plans the binding.
-  const account = undefined;
-  const { requireSame, rollout } = binding.spec;
-  const listed = (source: ListedSource) => {
-    const listing = { identity, labels: "", names: undefined, ...source.listed };
-    return finish(source.toLive(watcher.list(key, listing).members));
-  };
-  const readability = {
-    account,
-    objects: selection.objects,
-    grants,
-    problemOf: (ref: ObjectRef | Problem) => (ref instanceof Problem ? ref : undefined),
-    seenVersion: () => undefined,
-    listed,
-  };
-  const sources = await readers.lists
-    .settled(() => {
-      for (const each of resolved) if (each.listed) listed(each);
-    })
-    .then(() => readSources(sourceReads, references.sources, readability, rollout !== undefined));
-  const sourceMismatch = requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources);
+  const { readers, sourceReads, cpu } = world;
+  const asked = userWorld(world, producedBy);
+  const compiled = await compile(binding, { identity, accountUid: "" }, asked);
+  const { selection, resolved } = compiled;
+  const now = listedNow(compiled, asked);
+  await readers.lists.settled(() => {
+    for (const each of resolved) if (each.listed) now.listed(each);
+  });
+  const needs = binding.spec.rollout === undefined ? "targets" : "more";
+  const { sources, ...values } = await readValues(compiled, sourceReads, now, needs);
+  const planning = new PlanCache(cpu, binding.metadata.namespace as string);
   const contextWith = (deps: Dependencies): WriteContext => ({
+    ...values,
     deps,
     binding,
     identity,
-    account,
-    sourceMismatch,
+    // If the account does not exist, the user plans the binding.
+    account: undefined,
     seenVersion: () => undefined,
     lastApplied: () => undefined,
-    sourceRevisions: sourceRevisions(binding.metadata.generation, sources.values()),
     sourceUids: [],
-    parsedSources: references.parsedSources,
-    secretNamespaces: secretNamespaces(references.parsedSources),
     planning,
   });
-  const planning = new PlanCache(cpu, namespace);
   // A binding that does not exist yet has no uid, and so no mark.
   const mark =
     binding.metadata.uid !== "" && identity !== SELF && (await readers.mayMark())
@@ -136,7 +95,7 @@ export async function planBinding(
     const { dry, deps } = dependenciesFor(world, binding, mark);
     const context = contextWith(deps);
     const deferred = await deferToCompetingBinding(context, each);
-    const synced = deferred ?? (await syncTarget(context, await prepareTarget(context, each, sources, account)));
+    const synced = deferred ?? (await syncTarget(context, await prepareTarget(context, each, sources, undefined)));
     const outcome = explainProtection(context, each.ref, synced, mark !== undefined);
     const change: TargetChange = {
       ...changeOf(namedBy(each), dry.writes),
@@ -154,14 +113,10 @@ export async function planBinding(
   });
   const released = await release(world, contextWith, binding, targets.recorded);
   const restarts = await world.restarts.plan({
-    binding,
+    compiled,
     live,
-    identity,
-    resolving,
-    references,
-    selection,
     sources,
-    sourceMismatch,
+    sourceMismatch: values.sourceMismatch,
     tried: [...written, ...selection.unresolved].filter(({ target }) => !isAfterRollout(target)),
     differs: async () => holdsOtherValues(contextWith(dependenciesFor(world, binding).deps), targets.after, sources),
   });
@@ -169,9 +124,22 @@ export async function planBinding(
   return { targets: [...written.map(({ change }) => change), ...unresolved, ...released], restarts };
 }
 
+/** The user's cluster, with the objects in the files. */
+const userWorld = ({ readers, installation, watcher, sourceReads }: DiffWorld, producedBy: ProducedBy): World => ({
+  discovery: readers.discovery,
+  installation,
+  client: sourceReads,
+  watcher,
+  compositionOf: () => producedBy,
+  vault: { get: () => ({ phase: "failed" as const, problem: NO_VAULT, labels: {} }) },
+  polls: { stateOf: () => ({ phase: "failed" as const, problem: NO_VAULT }) },
+  stepsOf: () => async (work) => finish(work),
+  settled: (work) => readers.lists.settled(work),
+});
+
 /** The objects that the binding would no longer write. */
 function release(
-  world: World,
+  world: DiffWorld,
   contextWith: (deps: Dependencies) => WriteContext,
   binding: SecretBinding,
   named: ReadonlySet<TargetStatus>,
@@ -186,7 +154,7 @@ function release(
 
 /** What the binding would release if it is deleted. */
 export function planDeletion(
-  world: World,
+  world: DiffWorld,
   binding: SecretBinding,
   { identity, account }: ActingAs,
 ): Promise<TargetChange[]> {
@@ -198,7 +166,7 @@ export function planDeletion(
 
 /** Each record alone, so that its writes are known. */
 function releasing(
-  world: World,
+  world: DiffWorld,
   binding: SecretBinding,
   records: readonly TargetStatus[],
   work: (deps: Dependencies, record: TargetStatus) => Promise<Problem | undefined>,
@@ -221,7 +189,7 @@ function namedBy({ target, ref }: TargetWithRecord) {
 
 /** The services for one target: its dry runs are kept apart. Nothing is recorded in the cluster. */
 function dependenciesFor(
-  { readers, installation, claims, keyOf, protections, cpu }: World,
+  { readers, installation, claims, keyOf, protections, cpu }: DiffWorld,
   binding: SecretBinding,
   mark?: string,
 ): { dry: DryRunRecorder; deps: Dependencies } {

@@ -11,7 +11,7 @@ import type { JsonValue, ObjectRef } from "../apimachinery/objects.ts";
 import { type Advice, Problem } from "../apimachinery/problem.ts";
 import type { Watcher } from "../cache/watcher.ts";
 import { attempt, streamRefusal, WRITE_VERBS } from "../kube/access-error.ts";
-import type { Identity } from "../kube/identity.ts";
+import type { CompiledBinding } from "../pipeline/compile.ts";
 import { NEVER } from "../rollout/decide/affected.ts";
 import { ConcurrencyLimiter, limitsOf } from "../rollout/decide/concurrency.ts";
 import { causesOf } from "../rollout/decide/schedule.ts";
@@ -22,9 +22,6 @@ import { apartFrom, type Owners, type RolloutContext } from "../rollout/discover
 import { RolloutController } from "../rollout/rollout-controller.ts";
 import type { RolloutBlock } from "../rollout/types.ts";
 import { parseSources, resolveSources } from "../sources/registry.ts";
-import type { ResolveContext } from "../sources/source.ts";
-import type { References } from "../targets/references.ts";
-import type { SelectionResult } from "../targets/select.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { type CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import { type Restart, type Restarts, reasonForUser, type TargetChange } from "./difference.ts";
@@ -33,13 +30,9 @@ import type { Readers } from "./readers.ts";
 
 /** A binding with a rollout whose targets are planned. */
 export interface PlannedBinding {
-  readonly binding: SecretBinding;
+  readonly compiled: CompiledBinding;
   /** The binding in the cluster. */
   readonly live: SecretBinding | undefined;
-  readonly identity: Identity;
-  readonly resolving: ResolveContext;
-  readonly references: References;
-  readonly selection: SelectionResult;
   readonly sources: ReadonlyMap<string, LiveSource | Problem>;
   readonly sourceMismatch: Problem | undefined;
   /** The targets that would be written before the rollout, with their changes. */
@@ -113,7 +106,9 @@ export class RestartPlanner {
   }
 
   async #find(planned: PlannedBinding) {
-    const { binding, identity, references, selection, sources, sourceMismatch, tried } = planned;
+    const { compiled, sources, sourceMismatch, tried } = planned;
+    const { binding, identity, references, selection, rollout } = compiled;
+    if (rollout === undefined) return undefined;
     const { lists, schemas } = this.#readers;
     const observed = {
       sourceState: "",
@@ -121,10 +116,9 @@ export class RestartPlanner {
       owners: () => this.#ownersIn(planned),
     };
     const rolling = await lists.settled(async () => {
-      const found = await this.#rollouts.find(binding, identity, { ...references, objects: selection.objects });
-      return found && finish(this.#rollouts.look(binding, { identity }, found, references.sources, observed));
+      const found = await this.#rollouts.follow(binding, identity, rollout);
+      return finish(this.#rollouts.look(binding, { identity }, found, references.sources, observed));
     });
-    if (rolling === undefined) return undefined;
     const replaced = await this.#compareSources(planned);
     const targets = unsyncedTargets(binding, undefined, tried);
     if (rolling.spec.waitForTargets !== undefined) {
@@ -140,7 +134,12 @@ export class RestartPlanner {
   }
 
   /** The uids of the targets, whose dependents may restart. */
-  #ownersIn({ identity, selection: { objects, unresolved } }: PlannedBinding): Owners {
+  #ownersIn({
+    compiled: {
+      identity,
+      selection: { objects, unresolved },
+    },
+  }: PlannedBinding): Owners {
     const looks = objects.map(({ ref }) => {
       if (ref instanceof Problem) return { problem: ref };
       const { phase, version, ...seen } = this.#readers.lists.get("", { identity, ref });
@@ -154,7 +153,7 @@ export class RestartPlanner {
   }
 
   /** Compares the sources with those of the binding in the cluster. Returns what is replaced by the object of a source, by its name. */
-  async #compareSources({ binding, live, resolving, references }: PlannedBinding) {
+  async #compareSources({ compiled: { binding, resolving, references }, live }: PlannedBinding) {
     const client = this.#readers.client;
     const parsed = live === undefined ? [] : parseSources(live);
     const before = await resolveSources(parsed, { ...resolving, client });

@@ -25,7 +25,7 @@ import { Decider, type Decision, type RollInputs } from "./decider.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
 import type { DigestCache } from "./digest/values.ts";
 import { apartFrom, dependentsOf, type Owners, type RolloutContext, withHiddenUses } from "./discover/dependents.ts";
-import { type RolloutSubject, resolveRollout } from "./discover/lookups.ts";
+import type { RolloutReferences } from "./discover/lookups.ts";
 import { ProviderClasses, type WorkloadQueries } from "./discover/provider-classes.ts";
 import { RolloutMemories } from "./memory.ts";
 import { failureNotifications, refusalNotifications } from "./notifications.ts";
@@ -88,16 +88,13 @@ export class RolloutController {
     for (const [key] of this.#memories.waits()) this.#deps.requeue(key);
   }
 
-  /** Finds where the workloads of a binding are; undefined for a binding without a rollout. */
-  async find(
+  /** Adds to the lookups of a binding those for the consumers of its Secrets that mount them through a SecretProviderClass. */
+  async follow(
     binding: SecretBinding,
     identity: WatchIdentity["identity"],
-    subject: RolloutSubject,
-  ): Promise<WorkloadQueries | undefined> {
-    const { rollout } = binding.spec;
-    if (rollout === undefined) return undefined;
+    references: RolloutReferences,
+  ): Promise<WorkloadQueries> {
     const steps: RunSteps = (work) => this.#deps.cpu.steps(binding.metadata.namespace as string, work);
-    const references = await resolveRollout(binding, rollout, subject, this.#deps, steps);
     return this.#classes.followed(bindingKey(binding), identity, references, steps);
   }
 

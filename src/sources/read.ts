@@ -7,7 +7,7 @@ import { asWithdrawn, type GrantedSources, readGranted } from "./grants.ts";
 import type { ListedSource, ResolvedSource } from "./source.ts";
 
 /** Facts about the binding before its sources are read. */
-interface Readability {
+export interface Readability {
   /** The reason why the binding's account can't be used. */
   account: Problem | undefined;
   /** The objects that its targets resolve to. */

@@ -31,7 +31,7 @@ export interface References {
 }
 
 /** The services and rules for resolving references. */
-interface ReferenceContext extends ResolveContext {
+export interface ReferenceContext extends ResolveContext {
   discovery: Pick<Discovery, "byKind" | "byPlural" | "kindNotFound">;
   installation: Pick<Installation, "scope" | "closedNamespace" | "refusal" | "limits">;
 }

@@ -210,7 +210,10 @@ describe("inlay diff", () => {
     assert.deepEqual([binding.as, binding.targets[0].change, binding.targets[0].problem], ["you", "update", undefined]);
     const { reason, message, command } = binding.account;
     assert.equal(reason, "ServiceAccountNotFound");
-    assert.match(message, /^there is no ServiceAccount .*\/inlay, so reads and dry runs are sent as you; create it with:$/);
+    assert.match(
+      message,
+      /^there is no ServiceAccount .*\/inlay, so reads and dry runs are sent as you; create it with:$/,
+    );
     assert.equal(command, `inlay rbac -f ${file} --cluster | kubectl apply -f -`);
     const { stdout } = await inlay(admin(), "diff", "-f", file);
     assert.ok(stdout.includes(`\n    ${command}\n`), stdout);

@@ -7,6 +7,7 @@ import type { Subscription } from "../../src/cache/subscription.ts";
 import { type ObservedState, observe } from "../../src/controllers/binding/observed-state.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
 import type { ProducedBy } from "../../src/sources/grant-rules.ts";
+import { observeGrants } from "../../src/sources/grants.ts";
 import { Poller } from "../../src/sources/poller.ts";
 import { parseSources } from "../../src/sources/registry.ts";
 import type { References } from "../../src/targets/references.ts";
@@ -67,19 +68,18 @@ export class ObservedStateFixture {
       sources: new Map(sources.map((ref) => [ref.name, watched(ref, undefined, ref.namespace !== "registry")])),
       targets: binding.spec.targets.map((target) => ({ target, at })),
     };
-    const looked = observe(
-      this.informers,
-      this.poller,
-      KEY,
+    const resolved = [...references.sources.values()].flatMap((each) => (each instanceof Problem ? [] : [each]));
+    const compiled = {
+      key: KEY,
       binding,
-      { as: { identity: IDENTITY }, account },
+      identity: IDENTITY,
       references,
-      finish(selectTargets(this.informers, KEY, IDENTITY, references)),
-      () => immediately(older),
-      () => composition,
-      workloads,
-    );
-    return finish(looked);
+      resolved,
+      selection: finish(selectTargets(this.informers, KEY, IDENTITY, references)),
+      grants: finish(observeGrants(this.informers, KEY, binding, resolved, () => composition)),
+    };
+    const services = { watcher: this.informers, polls: this.poller, competingAt: () => immediately(older) };
+    return finish(observe(services, compiled, { as: { identity: IDENTITY }, account }, workloads));
   }
 }
 

@@ -6,21 +6,21 @@ import { heldPaths, type SecretBinding, type TargetStatus } from "../../api/bind
 import { copiedSources } from "../../sources/grants.ts";
 import type { WriteContext } from "../../targets/dependencies.ts";
 import { acquires, grantedIn } from "../../targets/prepared.ts";
-import type { BindingStatusWriter } from "./binding-status-writer.ts";
+import type { StatusInProgress } from "./binding-status-writer.ts";
 import type { Step } from "./dependencies.ts";
 
-/** Adds the planned writes to the status, unless it has them. Returns the binding as stored afterwards. */
+/** Adds the planned writes to the status, unless it has them. */
 export async function announce(
-  writer: Pick<BindingStatusWriter, "setFinalizer" | "writeStatus">,
-  binding: SecretBinding,
+  status: Pick<StatusInProgress, "stored" | "setFinalizer" | "write">,
   { parsedSources }: Pick<WriteContext, "parsedSources">,
   records: readonly TargetStatus[],
   batch: readonly Step[],
-): Promise<SecretBinding> {
-  const stored = await writer.setFinalizer(binding, ownsAnything(records));
-  if (batch.length === 0) return stored;
+): Promise<void> {
+  await status.setFinalizer(ownsAnything(records));
+  if (batch.length === 0) return;
+  const { stored } = status;
   const copied = copiedSources(stored, parsedSources, batch.flatMap(grantedIn));
-  return writer.writeStatus(stored, { ...stored.status, targets: [...records], ...copied });
+  await status.write({ ...stored.status, targets: [...records], ...copied });
 }
 
 /**

@@ -2,6 +2,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { bindingKey, namespaceIn, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
+import { claimsToBeGenerated } from "../../api/reloader.ts";
 import { parseApiVersion } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
@@ -25,7 +26,7 @@ import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { Poller } from "../../sources/poller.ts";
 import { SharedReads } from "../../sources/shared-reads.ts";
 import type { ResolveContext } from "../../sources/source.ts";
-import type { Actor } from "../../targets/actor.ts";
+import { type Actor, actorOf as actorOfBinding } from "../../targets/actor.ts";
 import type { ReleaseDependencies } from "../../targets/release.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
@@ -34,9 +35,9 @@ import { dependsOn, incompleteFor } from "./incomplete.ts";
 import { Reconciler } from "./reconciler.ts";
 import { BACKOFF_MS } from "./requeue.ts";
 
-/** Returns the account that Inlay impersonates for a binding. */
-export interface ActorProvider {
-  /** Undefined for a generated binding that differs from what its generator wants, or if that is not known yet. */
+/** Generates bindings that are reconciled as an account of the installation. */
+export interface BindingGenerator {
+  /** For a binding that is labelled as generated. Undefined for one that differs from what its generator wants, or if that is not known yet. */
   actorOf(binding: SecretBinding): Actor | Problem | undefined;
   /** Called with the key of a binding whose actor was undefined and may be known now. */
   onActorChanged(changed: (key: string) => void): void;
@@ -75,7 +76,7 @@ interface Services extends Omit<ReleaseDependencies, "propagation"> {
   informers: Pick<Informers, "watcher" | "changed">;
   schemas: Pick<Schemas, "of" | "renew" | "revision" | "onChange">;
   metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts" | "objects" | "limited">;
-  actors: ActorProvider;
+  generator: BindingGenerator;
   compositions: CompositionProvider;
   vault: VaultConnectionProvider;
   notifier: RolloutDependencies["notifier"];
@@ -98,8 +99,19 @@ export class BindingController {
   readonly #services: Pick<Services, "requests" | "metrics">;
 
   constructor(services: Services, concurrency: number) {
-    const { installation, client, schemas, bindings, informers, metrics, actors, compositions, vault, log, problems } =
-      services;
+    const {
+      installation,
+      client,
+      schemas,
+      bindings,
+      informers,
+      metrics,
+      generator,
+      compositions,
+      vault,
+      log,
+      problems,
+    } = services;
     this.#services = services;
     this.store = bindings;
     // In an installation for one namespace, there are no others to leave runs to.
@@ -128,7 +140,8 @@ export class BindingController {
     const limiter = new ConcurrencyLimiter(() => limitsOf(installation), requeue);
     const rollouts = new RolloutController(deps, new DigestCache(services.digestKeys, services.cpu), limiter);
     this.#rollouts = rollouts;
-    const actorOf = (binding: SecretBinding) => actors.actorOf(binding);
+    const actorOf = (binding: SecretBinding) =>
+      claimsToBeGenerated(binding) ? generator.actorOf(binding) : actorOfBinding(binding, installation);
     const compositionOf = (binding: SecretBinding) => compositions.compositionOf(binding);
     const incomplete = (binding: SecretBinding) => incompleteFor(binding, problems);
     this.#reconciler = new Reconciler({ ...deps, actorOf, compositionOf, incomplete }, rollouts);
@@ -144,7 +157,7 @@ export class BindingController {
     });
     metrics.observeRollouts(() => rollouts.waiting);
     metrics.objects.observeBindings(() => bindings.all.map(readinessOf));
-    actors.onActorChanged(requeue);
+    generator.onActorChanged(requeue);
     compositions.onProducerChanged(requeue);
     schemas.onChange((apiVersion, isChanged) => {
       // Inlay may write a target in another version than the target names.

@@ -8,6 +8,7 @@ import type { Watcher } from "../../cache/watcher.ts";
 import type { Schemas } from "../../kube/schemas.ts";
 import type { WriteVersions } from "../../kube/write-versions.ts";
 import type { Metrics } from "../../observability/metrics.ts";
+import type { CompiledBinding } from "../../pipeline/compile.ts";
 import type { RolloutContext } from "../../rollout/discover/dependents.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { Poller } from "../../sources/poller.ts";
@@ -16,11 +17,11 @@ import type { ResolveContext } from "../../sources/source.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { WriteContext } from "../../targets/dependencies.ts";
 import type { Targets, TargetWithRecord } from "../../targets/records.ts";
-import type { References } from "../../targets/references.ts";
 import type { ReleaseDependencies } from "../../targets/release.ts";
 import type { PreparedTarget } from "../../targets/sync.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
+import type { StatusInProgress } from "./binding-status-writer.ts";
 import type { ObservedState } from "./observed-state.ts";
 import type { TargetResult } from "./result-cache.ts";
 
@@ -57,10 +58,9 @@ export interface Observation {
   key: string;
   /** As it was read. */
   binding: SecretBinding;
-  /** As the last write left it. */
-  stored: SecretBinding;
+  status: StatusInProgress;
   actor: Actor;
-  references: References;
+  compiled: CompiledBinding;
   observed: ObservedState;
   rollout: RolloutContext | undefined;
   /** Changes when the workloads that the rollout finds change. */

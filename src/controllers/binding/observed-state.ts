@@ -23,39 +23,80 @@ import {
   verbsFor,
 } from "../../kube/access-error.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
+import type { CompiledBinding } from "../../pipeline/compile.ts";
 import type { Owners } from "../../rollout/discover/dependents.ts";
-import type { ProducedBy } from "../../sources/grant-rules.ts";
-import { type GrantOptions, observeGrants } from "../../sources/grants.ts";
 import type { Poll, PollState } from "../../sources/poll.ts";
 import type { Poller } from "../../sources/poller.ts";
+import type { Readability } from "../../sources/read.ts";
 import type { ListedSource } from "../../sources/source.ts";
 import type { Actor } from "../../targets/actor.ts";
-import type { References } from "../../targets/references.ts";
 import type { SelectionResult } from "../../targets/select.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 
-export type ObservedState = ReturnType<typeof observe> extends Generator<unknown, infer State> ? State : never;
+/** What the watches show of everything that a binding depends on. */
+export interface ObservedState extends Readability, Pick<SelectionResult, "unresolved" | "closed" | "notes"> {
+  readonly objects: SelectionResult["objects"];
+  /**
+   * Some watch is not in sync yet, or it is still being computed which composition generates the binding. The binding is
+   * requeued when that ends. Fields do not wait for workloads.
+   */
+  readonly pending: boolean;
+  /** Whether every server outside of the cluster has answered since the binding was asked to read it again. */
+  readonly isRefreshed: boolean;
+  /** Why an object can't be used: Inlay could not resolve it, or can't watch it. */
+  problemOf(ref: ObjectRef | Problem): Problem | undefined;
+  /** Changes when any source changes. */
+  readonly sourceState: string;
+  /** `sourceState` with the generation of the spec that names the sources. */
+  readonly sourceRevisions: string;
+  /** The objects that are targets. */
+  owners(): Owners;
+  /** The uids of the objects that values come from. */
+  readonly sourceUids: readonly string[];
+  /** The version that the watch shows, unless a later version of the same object is known. */
+  shown(ref: ObjectRef, known?: Version): Version | undefined;
+  /** The version now, or undefined if the object has changed since the known version in a way that concerns the binding. */
+  unchanged(target: Target, ref: ObjectRef, known: Version): Version | undefined;
+  /**
+   * A digest of all that decides the outcome of one target. `version` is the shown version, or a later one that Inlay wrote or
+   * read.
+   */
+  stateOf(
+    target: Target,
+    ref: ObjectRef,
+    record: TargetStatus,
+    isSynced: boolean,
+    version: Version | undefined,
+  ): string;
+  /** A digest of all that decides the outcome of the binding. `known` has the versions that Inlay wrote or read since. */
+  fingerprint(now: SecretBinding, known: ReadonlyMap<ObjectRef, Version>, workloadsText: string): string;
+}
+
+interface ObserveServices {
+  readonly watcher: Watcher;
+  readonly polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">;
+  /** The paths of other bindings at an object of a target. */
+  competingAt(target: Target, ref: ObjectRef): Generator<void, readonly unknown[]>;
+}
 
 /** Yields where it may be interrupted. A change that arrives meanwhile requeues the binding. */
 export function* observe(
-  watcher: Watcher,
-  polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">,
-  key: string,
-  binding: SecretBinding,
+  { watcher, polls, competingAt }: ObserveServices,
+  {
+    key,
+    binding,
+    references,
+    resolved,
+    selection,
+    grants: grantedSources,
+  }: Omit<CompiledBinding, "rollout" | "resolving">,
   { as, account }: Actor,
-  references: References,
-  selection: SelectionResult,
-  competingAt: (target: Target, ref: ObjectRef) => Generator<void, readonly unknown[]>,
-  compositionOf: () => ProducedBy,
   workloads: readonly Subscription[] = [],
-  grantOptions?: GrantOptions,
-) {
+): Generator<void, ObservedState> {
   const { identity } = as;
   const { objects, unresolved, closed, notes, dependencies, versions } = selection;
-  const resolved = [...references.sources.values()].flatMap((source) => (source instanceof Problem ? [] : [source]));
   const watchedSources = resolved.flatMap((each) => (each.watched ? [each] : []));
   const sourceRefs = watchedSources.map(({ watched }) => watched);
-  const grantedSources = yield* observeGrants(watcher, key, binding, resolved, compositionOf, grantOptions);
   // Inlay neither watches nor polls a source that no SecretGrant permits.
   const granted = resolved.filter(({ grantedObject }) => {
     const grants = grantedObject && grantedSources.grantsFor(grantedObject);
@@ -99,7 +140,6 @@ export function* observe(
     ...[...versions].map(([ref, version]) => [ref, { phase: "synced", version }] as const),
   ]);
 
-  /** Why an object can't be used: Inlay could not resolve it, or can't watch it. */
   const problemOf = (ref: ObjectRef | Problem): Problem | undefined => {
     if (ref instanceof Problem) return ref;
     const look = looks.get(ref);
@@ -133,7 +173,6 @@ export function* observe(
     return look?.phase === "failed" ? `failed ${look.error.essence}` : versionText(version, ref, target);
   };
   const seenOf = (ref: ObjectRef) => textOf(ref, looks.get(ref)?.version);
-  /** Changes when any source changes. */
   const sourceState = [
     ...[...references.sources.values()].map((each) => {
       if (each instanceof Problem) return problemText(each);
@@ -144,7 +183,6 @@ export function* observe(
   ].join();
   const sourceRevisions = [binding.metadata.generation, sourceState].join();
   const isHere = (namespace: string | undefined) => namespace === undefined || namespace === binding.metadata.namespace;
-  /** The version that the watch shows, unless a later version of the same object is known. */
   const shown = (ref: ObjectRef, known?: Version) => newer(looks.get(ref)?.version, known);
 
   return {
@@ -152,25 +190,15 @@ export function* observe(
     unresolved,
     closed,
     notes,
-    /**
-     * Some watch is not in sync yet, or it is still being computed which composition generates the binding. The binding is
-     * requeued when that ends. Fields do not wait for workloads.
-     */
     pending,
-    /** Whether every server outside of the cluster has answered since the binding was asked to read it again. */
     isRefreshed: polls.isRefreshed(key),
-    /** Why Inlay can't impersonate the binding's account. */
     account: problemOf(account) ?? (looks.get(account)?.version ? undefined : accountNotFound(identity)),
     problemOf,
-    /** The sources that SecretGrants permit the binding to read. */
     grants: grantedSources,
-    /** The version of an object that its watch shows. */
     seenVersion: (ref: ObjectRef) => looks.get(ref)?.version?.resourceVersion,
     listed,
     sourceState,
-    /** `sourceState` with the generation of the spec that names the sources. */
     sourceRevisions,
-    /** The objects that are targets. */
     owners: (): Owners => ({
       uids: new Set([...targetOf.keys()].flatMap((ref) => shown(ref)?.uid ?? [])),
       // Dependents are in the namespace of their owner, and Inlay looks for them only in the binding's namespace.
@@ -181,18 +209,12 @@ export function* observe(
           .map(({ ref }) => problemOf(ref)),
       ].find((each) => each !== undefined),
     }),
-    /** The uids of the objects that values come from. */
     sourceUids: sourceRefs.flatMap((ref) => looks.get(ref)?.version?.uid ?? []),
     shown,
-    /** The version now, or undefined if the object has changed since the known version in a way that concerns the binding. */
     unchanged: (target: Target, ref: ObjectRef, known: Version) => {
       const version = shown(ref, known);
       return textOf(ref, version, target) === versionText(known, ref, target) ? version : undefined;
     },
-    /**
-     * A digest of all that decides the outcome of one target. `version` is the shown version, or a later one that Inlay wrote or
-     * read.
-     */
     stateOf: (target: Target, ref: ObjectRef, record: TargetStatus, isSynced: boolean, version: Version | undefined) =>
       digest([
         binding.metadata.uid,
@@ -203,7 +225,6 @@ export function* observe(
         competing.get(ref) ?? "",
         ownText(record),
       ]),
-    /** A digest of all that decides the outcome of the binding. `known` has the versions that Inlay wrote or read since. */
     fingerprint: (now: SecretBinding, known: ReadonlyMap<ObjectRef, Version>, workloadsText: string) =>
       digest([
         now.metadata.resourceVersion,

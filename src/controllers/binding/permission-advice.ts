@@ -27,7 +27,7 @@ const ACCOUNT_FRESH_MS = 5_000;
 
 type Reviewer = Pick<Client, "may" | "rules" | "get">;
 type Services = Pick<BindingDependencies, "vault" | "installation"> & { client: Reviewer };
-type Seen = Pick<Observation, "key" | "binding" | "actor" | "references" | "observed" | "rollout">;
+type Seen = Pick<Observation, "key" | "binding" | "actor" | "compiled" | "observed" | "rollout">;
 type Problems = readonly (Problem | undefined)[];
 
 export class PermissionAdvice {
@@ -68,12 +68,12 @@ export class PermissionAdvice {
     this.#answers.forget(key);
   }
 
-  async #ask({ binding, actor, references, observed, rollout }: Seen, problems: Problems) {
+  async #ask({ binding, actor, compiled, observed, rollout }: Seen, problems: Problems) {
     const { identity } = actor.as;
     const needed = requiredAccess({
       binding,
       account: actor.account,
-      references,
+      references: compiled.references,
       objects: observed.objects,
       lookups: rollout?.references.lookups ?? [],
       vault: this.#services.vault,

@@ -21,14 +21,13 @@ import { SECRET_BINDINGS } from "../../apimachinery/resources.ts";
 import { attempt } from "../../kube/access-error.ts";
 import { listedAsController } from "../../kube/get.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
+import { compile, readValues, type World } from "../../pipeline/compile.ts";
 import { unsyncedTargets } from "../../rollout/decide/unsynced-targets.ts";
 import { dependentsFingerprint, watchedFor } from "../../rollout/discover/dependents.ts";
 import type { RolloutController } from "../../rollout/rollout-controller.ts";
 import { type RolloutResult, rolloutOf } from "../../rollout/status.ts";
 import { copiedSources, type GrantOptions } from "../../sources/grants.ts";
 import { TooManyKeys } from "../../sources/many-keys.ts";
-import { readSources, sourceRevisions } from "../../sources/read.ts";
-import { secretNamespaces } from "../../sources/registry.ts";
 import type { Actor } from "../../targets/actor.ts";
 import { holdsOtherValues } from "../../targets/compare.ts";
 import type { WriteContext } from "../../targets/dependencies.ts";
@@ -36,16 +35,12 @@ import type { TargetOutcome } from "../../targets/outcome.ts";
 import { PlanCache } from "../../targets/plan-cache.ts";
 import { competingClaims } from "../../targets/precedence.ts";
 import { targetsOf } from "../../targets/records.ts";
-import { resolveReferences } from "../../targets/references.ts";
 import { pathsOf, releaseDeletedBinding, releaseRemovedTargets } from "../../targets/release.ts";
-import { selectTargets } from "../../targets/select.ts";
 import { notesOn } from "../../targets/shared-values.ts";
-import type { LiveSource } from "../../transform/live-source.ts";
-import { sourcesDiffer } from "../../transform/require-same.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 import { StatusTooLarge, untilTooLarge } from "../status-writer.ts";
 import { ownsAnything } from "./announce.ts";
-import { type BindingStatusWriter, bindingStatusWriter } from "./binding-status-writer.ts";
+import { type BindingStatusWriter, bindingStatusWriter, StatusInProgress } from "./binding-status-writer.ts";
 import { heldStatus, isSameStatus, newlyReadable, refused, SUSPENDED, statusOf } from "./conditions.ts";
 import { Deletions } from "./deletions.ts";
 import type { BindingDependencies, Inputs, Observation } from "./dependencies.ts";
@@ -58,7 +53,7 @@ import { rolloutPending, syncTargets } from "./target-sync.ts";
 import { tooLarge } from "./too-large.ts";
 import { UncountedGrants } from "./uncounted-grants.ts";
 
-type Rollouts = Pick<RolloutController, "find" | "look" | "needsValues" | "roll" | "forget">;
+type Rollouts = Pick<RolloutController, "follow" | "look" | "needsValues" | "roll" | "forget">;
 
 const DONE: WorkResult = { retry: "never" };
 const BACKOFF: WorkResult = { retry: "backoff" };
@@ -82,6 +77,8 @@ export class Reconciler {
   readonly #status: BindingStatusWriter;
   readonly #permissions: PermissionAdvice;
   readonly #uncounted: UncountedGrants;
+  /** The controller's caches. */
+  readonly #world: World;
   /** Since when a newer schema may make a binding right, in ms. */
   readonly #doubts = new Map<string, number>();
   /** The namespaces of which a whole binding is in memory for a moment. */
@@ -93,6 +90,13 @@ export class Reconciler {
     this.#status = bindingStatusWriter(deps);
     this.#permissions = new PermissionAdvice(deps);
     this.#uncounted = new UncountedGrants(deps.events);
+    const { cpu, sourceReads: client } = deps;
+    this.#world = {
+      ...deps,
+      client,
+      stepsOf: (binding) => (work) => cpu.steps(binding.metadata.namespace as string, work),
+      grantOptions: (binding) => this.#grantOptionsIn(binding),
+    };
   }
 
   /** Records a binding that no longer exists. The caller requeues its key. */
@@ -154,14 +158,14 @@ export class Reconciler {
     const inputs = await this.#readSources(observation);
     const released = await releaseRemovedTargets(inputs.context, inputs.targets.recorded);
     const { before, after } = inputs.targets;
-    const written = await syncTargets(this.#status, observation, inputs, before, [...after, ...released]);
+    const written = await syncTargets(observation, inputs, before, [...after, ...released]);
     const rollout = await this.#rollOut(observation, inputs, written);
     if (after.length === 0) return this.#report(observation, inputs, written, released, rollout);
     // It is not known yet whether all workloads have rolled out, so the status of these targets stays.
     if (rollout !== undefined && rollout.workloads === undefined) return SOON;
     const blocked = rolloutPending(rollout, inputs.sources);
     const others = [...written, ...released];
-    const last = await syncTargets(this.#status, observation, inputs, after, others, blocked);
+    const last = await syncTargets(observation, inputs, after, others, blocked);
     return this.#report(observation, inputs, [...written, ...last], released, rollout);
   }
 
@@ -225,54 +229,37 @@ export class Reconciler {
 
   /** Subscribes to everything that the binding depends on. Returns a result if the watches don't show all of it yet. */
   async #observe(key: string, binding: SecretBinding, actor: Actor): Promise<Observation | WorkResult> {
-    const { bindings, cpu, watcher, polls, sourceReads: client } = this.#deps;
+    const { bindings, watcher, polls } = this.#deps;
     const schemas = this.#deps.schemas.revision;
+    const steps = this.#world.stepsOf(binding);
     const { identity } = actor.as;
-    const compositionOf = () => this.#deps.compositionOf(binding);
     const accountUid = watcher.get(key, { identity: CONTROLLER, ref: actor.account }).version?.uid;
-    const context = { ...this.#deps, client, identity, accountUid, compositionOf };
-    const references = await resolveReferences(binding, context);
-    const namespace = binding.metadata.namespace as string;
-    const selection = await cpu.steps(namespace, selectTargets(watcher, key, identity, references));
-    const found = await this.#rollouts.find(binding, identity, { ...references, objects: selection.objects });
-    const competing = (target: Target, ref: ObjectRef) => competingClaims(this.#deps, binding, ref, [pathsOf(target)]);
+    const compiled = await compile(binding, { identity, accountUid }, this.#world);
+    const found = compiled.rollout && (await this.#rollouts.follow(binding, identity, compiled.rollout));
+    const competingAt = (target: Target, ref: ObjectRef) =>
+      competingClaims(this.#deps, binding, ref, [pathsOf(target)]);
     const lookups = found && [...found.lookups.map((each) => watchedFor(actor.as, each)), ...found.classes];
-    const observed = await cpu.steps(
-      namespace,
-      observe(
-        watcher,
-        polls,
-        key,
-        binding,
-        actor,
-        references,
-        selection,
-        competing,
-        compositionOf,
-        lookups,
-        this.#grantOptionsIn(namespace),
-      ),
-    );
+    const observed = await steps(observe({ watcher, polls, competingAt }, compiled, actor, lookups));
     // The watch requeues the binding when it is in sync.
     if (observed.pending) return DONE;
     const resolved = observed.objects.flatMap(({ target, ref }) =>
       ref instanceof Problem ? [] : [{ ref, paths: pathsOf(target) }],
     );
     await bindings.resolved(key, resolved);
-    const rollout =
-      found &&
-      (await cpu.steps(namespace, this.#rollouts.look(binding, actor.as, found, references.sources, observed)));
+    const { sources } = compiled.references;
+    const rollout = found && (await steps(this.#rollouts.look(binding, actor.as, found, sources, observed)));
     if (rollout === undefined) this.#rollouts.forget(key);
     else if (rollout.patienceMs > 0) return { retry: "after", ms: rollout.patienceMs };
-    const workloads = rollout && (await cpu.steps(namespace, dependentsFingerprint(rollout.dependents)));
-    return { key, binding, stored: binding, actor, references, observed, rollout, workloads, schemas };
+    const workloads = rollout && (await steps(dependentsFingerprint(rollout.dependents)));
+    const status = new StatusInProgress(this.#status, binding);
+    return { key, binding, status, actor, compiled, observed, rollout, workloads, schemas };
   }
 
-  #grantOptionsIn(namespace: string): GrantOptions {
+  #grantOptionsIn({ metadata: { namespace } }: SecretBinding): GrantOptions {
     const { cpu, installation, metrics } = this.#deps;
     return {
       limits: installation.limits,
-      steps: (work) => cpu.steps(namespace, work),
+      steps: (work) => cpu.steps(namespace as string, work),
       limited: (where, index) => {
         metrics.limited("grantsPerNamespace");
         this.#uncounted.report(where, index, installation.limits);
@@ -281,38 +268,32 @@ export class Reconciler {
   }
 
   /** Reads each source once, and only if a target, the rollout or protection needs it. */
-  async #readSources({ key, binding, actor, references, observed, rollout }: Observation): Promise<Inputs> {
-    const { account, seenVersion, sourceUids } = observed;
-    const { requireSame } = binding.spec;
+  async #readSources({ key, binding, actor, compiled, observed, rollout }: Observation): Promise<Inputs> {
+    const { cpu, client, versions } = this.#deps;
     const targets = targetsOf(binding, observed);
     const all = [...targets.before, ...targets.after];
-    const namespace = binding.metadata.namespace as string;
-    const known = await this.#deps.cpu.steps(namespace, this.results.resultsOf(key, observed, all));
+    const known = await this.#world.stepsOf(binding)(this.results.resultsOf(key, observed, all));
     for (const each of all)
-      if (!known.has(each) && !(each.ref instanceof Problem)) this.#deps.versions.expectWrite(each.ref.resource);
+      if (!known.has(each) && !(each.ref instanceof Problem)) versions.expectWrite(each.ref.resource);
     const isForMore = (rollout !== undefined && this.#rollouts.needsValues(rollout)) || protectsSecrets(binding);
-    const sources =
-      known.size < all.length || isForMore
-        ? await readSources(this.#deps.client, references.sources, observed, isForMore)
-        : new Map<string, LiveSource | Problem>();
+    const needs = isForMore ? "more" : known.size < all.length ? "targets" : "nothing";
+    const { sources, ...values } = await readValues(compiled, client, observed, needs);
+    const { account, seenVersion, sourceUids } = observed;
     const context: WriteContext = {
+      ...values,
       deps: this.#deps,
       binding,
       identity: actor.as.identity,
       account,
       retained: [],
-      sourceMismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
       seenVersion,
       lastApplied: (target, ref) => {
-        const { version: last, values } = this.results.lastApplied(key, ref) ?? {};
+        const { version: last, values: applied } = this.results.lastApplied(key, ref) ?? {};
         const version = last && observed.unchanged(target, ref, last);
-        return version && values !== undefined ? { version, values } : undefined;
+        return version && applied !== undefined ? { version, values: applied } : undefined;
       },
-      sourceRevisions: sourceRevisions(binding.metadata.generation, sources.values()),
       sourceUids,
-      parsedSources: references.parsedSources,
-      secretNamespaces: secretNamespaces(references.parsedSources),
-      planning: new PlanCache(this.#deps.cpu, namespace),
+      planning: new PlanCache(cpu, binding.metadata.namespace as string),
     };
     return { targets, known, sources, context };
   }
@@ -337,12 +318,10 @@ export class Reconciler {
       differs: isCompared && (await holdsOtherValues(context, targets.after, sources)),
       written: written.flatMap(({ applied }) => applied ?? []),
     };
-    return this.#rollouts.roll(observation.rollout, inputs, async (rollout) => {
-      observation.stored = await this.#status.writeStatus(observation.stored, {
-        ...observation.stored.status,
-        rollout,
-      });
-    });
+    const { status: inProgress } = observation;
+    return this.#rollouts.roll(observation.rollout, inputs, (rollout) =>
+      inProgress.write({ ...inProgress.stored.status, rollout }),
+    );
   }
 
   /** Writes the status, records events, remembers the results, and returns when to reconcile again. */
@@ -353,7 +332,8 @@ export class Reconciler {
     released: readonly TargetOutcome[],
     rollout: RolloutResult | undefined,
   ): Promise<WorkResult> {
-    const { key, binding, stored, observed, workloads, schemas } = observation;
+    const { key, binding, observed, workloads, schemas } = observation;
+    const { stored } = observation.status;
     const { discovery, events, metrics } = this.#deps;
     const unread = observation.rollout?.dependents.unread ?? [];
     const unkept = unread.filter(({ isTooLarge }) => isTooLarge).length;

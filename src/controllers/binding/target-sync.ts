@@ -14,7 +14,6 @@ import { prepareTarget, syncTarget } from "../../targets/sync.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import { announce, needsAnnouncement } from "./announce.ts";
-import type { BindingStatusWriter } from "./binding-status-writer.ts";
 import type { Inputs, Observation, Step } from "./dependencies.ts";
 
 /** How many characters of prepared and unwritten targets may be in memory. */
@@ -40,10 +39,9 @@ export function rolloutPending(
 
 /**
  * Writes some of the targets, unless they have their values. `others` are the records of all other targets. `blocked` says why
- * nothing may be written. The observation gets the binding as stored after the last status write.
+ * nothing may be written.
  */
 export async function syncTargets(
-  status: BindingStatusWriter,
   observation: Observation,
   inputs: Inputs,
   targets: readonly TargetWithRecord[],
@@ -51,6 +49,7 @@ export async function syncTargets(
   blocked?: Problem,
 ): Promise<TargetOutcome[]> {
   const { context, targets: all } = inputs;
+  const { status } = observation;
   const outcomes = new Map<TargetWithRecord, TargetOutcome>();
   const write = async (each: Step) =>
     "result" in each ? { record: each.record, ...each.result } : syncTarget(context, each);
@@ -61,13 +60,13 @@ export async function syncTargets(
       // A batch holds a thousand small objects or a few large ones.
       if (outcomes.has(target) || size >= MAX_BATCH_SIZE) return;
       const step = await prepare(observation, inputs, target, blocked);
-      if (!needsAnnouncement(observation.stored, step)) return void outcomes.set(target, await write(step));
+      if (!needsAnnouncement(status.stored, step)) return void outcomes.set(target, await write(step));
       announced.set(target, step);
       size += sizeOfPrepared(step);
     });
     const known = targets.map((target) => outcomes.get(target) ?? announced.get(target) ?? target);
     const records = [...known, ...all.kept, ...others].map(({ record }) => record);
-    observation.stored = await announce(status, observation.stored, context, records, [...announced.values()]);
+    await announce(status, context, records, [...announced.values()]);
     await mapConcurrent([...announced], async ([target, step]) => outcomes.set(target, await write(step)));
     context.planning.forget();
   } while (outcomes.size < targets.length);

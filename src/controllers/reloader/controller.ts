@@ -18,7 +18,7 @@ import type { Discovery } from "../../kube/discovery.ts";
 import { serviceAccountIdentity } from "../../kube/identity.ts";
 import type { Log } from "../../observability/log.ts";
 import type { Metrics } from "../../observability/metrics.ts";
-import { type Actor, actorOf } from "../../targets/actor.ts";
+import type { Actor } from "../../targets/actor.ts";
 import { MAX_SYNCED } from "../../workloads/provider-class.ts";
 import { soonest } from "../../workqueue/soonest.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
@@ -145,13 +145,12 @@ export class ReloaderController {
   }
 
   /**
-   * The account that Inlay impersonates for a binding, or why there is none. Undefined if the binding is labelled as generated
-   * and differs from what the annotations ask for, or if that is not known yet; `onActorChanged` calls back when it is.
+   * The account that Inlay impersonates for a binding that is labelled as generated, or why there is none. Undefined if the binding
+   * differs from what the annotations ask for, or if that is not known yet; `onActorChanged` calls back when it is.
    */
   actorOf(binding: SecretBinding): Actor | Problem | undefined {
     const { namespace = "", name } = binding.metadata;
     const { installation } = this.#services;
-    if (!claimsToBeGenerated(binding)) return actorOf(binding, installation);
     if (!installation.isReloading(namespace)) return leftOver(binding);
     const desired = this.#desired.get(namespace)?.get(name);
     if (desired !== undefined && this.#generated.isAsGenerated(binding, desired)) return this.#actor;

@@ -56,7 +56,7 @@ describe("advice about missing permissions", () => {
       key: `${namespace}/harbor-s3`,
       binding: bindingOf({ metadata: { namespace, generation } }),
       actor: actorIn(namespace),
-      references: { parsedSources: [], sources: new Map() },
+      compiled: { references: { parsedSources: [], sources: new Map() } },
       observed: { objects: objects.map((ref) => ({ target, ref })) },
       rollout: undefined,
     };
