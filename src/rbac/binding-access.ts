@@ -67,6 +67,7 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
     account,
     references,
     objects,
+    collections: [],
     lookups,
     vault,
     problems: [],
@@ -111,7 +112,7 @@ function objectsOf({ target, at }: References["targets"][number]): SelectedObjec
   });
 }
 
-/** In the controller, a denied list of namespaces is a problem, with its own permission. */
+/** In the controller, it is one of the collections that selectors watch. */
 function namespaceAccess({ targets }: References): RequiredPermission[] {
   const selects = targets.some(({ at }) => !(at instanceof Problem) && isSelection(at) && "labels" in at.namespaces);
   return selects ? [{ ref: { resource: NAMESPACES }, verbs: STREAM_VERBS, why: "namespaceSelector" }] : [];

@@ -12,6 +12,7 @@ import { NAMESPACES } from "../apimachinery/resources.ts";
 import type { CollectionSubscription, Subscription } from "../cache/subscription.ts";
 import type { ListedObject, Watcher } from "../cache/watcher.ts";
 import { STREAM_VERBS, streamRefusal, WRITE_VERBS } from "../kube/access-error.ts";
+import type { Permission } from "../kube/grant-commands.ts";
 import { type Identity, wideIn } from "../kube/identity.ts";
 import { isSelection, type References } from "./references.ts";
 import type { Selection, SelectionCriteria } from "./selection.ts";
@@ -43,6 +44,8 @@ export interface SelectionResult {
   notes: string[];
   /** Single objects and collections to watch. */
   dependencies: Subscription[];
+  /** The collections among them, and what the account needs there, whether they have members or not. */
+  collections: Permission[];
   /** The versions of objects that a collection showed. */
   versions: Map<ObjectRef, Version>;
 }
@@ -83,6 +86,7 @@ export function* selectTargets(
     closed: [],
     notes: [],
     dependencies: [],
+    collections: [],
     versions: new Map(),
   };
   const search: Search = {
@@ -90,6 +94,7 @@ export function* selectTargets(
     found,
     membersOf(target, collection, verbs) {
       found.dependencies.push(collection);
+      found.collections.push({ ref: collection, verbs });
       const seen = watcher.list(key, collection, effort);
       if (seen.phase !== "failed") return seen.members;
       const { namespace } = collection;

@@ -128,6 +128,12 @@ export class TestNamespace {
     await this.#untilMay(this.#user("inlay"), rules);
   }
 
+  /** Revokes the permissions in the whole cluster. They may be effective for a moment. */
+  async revokeInCluster(): Promise<void> {
+    for (const plural of ["clusterrolebindings", "clusterroles"])
+      await this.api.remove(`/apis/rbac.authorization.k8s.io/v1/${plural}/${this.#clusterRole}`);
+  }
+
   get #clusterRole(): string {
     return `${this.namespace}-inlay`;
   }
@@ -136,9 +142,7 @@ export class TestNamespace {
   async remove(): Promise<void> {
     await assertNoValueInNamespace(this.api, this.namespace);
     await removeNamespace(this.api, this.namespace);
-    if (!this.#hasClusterRole) return;
-    for (const plural of ["clusterrolebindings", "clusterroles"])
-      await this.api.remove(`/apis/rbac.authorization.k8s.io/v1/${plural}/${this.#clusterRole}`);
+    if (this.#hasClusterRole) await this.revokeInCluster();
   }
 
   /** Revokes the permissions of a role. They are no longer effective when this returns. */

@@ -262,6 +262,78 @@ describe("permissions: a binding", () => {
     }
   });
 
+  it("that selects objects and has lost all permissions works with the command of explain after a restart of Inlay", async () => {
+    const { team } = await newRegistry();
+    const [used = "", empty = ""] = await Promise.all(
+      [1, 2].map(async () => {
+        const { namespace } = await createNamespace({ account: false, rules: [], controller: false });
+        await team.api.merge(`/api/v1/namespaces/${namespace}`, { metadata: { labels: { of: team.namespace } } });
+        return namespace;
+      }),
+    );
+    const app = (namespace: string) => `/api/v1/namespaces/${namespace}/configmaps`;
+    const create = (namespace: string) =>
+      team.api.create(app(namespace), { metadata: { name: "app", labels: { app: "app" } } });
+    await create(used);
+    const watch = ["get", "list", "watch"];
+    await team.grantInCluster([
+      { apiGroups: [""], resources: ["namespaces"], verbs: watch },
+      { apiGroups: [""], resources: ["configmaps"], verbs: [...watch, "patch"] },
+    ]);
+    const apps = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      selector: { matchLabels: { app: "app" } },
+      namespaceSelector: { matchLabels: { of: team.namespace } },
+      fields: [{ path: "data.key", from: { source: "bucket", key: "accessKeyID" } }],
+    };
+    await team.bind("harbor-s3", spec({ acknowledge: ["ReadableCopies"], targets: [...spec().targets, apps] }));
+    await team.until("harbor-s3", "Synced");
+
+    await team.revokeInCluster();
+    await team.revoke();
+    await team.secret("bucket", { accessKeyID: secretText("unseen") });
+    await team.until("harbor-s3", "Forbidden", SECONDS);
+    const { json } = await inlayJson(admin(), "explain", "harbor-s3", "-n", team.namespace);
+    await paste(json.advice.command);
+    await team.until("harbor-s3", "Synced", SECONDS);
+
+    await stopSharedController();
+    await create(empty);
+    const rotated = secretText("rotated");
+    await team.secret("bucket", { accessKeyID: rotated });
+    await team.controller.start();
+    await eventually(async () => {
+      for (const namespace of [used, empty])
+        assert.equal((await team.api.get(`${app(namespace)}/app`)).data?.key, rotated, namespace);
+    }, RESTARTED_WITHIN_MS);
+    const { status } = await team.until("harbor-s3", "Synced");
+    assert.equal(status.missingPermissions, undefined);
+    assert.equal((await team.s3()).accesskey, rotated);
+  });
+
+  it("that loses one Role after the other is advised both, although the answer to the first question is new", async () => {
+    const [reads, writes] = usualRules as [Rule, Rule];
+    const { team } = await newRegistry({ rules: [reads] });
+    await team.grant([writes], { role: "writes" });
+    await team.bind("harbor-s3", spec());
+    await team.until("harbor-s3", "Synced");
+    await team.revoke("writes");
+    await team.secret("bucket", { accessKeyID: secretText("unseen") });
+    await team.until("harbor-s3", "Forbidden", SECONDS);
+    await team.revoke();
+    const last = secretText("unseen too");
+    await team.secret("bucket", { accessKeyID: last });
+    const json = await eventually(async () => {
+      const { json } = await inlayJson(admin(), "explain", "harbor-s3", "-n", team.namespace);
+      assert.match(json.advice.message, /may not get secrets\/bucket /);
+      return json;
+    }, SECONDS);
+    await paste(json.advice.command);
+    await team.until("harbor-s3", "Synced", SECONDS);
+    assert.equal((await team.s3()).accesskey, last);
+  });
+
   it("writes into another namespace only if its account has permission there", async () => {
     const { team, value } = await newRegistry();
     const { team: other } = await newRegistry();

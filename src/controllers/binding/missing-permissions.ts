@@ -33,15 +33,23 @@ export class MissingPermissions {
     this.#reviews = new AccountRules(client);
   }
 
-  /** Those of the `needed` permissions that the account lacks. None if that can't be known. */
-  async of(identity: Identity, needed: readonly Permission[]): Promise<Missing> {
+  /**
+   * Those of the `needed` permissions that the account lacks. None if that can't be known. An answer that allows what was `denied` since is
+   * too old.
+   */
+  async of(
+    identity: Identity,
+    needed: readonly Permission[],
+    denied: readonly Permission[] = [],
+    freshMs = FRESH_MS,
+  ): Promise<Missing> {
     const home = homeOf(identity) ?? "";
     const namespaces = [...new Set([home, ...needed.map(({ ref }) => ref.namespace ?? home)])];
     try {
       const rules = new Map<string, AccessRules>();
       await mapConcurrent(namespaces.slice(0, MAX_NAMESPACES), async (namespace) => {
         const place = { identity, namespace };
-        this.#reviews.expire(place, FRESH_MS);
+        this.#reviews.expire(place, freshMs);
         rules.set(namespace, await this.#reviews.of(place));
       });
       const each = needed.flatMap(({ ref, verbs }) => verbs.map((verb): Single => ({ ref, verb })));
@@ -62,6 +70,9 @@ export class MissingPermissions {
         if (await this.#client.may(identity, verb, ref.resource, ref.namespace, nameFor(each))) reviewed.delete(each);
       });
       const missing = unlisted.filter((each) => !isUnsure(each) || reviewed.has(each));
+      const lacks = new Set(missing.map(keyOf));
+      const isTooOld = denied.some(({ ref, verbs }) => !verbs.some((verb) => lacks.has(keyOf({ ref, verb }))));
+      if (isTooOld && freshMs > 0) return await this.of(identity, needed, denied, 0);
       return {
         permissions: missing.map(({ ref, verb }) => ({ ref, verbs: [verb] })),
         isCut: namespaces.length > MAX_NAMESPACES || unsure.length > MAX_REVIEWS,

@@ -28,7 +28,6 @@ const ACCOUNT_FRESH_MS = 5_000;
 type Reviewer = Pick<Client, "may" | "rules" | "get">;
 type Services = Pick<BindingDependencies, "vault" | "installation"> & { client: Reviewer };
 type Seen = Pick<Observation, "key" | "binding" | "actor" | "compiled" | "observed" | "rollout">;
-type Problems = readonly (Problem | undefined)[];
 
 export class PermissionAdvice {
   readonly #services: Services;
@@ -50,14 +49,14 @@ export class PermissionAdvice {
    * Undefined unless one of the problems is a permission that the account lacks. Retries of a binding get the answer for its first
    * denied request. If many bindings are denied, some get it with a later retry.
    */
-  async lacking(seen: Seen, problems: Problems): Promise<LackingAccess | undefined> {
+  async lacking(seen: Seen, problems: readonly (Problem | undefined)[]): Promise<LackingAccess | undefined> {
     const { key, binding } = seen;
     const denied = problems.filter((each) => each instanceof AccessDenied);
     if (denied.length === 0) return void this.#answers.forget(key);
     const question = questionOf(binding, denied);
     const known = this.#answers.get(key, question);
     if (known?.isFresh) return known.lacking;
-    const answer = await this.#budget.run(() => this.#ask(seen, problems));
+    const answer = await this.#budget.run(() => this.#ask(seen, denied));
     if (answer === undefined) return known?.lacking;
     if (answer.result !== undefined) this.#answers.set(key, question, answer.result);
     return answer.result;
@@ -68,20 +67,25 @@ export class PermissionAdvice {
     this.#answers.forget(key);
   }
 
-  async #ask({ binding, actor, compiled, observed, rollout }: Seen, problems: Problems) {
+  async #ask({ binding, actor, compiled, observed, rollout }: Seen, denied: readonly AccessDenied[]) {
     const { identity } = actor.as;
     const needed = requiredAccess({
       binding,
       account: actor.account,
       references: compiled.references,
       objects: observed.objects,
+      collections: compiled.selection.collections,
       lookups: rollout?.references.lookups ?? [],
       vault: this.#services.vault,
-      problems,
+      problems: denied,
     });
-    const missing = await this.#missing.of(identity, needed);
+    const missing = await this.#missing.of(
+      identity,
+      needed,
+      denied.map(({ access }) => access),
+    );
     if (missing.permissions.length === 0) return undefined;
-    const missingNamespaces = await this.#missingNamespaces(identity, problems);
+    const missingNamespaces = await this.#missingNamespaces(identity, denied);
     const here = missing.permissions.filter(({ ref }) => !missingNamespaces.includes(ref.namespace ?? ""));
     const all = grantCommands(identity, here);
     const commands = fitting(all);
@@ -90,11 +94,10 @@ export class PermissionAdvice {
   }
 
   /** Asks as the account, and only if it may read the namespace: others must not learn whether a namespace exists. */
-  async #missingNamespaces(identity: Identity, problems: Problems): Promise<string[]> {
-    const others = problems.flatMap((each) => {
-      const namespace = each instanceof AccessDenied ? each.access.ref.namespace : undefined;
-      return namespace === undefined || namespace === homeOf(identity) ? [] : [namespace];
-    });
+  async #missingNamespaces(identity: Identity, denied: readonly AccessDenied[]): Promise<string[]> {
+    const others = denied.flatMap(({ access: { ref } }) =>
+      ref.namespace === undefined || ref.namespace === homeOf(identity) ? [] : [ref.namespace],
+    );
     const asked = [...new Set(others)].slice(0, MAX_NAMESPACES);
     const isMissing = await Promise.all(asked.map((namespace) => this.#isMissing(identity, namespace)));
     return asked.filter((_, position) => isMissing[position]);

@@ -23,6 +23,8 @@ export interface Needs {
     sources: ReadonlyMap<string, ResolvedSource | Problem>;
   };
   objects: readonly { target: Target; ref: ObjectRef | Problem }[];
+  /** What selectors watch. */
+  collections: readonly Permission[];
   lookups: readonly WorkloadLookup[];
   vault: ResolveContext["vault"];
   /** All problems of this reconcile: they may be about objects that the spec no longer names. */
@@ -35,12 +37,13 @@ export interface RequiredPermission extends Permission {
 }
 
 export function requiredAccess(needs: Needs): RequiredPermission[] {
-  const { lookups, problems } = needs;
+  const { collections, lookups, problems } = needs;
   // The namespaces of the first permissions are reviewed, if there are many.
   return [
     ...problems.flatMap((each) => (each instanceof AccessDenied ? [{ ...each.access, why: "a denied request" }] : [])),
     ...sourceAccess(needs),
     ...targetAccess(needs),
+    ...collections.map(({ ref, verbs }) => ({ ref: placeOf(ref), verbs, why: "a selector" })),
     ...lookups.flatMap((lookup) => workloadAccess(lookup, needs)),
   ];
 }
@@ -94,7 +97,7 @@ function workloadAccess({ resource, namespace, find }: WorkloadLookup, { binding
   ];
 }
 
-const placeOf = ({ resource, namespace }: Pick<ObjectRef, "resource"> & { namespace?: string | undefined }) => ({
+const placeOf = ({ resource, namespace }: Permission["ref"]) => ({
   resource,
   ...(namespace !== undefined && { namespace }),
 });

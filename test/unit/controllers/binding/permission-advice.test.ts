@@ -56,7 +56,7 @@ describe("advice about missing permissions", () => {
       key: `${namespace}/harbor-s3`,
       binding: bindingOf({ metadata: { namespace, generation } }),
       actor: actorIn(namespace),
-      compiled: { references: { parsedSources: [], sources: new Map() } },
+      compiled: { references: { parsedSources: [], sources: new Map() }, selection: { collections: [] } },
       observed: { objects: objects.map((ref) => ({ target, ref })) },
       rollout: undefined,
     };
@@ -80,6 +80,20 @@ describe("advice about missing permissions", () => {
     await clock.pass(60_000);
     await advice.lacking(seenIn("registry", 2), deniedIn("registry", "b"));
     assert.deepEqual(take(), ["rules registry", "rules registry", "rules registry"]);
+  });
+
+  it("is asked for again at once if the last answer still allows what was denied since", async () => {
+    rules = [{ verbs: ["get"], apiGroups: [""], resources: ["secrets"], resourceNames: ["b"] }];
+    await advice.lacking(seenIn("registry"), deniedIn("registry", "a"));
+    rules = [];
+    const later = await advice.lacking(seenIn("registry"), deniedIn("registry", "b"));
+    assert.match(later?.commands.join() ?? "", /--verb=get --resource=secrets --resource-name=b;/);
+    assert.deepEqual(take(), ["rules registry", "rules registry"]);
+    // What the API server denies although its rules allow it is asked for twice, not forever.
+    await clock.pass(5_000);
+    rules = [{ verbs: ["get"], apiGroups: [""], resources: ["secrets"] }];
+    assert.equal(await advice.lacking(seenIn("registry"), deniedIn("registry", "c")), undefined);
+    assert.deepEqual(take(), ["rules registry", "rules registry"]);
   });
 
   it("is none and costs nothing when no request is denied, and is asked for again after that", async () => {

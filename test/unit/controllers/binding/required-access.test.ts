@@ -1,6 +1,6 @@
 /** The permissions that a binding needs, beyond those that the tests on a real API server show. */
 import assert from "node:assert/strict";
-import { CONFIG_MAPS, JOBS, SECRETS, SERVICE_ACCOUNTS } from "../../../../src/apimachinery/resources.ts";
+import { CONFIG_MAPS, JOBS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS } from "../../../../src/apimachinery/resources.ts";
 import { type Needs, requiredAccess } from "../../../../src/controllers/binding/required-access.ts";
 import { AccessDenied } from "../../../../src/kube/access-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
@@ -17,6 +17,7 @@ function needed(more: Partial<Needs>): string[] {
     account,
     references: { parsedSources: [], sources: new Map() },
     objects: [],
+    collections: [],
     lookups: [],
     vault: { get: () => undefined },
     problems: [],
@@ -68,6 +69,17 @@ describe("the permissions that a binding needs", () => {
     assert.deepEqual(all, [
       "web/configmaps/a: get list watch patch create",
       "web/configmaps/a: get list watch patch create delete",
+    ]);
+  });
+
+  it("are on everything that a selector watches, although it matches nothing there", () => {
+    const collections = [
+      { ref: { resource: NAMESPACES, namespace: undefined }, verbs: ["list", "watch"] },
+      { ref: { resource: CONFIG_MAPS, namespace: "web" }, verbs: ["get", "list", "watch", "patch"] },
+    ];
+    assert.deepEqual(needed({ collections }), [
+      "undefined/namespaces/*: list watch",
+      "web/configmaps/*: get list watch patch",
     ]);
   });
 
