@@ -25,7 +25,7 @@ export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
   return `${binding.metadata.namespace}/${binding.metadata.name}`;
 }
 
-/** The command that prints all commands for the permissions that a binding's account lacks. `explain` finds it in messages. */
+/** The command that prints all commands for the permissions that a binding's account lacks. `explain` prints these instead. */
 export const missingPermissionsCommand = (namespace: string | undefined, name: string): string =>
   `kubectl get secretbinding ${name} -n ${namespace} -o jsonpath='{.status.missingPermissions}'`;
 

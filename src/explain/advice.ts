@@ -2,7 +2,7 @@
  * Finds the first thing that keeps a binding from its desired state, with the command that fixes it. The controller's conditions decide; if
  * they are older than the spec, the observations of this command decide. Pure.
  */
-import type { Condition } from "../api/binding.ts";
+import { type Condition, missingPermissionsCommand } from "../api/binding.ts";
 import { describeObject } from "../apimachinery/objects.ts";
 import { type Advice, adviceOf, reasonOf } from "../apimachinery/problem.ts";
 import { accountNotFound } from "../kube/access-error.ts";
@@ -46,17 +46,20 @@ export function adviceFor(facts: Facts, controllerNamespace?: string): Advice {
 }
 
 /**
- * The problem of a condition, from the list in the status. A missing permission gets the commands for all of them, which the status has
- * apart from the list.
+ * The problem of a condition, from the list in the status. A missing permission gets the commands for all of them: those of all denied
+ * requests, such as to create a namespace, and those that the status has apart from the list.
  */
-function adviceOn({ problems, missingPermissions }: Facts, { reason, message }: Condition): Advice {
+function adviceOn({ binding, problems, missingPermissions }: Facts, { reason, message }: Condition): Advice {
   const found = problems?.find((each) => each.reason === reason);
   if (found === undefined) return { reason, message };
   const { target, path, fix, command } = found;
   const places = [target && nameOf(target), path].filter((place) => place !== undefined);
   const parts = { at: places, what: found.message, fix, command };
-  const all = missingPermissions?.join("; ");
-  return reason !== "Forbidden" || all === undefined || all === command
+  const denied = problems?.filter((each) => each.reason === "Forbidden").map((each) => each.command) ?? [];
+  const commands = new Set([...denied, missingPermissions?.join("; ")].filter((each) => each !== undefined));
+  commands.delete(missingPermissionsCommand(binding.namespace, binding.name));
+  const all = [...commands].join("; ");
+  return reason !== "Forbidden" || all === "" || all === command
     ? adviceOf(reason, parts)
     : adviceOf(reason, { ...parts, fix: "allow what the controller found missing", command: all });
 }

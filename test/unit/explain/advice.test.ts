@@ -70,6 +70,19 @@ describe("the advice of explain", () => {
     assert.match(advice.message, /may not get secrets\/bucket; allow what the controller found missing with:$/);
   });
 
+  it("has the commands of all denied requests, each once, if the controller has none for all of them", () => {
+    const conditions = [condition("Ready", "False", "Forbidden", "a sentence (and 3 more)")];
+    const denied = (message: string, command: string) => ({ reason: "Forbidden", message, fix: "allow it", command });
+    const print = denied(
+      "c",
+      "kubectl get secretbinding harbor-s3 -n registry -o jsonpath='{.status.missingPermissions}'",
+    );
+    const problems = [denied("a", "kubectl create namespace a"), denied("b", "kubectl b"), print];
+    const commandOf = (more: Partial<Facts>) => adviceFor(facts({ conditions, problems, ...more })).command;
+    assert.equal(commandOf({}), "kubectl create namespace a; kubectl b");
+    assert.equal(commandOf({ missingPermissions: ["kubectl b"] }), "kubectl create namespace a; kubectl b");
+  });
+
   it("has no command that a name or path in a sentence imitates", () => {
     const conditions = [condition("Ready", "False", "Rejected", `there is no ${hostile}; create it`)];
     for (const problems of [undefined, [{ reason: "Rejected", message: hostile }]])
