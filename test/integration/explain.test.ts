@@ -264,7 +264,7 @@ describe("inlay explain", () => {
     assert.match(text, /TARGET ConfigMap team-\d+\/record \(v1, created by this binding, after the rollout\)/);
     assert.ok(text.includes(`\n  the workloads in these namespaces are unknown: ${closed.join(", ")}\n`), text);
     assert.equal(json.advice.reason, "Forbidden");
-    assert.match(json.advice.message, /^namespace (\S+): .* allow all that this binding lacks with:$/);
+    assert.match(json.advice.message, /^namespace (\S+): .* allow what the controller found missing with:$/);
     await paste(json.advice.command);
     await eventually(async () => assert.equal((await explain(team, "spread")).json.advice.reason, "Synced"), 60_000);
     assert.deepEqual(await Promise.all(spread.tenants.map(({ workloads }) => workloads.restarts())), [
