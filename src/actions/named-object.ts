@@ -1,6 +1,6 @@
 /** The objects that a user names on the command line, such as `vaultconnection/vault`. Pure. */
 import type { Resource } from "../apimachinery/objects.ts";
-import { BINDING_COMPOSITIONS, SECRET_BINDINGS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { RECONCILED } from "../apimachinery/resources.ts";
 import { similarName } from "../apimachinery/suggest-names.ts";
 
 export interface NamedObject {
@@ -8,18 +8,14 @@ export interface NamedObject {
   readonly name: string;
 }
 
-/** The kinds that can be synced, each with its short name. */
-const KINDS: readonly (readonly [Resource, string])[] = [
-  [SECRET_BINDINGS, "sb"],
-  [BINDING_COMPOSITIONS, "bc"],
-  [VAULT_CONNECTIONS, "vc"],
-];
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
 /** How a user may write each kind: as kubectl accepts it. */
 const resources = new Map(
-  KINDS.flatMap(([resource, short]) => {
+  RECONCILED.flatMap((resource) => {
     const { group, kind, plural } = resource;
+    // The initials, as in the CRDs.
+    const short = kind.replace(/[a-z]/g, "").toLowerCase();
     const names = [kind.toLowerCase(), plural, `${plural}.${group}`, short];
     return names.map((name) => [name, resource] as const);
   }),
@@ -29,7 +25,7 @@ const resources = new Map(
 export function namedObject(text: string): NamedObject {
   const [, kind = "secretbinding", name = ""] = /^(?:([^/]*)\/)?(.*)$/s.exec(text) ?? [];
   const resource = resources.get(kind.toLowerCase());
-  const singular = KINDS.map(([{ kind: each }]) => each.toLowerCase());
+  const singular = RECONCILED.map(({ kind: each }) => each.toLowerCase());
   if (resource === undefined) {
     const suggested = similarName(kind.toLowerCase(), singular);
     const hint = suggested === undefined ? "" : ` Did you mean ${suggested}/${name}?`;

@@ -62,17 +62,9 @@ export const onConflictOf = (binding: SecretBinding, target: Target) =>
 /** The fields of a target. One with `create` may have none. */
 export const fieldsOfTarget = ({ fields = [] }: { fields?: Target["fields"] | undefined }): readonly Field[] => fields;
 
-type VaultSource = NonNullable<Source["vault"]>;
-
-/** How often Inlay reads from Vault, as a duration. */
-export const intervalOf = ({ refresh = "1m" }: Pick<VaultSource, "refresh">): string => refresh;
-
 /** Whether a source of the kind `object` is cluster-scoped. */
 export const isClusterScoped = ({ scope }: Pick<NonNullable<Source["object"]>, "scope">): boolean =>
   scope === "Cluster";
-
-/** The data to read, with the version of its KV secrets engine. */
-export const kvDataOf = ({ kv = 2, ...data }: NonNullable<VaultSource["data"]>) => ({ ...data, kv });
 
 /** The manifest of a target with `create`, without the values of its fields. */
 export const manifestOf = ({ create }: Target): JsonObject => (create?.manifest ?? {}) as JsonObject;

@@ -62,6 +62,8 @@ export const BINDING_COMPOSITIONS = kind("inlay.dev", "v1alpha1", "BindingCompos
 export const OWN_RESOURCES: readonly Resource[] = [
   SECRET_BINDINGS,
   SECRET_GRANTS,
-  VAULT_CONNECTIONS,
   BINDING_COMPOSITIONS,
+  VAULT_CONNECTIONS,
 ];
+/** Those that the controller reconciles. */
+export const RECONCILED: readonly Resource[] = OWN_RESOURCES.filter(({ hasStatus }) => hasStatus);

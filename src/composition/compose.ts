@@ -134,7 +134,7 @@ export function composeBinding(
 
 /**
  * A source whose name comes from a claim needs a SecretGrant: the author of the claim may have no permission to read the source, and no
- * admission policy checks that. The same applies to VaultConnections. The claim itself needs no grant.
+ * admission policy checks that. The same applies to connections to stores. The claim itself needs no grant.
  */
 function grantNamedSources(
   composed: JsonObject,
@@ -152,9 +152,11 @@ function grantNamedSources(
       if (!isObject(named)) continue;
       if (isGivenAt(type, "name") && !isClaimItself(type, named, claim, kind)) named["granted"] = true;
     }
-    const connection = at(source, "vault", "connection");
-    if (isObject(connection) && ["name", "namespace"].some((each) => isGivenAt("vault", "connection", each)))
-      connection["granted"] = true;
+    for (const store of Object.keys(isObject(source) ? source : {})) {
+      const connection = at(source, store, "connection");
+      if (isObject(connection) && ["name", "namespace"].some((each) => isGivenAt(store, "connection", each)))
+        connection["granted"] = true;
+    }
   }
 }
 

@@ -14,7 +14,6 @@ import { composeBindings } from "../render/claims.ts";
 import { readDocuments, type TextFile } from "../render/documents.ts";
 import { fileCluster } from "../render/file-cluster.ts";
 import { type Inputs, inputsOf } from "../render/inputs.ts";
-import { readVaultValues } from "../render/vault-values.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
@@ -43,12 +42,11 @@ export async function diff(
 ): Promise<Difference> {
   const readers = new Readers(transport);
   const read = readDocuments(files);
-  const vault = readVaultValues([]).values;
   const known = { ownOnly: true };
-  const inFiles = inputsOf(read.documents, namespace, vault, known);
+  const inFiles = inputsOf(read.documents, namespace, known);
   const [claims, live] = await Promise.all([claimsIn(readers, inFiles), liveBindings(readers)]);
   const inputs = withUids(
-    inputsOf(read.documents, namespace, vault, { ...known, cluster: { ...claims, isWhole: false } }),
+    inputsOf(read.documents, namespace, { ...known, cluster: { ...claims, isWhole: false } }),
     claims.objects,
   );
   const own = inFiles.objects.flatMap(({ object, isBroken }) => {

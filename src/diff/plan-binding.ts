@@ -51,9 +51,9 @@ export interface DiffWorld {
   readonly notes: Set<string>;
 }
 
-const NO_VAULT = new Problem(
+const NO_STORE = new Problem(
   "Unavailable",
-  "inlay diff does not contact Vault, so it does not know this value; inlay render can show it from a file",
+  "inlay diff contacts no server outside of the cluster, so it does not know this value; inlay render can show it from a file",
 );
 
 export async function planBinding(
@@ -131,8 +131,8 @@ const userWorld = ({ readers, installation, watcher, sourceReads }: DiffWorld, p
   client: sourceReads,
   watcher,
   compositionOf: () => producedBy,
-  vault: { get: () => ({ phase: "failed" as const, problem: NO_VAULT, labels: {} }) },
-  polls: { stateOf: () => ({ phase: "failed" as const, problem: NO_VAULT }) },
+  connections: { get: () => ({ phase: "failed" as const, problem: NO_STORE, labels: {} }) },
+  polls: { stateOf: () => ({ phase: "failed" as const, problem: NO_STORE }) },
   stepsOf: () => async (work) => finish(work),
   settled: (work) => readers.lists.settled(work),
 });

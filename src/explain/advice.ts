@@ -67,10 +67,10 @@ function adviceOn({ binding, problems, missingPermissions }: Facts, { reason, me
 const nameOf = ({ kind, namespace, name }: { kind: string; namespace?: string; name?: string }): string =>
   name === undefined ? `${kind} objects` : describeObject(kind, namespace, name);
 
-/** An optional source needs its VaultConnection too: only Vault knows whether the source exists. */
+/** An optional source needs its connection too: only the store knows whether the source exists. */
 function connectionFindings(
   state: SourceExplanation["state"],
-  { ready }: NonNullable<SourceExplanation["vault"]>,
+  { ready }: NonNullable<SourceExplanation["store"]>,
   what: string,
 ): Advice[] {
   if (state === "NotFound") return [{ reason: "ConnectionNotFound", message: `there is no ${what}; create it` }];
@@ -89,7 +89,7 @@ function findings({ binding, account, sources, targets }: Facts): Advice[] {
         const message = `no SecretGrant in namespace ${source.namespace} permits this binding to ${verbFor(source)} ${what}`;
         return [{ reason: "NotGranted", message }];
       }
-      if (source.vault !== undefined) return connectionFindings(source.state, source.vault, what);
+      if (source.store !== undefined) return connectionFindings(source.state, source.store, what);
       if (source.optional) return [];
       if (source.state === "NotFound")
         return [{ reason: "SourceNotFound", message: source.message ?? `there is no ${what}; create it` }];

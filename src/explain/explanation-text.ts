@@ -73,7 +73,7 @@ function seenText({ state, message }: ReadState): string {
 }
 
 function sourceRows(explanation: SourceExplanation) {
-  const { source, kind, namespace, name, optional, resourceVersion, uses, grants, vault, ...seen } = explanation;
+  const { source, kind, namespace, name, optional, resourceVersion, uses, grants, store, ...seen } = explanation;
   const used = uses.map(({ key, present }) => {
     const what = useInWords(key);
     return present === false ? `${what} (missing)` : present === undefined ? `${what} (unknown)` : what;
@@ -85,13 +85,13 @@ function sourceRows(explanation: SourceExplanation) {
       : (grants?.message ?? `no SecretGrant there permits this binding to ${verbFor({ kind })} it`);
   return [
     [source, describeObject(kind, namespace, name), version, used.length === 0 ? "nothing" : used.join(", ")],
-    ...(vault === undefined ? [] : vaultLines(vault).map((line) => ["", line, "", ""])),
+    ...(store === undefined ? [] : storeLines(store).map((line) => ["", line, "", ""])),
     ...(grants === undefined ? [] : [["", granted, "", ""]]),
   ];
 }
 
-function vaultLines({ reads, ready, version }: NonNullable<SourceExplanation["vault"]>): string[] {
-  const server = version === undefined ? "" : `, Vault ${version}`;
+function storeLines({ product, reads, ready, version }: NonNullable<SourceExplanation["store"]>): string[] {
+  const server = version === undefined ? "" : `, ${product} ${version}`;
   const why = ready?.status === "True" ? "" : `: ${ready?.message}`;
   const state = ready === undefined ? server.slice(2) : `Ready ${ready.status}, ${ready.reason}${server}${why}`;
   return [`reads ${reads}`, ...(state === "" ? [] : [state])];

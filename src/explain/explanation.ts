@@ -49,10 +49,12 @@ export interface SourceExplanation extends ReadState {
   resourceVersion?: string;
   /** What the fields use of it: keys, paths of fields, or `*` for all. `present` is omitted where it can't be known. */
   uses: { key: string; present?: boolean }[];
-  /** For a source from Vault: what it reads, such as `data kv/registry/s3`, and the state of its VaultConnection. */
-  vault?: {
+  /** For a source in a store outside of the cluster: what it reads, such as `data kv/registry/s3`, and the state of its connection. */
+  store?: {
+    /** The product, such as `Vault`. */
+    product: string;
     reads: string;
-    /** The condition of the VaultConnection. Omitted if there is none, or it can't be read. */
+    /** The condition Ready of the connection. Omitted if there is none, or it can't be read. */
     ready?: Pick<Condition, "status" | "reason" | "message">;
     /** The version of the server. */
     version?: string;

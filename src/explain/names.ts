@@ -1,13 +1,6 @@
 /** Lists names of objects as the user, for completion on the command line. */
 import type { Resource } from "../apimachinery/objects.ts";
-import {
-  BINDING_COMPOSITIONS,
-  CONFIG_MAPS,
-  NAMESPACES,
-  SECRET_BINDINGS,
-  SECRETS,
-  VAULT_CONNECTIONS,
-} from "../apimachinery/resources.ts";
+import { CONFIG_MAPS, NAMESPACES, RECONCILED, SECRET_BINDINGS, SECRETS } from "../apimachinery/resources.ts";
 import { foundOr, type Reader } from "./reading.ts";
 
 /** What a word of the command line names: a kind, or an object of any of Inlay's kinds. */
@@ -19,11 +12,7 @@ const LISTED: Readonly<Record<NameKind, readonly (readonly [Resource, string])[]
   secret: [[SECRETS, ""]],
   "config-map": [[CONFIG_MAPS, ""]],
   namespace: [[NAMESPACES, ""]],
-  object: [
-    [SECRET_BINDINGS, ""],
-    [BINDING_COMPOSITIONS, "bindingcomposition/"],
-    [VAULT_CONNECTIONS, "vaultconnection/"],
-  ],
+  object: RECONCILED.map((each) => [each, each === SECRET_BINDINGS ? "" : `${each.kind.toLowerCase()}/`]),
 };
 
 /** Empty if the user may not list them. */

@@ -1,22 +1,13 @@
 /** Compares Inlay's kinds in a cluster with those of this program, to notice an older Inlay or none. Needs no permission of RBAC. */
-import compositionSchema from "../api/binding-composition-schema.json" with { type: "json" };
-import bindingSchema from "../api/secret-binding-schema.json" with { type: "json" };
-import grantSchema from "../api/secret-grant-schema.json" with { type: "json" };
-import connectionSchema from "../api/vault-connection-schema.json" with { type: "json" };
-import { apiVersionOf, type Resource } from "../apimachinery/objects.ts";
+import { OWN_SCHEMAS } from "../api/own-schemas.ts";
+import { apiVersionOf } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
-import { BINDING_COMPOSITIONS, SECRET_BINDINGS, SECRET_GRANTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { OWN_RESOURCES } from "../apimachinery/resources.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import { type KindSchema, Schemas } from "../kube/schemas.ts";
 import type { Transport } from "../kube/transport.ts";
 
-const OWN: readonly (readonly [Resource, unknown])[] = [
-  [SECRET_BINDINGS, bindingSchema],
-  [SECRET_GRANTS, grantSchema],
-  [VAULT_CONNECTIONS, connectionSchema],
-  [BINDING_COMPOSITIONS, compositionSchema],
-];
 const META = ["apiVersion", "kind", "metadata"];
 
 /** What is wrong with Inlay's kinds in a cluster, in one line that says what to do. */
@@ -38,21 +29,17 @@ export async function ownKindsProblem(
   try {
     const schemas = new Schemas(transport);
     const seen = await Promise.all(
-      OWN.map(async ([resource, own]) => {
+      OWN_RESOURCES.map(async (resource) => {
         const isServed = (await discovery.byKindAsNamed(apiVersionOf(resource), resource.kind)) !== undefined;
-        return {
-          resource,
-          own: own as OpenApiSchema,
-          isServed,
-          served: isServed ? await schemas.of(resource) : undefined,
-        };
+        return { resource, isServed, served: isServed ? await schemas.of(resource) : undefined };
       }),
     );
     if (!seen.some(({ isServed }) => isServed)) return { isAbsent: true, message: ABSENT };
-    for (const { resource, own, isServed, served } of seen) {
+    for (const { resource, isServed, served } of seen) {
       const { kind } = resource;
+      const own = OWN_SCHEMAS.get(kind);
       if (!isServed) return { isAbsent: false, message: older(version, `it has no ${kind}`) };
-      const path = served && missingField(own, served.root, served.resolve);
+      const path = own && served && missingField(own, served.root, served.resolve);
       if (path !== undefined) return { isAbsent: false, message: older(version, `its ${kind} has no ${path}`) };
     }
     return undefined;

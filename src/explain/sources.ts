@@ -1,8 +1,7 @@
 /** Explains each source of a binding: which keys are used, and whether they exist. Contains no values. */
-import type { SecretBinding } from "../api/binding.ts";
+import type { Condition, SecretBinding } from "../api/binding.ts";
 import { COMPOSITION_LABEL } from "../api/composed.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
-import type { VaultConnection } from "../api/vault-connection.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
@@ -20,11 +19,20 @@ import type { Tools } from "./tools.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
+/** The status of the object through which a store is read. */
+interface ConnectionStatus {
+  conditions?: readonly Condition[];
+  /** Of the server. */
+  version?: string;
+}
+
 /** The kept part of a source, without its values. */
 interface Kept {
   resourceVersion: string;
   labels: Labels;
   has: ReadonlySet<string>;
+  /** Undefined for other objects, whose status may have values. */
+  connection: ConnectionStatus | undefined;
 }
 
 const NO_OBJECT = new Problem("Unavailable", "it is not an object in this cluster; only the controller reads it");
@@ -46,16 +54,19 @@ async function explainSource(
   source: ParsedSource,
   uses: readonly string[],
 ): Promise<SourceExplanation> {
-  if (source.vault !== undefined) return explainVault(tools, binding, source, source.vault, uses);
-  if (source.providerClass !== undefined) return explainProviderClass(tools, source, source.providerClass, uses);
-  const ref = await (source.locate ? attempt(source.locate(tools.discovery)) : NO_OBJECT);
+  const { store, data, providerClass } = source;
+  if (providerClass !== undefined) return explainProviderClass(tools, source, providerClass, uses);
+  const ref = store?.connection?.ref ?? (await (source.locate ? attempt(source.locate(tools.discovery)) : NO_OBJECT));
   const { kind, name } = source.describe();
   const base = { source: source.name, name, optional: source.policy.optional };
-  if (ref instanceof Problem)
-    return { ...base, kind, state: "Unreadable", message: ref.message, uses: uses.map((key) => ({ key })) };
+  if (ref instanceof Problem) {
+    const unread = { state: "Unreadable" as const, message: ref.message, uses: uses.map((key) => ({ key })) };
+    return { ...base, kind, ...unread, ...(store && { store: storeOf(store) }) };
+  }
+  const { needsGrant = false } = data ?? store?.connection ?? {};
   const [reading, grants] = await Promise.all([
     tools.reader.get(ref, keeping(uses, source, await keyFinder(uses)), "whole"),
-    source.data?.needsGrant ? grantsIn(tools, source.data.namespace) : undefined,
+    needsGrant ? grantsIn(tools, ref.namespace as string) : undefined,
   ]);
   const kept = reading.state === "Found" ? reading.it : undefined;
   return {
@@ -64,43 +75,23 @@ async function explainSource(
     ...(ref.namespace !== undefined && { namespace: ref.namespace }),
     ...seenOf(reading),
     ...(kept && { resourceVersion: kept.resourceVersion }),
-    uses: uses.map((key) => ({ key, ...(kept && { present: kept.has.has(key) }) })),
+    // The store is not asked, so it is unknown which keys exist.
+    uses: uses.map((key) => ({ key, ...(kept && store === undefined && { present: kept.has.has(key) }) })),
+    ...(store && { store: storeOf(store, kept?.connection) }),
     ...(grants && { grants: await grantsFor(tools, binding, ref, grants, kept?.labels) }),
   };
 }
 
-/** Sends no request to Vault, so it is unknown which keys exist. */
-async function explainVault(
-  tools: Tools,
-  binding: SecretBinding,
-  { name, policy }: ParsedSource,
-  { connection, needsGrant, reads }: NonNullable<ParsedSource["vault"]>,
-  uses: readonly string[],
-): Promise<SourceExplanation> {
-  const namespace = connection.namespace as string;
-  const [reading, grants] = await Promise.all([
-    tools.reader.get(connection, (object) => object as KubeObject & Pick<VaultConnection, "status">, "whole"),
-    needsGrant ? grantsIn(tools, namespace) : undefined,
-  ]);
-  const seen = reading.state === "Found" ? reading.it : undefined;
-  const ready = seen?.status?.conditions?.find(({ type }) => type === "Ready");
-  const version = seen?.status?.version;
-  const labels = seen && (seen.metadata.labels ?? {});
+function storeOf(
+  { product, reads }: NonNullable<ParsedSource["store"]>,
+  { conditions = [], version }: ConnectionStatus = {},
+): NonNullable<SourceExplanation["store"]> {
+  const ready = conditions.find(({ type }) => type === "Ready");
   return {
-    source: name,
-    kind: connection.resource.kind,
-    namespace,
-    name: connection.name,
-    optional: policy.optional,
-    ...seenOf(reading),
-    ...(seen && { resourceVersion: seen.metadata.resourceVersion }),
-    uses: uses.map((key) => ({ key })),
-    vault: {
-      reads,
-      ...(ready && { ready: { status: ready.status, reason: ready.reason, message: ready.message } }),
-      ...(version !== undefined && { version }),
-    },
-    ...(grants && { grants: await grantsFor(tools, binding, connection, grants, labels) }),
+    product,
+    reads,
+    ...(ready && { ready: { status: ready.status, reason: ready.reason, message: ready.message } }),
+    ...(version !== undefined && { version }),
   };
 }
 
@@ -132,14 +123,15 @@ type KeyFinder = (keys: readonly string[], use: string) => boolean;
 
 function keeping(
   uses: readonly string[],
-  { addressedBy }: ParsedSource,
+  { addressedBy, store }: ParsedSource,
   hasKey: KeyFinder,
 ): (object: KubeObject) => Kept {
   return (object) => {
     const keys = [object["data"], object["binaryData"]].flatMap((data) => Object.keys(data ?? {}));
     const isThere = (use: string) => (addressedBy === "fieldPath" ? hasField(object, use) : hasKey(keys, use));
     const { resourceVersion, labels = {} } = object.metadata;
-    return { resourceVersion, labels, has: new Set(uses.filter(isThere)) };
+    const connection = store && (object as { status?: ConnectionStatus }).status;
+    return { resourceVersion, labels, has: new Set(uses.filter(isThere)), connection };
   };
 }
 

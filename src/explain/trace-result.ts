@@ -4,9 +4,9 @@
  */
 import { fieldsOfTarget, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
-import type { VaultConnection } from "../api/vault-connection.ts";
 import { isSameKind, type KubeObject } from "../apimachinery/objects.ts";
 import { parseSources } from "../sources/registry.ts";
+import type { NamedByConnection } from "../sources/source.ts";
 import { type ReadTemplate, useInWords, usesOf } from "../sources/uses.ts";
 import type { ReadState } from "./explanation.ts";
 import { inWords, selectorInWords } from "./rollout.ts";
@@ -31,8 +31,8 @@ export interface Trace {
   serviceAccounts: string[];
   /** Ingresses and Gateways that use it as their certificate. */
   certificates: { kind: string; namespace: string; name: string }[];
-  /** VaultConnections of its namespace that use it, such as `CA` or `SecretID`. */
-  connections: { name: string; uses: string[] }[];
+  /** Connections to stores in its namespace that use it, such as `CA` or `SecretID`. */
+  connections: { kind: string; name: string; uses: string[] }[];
   /** What could not be read, so that the lists above may be incomplete. */
   unreadable: string[];
 }
@@ -154,18 +154,9 @@ export function pullsWith(account: KubeObject, name: string): boolean {
   return Array.isArray(references) && references.some((each: { name?: unknown }) => each.name === name);
 }
 
-/** How a VaultConnection of its namespace uses it. */
-export function connectionUses({ tls, auth }: VaultConnection["spec"], { kind, name }: Traced): string[] {
-  const places = [
-    ["CA", tls?.ca],
-    ["SecretID", auth?.appRole?.secretID],
-    ["token", auth?.token],
-  ] as const;
-  return places.flatMap(([use, from]) => {
-    const named: Partial<Record<"secret" | "configMap", { name: string }>> = from ?? {};
-    return (kind === "Secret" ? named.secret : named.configMap)?.name === name ? [use] : [];
-  });
-}
+/** How a connection that names these objects in its namespace uses it. */
+export const connectionUses = (named: readonly NamedByConnection[], { kind, name }: Traced): string[] =>
+  named.flatMap(({ ref, use }) => (ref.resource.kind === kind && ref.name === name ? [use] : []));
 
 interface Tls {
   secretName?: unknown;

@@ -16,7 +16,7 @@ export function traceText(trace: Trace, width: number): string[] {
   const granted = grants.flatMap(({ name, from }) => from.map((to) => [name, to]));
   const pulling = serviceAccounts.map((each) => plain(`ServiceAccount ${each}`));
   const certified = certificates.map((each) => plain(describeObject(each.kind, each.namespace, each.name)));
-  const connected = connections.map(({ name, uses }) => [name, uses.join(", ")]);
+  const connected = connections.map(({ kind, name, uses }) => [`${kind} ${name}`, uses.join(", ")]);
   const sections = [
     ...section("READ BY BINDINGS", table(["BINDING", "SOURCE", "STATE", "TARGET", "FIELD", "USES"], read)),
     ...section("RESTARTED BY BINDINGS", table(["BINDING", "WORKLOADS"], restarted)),
@@ -25,7 +25,7 @@ export function traceText(trace: Trace, width: number): string[] {
     ...section("WORKLOADS", table(["WORKLOAD", "REFERS BY", "KEYS", "RESTARTS"], workloads.map(workloadRow))),
     ...section("USED TO PULL IMAGES", pulling),
     ...section("CERTIFICATE OF", certified),
-    ...section("USED TO CONNECT TO VAULT", table(["VAULTCONNECTION", "USES IT AS"], connected)),
+    ...section("USED BY CONNECTIONS", table(["CONNECTION", "USES IT AS"], connected)),
   ];
   const nothing = unreadable.length === 0 ? "nothing refers to it" : "nothing that you may read refers to it";
   const parts = [

@@ -1,17 +1,10 @@
 /** Traces a Secret or ConfigMap: lists all objects that may refer to it, and to copies that bindings write from it. */
 import type { SecretBinding, StoredBinding } from "../api/binding.ts";
 import { asRecorded } from "../api/status-records.ts";
-import type { VaultConnection } from "../api/vault-connection.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
-import {
-  CONFIG_MAPS,
-  INGRESSES,
-  SECRET_BINDINGS,
-  SECRETS,
-  SERVICE_ACCOUNTS,
-  VAULT_CONNECTIONS,
-} from "../apimachinery/resources.ts";
+import { CONFIG_MAPS, INGRESSES, SECRET_BINDINGS, SECRETS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { coversObject } from "../sources/grant-rules.ts";
+import { connectionKinds } from "../sources/registry.ts";
 import { consumedCopies, copiesOf } from "./copies.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
 import { findReferrers, findReferrersOfAll } from "./referrers.ts";
@@ -73,7 +66,7 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
     workloads: workloads.flatMap((each) => workloadTrace(each, traced, consumed, restarters) ?? []),
     serviceAccounts: accounts === undefined ? [] : seen(accounts),
     certificates: certificates.flatMap((each) => seen(each)),
-    connections: seen(connections),
+    connections: connections.flatMap((each) => seen(each)),
     unreadable: [...new Set(unreadable)],
   };
   if (object.state === "NotFound" && !isUsed(result))
@@ -108,12 +101,15 @@ function pullers({ reader }: Tools, { namespace, name }: Traced): Promise<Readin
   );
 }
 
-function connectionsOf(tools: Tools, traced: Traced): Promise<Reading<Trace["connections"]>> {
-  const kind = { apiVersion: apiVersionOf(VAULT_CONNECTIONS), kind: VAULT_CONNECTIONS.kind };
-  return listIfServed(tools, kind, traced.namespace, (connection) => {
-    const uses = connectionUses(connection["spec"] as VaultConnection["spec"], traced);
-    return uses.length === 0 ? undefined : { name: connection.metadata.name, uses };
-  });
+function connectionsOf(tools: Tools, traced: Traced): Promise<Reading<Trace["connections"]>[]> {
+  return Promise.all(
+    connectionKinds().map(({ resource, namedBy }) =>
+      listIfServed(tools, { apiVersion: apiVersionOf(resource), kind: resource.kind }, traced.namespace, (object) => {
+        const uses = connectionUses(namedBy(object), traced);
+        return uses.length === 0 ? undefined : { kind: resource.kind, name: object.metadata.name, uses };
+      }),
+    ),
+  );
 }
 
 async function certificatesOf(tools: Tools, traced: Traced): Promise<Reading<Trace["certificates"]>[]> {

@@ -2,7 +2,7 @@
 import { MAX_LEVELS } from "../apimachinery/json.ts";
 import { apiVersionOf, describeObject, type ObjectRef, plainWord, type Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { ACCOUNT_TOKENS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { MAX_CHARACTERS, MAX_OWNERS, MAX_OWNERS_CHARACTERS } from "./answer-text.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
 import { objectOf, verbOf } from "./asked.ts";
@@ -32,6 +32,12 @@ export const READ_VERBS = ["get", ...STREAM_VERBS];
 export const WRITE_VERBS = [...READ_VERBS, "patch"];
 const CREATE_VERBS = [...WRITE_VERBS, "create"];
 const OWN_VERBS = [...CREATE_VERBS, "delete"];
+
+/** An account requests tokens for itself. */
+export const tokenAccess = (account: ObjectRef) => ({
+  ref: { ...account, resource: ACCOUNT_TOKENS },
+  verbs: ["create"],
+});
 
 /**
  * The verbs that an account needs on a target. More are needed if the binding creates the target, or deletes it: on release,

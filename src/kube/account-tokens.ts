@@ -5,9 +5,16 @@
 import { stringifyJson } from "../apimachinery/json.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { ACCOUNT_TOKENS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { AccessDenied, accountNotFound, mayNotImpersonate, OPEN_ACCOUNT, refusal } from "./access-error.ts";
+import {
+  AccessDenied,
+  accountNotFound,
+  mayNotImpersonate,
+  OPEN_ACCOUNT,
+  refusal,
+  tokenAccess,
+} from "./access-error.ts";
 import { ApiError, isNotFound } from "./api-error.ts";
 import { pathOf } from "./client.ts";
 import { describeIdentity, type Identity } from "./identity.ts";
@@ -66,13 +73,13 @@ export class AccountTokens {
     return refusal(error, { identity, ref, verbs: ["create"] }, "create");
   }
 
-  #forbidden(identity: Identity, { namespace, name }: ObjectRef): Problem {
+  #forbidden(identity: Identity, account: ObjectRef): Problem {
+    const { namespace, name } = account;
     const isOpen = name === OPEN_ACCOUNT;
     const [kind, role] = isOpen ? [this.#sender.loginRole, LOGIN_ROLE] : (["role", `${name}-vault-login`] as const);
     const bind = `kubectl create rolebinding ${role} -n ${namespace} --${kind}=${role} --serviceaccount=${namespace}:${name}`;
     const make = `kubectl create role ${role} -n ${namespace} --verb=create --resource=serviceaccounts/token --resource-name=${name}`;
     const what = `${describeIdentity(identity)} may not create the token with which it logs in to Vault`;
-    const access = { identity, ref: { resource: ACCOUNT_TOKENS, namespace, name }, verbs: ["create"] };
-    return new AccessDenied(access, what, isOpen ? bind : `${make} && ${bind}`);
+    return new AccessDenied({ identity, ...tokenAccess(account) }, what, isOpen ? bind : `${make} && ${bind}`);
   }
 }

@@ -101,7 +101,10 @@ export function controllersOf(services: Services, concurrency: number): Controll
   const reloader = new ReloaderController(services);
   const compositions = new CompositionController(services, CLAIMS * concurrency);
   return [
-    new BindingController({ ...services, generator: reloader, compositions }, concurrency),
+    new BindingController(
+      { ...services, generator: reloader, compositions, connections: [services.vault] },
+      concurrency,
+    ),
     reloader,
     compositions,
     new VaultController(services),

@@ -1,19 +1,17 @@
 /** Lists the permissions of a binding's account, by the function that lists them after a denied request. */
 import { fieldsOfTarget, type SecretBinding } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
-import type { VaultConnection } from "../api/vault-connection.ts";
-import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import { describeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
-import { NAMESPACES, SERVICE_ACCOUNTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { NAMESPACES, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { type RequiredPermission, requiredAccess } from "../controllers/binding/required-access.ts";
 import { STREAM_VERBS } from "../kube/access-error.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
 import type { FileCluster } from "../render/file-cluster.ts";
-import { fileVault } from "../render/vault.ts";
-import type { VaultValues } from "../render/vault-values.ts";
+import { fileStores } from "../render/file-stores.ts";
+import type { Inputs } from "../render/inputs.ts";
 import { resolveRollout } from "../rollout/discover/lookups.ts";
 import { secretNamespaces } from "../sources/registry.ts";
-import type { ResolveContext } from "../sources/source.ts";
 import { isSelection, type References, resolveReferences } from "../targets/references.ts";
 import type { SelectedObject } from "../targets/select.ts";
 import { checkFields } from "../transform/plan.ts";
@@ -33,23 +31,22 @@ export interface BindingAccess {
 export interface AccessServices {
   readonly kinds: KindSearch;
   readonly cluster: FileCluster;
-  readonly vaultValues: VaultValues;
+  readonly inputs: Pick<Inputs, "stores">;
   readonly installation: Installation;
 }
 
 export async function bindingAccess(binding: SecretBinding, services: AccessServices): Promise<BindingAccess> {
-  const { cluster, installation, vaultValues } = services;
+  const { cluster, installation, inputs } = services;
   const { namespace = "" } = binding.metadata;
   const account = { resource: SERVICE_ACCOUNTS, namespace, name: binding.spec.serviceAccountName };
   const discovery = withSourceKinds(services.kinds, binding);
-  const { connections, polls } = fileVault(cluster, vaultValues);
-  const vault = withLogins(connections, cluster);
+  const { connections, polls } = fileStores(cluster, inputs.stores);
   const references = await resolveReferences(binding, {
     discovery,
     client: cluster.client,
     identity: serviceAccountIdentity(namespace, account.name),
     installation,
-    vault,
+    connections,
     polls,
     accountUid: "",
     compositionOf: () => "none",
@@ -69,7 +66,7 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
     objects,
     collections: [],
     lookups,
-    vault,
+    connections,
     problems: [],
   });
   const closed = found?.closed.map((each) => each.problem) ?? [];
@@ -83,23 +80,6 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
     ],
   };
 }
-
-/** Whether bindings log in with tokens of their own accounts, by the connections in the files. */
-function withLogins(connections: ResolveContext["vault"], cluster: FileCluster): ResolveContext["vault"] {
-  return {
-    get(namespace, name) {
-      const state = connections.get(namespace, name);
-      const { spec } = connectionIn(cluster, namespace, name) ?? {};
-      const usesAccountTokens = spec?.auth?.kubernetes?.as === "Binding";
-      return state?.phase === "ready" ? { ...state, usesAccountTokens } : state;
-    },
-  };
-}
-
-const connectionIn = (cluster: FileCluster, namespace: string | undefined, name: string) =>
-  cluster.find({ resource: VAULT_CONNECTIONS, namespace: namespace ?? "", name }) as
-    | (KubeObject & Pick<VaultConnection, "spec">)
-    | undefined;
 
 /** The objects that a target names, or one without a name for all objects that it may select. */
 function objectsOf({ target, at }: References["targets"][number]): SelectedObject[] {
@@ -155,11 +135,11 @@ function unacknowledged(
 
 /** Without the connection, it is unknown whether the account logs in. */
 function unknownConnections({ parsedSources }: References, cluster: FileCluster): BindingAccess["problems"] {
-  return parsedSources.flatMap(({ vault }, at) => {
-    if (vault?.needsLogin !== true) return [];
-    const { namespace, name } = vault.connection;
-    if (connectionIn(cluster, namespace, name) !== undefined) return [];
-    const message = `the VaultConnection ${namespace}/${name} is unknown, so its login is too; add it with -f, or use --cluster to read it from your cluster`;
+  return parsedSources.flatMap(({ store }, at) => {
+    const ref = store?.access && store.connection?.ref;
+    if (ref === undefined || cluster.find(ref) !== undefined) return [];
+    const called = describeObject(ref.resource.kind, ref.namespace, ref.name);
+    const message = `the ${called} is unknown, so its login is too; add it with -f, or use --cluster to read it from your cluster`;
     return [{ place: `spec.sources[${at}]`, problem: new Problem("ConnectionNotFound", message) }];
   });
 }

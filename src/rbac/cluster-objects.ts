@@ -1,14 +1,15 @@
-/** Reads what the bindings in files depend on from a cluster: claims of compositions, namespaces and VaultConnections. */
+/** Reads what the bindings in files depend on from a cluster: claims of compositions, namespaces and connections to stores. */
 import { at, fieldsAt } from "../apimachinery/fields.ts";
 import { stringifyJson } from "../apimachinery/json.ts";
-import { isSameKind, type JsonObject, type KubeObject } from "../apimachinery/objects.ts";
-import { NAMESPACES, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { apiVersionOf, isSameKind, type JsonObject, type KubeObject } from "../apimachinery/objects.ts";
+import { NAMESPACES } from "../apimachinery/resources.ts";
 import { withAdvice } from "../explain/reading.ts";
 import { listIfServed, type Tools } from "../explain/tools.ts";
 import type { ObjectDocument } from "../render/documents.ts";
 import { fromCluster } from "../render/inputs.ts";
 import { isOfKind } from "../render/kinds.ts";
 import { OWN_VERSION } from "../render/own-kinds.ts";
+import { connectionKinds } from "../sources/registry.ts";
 
 /** Objects that are in the files too are left out. Throws Error if the user may not list the claims or connections. */
 export const clusterObjects =
@@ -19,8 +20,10 @@ export const clusterObjects =
       const { apiVersion, kind } = fieldsAt(object, "spec", "for");
       return { apiVersion: String(apiVersion), kind: String(kind) };
     });
-    const usesVault = documents.some(({ object }) => stringifyJson(at(object, "spec") ?? null).includes('"vault":'));
-    if (usesVault) kinds.push({ apiVersion: OWN_VERSION, kind: VAULT_CONNECTIONS.kind });
+    const specs = documents.map(({ object }) => stringifyJson(at(object, "spec") ?? null));
+    for (const { resource, field } of connectionKinds())
+      if (specs.some((spec) => spec.includes(`"${field}":`)))
+        kinds.push({ apiVersion: apiVersionOf(resource), kind: resource.kind });
     if (compositions.length > 0) kinds.push({ apiVersion: "v1", kind: NAMESPACES.kind });
     const idOf = ({ apiVersion, kind, metadata }: JsonObject, isNamespaced: boolean) =>
       [apiVersion, kind, at(metadata, "namespace") ?? (isNamespaced ? namespace : ""), at(metadata, "name")].join();

@@ -2,7 +2,7 @@
 import type { SecretBinding } from "../api/binding.ts";
 import type { BindingComposition } from "../api/composition.ts";
 import type { Resource } from "../apimachinery/objects.ts";
-import { SECRET_BINDINGS, SERVICE_ACCOUNTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { compileComposition } from "../composition/compile.ts";
 import type { RequiredPermission } from "../controllers/binding/required-access.ts";
 import { claimVerbs } from "../controllers/composition/claim-writer.ts";
@@ -47,10 +47,10 @@ export async function authorAccess(
   const account = { resource: SERVICE_ACCOUNTS, namespace, name: binding.spec.serviceAccountName };
   const discovery = withSourceKinds(kinds, binding);
   const reads = parseSources(binding).map(async (source): Promise<RequiredPermission[]> => {
-    const { data, vault, providerClass, locate } = source;
-    if (data?.needsGrant || vault?.needsGrant) return [];
-    if (vault !== undefined)
-      return [{ ref: { ...vault.connection, resource: VAULT_CONNECTIONS }, verbs: ["use"], why }];
+    const { data, store, providerClass, locate } = source;
+    const connection = store?.connection;
+    if (data?.needsGrant || connection?.needsGrant) return [];
+    if (connection !== undefined) return [{ ref: connection.ref, verbs: ["use"], why }];
     if (providerClass !== undefined)
       return [{ ref: { resource: await statusesOf(discovery), namespace }, verbs: ["list"], why }];
     const ref = await locate?.(discovery);

@@ -1,13 +1,9 @@
 /** Computes the least permissions for the bindings in files, and for the bindings that compositions create for claims. */
 import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
-import type { VaultConnection } from "../api/vault-connection.ts";
-import { isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
+import { isSameKind, type KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
-import { loginAccess, type RequiredPermission } from "../controllers/binding/required-access.ts";
-import { namedObjects, needsAccount } from "../controllers/vault/settings.ts";
-import { attempt, READ_VERBS } from "../kube/access-error.ts";
+import { attempt } from "../kube/access-error.ts";
 import { bindingIn } from "../render/analysis.ts";
 import { type BindingToRender, composeBindings, isBinding } from "../render/claims.ts";
 import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "../render/documents.ts";
@@ -15,7 +11,7 @@ import { fileCluster } from "../render/file-cluster.ts";
 import { FROM_CLUSTER, type InputObject, type Inputs, inputsOf, mistakeAt } from "../render/inputs.ts";
 import { isCrd } from "../render/kinds.ts";
 import { OWN_VERSION } from "../render/own-kinds.ts";
-import { readVaultValues } from "../render/vault-values.ts";
+import { connectionKindOf } from "../sources/registry.ts";
 import { AccountList } from "./account-list.ts";
 import { bindingAccess } from "./binding-access.ts";
 import { authorAccess, claimAccess } from "./composition-access.ts";
@@ -47,7 +43,7 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
   const crds = readDocuments(options.crds);
   const more = (await live?.objectsFor(documents, namespace)) ?? [];
   const known = [...documents, ...crds.documents.filter(({ object }) => isCrd(object)), ...more];
-  const inputs = inputsOf(known, namespace, readVaultValues([]).values, { ownOnly: true });
+  const inputs = inputsOf(known, namespace, { ownOnly: true });
   const kinds = live?.kinds ?? fileKinds(inputs.kinds);
   const cluster = fileCluster(inputs);
   const own = inputs.objects.filter(isBinding);
@@ -59,12 +55,7 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
   const accounts = new AccountList(installation.ownNamespace);
   for (const each of bindings) {
     const { binding, mistakeAt: at } = each;
-    const { permissions, problems } = await bindingAccess(binding, {
-      kinds,
-      cluster,
-      vaultValues: inputs.vault,
-      installation,
-    });
+    const { permissions, problems } = await bindingAccess(binding, { kinds, cluster, inputs, installation });
     accounts.add(binding.metadata.namespace ?? "", binding.spec.serviceAccountName, permissions);
     mistakes.push(
       ...problems.map(({ place, problem }) =>
@@ -74,8 +65,8 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
   }
   const compositions = inputs.objects.filter(isOwn("BindingComposition")).filter(({ isBroken }) => !isBroken);
   for (const each of compositions) mistakes.push(...(await addComposition(each, bindings, inputs, kinds, accounts)));
-  for (const { object, document } of inputs.objects.filter(isOwn("VaultConnection")))
-    if (document.file !== FROM_CLUSTER) addConnection(object as unknown as VaultConnection, accounts);
+  for (const { object, document } of inputs.objects)
+    if (document.file !== FROM_CLUSTER) addConnection(object, accounts);
   if (accounts.isEmpty && compositions.length === 0 && mistakes.length === 0)
     throw new Error("the files contain no SecretBinding, BindingComposition or VaultConnection; add one with -f");
   return {
@@ -123,14 +114,15 @@ async function addComposition(
   return [];
 }
 
-/** A VaultConnection reads its certificates and credentials as its account. */
-function addConnection(connection: VaultConnection, accounts: AccountList): void {
-  if (!needsAccount(connection)) return;
-  const { metadata, spec } = connection;
-  const namespace = metadata.namespace as string;
-  const account: ObjectRef = { resource: SERVICE_ACCOUNTS, namespace, name: spec.serviceAccountName };
-  const why = `VaultConnection ${metadata.name}`;
-  const reads = namedObjects(connection).map((ref): RequiredPermission => ({ ref, verbs: READ_VERBS, why }));
-  const isLogin = spec.auth?.kubernetes?.as === "Connection";
-  accounts.add(namespace, account.name, [...reads, ...(isLogin ? [{ ...loginAccess(account), why }] : [])]);
+/** A connection reads its certificates and credentials as its account. */
+function addConnection(object: KubeObject, accounts: AccountList): void {
+  const needed = connectionKindOf(object)?.access(object);
+  if (needed === undefined) return;
+  const { account, permissions } = needed;
+  const why = `${object.kind} ${object.metadata.name}`;
+  accounts.add(
+    account.namespace ?? "",
+    account.name,
+    permissions.map((each) => ({ ...each, why })),
+  );
 }

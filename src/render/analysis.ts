@@ -6,7 +6,7 @@ import { type BindingToRender, type Composed, composeBindings, isBinding } from 
 import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "./documents.ts";
 import { fileCluster } from "./file-cluster.ts";
 import { type InputObject, type Inputs, inputsOf, mistakeAt, type Surroundings } from "./inputs.ts";
-import { readVaultValues } from "./vault-values.ts";
+import { readStoreValues } from "./store-values.ts";
 
 export interface AnalysedBinding extends BindingFields {
   readonly each: BindingToRender;
@@ -25,16 +25,16 @@ export interface ReadObjects {
   readonly mistakes: readonly Mistake[];
 }
 
-/** `namespace` is the default namespace of objects, and `vaultFiles` contain the values of Vault. */
+/** `namespace` is the default namespace of objects, and `storeFiles` contain the values of stores. */
 export async function analyse(
   files: readonly TextFile[],
   namespace: string,
-  vaultFiles: readonly TextFile[] = [],
+  storeFiles: readonly TextFile[] = [],
   surroundings: Surroundings = {},
   read: ReadObjects = readDocuments(files),
 ): Promise<Analysis> {
-  const vault = readVaultValues(vaultFiles);
-  const inputs = inputsOf(read.documents, namespace, vault.values, surroundings);
+  const stores = readStoreValues(storeFiles);
+  const inputs = inputsOf(read.documents, namespace, { ...surroundings, stores: stores.values });
   // The namespace of Inlay is closed to bindings.
   const { installation = new Installation({ ownNamespace: DEFAULT_NAMESPACE }) } = surroundings;
   const cluster = fileCluster(inputs);
@@ -47,11 +47,11 @@ export async function analyse(
   const mistakes = [
     ...read.mistakes,
     ...inputs.mistakes,
-    ...vault.mistakes,
+    ...stores.mistakes,
     ...composed.mistakes,
     ...bindings.flatMap((each) => each.mistakes),
   ];
-  return { inputs, composed, bindings, mistakes: inOrder(mistakes, [...files, ...vaultFiles]) };
+  return { inputs, composed, bindings, mistakes: inOrder(mistakes, [...files, ...storeFiles]) };
 }
 
 export const WITHOUT_BINDINGS = "the files contain no BindingComposition and no SecretBinding; add one with -f";

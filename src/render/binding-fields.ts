@@ -34,10 +34,10 @@ import { finish } from "../workqueue/cpu-scheduler.ts";
 import type { BindingToRender } from "./claims.ts";
 import type { Mistake } from "./documents.ts";
 import type { FileCluster } from "./file-cluster.ts";
+import { fileStores } from "./file-stores.ts";
 import type { Inputs } from "./inputs.ts";
 import type { RenderedField, RenderedTarget } from "./rendering.ts";
 import { sourcesOf } from "./sources.ts";
-import { fileVault } from "./vault.ts";
 
 type SealedField = RenderedField<SecretValue<JsonValue>>;
 type SealedTarget = RenderedTarget<SecretValue<JsonValue>>;
@@ -91,8 +91,9 @@ export async function fieldsOf(
   const { discovery, client, watcher } = cluster;
   const producedBy: ProducedBy =
     from === undefined ? "none" : { by: from.composition, ...(claimNamespace !== undefined && { claimNamespace }) };
-  const vault = fileVault(cluster, inputs.vault);
-  const resolving = { discovery, client, identity, installation, vault: vault.connections, polls: vault.polls };
+  const stores = fileStores(cluster, inputs.stores);
+  const { connections, polls } = stores;
+  const resolving = { discovery, client, identity, installation, connections, polls };
   const references = await resolveReferences(binding, {
     ...resolving,
     accountUid: "",
@@ -101,7 +102,7 @@ export async function fieldsOf(
   const { sources, notes, grants, problems } = await sourcesOf(
     binding,
     references,
-    { cluster, vault, inputs },
+    { cluster, stores, inputs },
     producedBy,
   );
   const selection = finish(selectTargets(watcher, `${namespace}/${name}`, identity, references));

@@ -16,7 +16,7 @@ import type { Mistake, MistakeReason, ObjectDocument } from "./documents.ts";
 import { type Kinds, kindsOf, type ServedKinds } from "./kinds.ts";
 import { type Checked, checkOwn, isOwn, OWN_KINDS } from "./own-kinds.ts";
 import { type Step, stepsOf } from "./place.ts";
-import type { VaultValues } from "./vault-values.ts";
+import { readStoreValues, type StoreValues } from "./store-values.ts";
 
 /** An object with a name, and a namespace if its kind is namespaced. */
 export interface InputObject {
@@ -30,7 +30,7 @@ export interface Inputs {
   readonly kinds: Kinds;
   readonly objects: readonly InputObject[];
   readonly mistakes: readonly Mistake[];
-  readonly vault: VaultValues;
+  readonly stores: StoreValues;
   /** The objects of a cluster count too, so an object that is missing does not exist. */
   readonly isCluster: boolean;
 }
@@ -43,6 +43,8 @@ export interface Surroundings {
   readonly ownOnly?: boolean;
   /** The rules by which bindings are checked. By default, those without a configuration file. */
   readonly installation?: Installation;
+  /** The values of stores. By default, none is known. */
+  readonly stores?: StoreValues;
   readonly cluster?: {
     /** The kinds that the cluster serves. Other kinds are described by the files. */
     readonly kinds: ServedKinds;
@@ -71,8 +73,7 @@ const TEXT_RULE = "must be a string; put it in quotes";
 export function inputsOf(
   documents: readonly ObjectDocument[],
   namespace: string,
-  vault: VaultValues,
-  { crds = [], ownOnly = false, cluster, installation }: Surroundings = {},
+  { crds = [], ownOnly = false, cluster, installation, stores = readStoreValues([]).values }: Surroundings = {},
 ): Inputs {
   const mistakes: Mistake[] = [];
   const kinds = kindsOf([...documents.map(({ object }) => object), ...crds], cluster?.kinds);
@@ -108,7 +109,7 @@ export function inputsOf(
     const id = objectId({ group, kind: object.kind }, object.metadata.namespace, object.metadata.name);
     return seen.has(id) ? [] : [{ document: fromCluster(object), object, isBroken: false }];
   });
-  return { kinds, objects: [...objects, ...live], mistakes, vault, isCluster: cluster?.isWhole ?? false };
+  return { kinds, objects: [...objects, ...live], mistakes, stores, isCluster: cluster?.isWhole ?? false };
 }
 
 /** An object of Inlay, or one that lacks only its apiVersion. */

@@ -1,8 +1,6 @@
 /** Checks objects of Inlay's own kinds against their CRDs, as the API server would, but finds every mistake. Pure. */
-import compositionSchema from "../api/binding-composition-schema.json" with { type: "json" };
 import ownRules from "../api/own-rules.json" with { type: "json" };
-import grantSchema from "../api/secret-grant-schema.json" with { type: "json" };
-import vaultConnectionSchema from "../api/vault-connection-schema.json" with { type: "json" };
+import { OWN_SCHEMAS } from "../api/own-schemas.ts";
 import { brokenRules, type RuleTree } from "../apimachinery/cel.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
@@ -10,7 +8,6 @@ import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { allIn, attemptSync, type ProblemParts } from "../apimachinery/problem.ts";
 import { missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
-import { BINDING_SCHEMA } from "../composition/compile.ts";
 import { checkManifest } from "../transform/schema-check.ts";
 import { removeAt, stepsOf } from "./place.ts";
 
@@ -21,13 +18,7 @@ export interface Checked {
 }
 
 export const OWN_VERSION = "inlay.dev/v1alpha1";
-const SCHEMAS: Readonly<Record<string, OpenApiSchema>> = {
-  SecretBinding: BINDING_SCHEMA,
-  SecretGrant: grantSchema as unknown as OpenApiSchema,
-  BindingComposition: compositionSchema as unknown as OpenApiSchema,
-  VaultConnection: vaultConnectionSchema as unknown as OpenApiSchema,
-};
-export const OWN_KINDS = Object.keys(SCHEMAS);
+export const OWN_KINDS = [...OWN_SCHEMAS.keys()];
 const RULES = ownRules as Readonly<Record<string, RuleTree>>;
 const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const MAX_NAME_LENGTH: Readonly<Record<string, number>> = { BindingComposition: 63 };
@@ -40,7 +31,7 @@ export const isOwn = ({ apiVersion }: JsonObject): boolean => String(apiVersion)
 export function checkOwn(object: JsonObject, name: string): Checked {
   const [apiVersion, kind] = [object["apiVersion"], String(object["kind"])];
   if (apiVersion !== OWN_VERSION) return unknown("apiVersion", `must be ${OWN_VERSION}`);
-  const schema = Object.hasOwn(SCHEMAS, kind) ? SCHEMAS[kind] : undefined;
+  const schema = OWN_SCHEMAS.get(kind);
   if (schema === undefined) return unknown("kind", `unknown kind; ${suggestNames(OWN_VERSION, kind, OWN_KINDS)}`);
   const maxLength = MAX_NAME_LENGTH[kind] ?? 253;
   const isNamed = name.length <= maxLength && NAME.test(name);

@@ -5,16 +5,16 @@ import type { Surroundings } from "./inputs.ts";
 import { notMadeOf, type SealedRendering } from "./rendering.ts";
 
 /**
- * `namespace` is the default namespace of objects, and `vaultFiles` contain the values of Vault. Throws Error if the files contain nothing
+ * `namespace` is the default namespace of objects, and `storeFiles` contain the values of stores. Throws Error if the files contain nothing
  * to render.
  */
 export async function render(
   files: readonly TextFile[],
   namespace: string,
-  vaultFiles: readonly TextFile[] = [],
+  storeFiles: readonly TextFile[] = [],
   surroundings: Surroundings = {},
 ): Promise<SealedRendering> {
-  const analysis = await analyse(files, namespace, vaultFiles, surroundings);
+  const analysis = await analyse(files, namespace, storeFiles, surroundings);
   if (isWithoutBindings(analysis)) throw new Error(WITHOUT_BINDINGS);
   const { composed, bindings, mistakes } = analysis;
   const rendered = bindings

@@ -11,22 +11,22 @@ import type { References } from "../targets/references.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";
 import type { FileCluster } from "./file-cluster.ts";
+import type { FileStores } from "./file-stores.ts";
 import type { Inputs } from "./inputs.ts";
-import type { FileVault } from "./vault.ts";
 
 export interface ReadSources {
   readonly sources: ReadonlyMap<string, LiveSource | Problem>;
   readonly notes: readonly string[];
   /** The SecretGrants that it needs, if the files contain no grants at all. */
   readonly grants: readonly Advice[];
-  /** Problems of sources from Vault, with their places in the binding. */
+  /** Problems of sources in stores, with their places in the binding. */
   readonly problems: readonly { readonly place: string; readonly problem: Problem }[];
 }
 
 /** Where sources are read from. */
 interface SourceFiles {
   readonly cluster: FileCluster;
-  readonly vault: FileVault;
+  readonly stores: FileStores;
   readonly inputs: Inputs;
 }
 
@@ -34,10 +34,9 @@ interface SourceFiles {
 export async function sourcesOf(
   binding: SecretBinding,
   { parsedSources, sources }: References,
-  { cluster: { watcher, client }, vault, inputs: { objects, isCluster } }: SourceFiles,
+  { cluster: { watcher, client }, stores, inputs: { objects, isCluster } }: SourceFiles,
   producedBy: ProducedBy,
 ): Promise<ReadSources> {
-  await vault.ask(sources.values());
   const resolved = [...sources.values()].flatMap((each): ResolvedSource[] => (each instanceof Problem ? [] : [each]));
   const { namespace = "", name } = binding.metadata;
   const observed = finish(observeGrants(watcher, `${namespace}/${name}`, binding, resolved, () => producedBy));
@@ -60,14 +59,10 @@ export async function sourcesOf(
       return finish(source.toLive(watcher.list(`${namespace}/${name}`, listing).members));
     },
   };
-  const problems = parsedSources.flatMap(({ name: called, vault: at }, position) => {
-    const problem = at && sources.get(called);
+  const problems = parsedSources.flatMap(({ name: called, store }, position) => {
+    const problem = store && sources.get(called);
     return problem instanceof Problem ? [{ place: `spec.sources[${position}]`, problem }] : [];
   });
-  return {
-    sources: await readSources(client, sources, readability, true),
-    notes: [...vault.notes],
-    grants: neededGrants,
-    problems,
-  };
+  const read = await readSources(client, sources, readability, true);
+  return { sources: read, notes: [...stores.notes], grants: neededGrants, problems };
 }

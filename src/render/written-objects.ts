@@ -5,7 +5,7 @@ import { valueAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { describeObject, idOf, type KubeObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { BINDING_COMPOSITIONS, SECRET_BINDINGS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { RECONCILED } from "../apimachinery/resources.ts";
 import { pathsOf } from "../targets/release.ts";
 import { shapeOf, type TargetShape } from "../transform/target-shape.ts";
 import type { AnalysedBinding, Analysis } from "./analysis.ts";
@@ -40,7 +40,7 @@ export interface WrittenObjects {
   notes: string[];
 }
 
-const JUDGED: readonly string[] = [SECRET_BINDINGS, BINDING_COMPOSITIONS, VAULT_CONNECTIONS].map(({ kind }) => kind);
+const JUDGED: readonly string[] = RECONCILED.map(({ kind }) => kind);
 
 /** What is used of an analysis. */
 type Analysed = Pick<Analysis, "inputs" | "composed" | "bindings">;

@@ -5,7 +5,7 @@ import { type NameMatcher, nameMatcher } from "../apimachinery/glob.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
 import { apiVersionOf, describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
-import { SECRET_GRANTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { CONFIG_MAPS, SECRET_GRANTS, SECRETS } from "../apimachinery/resources.ts";
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
 
 type Spec = SecretGrant["spec"];
@@ -167,7 +167,7 @@ export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy
 
 /** The verb for what a SecretGrant permits a binding to do with an object. */
 export const verbFor = ({ kind }: Pick<ObjectRef["resource"], "kind">): "read" | "use" =>
-  kind === VAULT_CONNECTIONS.kind ? "use" : "read";
+  kind === SECRETS.kind || kind === CONFIG_MAPS.kind ? "read" : "use";
 
 /** The reader that a grant must name for a binding. */
 function readerOf({ namespace, account, composition }: Asker) {

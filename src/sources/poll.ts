@@ -1,5 +1,6 @@
 /** The requests to servers outside of the cluster that poller.ts repeats, and their states. */
-import type { Problem } from "../apimachinery/problem.ts";
+import type { JsonObject, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import type { Problem, Reason } from "../apimachinery/problem.ts";
 import type { PollAnswer } from "./answer-cache.ts";
 
 /** A request. Polls with the same id have the same answer and are in the same group. An id contains no value. */
@@ -11,8 +12,25 @@ export interface Poll<T = unknown> {
   readonly queue?: string;
   /** The interval in ms. If polls with the same id differ, the shortest one counts. */
   readonly refreshMs: number;
+  /** The reason while there is no answer, and nothing more is known. */
+  readonly unavailable: Reason;
+  /** Called before it is requested at once for a binding, such as to retry a failed login. */
+  refreshing?(): void;
   /** Throws Problem. Returns `last`, the former answer, if it is still valid. */
   ask(last: PollAnswer<T> | undefined): Promise<PollAnswer<T>>;
+  /** The answer on the command line, which contacts no server. Throws Problem. */
+  fromFile(files: StoreFiles): PollAnswer<T>;
+}
+
+/** The files that replace the servers on the command line. */
+export interface StoreFiles {
+  /** The fields of a key in a part of the file of values. Undefined if the file lacks the key. */
+  fieldsOf(part: string, key: string): JsonObject | undefined;
+  /** Notes what to add to the file of values. */
+  missing(part: string, key: string): void;
+  /** An object in the files, such as a connection. */
+  find(ref: ObjectRef): KubeObject | undefined;
+  note(text: string): void;
 }
 
 /** The present state of a poll. A binding that finds a pending poll is requeued when it changes. */

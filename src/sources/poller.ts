@@ -42,8 +42,6 @@ interface Entry {
 interface Hooks {
   /** Called with the key of each binding whose answer changed. */
   changed(key: string): void;
-  /** Called with a group before its polls are requested at once for a binding. */
-  refreshing(group: string): void;
   /** Called with the key of a binding when all polls that it requested at once have ended. */
   refreshed(key: string): void;
   /** Any other error than Problem is a bug in this program. */
@@ -120,7 +118,7 @@ export class Poller {
     const known = this.#refreshes.get(key);
     if (known !== undefined && known !== refresh) {
       this.#refreshing.set(key, this.#asks);
-      for (const group of new Set(polls.map((poll) => poll.group))) this.#hooks.refreshing(group);
+      for (const poll of polls) poll.refreshing?.();
       for (const id of ids) this.#askNow(this.#entries.get(id));
     }
     if (ids.size === 0) {
@@ -259,7 +257,7 @@ export class Poller {
   #waitNoLonger(entry: Entry): void {
     if (entry.version !== undefined || entry.problem !== undefined) return;
     const message = "the server has not answered yet; Inlay retries. Check that the server runs";
-    entry.problem = new Problem("VaultUnavailable", message);
+    entry.problem = new Problem(entry.poll.unavailable, message);
     for (const key of entry.subscribers.keys()) this.#hooks.changed(key);
   }
 
@@ -311,7 +309,7 @@ export class Poller {
       answer =
         error instanceof Problem
           ? error
-          : new Problem("VaultUnavailable", "unexpected error; see the controller's log");
+          : new Problem(entry.poll.unavailable, "unexpected error; see the controller's log");
     }
     if (this.#isStopped || this.#entries.get(id) !== entry) return;
     const isNews = answer instanceof Problem ? this.#failed(entry, answer) : this.#answered(entry, answer);
@@ -360,5 +358,5 @@ function refreshMsOf(entry: Entry): number {
 const tooMany = (namespace: string, most: number): Problem =>
   new Problem(
     "LimitExceeded",
-    `the bindings of namespace ${namespace} read more than ${most} different paths or servers through VaultConnections, and Inlay reads only the first ${most}; remove sources that are not needed`,
+    `the bindings of namespace ${namespace} read more than ${most} different paths or servers outside of the cluster, and Inlay reads only the first ${most}; remove sources that are not needed`,
   );

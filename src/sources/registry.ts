@@ -1,13 +1,14 @@
 /** Lists all kinds of source, and parses and resolves spec.sources of a binding. */
 import type { SecretBinding } from "../api/binding.ts";
 import { assertWithin } from "../api/scope.ts";
+import { apiVersionOf, isSameKind, type KubeObject } from "../apimachinery/objects.ts";
 import { type MissingPolicy, Problem } from "../apimachinery/problem.ts";
 import { attempt } from "../kube/access-error.ts";
 import { configMap } from "./configmap.ts";
 import { object } from "./object.ts";
 import { providerClass } from "./provider-class.ts";
 import { secret } from "./secret.ts";
-import type { ParsedSource, ResolveContext, ResolvedSource, SourceKind } from "./source.ts";
+import type { ConnectionKind, ParsedSource, ResolveContext, ResolvedSource, SourceKind } from "./source.ts";
 import { vault } from "./vault.ts";
 
 /** Add a line for each new kind. A test may add its own kind while it runs. */
@@ -32,6 +33,15 @@ export function parseSources({ metadata, spec }: SecretBinding): ParsedSource[] 
     return unknownSource(entry.name ?? "", policy, `spec.sources[${position}]`);
   });
 }
+
+/** The kinds of object through which stores are read. */
+export const connectionKinds = (): ConnectionKind[] => SOURCE_KINDS.flatMap(({ connection }) => connection ?? []);
+
+/** Undefined for an object of another kind. */
+export const connectionKindOf = (object: Pick<KubeObject, "apiVersion" | "kind">): ConnectionKind | undefined =>
+  connectionKinds().find(({ resource }) =>
+    isSameKind(object, { apiVersion: apiVersionOf(resource), kind: resource.kind }),
+  );
 
 /** By name: each source as it can be read, or the reason why it can't. Throws no problem of a single source. */
 export async function resolveSources(

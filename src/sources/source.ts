@@ -4,15 +4,15 @@
  */
 import type { Source } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
-import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import type { KubeObject, ObjectRef, Resource } from "../apimachinery/objects.ts";
 import type { MissingPolicy, Problem } from "../apimachinery/problem.ts";
 import type { CollectionSubscription } from "../cache/subscription.ts";
 import type { ListedObject } from "../cache/watcher.ts";
 import type { Client } from "../kube/client.ts";
 import type { Discovery } from "../kube/discovery.ts";
+import type { Permission } from "../kube/grant-commands.ts";
 import type { Identity } from "../kube/identity.ts";
 import type { LiveSource } from "../transform/live-source.ts";
-import type { ConnectionState } from "../vault/types.ts";
 import type { ProducedBy } from "./grant-rules.ts";
 import type { Poll } from "./poll.ts";
 import type { Poller } from "./poller.ts";
@@ -20,7 +20,52 @@ import type { Poller } from "./poller.ts";
 export interface SourceKind {
   /** Undefined for an entry of another kind. Makes no requests: the API server has validated the entry. */
   parse(entry: Source, binding: ParseContext): ParsedSource | undefined;
+  /** For a store: the parts of the file that replaces it on the command line, by name. No other kind has a part of that name. */
+  readonly fileParts?: Readonly<Record<string, FilePart>>;
+  /** For a store: the objects through which it is read. */
+  readonly connection?: ConnectionKind;
 }
+
+/** A part of the file of values: a mapping of keys, each with its fields. */
+export interface FilePart {
+  /** The fields of a key, such as `{KEY: VALUE}`. */
+  readonly example: string;
+  /** What is wrong with a key; undefined if it is right. */
+  wrongKey(key: string): string | undefined;
+  /** Keys of the same text are the same key. By default, the key itself. */
+  keyOf?(key: string): string;
+}
+
+/** A kind of object that describes how to reach a store, such as VaultConnection. Its condition Ready shows whether that works. */
+export interface ConnectionKind {
+  readonly resource: Resource;
+  /** The field of an entry of spec.sources whose field `connection` names the object. */
+  readonly field: string;
+  /** Its state on the command line, where it counts as ready. `object` is undefined if it is not in the files. */
+  fromFile(object: KubeObject | undefined): ConnectionState;
+  /** The Secrets and ConfigMaps that an object names in its own namespace. */
+  namedBy(object: KubeObject): readonly NamedByConnection[];
+  /** The object's own account with what it needs, if Inlay impersonates it. */
+  access(object: KubeObject): { readonly account: ObjectRef; readonly permissions: readonly Permission[] } | undefined;
+}
+
+/** A Secret or ConfigMap that a connection names. */
+export interface NamedByConnection {
+  readonly ref: ObjectRef;
+  /** The field that names it, such as `spec.tls.ca.secret.name`. */
+  readonly place: string;
+  /** What it is to the connection, such as `CA`. */
+  readonly use: string;
+}
+
+/** The present state of a connection. A store knows more of one that is ready. */
+export type ConnectionState =
+  | { readonly phase: "pending" }
+  | { readonly phase: "failed"; readonly problem: Problem; readonly labels: Labels }
+  | { readonly phase: "ready"; readonly labels: Labels };
+
+/** The labels of a connection, which SecretGrants select by. */
+type Labels = Readonly<Record<string, string>>;
 
 /** Settings of the binding besides the entry. */
 export interface ParseContext {
@@ -43,16 +88,20 @@ export interface ParsedSource {
     /** It is in another namespace, or the binding sets `granted`. */
     readonly needsGrant: boolean;
   };
-  /** How it is read from Vault. */
-  readonly vault?: {
-    /** The VaultConnection. */
-    readonly connection: ObjectRef;
-    /** The connection is in another namespace, or the binding sets `granted`. */
-    readonly needsGrant: boolean;
+  /** How it is read from a store outside of the cluster, if it is. */
+  readonly store?: {
+    /** The product, such as `Vault`. */
+    readonly product: string;
     /** For messages, such as `data kv/registry/s3`. */
     readonly reads: string;
-    /** The health of a server is read without a login. */
-    readonly needsLogin: boolean;
+    /** The object through which it is read, if the store has such objects. */
+    readonly connection?: {
+      readonly ref: ObjectRef;
+      /** It is in another namespace, or the binding sets `granted`. */
+      readonly needsGrant: boolean;
+    };
+    /** The permissions of the binding's account, if the state of the connection decides on any. */
+    access?(account: ObjectRef, connection: ConnectionState | undefined): readonly Permission[];
   };
   /** The SecretProviderClass, if it is one. Pods can mount it, so `consumersOf` can name it. */
   readonly providerClass?: { readonly namespace: string; readonly name: string };
@@ -72,6 +121,12 @@ export interface ParsedSource {
   resolve(context: ResolveContext): Promise<ResolvedSource>;
 }
 
+/** The states of the objects through which stores are read. */
+export interface Connections {
+  /** Undefined if there is no such object. */
+  get(ref: ObjectRef): ConnectionState | undefined;
+}
+
 /** The services for resolving and reading a source. */
 export interface ResolveContext {
   readonly discovery: Pick<Discovery, "byPlural" | "kindNotFound">;
@@ -82,8 +137,7 @@ export interface ResolveContext {
   readonly identity: Identity;
   /** The uid of the binding's ServiceAccount; undefined until it is known to exist. */
   readonly accountUid: string | undefined;
-  /** The VaultConnection with that name. Undefined if there is none. */
-  readonly vault: { get(namespace: string, name: string): ConnectionState | undefined };
+  readonly connections: Connections;
   /** The answers for polled sources. */
   readonly polls: Pick<Poller, "stateOf">;
   /** The composition that composes the binding at the moment. The binding is requeued when that changes. */

@@ -1,20 +1,24 @@
 /** The kind of source `vault`: data or metadata of a KV secrets engine, or the health of a server, read through a VaultConnection. */
-import { intervalOf, kvDataOf, type Source } from "../api/binding.ts";
+import type { Source } from "../api/binding.ts";
 import { parseDuration } from "../apimachinery/duration.ts";
 import { describeObject, idOf, type ObjectRef, plainPath } from "../apimachinery/objects.ts";
 import { attemptSync, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
+import { tokenAccess } from "../kube/access-error.ts";
+import type { Permission } from "../kube/grant-commands.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { assertAllowedPath } from "../vault/allowed-paths.ts";
 import type { ConnectionState, VaultAnswer, VaultContent, VaultReader } from "../vault/types.ts";
+import type { PollAnswer } from "./answer-cache.ts";
 import type { ProducedBy } from "./grant-rules.ts";
 import { assertFewKeys } from "./many-keys.ts";
 import type { Poll } from "./poll.ts";
 import { polledSource } from "./polled-source.ts";
 import type { ResolveContext, SourceKind } from "./source.ts";
+import { answerFromFile, VAULT_CONNECTION_KIND, VAULT_FILE_PARTS } from "./vault-file.ts";
 
-type VaultSource = Extract<Source, { vault: object }>["vault"];
+type VaultSource = NonNullable<Source["vault"]>;
 type Ready = Extract<ConnectionState, { phase: "ready" }>;
 type Ask = (last: VaultAnswer | undefined) => Promise<VaultAnswer>;
 
@@ -24,6 +28,8 @@ const FAILING_REFRESH_MS = 24 * 60 * 60 * 1_000;
 const VALUE_KEYS = ["updated_time"];
 
 export const vault: SourceKind = {
+  fileParts: VAULT_FILE_PARTS,
+  connection: VAULT_CONNECTION_KIND,
   parse({ name = "", vault: at }, { namespace: own, policy }) {
     if (at === undefined) return undefined;
     const { name: connectionName, namespace = own, granted = false } = at.connection;
@@ -37,7 +43,13 @@ export const vault: SourceKind = {
       name,
       policy,
       addressedBy: "key",
-      vault: { connection, needsGrant, reads, needsLogin: at.health === undefined },
+      store: {
+        product: "Vault",
+        reads,
+        connection: { ref: connection, needsGrant },
+        // The health of a server is read without a login.
+        ...(at.health === undefined && { access: loginAccess }),
+      },
       ...(needsGrant && { grantedAs: description }),
       ...(isSecret && { secretIn: own }),
       ...(at.metadata !== undefined && { valueKeys: VALUE_KEYS }),
@@ -46,12 +58,11 @@ export const vault: SourceKind = {
       resolve: async (context) => {
         const closed = context.installation.closedNamespace(at.connection.namespace);
         if (closed !== undefined) throw closed;
-        const group = `${namespace}/${connectionName}`;
-        const state = context.vault.get(namespace, connectionName);
+        const state = context.connections.get(connection) as ConnectionState | undefined;
         const found = attemptSync(() => {
           if (state === undefined) throw connectionNotFound(namespace, connectionName);
           if (state.phase === "failed") throw state.problem;
-          return state.phase === "ready" ? pollOf(at, state, group, own, context) : undefined;
+          return state.phase === "ready" ? pollOf(at, state, connection, own, context) : undefined;
         });
         if (found instanceof Problem && !needsGrant) throw found;
         const common = {
@@ -62,7 +73,7 @@ export const vault: SourceKind = {
           // Until the connection is known, the binding waits for its poll.
           ...(needsGrant && state?.phase !== "pending" && { grantedLabels: state?.labels ?? {} }),
         };
-        const poll = found instanceof Problem ? failingPoll(found, group) : found;
+        const poll = found instanceof Problem ? failingPoll(found, connection) : found;
         const labels = state?.phase === "ready" ? state.labels : {};
         return polledSource(common, poll, context, ({ content, version }): LiveSource => {
           if (content !== undefined) assertFewKeys(description, content.data.size, context.installation.limits);
@@ -81,6 +92,17 @@ export const vault: SourceKind = {
     };
   },
 };
+
+/** An account that logs in for its bindings needs a token. */
+function loginAccess(account: ObjectRef, connection: ConnectionState | undefined): Permission[] {
+  return connection?.phase === "ready" && connection.usesAccountTokens ? [tokenAccess(account)] : [];
+}
+
+/** How often Inlay reads from Vault, as a duration. */
+export const intervalOf = ({ refresh = "1m" }: Pick<VaultSource, "refresh">): string => refresh;
+
+/** The data to read, with the version of its KV secrets engine. */
+const kvDataOf = ({ kv = 2, ...data }: NonNullable<VaultSource["data"]>) => ({ ...data, kv });
 
 /** What a source reads, for messages: `data kv/registry/s3 version 2`. */
 function readsOf({ data, metadata, health }: VaultSource): string {
@@ -105,11 +127,12 @@ const live = ({ data, custom }: VaultContent, labels: Readonly<Record<string, st
 function pollOf(
   at: VaultSource,
   { connected, revision, paths }: Ready,
-  group: string,
+  connection: ObjectRef,
   own: string,
   { identity, accountUid, compositionOf }: Pick<ResolveContext, "identity" | "accountUid" | "compositionOf">,
 ): Poll<VaultAnswer> | undefined {
   const { data, metadata, health } = at;
+  const group = idOf(connection);
   const kvData = data && kvDataOf(data);
   const pollAs = (login: string, ask: Ask): Poll<VaultAnswer> => ({
     id: JSON.stringify([group, revision, login, ...placeOf(at), data?.version ?? "", kvData?.kv ?? ""]),
@@ -117,18 +140,19 @@ function pollOf(
     // A silent server must not delay the answers of another one.
     ...(at.health !== undefined && { queue: JSON.stringify([group, ...placeOf(at)]) }),
     refreshMs: parseDuration(intervalOf(at), "refresh"),
+    unavailable: "VaultUnavailable",
+    refreshing: () => connected.retryLogins(),
     ask: async (last) => {
       const answer = await ask(last?.content);
-      if (answer === last?.content) return last;
-      const { version, refreshMs } = answer;
-      return { version, content: answer, size: sizeOf(answer), ...(refreshMs !== undefined && { refreshMs }) };
+      return answer === last?.content ? last : pollAnswer(answer);
     },
+    fromFile: (files) => pollAnswer(answerFromFile(files, at, connection)),
   });
   if (health !== undefined) return pollAs("", (last) => connected.health(health.address, last));
   const place = data ?? metadata;
   const namespace = claimNamespace(own, compositionOf());
   if (namespace === undefined || accountUid === undefined) return undefined;
-  assertAllowedPath(paths, kvData ?? place, namespace, group);
+  assertAllowedPath(paths, kvData ?? place, namespace, `${connection.namespace}/${connection.name}`);
   const reader: VaultReader = { identity, uid: accountUid, namespace };
   const ask: Ask = (last) =>
     kvData === undefined ? connected.metadata(reader, place) : connected.data(reader, kvData, last);
@@ -139,14 +163,20 @@ function pollOf(
  * Without a SecretGrant, a binding learns nothing about the connection, not even that it does not exist. So the problem is an answer, which
  * is only read with a grant.
  */
-const failingPoll = (problem: Problem, group: string): Poll<VaultAnswer> => ({
-  id: JSON.stringify([group, problem.reason, problem.message]),
-  group,
-  refreshMs: FAILING_REFRESH_MS,
-  ask: async () => {
+function failingPoll(problem: Problem, connection: ObjectRef): Poll<VaultAnswer> {
+  const group = idOf(connection);
+  const fail = (): never => {
     throw problem;
-  },
-});
+  };
+  return {
+    id: JSON.stringify([group, problem.reason, problem.message]),
+    group,
+    refreshMs: FAILING_REFRESH_MS,
+    unavailable: "VaultUnavailable",
+    ask: async () => fail(),
+    fromFile: fail,
+  };
+}
 
 /** The namespace of the claim of a composed binding; for other bindings, their own. Undefined while that is being computed. */
 function claimNamespace(own: string, producedBy: ProducedBy): string | undefined {
@@ -163,8 +193,10 @@ function connectionNotFound(namespace: string, name: string): Problem {
   return new Problem("ConnectionNotFound", message);
 }
 
-/** The approximate size in bytes. */
-function sizeOf({ content }: VaultAnswer): number {
-  const sizes = [...(content?.data ?? [])].map(([key, bytes]) => key.length + bytes.reveal().length);
-  return sizes.reduce((sum, each) => sum + each, 0);
+/** With its approximate size in bytes. */
+function pollAnswer(content: VaultAnswer): PollAnswer<VaultAnswer> {
+  const { version, refreshMs } = content;
+  const sizes = [...(content.content?.data ?? [])].map(([key, bytes]) => key.length + bytes.reveal().length);
+  const size = sizes.reduce((sum, each) => sum + each, 0);
+  return { version, content, size, ...(refreshMs !== undefined && { refreshMs }) };
 }

@@ -4,7 +4,7 @@ import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { apiVersionOf, type JsonObject, type KubeObject, type Resource } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
-import { NAMESPACES, SECRET_GRANTS, VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
+import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import type { LiveLists } from "../explain/live-lists.ts";
 import type { Reader } from "../explain/reading.ts";
 import { attempt } from "../kube/access-error.ts";
@@ -14,6 +14,7 @@ import type { KindSchema, Schemas } from "../kube/schemas.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
 import type { Surroundings } from "../render/inputs.ts";
 import { type ServedKinds, servedKinds } from "../render/kinds.ts";
+import { connectionKinds } from "../sources/registry.ts";
 import { selectTargets } from "../targets/select.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";
 
@@ -40,7 +41,7 @@ export async function askCluster(
 ): Promise<ClusterFacts> {
   const kinds = await kindsIn(discovery, schemas, objects);
   const read = await Promise.all(
-    [SECRET_GRANTS, VAULT_CONNECTIONS, NAMESPACES].map(async (resource) => {
+    [SECRET_GRANTS, NAMESPACES, ...connectionKinds().map(({ resource }) => resource)].map(async (resource) => {
       const scope = { resource, namespace: undefined, form: "whole" as const };
       return reader.list(scope, (object) => object as KubeObject & JsonObject);
     }),

@@ -1,10 +1,11 @@
-/** Warns of what a binding names that neither the files nor the cluster have: selected objects, claims, VaultConnections, grants, kinds. Pure. */
+/** Warns of what a binding names that neither the files nor the cluster have: selected objects, claims, connections, grants, kinds. Pure. */
 import { fieldsOfTarget } from "../api/binding.ts";
-import { idOf } from "../apimachinery/objects.ts";
+import { describeObject, idOf } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
 import type { Mistake } from "../render/documents.ts";
 import { mistakeAt } from "../render/inputs.ts";
+import { connectionKinds } from "../sources/registry.ts";
 import { isSelection } from "../targets/references.ts";
 
 /** `emptyInCluster` returns whether a selection of a binding has no objects in the cluster either. */
@@ -31,11 +32,13 @@ export function missingThings(
       const message = `no object of the kind ${target.kind} ${where} matches, so nothing is written; compare it with the objects${inputs.isCluster ? "" : ", or check with --cluster"}`;
       return [warn("TargetNotFound", `spec.targets[${position}].${part}`, message)];
     });
-    const connections = references.parsedSources.flatMap(({ vault }, position) => {
-      if (vault === undefined || known.has(idOf(vault.connection))) return [];
-      const { namespace, name } = vault.connection;
-      const message = `there is no VaultConnection ${namespace}/${name} ${where}; correct the name, or create it${advice}`;
-      return [warn("ConnectionNotFound", `spec.sources[${position}].vault.connection`, message)];
+    const connections = references.parsedSources.flatMap(({ store }, position) => {
+      const ref = store?.connection?.ref;
+      if (ref === undefined || known.has(idOf(ref))) return [];
+      const { resource, namespace, name } = ref;
+      const field = connectionKinds().find((each) => each.resource === resource)?.field;
+      const message = `there is no ${describeObject(resource.kind, namespace, name)} ${where}; correct the name, or create it${advice}`;
+      return [warn("ConnectionNotFound", `spec.sources[${position}].${field}.connection`, message)];
     });
     const refused = targets.flatMap(({ fields }, position) =>
       fields.flatMap(({ problem }, at) => {

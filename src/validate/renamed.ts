@@ -10,14 +10,15 @@ import {
   CONFIG_MAPS,
   ROLE_BINDINGS,
   ROLES,
+  SECRET_GRANTS,
   SECRETS,
   SERVICE_ACCOUNTS,
-  VAULT_CONNECTIONS,
 } from "../apimachinery/resources.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
 import type { Mistake } from "../render/documents.ts";
 import { type InputObject, type Inputs, mistakeAt } from "../render/inputs.ts";
 import { isOwn } from "../render/own-kinds.ts";
+import { connectionKindOf, connectionKinds } from "../sources/registry.ts";
 import { isSelection } from "../targets/references.ts";
 import { compileTemplate } from "../transform/template.ts";
 import { namedWorkloads } from "./named-workloads.ts";
@@ -26,8 +27,6 @@ const CLASS = "secrets-store.csi.x-k8s.io/v1";
 /** The letters of kustomize's hashes. */
 const HASH = /-[bcdfghkmt2456789]{10}$/;
 const GENERATED: readonly string[] = [SECRETS.kind, CONFIG_MAPS.kind];
-/** The kinds that SecretGrants and VaultConnections name. */
-const NAMED = [SECRETS, CONFIG_MAPS, VAULT_CONNECTIONS];
 const COMPONENT = "kustomize has probably renamed it: use the component deploy/kustomize";
 const ADD_KIND = `${COMPONENT}, and add the kind to your own nameReference if the component does not have it`;
 const KEEP_ACCOUNT =
@@ -95,7 +94,7 @@ function inBinding({ each, references }: AnalysedBinding, { kinds }: Inputs, fin
     const now = find(ref, owner);
     return now === undefined ? [] : [mistakeAt(reason, { at: [place], what: `${renamed(ref, now)}; ${advice}` })];
   };
-  // A VaultConnection that is missing is reported in any case.
+  // A connection that is missing is reported in any case.
   const ofSources = references.parsedSources.flatMap(({ name, data, providerClass }, at) => {
     const resolved = references.sources.get(name);
     const watched = resolved instanceof Problem ? undefined : resolved?.watched;
@@ -158,15 +157,11 @@ function namesIn({ from, template }: Field): readonly string[] {
   return compiled instanceof Problem ? [] : compiled.references.map(({ source }) => source);
 }
 
-/** What SecretGrants and VaultConnections name in their own namespace. */
+/** What SecretGrants and connections name in their own namespace. */
 function inObject({ document, object }: InputObject, find: FindRenamed): Mistake[] {
-  if (!isOwn(object)) return [];
   const { metadata } = object;
   const { namespace = "" } = metadata;
-  return namedIn(object).flatMap(({ place, kind, name }) => {
-    const resource = NAMED.find((each) => each.kind === kind);
-    if (resource === undefined || typeof name !== "string") return [];
-    const ref = { resource, namespace, name };
+  return namedIn(object, namespace).flatMap(({ place, ref }) => {
     const now = find(ref, metadata);
     return now === undefined
       ? []
@@ -174,23 +169,16 @@ function inObject({ document, object }: InputObject, find: FindRenamed): Mistake
   });
 }
 
-function namedIn({ kind, spec = {} }: JsonObject): { place: string; kind: unknown; name: unknown }[] {
-  if (kind === "SecretGrant")
-    return listAt(spec as JsonObject, "to").map((each, at) => ({
-      place: `spec.to[${at}].name`,
-      kind: valueIn(each, "kind"),
-      name: valueIn(each, "name"),
-    }));
-  if (kind !== "VaultConnection") return [];
-  return [
-    ["tls", "ca"],
-    ["auth", "appRole", "secretID"],
-    ["auth", "token"],
-  ].flatMap((path) =>
-    Object.entries({ secret: SECRETS.kind, configMap: CONFIG_MAPS.kind }).map(([field, kind]) => ({
-      place: `spec.${[...path, field].join(".")}.name`,
-      kind,
-      name: valueIn(spec, ...path, field, "name"),
-    })),
-  );
+function namedIn(object: InputObject["object"], namespace: string): readonly { place: string; ref: ObjectRef }[] {
+  const { kind, spec = {} } = object;
+  if (isOwn(object) && kind === SECRET_GRANTS.kind) {
+    const granted = [SECRETS, CONFIG_MAPS, ...connectionKinds().map(({ resource }) => resource)];
+    return listAt(spec as JsonObject, "to").flatMap((each, at) => {
+      const resource = granted.find((one) => one.kind === valueIn(each, "kind"));
+      const name = valueIn(each, "name");
+      if (resource === undefined || typeof name !== "string") return [];
+      return [{ place: `spec.to[${at}].name`, ref: { resource, namespace, name } }];
+    });
+  }
+  return connectionKindOf(object)?.namedBy(object) ?? [];
 }

@@ -71,11 +71,11 @@ function earlyIn(
   const targets = selection.objects.flatMap(({ target, ref }) =>
     ref instanceof Problem || target.create !== undefined ? [] : at(ref),
   );
-  const sources = references.parsedSources.flatMap(({ name, vault, policy }) => {
+  const sources = references.parsedSources.flatMap(({ name, store, policy }) => {
     if (policy.optional) return [];
     const resolved = references.sources.get(name);
     const watched = resolved instanceof Problem ? undefined : resolved?.watched;
-    return [...at(watched), ...at(vault?.connection)];
+    return [...at(watched), ...at(store?.connection?.ref)];
   });
   // Workloads that are only selected may be missing.
   const workloads = namedWorkloads(binding, kinds).flatMap(({ ref }) => at(ref));

@@ -1,18 +1,22 @@
 /** Stores the state of each VaultConnection, for the sources that read through it. The controller of VaultConnections updates it. */
 import { isDeepStrictEqual } from "node:util";
+import { type ObjectRef, objectId } from "../apimachinery/objects.ts";
+import { VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import { objectKey } from "../cache/reflector.ts";
 import type { ConnectionState } from "./types.ts";
 
+/** Both get the id of a connection. */
 export interface ConnectionListener {
   /** The state, the paths or the labels of a connection changed, or it was deleted. */
-  changed(key: string): void;
+  changed(id: string): void;
   /** The annotation inlay.dev/refresh requests that everything is read through a connection at once. */
-  refresh(key: string): void;
+  refresh(id: string): void;
 }
 
 const PENDING: ConnectionState = { phase: "pending" };
 
 export class VaultConnections {
+  readonly resource = VAULT_CONNECTIONS;
   /** By namespace/name. */
   readonly #states = new Map<string, ConnectionState>();
   readonly #listeners: ConnectionListener[] = [];
@@ -21,7 +25,7 @@ export class VaultConnections {
   #isListed = false;
 
   /** Undefined if there is no such VaultConnection. Pending until the watch has listed all connections. */
-  get(namespace: string, name: string): ConnectionState | undefined {
+  get({ namespace, name }: Pick<ObjectRef, "namespace" | "name">): ConnectionState | undefined {
     const key = objectKey(namespace, name);
     if (!this.#isListed) this.#asked.add(key);
     return this.#stateOf(key);
@@ -55,14 +59,8 @@ export class VaultConnections {
     for (const key of missing) this.#notify(key);
   }
 
-  /** Retries failed logins of a connection at the next read. */
-  retryLogins(key: string): void {
-    const state = this.#states.get(key);
-    if (state?.phase === "ready") state.connected.retryLogins();
-  }
-
   refresh(key: string): void {
-    for (const listener of this.#listeners) listener.refresh(key);
+    for (const listener of this.#listeners) listener.refresh(idOf(key));
   }
 
   #stateOf(key: string): ConnectionState | undefined {
@@ -70,8 +68,13 @@ export class VaultConnections {
   }
 
   #notify(key: string): void {
-    for (const listener of this.#listeners) listener.changed(key);
+    for (const listener of this.#listeners) listener.changed(idOf(key));
   }
+}
+
+function idOf(key: string): string {
+  const [namespace, name = ""] = key.split("/");
+  return objectId(VAULT_CONNECTIONS, namespace, name);
 }
 
 /** The revision covers the settings of the connection and its paths. */

@@ -1,9 +1,15 @@
-/** A kind of source that only tests have. An HTTP server has the value, and Inlay polls it because it can't be watched. */
+/**
+ * A store that only tests have. An HTTP server has the value, and Inlay polls it because it can't be watched. A source may name an object that
+ * describes the server.
+ */
+import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Source } from "../../src/api/binding.ts";
-import { Problem } from "../../src/apimachinery/problem.ts";
+import { idOf, type KubeObject, type Resource } from "../../src/apimachinery/objects.ts";
+import { MissingValue, Problem } from "../../src/apimachinery/problem.ts";
+import { ACCOUNT_TOKENS, SECRETS, SERVICE_ACCOUNTS } from "../../src/apimachinery/resources.ts";
 import { SecretValue } from "../../src/apimachinery/secret-value.ts";
 import type { Poll } from "../../src/sources/poll.ts";
 import { polledSource } from "../../src/sources/polled-source.ts";
@@ -16,7 +22,7 @@ export const SHORTEST_INTERVAL_MS = 900;
 
 interface Entry {
   name: string;
-  counter?: { name: string };
+  counter?: { name: string; connection?: { name: string; namespace?: string; granted?: boolean } };
 }
 
 interface Answer {
@@ -24,32 +30,91 @@ interface Answer {
   value: string;
 }
 
+/** The objects through which counters may be read. Only files have them. */
+const counterServers: Resource = {
+  group: "test.inlay.dev",
+  version: "v1",
+  kind: "CounterServer",
+  plural: "counterservers",
+  namespaced: true,
+  hasStatus: true,
+};
+
+interface CounterServerObject extends KubeObject {
+  spec: { serviceAccountName: string; credentials: string };
+}
+
 /** The content of a file src/sources/counter.ts. */
 export function counterKind(server: string): SourceKind {
   return {
-    parse(entry: Source, { namespace, policy }) {
+    fileParts: {
+      counters: {
+        example: "{value: VALUE}",
+        wrongKey: (key) => (/^[a-z-]+$/.test(key) ? undefined : "must be the name of a counter, such as visits"),
+      },
+    },
+    connection: {
+      resource: counterServers,
+      field: "counter",
+      fromFile: (object) => ({ phase: "ready", labels: object?.metadata.labels ?? {} }),
+      namedBy: (object) => {
+        const { metadata, spec } = object as CounterServerObject;
+        const ref = { resource: SECRETS, namespace: metadata.namespace ?? "", name: spec.credentials };
+        return [{ ref, place: "spec.credentials", use: "credentials" }];
+      },
+      access: (object) => {
+        const { metadata, spec } = object as CounterServerObject;
+        const { namespace = "" } = metadata;
+        const ref = { resource: SECRETS, namespace, name: spec.credentials };
+        return {
+          account: { resource: SERVICE_ACCOUNTS, namespace, name: spec.serviceAccountName },
+          permissions: [{ ref, verbs: ["get"] }],
+        };
+      },
+    },
+    parse(entry: Source, { namespace: own, policy }) {
       const { name, counter } = entry as Entry;
       if (counter === undefined) return undefined;
       const description = `counter ${counter.name}`;
+      const { name: through, namespace = own, granted = false } = counter.connection ?? {};
+      const connection = through === undefined ? undefined : { resource: counterServers, namespace, name: through };
+      const needsGrant = granted || namespace !== own;
       const poll: Poll<Answer> = {
         id: `counter/${counter.name}`,
         group: server,
         refreshMs: INTERVAL_MS,
+        unavailable: "Unavailable",
         ask: async () => {
           const content = await ask(server, counter.name);
           return { version: `${counter.name}/${content.revision}`, content, size: content.value.length };
+        },
+        fromFile(files) {
+          const value = files.fieldsOf("counters", counter.name)?.["value"];
+          if (value !== undefined) return { version: "0", content: { revision: 0, value: String(value) }, size: 0 };
+          files.missing("counters", counter.name);
+          throw new MissingValue("SourceNotFound", `there is no ${description}`, policy);
         },
       };
       return {
         name,
         policy,
         addressedBy: "key",
-        secretIn: namespace,
-        describe: () => ({ kind: "Counter", name: counter.name }),
-        isObject: () => false,
+        secretIn: own,
+        store: {
+          product: "Counters",
+          reads: description,
+          ...(connection && { connection: { ref: connection, needsGrant } }),
+          access: (account, state) =>
+            state?.phase === "ready" ? [{ ref: { ...account, resource: ACCOUNT_TOKENS }, verbs: ["create"] }] : [],
+        },
+        describe: () => ({ kind: connection?.resource.kind ?? "Counter", name: through ?? counter.name }),
+        isObject: (other) => connection !== undefined && idOf(other) === idOf(connection),
         resolve: async (context) => {
+          const state = connection && context.connections.get(connection);
+          if (state?.phase === "failed") throw state.problem;
           const place = ["test.inlay.dev", "Counter", "", counter.name] as const;
-          return polledSource({ place, description, policy }, poll, context, ({ revision, value }) => ({
+          const granting = connection !== undefined && needsGrant ? { grantedObject: connection } : {};
+          return polledSource({ place, description, policy, ...granting }, poll, context, ({ revision, value }) => ({
             kind: "data",
             isSecret: true,
             description,
@@ -63,6 +128,26 @@ export function counterKind(server: string): SourceKind {
       };
     },
   };
+}
+
+/** What the CRD must have for an entry, and its rule that exactly one kind is set. */
+export const COUNTER_SCHEMA = {
+  type: "object",
+  required: ["name"],
+  properties: {
+    name: { type: "string" },
+    connection: {
+      type: "object",
+      required: ["name"],
+      properties: { name: { type: "string" }, namespace: { type: "string" }, granted: { type: "boolean" } },
+    },
+  },
+};
+
+/** Fails if the rule does not name each kind, since an unchanged rule would fail other tests. */
+export function withCounter(rule: string): string {
+  assert.match(rule, /\]\s*\.exists_one/);
+  return rule.replace(/\]\s*\.exists_one/, ", has(self.counter)].exists_one");
 }
 
 /** The answer of a server contains a value, so a Problem quotes nothing of it. */

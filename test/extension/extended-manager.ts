@@ -13,6 +13,7 @@ import { sumIn } from "../controller/controller.ts";
 import { eventually } from "../controller/eventually.ts";
 import { applyObjects, deleteObjects } from "../controller/manifests.ts";
 import { ClusterThingController, clusterThings } from "./cluster-thing.ts";
+import { COUNTER_SCHEMA, withCounter } from "./counter.ts";
 
 const SYSTEM = "inlay-system";
 const ACCOUNT = "extended";
@@ -61,13 +62,12 @@ const accounts = [
 ];
 
 /** The content of apis/secretbindings.yaml with a source `counter`. */
-function withCounter(spec: AnyObject): AnyObject {
+function withCounterSource(spec: AnyObject): AnyObject {
   const extended = structuredClone(spec);
   const { items } = extended.versions[0].schema.openAPIV3Schema.properties.spec.properties.sources;
-  const properties = { name: { type: "string" } };
-  items.properties.counter = { type: "object", required: ["name"], properties };
+  items.properties.counter = COUNTER_SCHEMA;
   const [exactlyOne] = items["x-kubernetes-validations"];
-  exactlyOne.rule = replaced(exactlyOne.rule, /\]\s*\.exists_one/, ", has(self.counter)].exists_one");
+  exactlyOne.rule = withCounter(exactlyOne.rule);
   return extended;
 }
 
@@ -101,7 +101,7 @@ export class ExtendedManager {
     const api = new Api(controlPlane());
     await applyObjects(api, accounts);
     const [crd, authors] = await Promise.all([api.get(CRD), api.get(AUTHORS)]);
-    await replaceSpec(api, CRD, withCounter(crd.spec));
+    await replaceSpec(api, CRD, withCounterSource(crd.spec));
     await replaceSpec(api, AUTHORS, withoutCounters(authors.spec));
     await holdLease(api);
     const kubeconfig = await controlPlane().kubeconfigForServiceAccount(SYSTEM, ACCOUNT);

@@ -117,7 +117,7 @@ describe("inlay explain", () => {
     };
     await team.api.merge(`${connections}/main/status`, { status: { conditions: [ready], version: "1.21.4" } });
     const { json, text } = await explain(team);
-    const [{ vault, resourceVersion, ...source }, ...others] = json.sources;
+    const [{ store, resourceVersion, ...source }, ...others] = json.sources;
     assert.deepEqual(others, []);
     assert.ok(resourceVersion);
     assert.deepEqual(source, {
@@ -129,12 +129,18 @@ describe("inlay explain", () => {
       state: "Found",
       uses: [{ key: "accessKeyID" }],
     });
-    assert.deepEqual([vault.reads, vault.ready.status], [`data kv/${team.namespace}/s3`, "False"]);
+    assert.deepEqual(
+      [store.product, store.reads, store.ready.status],
+      ["Vault", `data kv/${team.namespace}/s3`, "False"],
+    );
     assert.match(text, /Ready False, \w+/);
 
     await team.bind("harbor-other", { sources: sources("none"), targets: [harborTarget(fields)] });
     const [none] = (await explain(team, "harbor-other")).json.sources;
-    assert.deepEqual([none.state, none.vault], ["NotFound", { reads: `data kv/${team.namespace}/s3` }]);
+    assert.deepEqual(
+      [none.state, none.store],
+      ["NotFound", { product: "Vault", reads: `data kv/${team.namespace}/s3` }],
+    );
     await team.createAccount("reader");
     const rules = [{ apiGroups: ["inlay.dev"], resources: ["secretbindings"], verbs: ["get"] }];
     await team.grant(rules, { account: "reader", role: "reader" });

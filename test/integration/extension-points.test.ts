@@ -1,10 +1,15 @@
 /**
- * The parts of a new kind of source and of a new controller. This test has one of each, in Inlay's own manager. The source
+ * The parts of a new store and of a new controller. This test has one of each, in Inlay's own manager. The store
  * is polled, and the kind of the controller is cluster-scoped. Besides CRD, policy and docs, a shipped source is a new file
  * in src/sources/ and a line in registry.ts. A shipped controller is new files in src/controllers/, a line in
  * start-controller.ts, and its kind in resources.ts.
  */
 import assert from "node:assert/strict";
+import { explain } from "../../src/explain/explain.ts";
+import { Reader } from "../../src/explain/reading.ts";
+import { loadCredentials } from "../../src/kube/credentials.ts";
+import { Discovery } from "../../src/kube/discovery.ts";
+import { Transport } from "../../src/kube/transport.ts";
 import { SOURCE_KINDS } from "../../src/sources/registry.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
@@ -238,7 +243,7 @@ describe("the extension points", function () {
     });
   });
 
-  describe("a kind of source that is polled", () => {
+  describe("a store", () => {
     let team: TestNamespace;
     let shop: Workloads;
 
@@ -309,6 +314,18 @@ describe("the extension points", function () {
       server.status = 200;
       await holds(next);
       await team.until("rolls", "Synced");
+    });
+
+    it("is explained by its store", async () => {
+      const transport = new Transport(await loadCredentials(controlPlane().kubeconfigFile));
+      const tools = { reader: new Reader(transport), discovery: new Discovery(transport) };
+      const { sources, advice } = await explain(tools, team.namespace, "rolls");
+      await transport.close();
+      assert.deepEqual(
+        sources.map(({ source, kind, name, store }) => ({ source, kind, name, store })),
+        [{ source: "visits", kind: "Counter", name: "rolls", store: { product: "Counters", reads: "counter rolls" } }],
+      );
+      assert.equal(advice.reason, "Synced");
     });
 
     it("is not polled for a binding that is suspended or deleted", async () => {

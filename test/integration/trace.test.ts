@@ -180,8 +180,8 @@ describe("inlay trace", () => {
     });
     const { json, text } = await trace(team);
     assert.deepEqual([json.bindings, json.unreadable], [[], []]);
-    assert.deepEqual(json.connections, [{ name: "main", uses: ["SecretID"] }]);
-    assert.match(text, /USED TO CONNECT TO VAULT\n.*\n {2}main +SecretID/);
+    assert.deepEqual(json.connections, [{ kind: "VaultConnection", name: "main", uses: ["SecretID"] }]);
+    assert.match(text, /USED BY CONNECTIONS\n.*\n {2}VaultConnection main +SecretID/);
     await team.api.create(team.path("v1", "configmaps"), { metadata: { name: "bucket" } });
     const { connections } = (await trace(team, undefined, "--config-map")).json;
     assert.deepEqual(

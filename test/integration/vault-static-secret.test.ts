@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { intervalOf } from "../../src/api/binding.ts";
+import { intervalOf } from "../../src/sources/vault.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import { type AnyObject, Api } from "../controller/api.ts";
 import { whileBusy } from "../controller/busy.ts";

@@ -119,7 +119,7 @@ export class FakeCluster {
       sourceReads: this.#client,
       watcher: this.informers,
       polls: { subscribe: ignore, stateOf: () => ({ phase: "pending" }), isRefreshed: () => true },
-      vault: { get: () => undefined },
+      connections: { get: () => undefined },
       installation: this.#installation,
       discovery: {
         ...WITHOUT_ADVICE,

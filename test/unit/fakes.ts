@@ -2,6 +2,7 @@
  * Fakes of classes: a test gives only the methods that the tested code calls. The names and arguments of methods are checked; the
  * result of a generic method is not, because a fake can't know its type.
  */
+import assert from "node:assert/strict";
 import type { SecretBinding } from "../../src/api/binding.ts";
 import { kindNotFound } from "../../src/kube/access-error.ts";
 import type { Client } from "../../src/kube/client.ts";
@@ -20,6 +21,9 @@ export const fakeClient = <M extends keyof Client>(methods: Pick<Methods<Client>
 
 export const fakeTransport = <M extends keyof Transport>(methods: Pick<Methods<Transport>, M>) =>
   methods as unknown as Pick<Transport, M>;
+
+/** What a poll has for the command line, and while there is no answer. */
+export const NOT_IN_FILES = { unavailable: "Unavailable", fromFile: () => assert.fail("it is in no file") } as const;
 
 /** A part of discovery that gives no advice. */
 export const WITHOUT_ADVICE = { kindNotFound: async (version: string, kind: string) => kindNotFound(version, kind) };

@@ -43,7 +43,6 @@ export class ObservedStateFixture {
   readonly informers = new FakeInformers();
   readonly poller = new Poller({
     changed: () => {},
-    refreshing: () => {},
     refreshed: () => {},
     onError: (error) => assert.fail(String(error)),
   });

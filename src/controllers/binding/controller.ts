@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { bindingKey, namespaceIn, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
 import { claimsToBeGenerated } from "../../api/reloader.ts";
-import { parseApiVersion } from "../../apimachinery/objects.ts";
+import { parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
@@ -25,7 +25,7 @@ import { ConnectionUsers } from "../../sources/connection-users.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { Poller } from "../../sources/poller.ts";
 import { SharedReads } from "../../sources/shared-reads.ts";
-import type { ResolveContext } from "../../sources/source.ts";
+import type { Connections } from "../../sources/source.ts";
 import { type Actor, actorOf as actorOfBinding } from "../../targets/actor.ts";
 import type { ReleaseDependencies } from "../../targets/release.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
@@ -55,14 +55,10 @@ export interface CompositionProvider {
   onProducerChanged(changed: (key: string) => void): void;
 }
 
-/** Reports the state of VaultConnections, for the sources from Vault. */
-export interface VaultConnectionProvider extends Pick<ResolveContext["vault"], "get"> {
-  /** Makes the next read try failed logins of the connection `namespace/name` again. */
-  retryLogins(connection: string): void;
-  /**
-   * Both get the `namespace/name` of a connection: `changed` when it differs from before, `refresh` when all its values must be
-   * read at once.
-   */
+/** Reports the state of the connections of one kind, for the sources of a store. */
+export interface ConnectionProvider extends Connections {
+  readonly resource: Resource;
+  /** Both get the id of a connection: `changed` when it differs from before, `refresh` when all its values must be read at once. */
   listen(listener: { changed(connection: string): void; refresh(connection: string): void }): void;
 }
 
@@ -78,7 +74,7 @@ interface Services extends Omit<ReleaseDependencies, "propagation"> {
   metrics: RolloutCounts & Pick<Metrics, "propagated" | "observeRollouts" | "objects" | "limited">;
   generator: BindingGenerator;
   compositions: CompositionProvider;
-  vault: VaultConnectionProvider;
+  connections: readonly ConnectionProvider[];
   notifier: RolloutDependencies["notifier"];
   digestKeys: DigestKeys;
   /** What is wrong with the installation. */
@@ -99,19 +95,8 @@ export class BindingController {
   readonly #services: Pick<Services, "requests" | "metrics">;
 
   constructor(services: Services, concurrency: number) {
-    const {
-      installation,
-      client,
-      schemas,
-      bindings,
-      informers,
-      metrics,
-      generator,
-      compositions,
-      vault,
-      log,
-      problems,
-    } = services;
+    const { installation, client, schemas, bindings, informers, metrics, generator, compositions, log, problems } =
+      services;
     this.#services = services;
     this.store = bindings;
     // In an installation for one namespace, there are no others to leave runs to.
@@ -129,14 +114,16 @@ export class BindingController {
         this.#propagation.changed(key);
         this.queue.add(key);
       },
-      refreshing: (connection) => vault.retryLogins(connection),
       refreshed: (key) => this.queue.add(key),
       onError: (error) =>
         log.warn({ error: describeError(error) }, "a source could not be polled; retrying with backoff"),
     });
     this.#polls = polls;
     const shared = { propagation: this.#propagation, rollouts: metrics, watcher, requeue };
-    const deps = { ...services, ...shared, sourceReads, polls };
+    const connections: Connections = {
+      get: (ref) => services.connections.find(({ resource }) => resource === ref.resource)?.get(ref),
+    };
+    const deps = { ...services, ...shared, connections, sourceReads, polls };
     const limiter = new ConcurrencyLimiter(() => limitsOf(installation), requeue);
     const rollouts = new RolloutController(deps, new DigestCache(services.digestKeys, services.cpu), limiter);
     this.#rollouts = rollouts;
@@ -171,12 +158,13 @@ export class BindingController {
       }
     });
     const users = new ConnectionUsers();
-    vault.listen({
-      changed: (connection) => {
-        for (const key of users.of(connection)) this.queue.add(key);
-      },
-      refresh: (connection) => polls.refresh(connection),
-    });
+    for (const provider of services.connections)
+      provider.listen({
+        changed: (connection) => {
+          for (const key of users.of(connection)) this.queue.add(key);
+        },
+        refresh: (connection) => polls.refresh(connection),
+      });
     bindings.listen({
       changed: (key, cause) => {
         const binding = bindings.get(key);

@@ -13,7 +13,7 @@ import type { RolloutContext } from "../../rollout/discover/dependents.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { Poller } from "../../sources/poller.ts";
 import type { SharedReads } from "../../sources/shared-reads.ts";
-import type { ResolveContext } from "../../sources/source.ts";
+import type { Connections } from "../../sources/source.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { WriteContext } from "../../targets/dependencies.ts";
 import type { Targets, TargetWithRecord } from "../../targets/records.ts";
@@ -39,7 +39,7 @@ export interface BindingDependencies extends ReleaseDependencies {
   cpu: Pick<CpuScheduler, "run" | "steps">;
   /** Polls servers outside of the cluster. */
   polls: Pick<Poller, "subscribe" | "stateOf" | "isRefreshed">;
-  vault: ResolveContext["vault"];
+  connections: Connections;
   /** Reads the sources of all bindings. */
   sourceReads: Pick<SharedReads, "get">;
   /**

@@ -26,7 +26,7 @@ const MAX_LENGTH = 16 * 1024;
 const ACCOUNT_FRESH_MS = 5_000;
 
 type Reviewer = Pick<Client, "may" | "rules" | "get">;
-type Services = Pick<BindingDependencies, "vault" | "installation"> & { client: Reviewer };
+type Services = Pick<BindingDependencies, "connections" | "installation"> & { client: Reviewer };
 type Seen = Pick<Observation, "key" | "binding" | "actor" | "compiled" | "observed" | "rollout">;
 
 export class PermissionAdvice {
@@ -76,7 +76,7 @@ export class PermissionAdvice {
       objects: observed.objects,
       collections: compiled.selection.collections,
       lookups: rollout?.references.lookups ?? [],
-      vault: this.#services.vault,
+      connections: this.#services.connections,
       problems: denied,
     });
     const missing = await this.#missing.of(

@@ -5,12 +5,12 @@
 import { onReleaseOf, recreates, type SecretBinding, type Target } from "../../api/binding.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
-import { ACCOUNT_TOKENS, DISRUPTION_BUDGETS, EVICTIONS, JOBS, PODS } from "../../apimachinery/resources.ts";
+import { DISRUPTION_BUDGETS, EVICTIONS, JOBS, PODS } from "../../apimachinery/resources.ts";
 import { AccessDenied, READ_VERBS, STREAM_VERBS, verbsFor, WRITE_VERBS } from "../../kube/access-error.ts";
 import type { Permission } from "../../kube/grant-commands.ts";
 import type { WorkloadLookup } from "../../rollout/discover/lookups.ts";
 import { JOB_VERBS } from "../../rollout/restart/recreate-job.ts";
-import type { ParsedSource, ResolveContext, ResolvedSource } from "../../sources/source.ts";
+import type { Connections, ParsedSource, ResolvedSource } from "../../sources/source.ts";
 import { isJob } from "../../workloads/job-copy.ts";
 import { isCronJob } from "../../workloads/manual-job.ts";
 
@@ -26,7 +26,7 @@ export interface Needs {
   /** What selectors watch. */
   collections: readonly Permission[];
   lookups: readonly WorkloadLookup[];
-  vault: ResolveContext["vault"];
+  connections: Connections;
   /** All problems of this reconcile: they may be about objects that the spec no longer names. */
   problems: readonly (Problem | undefined)[];
 }
@@ -48,10 +48,10 @@ export function requiredAccess(needs: Needs): RequiredPermission[] {
   ];
 }
 
-function sourceAccess({ references: { parsedSources, sources }, vault, account }: Needs) {
-  const logsIn = parsedSources.some(({ vault: at }) => {
-    const state = at?.needsLogin && vault.get(at.connection.namespace ?? "", at.connection.name);
-    return state && state.phase === "ready" && state.usesAccountTokens;
+function sourceAccess({ references: { parsedSources, sources }, connections, account }: Needs) {
+  const toStores = parsedSources.flatMap(({ store }) => {
+    const state = store?.connection && connections.get(store.connection.ref);
+    return (store?.access?.(account, state) ?? []).map((each) => ({ ...each, why: `login to ${store?.product}` }));
   });
   const read = [...sources].flatMap(([name, source]): RequiredPermission[] => {
     if (source instanceof Problem) return [];
@@ -60,15 +60,8 @@ function sourceAccess({ references: { parsedSources, sources }, vault, account }
     const ref = source.watched;
     return ref === undefined ? [] : [{ ref, verbs: READ_VERBS, why }];
   });
-  return logsIn ? [...read, loginAccess(account)] : read;
+  return [...read, ...toStores];
 }
-
-/** An account logs in to Vault with a token that it requests for itself. */
-export const loginAccess = (account: ObjectRef): RequiredPermission => ({
-  ref: { ...account, resource: ACCOUNT_TOKENS },
-  verbs: ["create"],
-  why: "login to Vault",
-});
 
 /** A target that selects objects by labels or patterns needs all objects of the kind there. */
 function targetAccess({ binding, objects }: Needs): RequiredPermission[] {

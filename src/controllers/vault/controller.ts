@@ -25,10 +25,10 @@ import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { SlowBucket } from "../../workqueue/slow-bucket.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { BACKOFF_MS } from "../binding/requeue.ts";
-import { countByConnection } from "../readiness.ts";
 import { StatusWriter, untilTooLarge } from "../status-writer.ts";
 import { Checks } from "./checks.ts";
 import { isNewlyReadable, isSameStatus, statusOf, TOKEN_READABLE } from "./connection-status.ts";
+import { countByConnection } from "./connection-users.ts";
 import { ConnectionReconciler, type OpenConnection } from "./reconciler.ts";
 
 type StatusServices = ConstructorParameters<typeof StatusWriter>[0];

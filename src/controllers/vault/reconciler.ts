@@ -18,12 +18,13 @@ import type { ConnectionHealth } from "../../observability/vault-metrics.ts";
 import { type Actor, actorOf } from "../../targets/actor.ts";
 import type { Connection } from "../../vault/connection.ts";
 import type { VaultConnections } from "../../vault/connections.ts";
+import { namedObjects, needsAccount } from "../../vault/named-keys.ts";
 import type { ConnectionSettings } from "../../vault/settings.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 import { orWhenStalled, requeueResult } from "../binding/requeue.ts";
 import type { Checks } from "./checks.ts";
-import { isSameSettings, namedObjects, needsAccount, settingsOf } from "./settings.ts";
+import { isSameSettings, settingsOf } from "./settings.ts";
 
 /** The methods of a connection that are used here. */
 export type OpenConnection = Pick<

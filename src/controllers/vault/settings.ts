@@ -1,41 +1,23 @@
 /** Computes the address and the login of a VaultConnection from its spec and the Secrets and ConfigMaps that it names. */
 import { isDeepStrictEqual } from "node:util";
-import type { ConnectionSpec, KeyReference, VaultConnection } from "../../api/connection.ts";
+import type { ConnectionSpec, VaultConnection } from "../../api/connection.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
-import { describeObject, idOf, type KubeObject, type ObjectRef } from "../../apimachinery/objects.ts";
+import { describeObject, idOf, type KubeObject } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
-import { CONFIG_MAPS, SECRETS } from "../../apimachinery/resources.ts";
+import { CONFIG_MAPS } from "../../apimachinery/resources.ts";
 import { SecretValue } from "../../apimachinery/secret-value.ts";
 import { objectKey } from "../../cache/reflector.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { pemBundle } from "../../transform/pem.ts";
 import { TOKEN } from "../../vault/auth.ts";
+import { type NamedKey, namedKeys } from "../../vault/named-keys.ts";
 import type { Auth, ConnectionSettings } from "../../vault/settings.ts";
 
 /** More than all public authorities need. */
 const MAX_CA = 512 * 1024;
 
-/** A key that a connection names. */
-interface NamedKey {
-  /** The field that names it. */
-  readonly field: string;
-  readonly ref: ObjectRef;
-  readonly key: string;
-}
-
 /** Objects by their id; undefined for an object that does not exist. */
 export type FoundObjects = ReadonlyMap<string, KubeObject | undefined>;
-
-/** The objects that a connection names, without duplicates. */
-export function namedObjects(connection: VaultConnection): ObjectRef[] {
-  const { ca, secretID, token } = namedKeys(connection);
-  const refs = [ca, secretID, token].flatMap((each) => each?.ref ?? []);
-  return [...new Map(refs.map((ref) => [idOf(ref), ref])).values()];
-}
-
-/** Whether Inlay impersonates the account of a connection: it names an object, or logs in as the account. */
-export const needsAccount = (connection: VaultConnection): boolean =>
-  connection.spec.auth?.kubernetes?.as === "Connection" || namedObjects(connection).length > 0;
 
 /** Whether everyone who may read ConfigMaps can read the token of a connection. */
 export const isTokenReadable = ({ spec: { auth } }: VaultConnection): boolean => auth?.token?.configMap !== undefined;
@@ -66,20 +48,6 @@ function revealed({ address, auth, ...settings }: ConnectionSettings): object {
     value instanceof SecretValue ? value.reveal() : value,
   ]);
   return { ...settings, address: address.href, auth: Object.fromEntries(values) };
-}
-
-function namedKeys({ metadata: { namespace = "" }, spec: { tls, auth } }: VaultConnection) {
-  const named = (field: string, reference: KeyReference | undefined): NamedKey | undefined => {
-    if (reference === undefined) return undefined;
-    const { secret, configMap } = reference;
-    const { name, key } = secret ?? configMap;
-    return { field, key, ref: { resource: secret === undefined ? CONFIG_MAPS : SECRETS, namespace, name } };
-  };
-  return {
-    ca: named("spec.tls.ca", tls?.ca),
-    secretID: named("spec.auth.appRole.secretID", auth?.appRole && { secret: auth.appRole.secretID.secret }),
-    token: named("spec.auth.token", auth?.token),
-  };
 }
 
 function authOf(

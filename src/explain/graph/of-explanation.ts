@@ -48,21 +48,21 @@ function bindingState({ binding, conditions }: Explanation): Pick<GraphNode, "st
 }
 
 function sourceNode(source: SourceExplanation, at: number): GraphNode {
-  const { kind, namespace, name, uses, vault } = source;
+  const { kind, namespace, name, uses, store } = source;
   const used = uses.map(({ key, present }) => `${useInWords(key)}${present === false ? " (missing)" : ""}`);
-  const lines = [...(vault === undefined ? [] : [`reads ${vault.reads}`]), ...firstLines(used, "keys")];
+  const lines = [...(store === undefined ? [] : [`reads ${store.reads}`]), ...firstLines(used, "keys")];
   return { id: `source-${at}`, column: 0, title: describeObject(kind, namespace, name), lines, ...sourceState(source) };
 }
 
 function sourceState(source: SourceExplanation): Pick<GraphNode, "state" | "status"> {
-  const { state, optional, uses, grants, vault } = source;
+  const { state, optional, uses, grants, store } = source;
   if (state === "NotFound")
     return optional
       ? { state: "neutral", status: "does not exist, optional" }
       : { state: "bad", status: "does not exist" };
   if (state === "Unreadable") return { state: "neutral", status: "not readable by you" };
   if (grants?.state === "NotFound") return { state: "bad", status: "NotGranted" };
-  if (vault?.ready !== undefined) return { state: stateOf(vault.ready), status: vault.ready.reason };
+  if (store?.ready !== undefined) return { state: stateOf(store.ready), status: store.ready.reason };
   if (!optional && uses.some(({ present }) => present === false)) return { state: "bad", status: "KeyNotFound" };
   return { state: "good", status: "exists" };
 }

@@ -118,8 +118,8 @@ function otherUsers({
       title: title(each.kind, each.name, each.namespace),
       status: "uses it as its certificate",
     })),
-    ...connections.map(({ name, uses }) => ({
-      title: title("VaultConnection", name),
+    ...connections.map(({ kind, name, uses }) => ({
+      title: title(kind, name),
       status: `uses it as ${uses.join(", ")}`,
     })),
   ];

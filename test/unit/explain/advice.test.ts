@@ -115,7 +115,7 @@ describe("the advice of explain", () => {
   });
 
   const source = { source: "bucket", kind: "Secret", namespace: "registry", name: "bucket", optional: false };
-  const vault = { reads: "data kv/registry/s3" };
+  const store = { product: "Vault", reads: "data kv/registry/s3" };
   const sealed = { status: "False" as const, reason: "VaultSealed", message: "it is sealed" };
   const target = { apiVersion: "v1", kind: "ConfigMap", selects: false, creates: false, fields: [], more: 0 };
   const object = { namespace: "registry", name: "x", fields: [] };
@@ -140,15 +140,15 @@ describe("the advice of explain", () => {
       "NotGranted",
     ],
     "a VaultConnection that is not there, of an optional source too": [
-      { sources: [{ ...source, optional: true, state: "NotFound", uses: [], vault }] },
+      { sources: [{ ...source, optional: true, state: "NotFound", uses: [], store }] },
       "ConnectionNotFound",
     ],
     "a VaultConnection that is not ready": [
-      { sources: [{ ...source, state: "Found", uses: [], vault: { ...vault, ready: sealed } }] },
+      { sources: [{ ...source, state: "Found", uses: [], store: { ...store, ready: sealed } }] },
       "VaultSealed",
     ],
     "no VaultConnection that is ready, or was not looked at": [
-      { sources: [{ ...source, state: "Found", uses: [], vault: { ...vault, ready: { ...sealed, status: "True" } } }] },
+      { sources: [{ ...source, state: "Found", uses: [], store: { ...store, ready: { ...sealed, status: "True" } } }] },
       "NotObserved",
     ],
     "a kind": [{ targets: [{ ...target, objects: [], message: "the cluster serves no X" }] }, "KindNotFound"],

@@ -183,22 +183,25 @@ describe("the text of an explanation", () => {
       uses: [{ key: "accessKeyID" }],
       grants: { state: "NotFound" as const, names: [] },
     };
-    const linesOf = (more: Pick<Explanation["sources"][number], "state" | "vault" | "resourceVersion">) => {
+    const linesOf = (more: Pick<Explanation["sources"][number], "state" | "store" | "resourceVersion">) => {
       const lines = explanationText({ ...explanation, sources: [{ ...source, ...more }] }, NOW, WIDTH);
       return lines.slice(lines.indexOf("SOURCES") + 2, lines.indexOf("", lines.indexOf("SOURCES")));
     };
     const reads = "data kv/registry/s3";
     const ready = { status: "False" as const, reason: "VaultSealed", message: "Vault is sealed; unseal it" };
     const found = { state: "Found" as const, resourceVersion: "7" };
-    assert.deepEqual(linesOf({ ...found, vault: { reads, ready, version: "1.21.4" } }), [
+    assert.deepEqual(linesOf({ ...found, store: { product: "Vault", reads, ready, version: "1.21.4" } }), [
       "  s3      VaultConnection vault/main                                          7        accessKeyID (unknown)",
       "          reads data kv/registry/s3",
       "          Ready False, VaultSealed, Vault 1.21.4: Vault is sealed; unseal it",
       "          no SecretGrant there permits this binding to use it",
     ]);
     const isReady = { status: "True" as const, reason: "Connected", message: "it answers" };
-    assert.match(linesOf({ ...found, vault: { reads, ready: isReady } }).join("\n"), /Ready True, Connected\n/);
-    assert.deepEqual(linesOf({ state: "NotFound", vault: { reads } }), [
+    assert.match(
+      linesOf({ ...found, store: { product: "Vault", reads, ready: isReady } }).join("\n"),
+      /Ready True, Connected\n/,
+    );
+    assert.deepEqual(linesOf({ state: "NotFound", store: { product: "Vault", reads } }), [
       "  s3      VaultConnection vault/main                           not found  accessKeyID (unknown)",
       "          reads data kv/registry/s3",
       "          no SecretGrant there permits this binding to use it",

@@ -9,13 +9,15 @@ import {
   isIngressCertificate,
   pullsWith,
   type Trace,
+  type Traced,
   writerTrace,
 } from "../../../src/explain/trace-result.ts";
 import { traceText } from "../../../src/explain/trace-text.ts";
+import { vault as vaultKind } from "../../../src/sources/vault.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
 import { bindingOf, harbor, KINDS } from "../bindings.ts";
 
-const bucket = { kind: "Secret", namespace: "registry", name: "bucket" } as const;
+const bucket: Traced = { kind: "Secret", namespace: "registry", name: "bucket" };
 const read = (text: string) => compileTemplate(text).references;
 const objectOf = (more: object): KubeObject =>
   ({ apiVersion: "v1", kind: "X", metadata: { name: "x", namespace: "registry" }, ...more }) as unknown as KubeObject;
@@ -153,7 +155,8 @@ describe("the trace of a Secret", () => {
   });
 
   it("finds the VaultConnections that use it, and how", () => {
-    const usesOf = (spec: object) => connectionUses(spec as Parameters<typeof connectionUses>[0], bucket);
+    const usesOf = (spec: object, traced: Traced = bucket) =>
+      connectionUses(vaultKind.connection?.namedBy(objectOf({ spec })) ?? [], traced);
     const secret = { name: "bucket", key: "x" };
     assert.deepEqual(usesOf({ tls: { ca: { secret } }, auth: { appRole: { secretID: { secret } } } }), [
       "CA",
@@ -163,14 +166,13 @@ describe("the trace of a Secret", () => {
     const others = { tls: { ca: { configMap: secret } }, auth: { token: { secret: { ...secret, name: "other" } } } };
     assert.deepEqual(usesOf(others), []);
     assert.deepEqual(usesOf({ tls: {}, auth: { kubernetes: { role: "bucket" } } }), []);
-    const configMap = { ...bucket, kind: "ConfigMap" } as const;
-    assert.deepEqual(connectionUses(others as unknown as Parameters<typeof connectionUses>[0], configMap), ["CA"]);
-    const connections = [{ name: "vault", uses: ["CA", "SecretID"] }];
+    assert.deepEqual(usesOf(others, { ...bucket, kind: "ConfigMap" }), ["CA"]);
+    const connections = [{ kind: "VaultConnection", name: "vault", uses: ["CA", "SecretID"] }];
     assert.deepEqual(traceText({ ...none, connections }, 120).slice(1), [
       "",
-      "USED TO CONNECT TO VAULT",
-      "  VAULTCONNECTION  USES IT AS",
-      "  vault            CA, SecretID",
+      "USED BY CONNECTIONS",
+      "  CONNECTION             USES IT AS",
+      "  VaultConnection vault  CA, SecretID",
     ]);
   });
 

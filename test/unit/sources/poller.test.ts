@@ -5,6 +5,7 @@ import type { Poll } from "../../../src/sources/poll.ts";
 import { Poller } from "../../../src/sources/poller.ts";
 import { VaultProblem } from "../../../src/vault/failures.ts";
 import { fakeClock, settled } from "../clock.ts";
+import { NOT_IN_FILES } from "../fakes.ts";
 
 /** A server whose answers the test decides. */
 class Server {
@@ -14,12 +15,17 @@ class Server {
   /** The former answers that each request got, by id. */
   readonly asked: { id: string; last: string | undefined }[] = [];
   readonly held: (() => void)[] = [];
+  /** The ids of the polls that a binding requested at once. */
+  readonly refreshed: string[] = [];
   isHolding = false;
 
   poll(id: string, refreshMs = 10_000, more: Partial<Poll<string>> = {}): Poll<string> {
     return {
       id,
       group: "registry/vault",
+      unavailable: "VaultUnavailable",
+      refreshing: () => this.refreshed.push(id),
+      fromFile: NOT_IN_FILES.fromFile,
       ...more,
       refreshMs,
       ask: async (last) => {
@@ -37,7 +43,6 @@ describe("a poller", () => {
   const clock = fakeClock();
   let server: Server;
   let changed: string[];
-  let refreshed: string[];
   let ended: string[];
   let errors: unknown[];
   let poller: Poller;
@@ -46,7 +51,6 @@ describe("a poller", () => {
     new Poller(
       {
         changed: (key) => changed.push(key),
-        refreshing: (group) => refreshed.push(group),
         refreshed: (key) => ended.push(key),
         onError: (error) => errors.push(error),
       },
@@ -55,7 +59,6 @@ describe("a poller", () => {
   beforeEach(() => {
     server = new Server();
     changed = [];
-    refreshed = [];
     ended = [];
     errors = [];
     poller = newPoller();
@@ -228,7 +231,7 @@ describe("a poller", () => {
     poller.refresh("other/vault");
     await settled();
     assert.equal(server.asked.length, 8);
-    assert.deepEqual(refreshed, ["registry/vault"]);
+    assert.deepEqual(server.refreshed, ["a", "b"]);
   });
 
   it("polls again after a request during which a refresh arrived", async () => {

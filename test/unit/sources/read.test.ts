@@ -57,7 +57,7 @@ async function read(entry: object, answer: object): Promise<LiveSource | Problem
     client: { get },
     identity: "system:serviceaccount:registry:inlay",
     accountUid: "uid",
-    vault: { get: () => undefined },
+    connections: { get: () => undefined },
     polls: { stateOf: () => ({ phase: "pending" }) },
     compositionOf: () => "none",
   };

@@ -13,7 +13,7 @@ import type { PolledSource, ResolveContext, SourceKind } from "../../../src/sour
 import { usesOf } from "../../../src/sources/uses.ts";
 import { finish } from "../../../src/workqueue/cpu-scheduler.ts";
 import { bindingOf } from "../bindings.ts";
-import { WITHOUT_ADVICE } from "../fakes.ts";
+import { NOT_IN_FILES, WITHOUT_ADVICE } from "../fakes.ts";
 import { CONFIGMAPS, HARBORS, ISSUERS, SECRETS } from "../resources.ts";
 
 const harbor = { apiVersion: "goharbor.io/v1beta1", resource: "harborclusters", name: "harbor", scope: "Namespaced" };
@@ -33,7 +33,7 @@ function context(installed: object = {}, served = [HARBORS], more: Partial<Resol
     client: { get: () => Promise.reject(new Error("nothing is read")) },
     identity: "system:serviceaccount:registry:inlay",
     accountUid: "uid",
-    vault: { get: () => undefined },
+    connections: { get: () => undefined },
     polls: { stateOf: () => ({ phase: "pending" }) },
     compositionOf: () => "none",
     ...more,
@@ -152,6 +152,7 @@ function remote(server: Server): SourceKind {
         id: path,
         group: "server",
         refreshMs: 60_000,
+        ...NOT_IN_FILES,
         ask: async () => ({ version: `v${server.version}`, content: `value ${server.version}`, size: 7 }),
       };
       return {
@@ -184,7 +185,6 @@ describe("a kind of source that is polled", () => {
   const { promise: answered, resolve } = Promise.withResolvers<void>();
   const poller = new Poller({
     changed: () => resolve(),
-    refreshing: () => {},
     refreshed: () => {},
     onError: (error) => assert.fail(String(error)),
   });

@@ -68,7 +68,7 @@ describe("a source from Vault", () => {
     client: { get: () => Promise.reject(new Error("nothing is read")) },
     identity: "system:serviceaccount:registry:inlay",
     accountUid,
-    vault: { get: (namespace, name) => states[`${namespace}/${name}`] },
+    connections: { get: ({ namespace, name }) => states[`${namespace}/${name}`] },
     polls: { stateOf: <T>(_: Poll<T>) => polled as PollState<T> },
     compositionOf: () => producedBy,
   });
@@ -232,11 +232,11 @@ describe("a source from Vault", () => {
     const users = new ConnectionUsers();
     users.set("registry/a", binding);
     users.set("registry/b", binding);
-    assert.deepEqual(users.of("registry/vault"), ["registry/a", "registry/b"]);
-    assert.deepEqual(users.of("platform/vault"), []);
+    assert.deepEqual(users.of("inlay.dev|VaultConnection|registry|vault"), ["registry/a", "registry/b"]);
+    assert.deepEqual(users.of("inlay.dev|VaultConnection|platform|vault"), []);
     users.set("registry/a", bindingOf({ sources: [] }));
     users.delete("registry/b");
-    assert.deepEqual(users.of("registry/vault"), []);
+    assert.deepEqual(users.of("inlay.dev|VaultConnection|registry|vault"), []);
   });
 
   it("reports nothing about a connection that needs a SecretGrant before there is one", async () => {
@@ -269,9 +269,9 @@ describe("a source from Vault", () => {
     const binding = bindingOf({ sources: [entry({ data: S3 }), entry({ metadata: S3 }, { name: "m" })] });
     const sources = parseSources(binding);
     assert.deepEqual([...secretNamespaces(sources)], [["s3", "registry"]]);
-    const [{ vault, data } = {}] = sources;
-    assert.deepEqual([vault?.reads, data], ["data kv/registry/s3", undefined]);
-    const connection = vault?.connection as ObjectRef;
+    const [{ store, data } = {}] = sources;
+    assert.deepEqual([store?.reads, data], ["data kv/registry/s3", undefined]);
+    const connection = store?.connection?.ref as ObjectRef;
     assert.ok(sources[0]?.isObject(connection));
     assert.ok(!sources[0]?.isObject({ ...connection, namespace: "platform" }));
   });

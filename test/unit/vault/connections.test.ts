@@ -30,7 +30,7 @@ describe("the registry of VaultConnections", () => {
       refresh: (key) => heard.push(`refresh ${key}`),
     });
   });
-  const phase = (name = "vault") => connections.get("registry", name)?.phase;
+  const phase = (name = "vault") => connections.get({ namespace: "registry", name })?.phase;
 
   it("reports an unknown connection as pending until all are listed, and then as missing", () => {
     assert.equal(phase("none"), "pending");
@@ -39,7 +39,7 @@ describe("the registry of VaultConnections", () => {
     assert.equal(phase("none"), undefined);
     assert.equal(phase(), "pending");
     // A requested connection that was pending is still pending.
-    assert.deepEqual(heard, ["changed registry/none"]);
+    assert.deepEqual(heard, ["changed inlay.dev|VaultConnection|registry|none"]);
   });
 
   it("notifies of a connection that is created, changed and deleted", () => {
@@ -52,7 +52,7 @@ describe("the registry of VaultConnections", () => {
     connections.set("registry/vault", failed("b"));
     connections.delete("registry/vault");
     assert.equal(phase(), undefined);
-    assert.deepEqual(heard, Array(7).fill("changed registry/vault"));
+    assert.deepEqual(heard, Array(7).fill("changed inlay.dev|VaultConnection|registry|vault"));
   });
 
   it("notifies of nothing if nothing changed", () => {
@@ -70,6 +70,6 @@ describe("the registry of VaultConnections", () => {
 
   it("passes on a refresh", () => {
     connections.refresh("registry/vault");
-    assert.deepEqual(heard, ["refresh registry/vault"]);
+    assert.deepEqual(heard, ["refresh inlay.dev|VaultConnection|registry|vault"]);
   });
 });

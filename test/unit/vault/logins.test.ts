@@ -9,6 +9,7 @@ import { HttpFailure } from "../../../src/vault/http-failure.ts";
 import { Logins } from "../../../src/vault/logins.ts";
 import { foundIn, secretText } from "../../controller/leak-detector.ts";
 import { fakeClock, settled } from "../clock.ts";
+import { NOT_IN_FILES } from "../fakes.ts";
 import { Counts, KUBERNETES, READER, servicesFor } from "./server.ts";
 
 const [SECOND, MINUTE] = [1_000, 60_000];
@@ -392,7 +393,7 @@ describe("logins to Vault", () => {
         const logins = loginsOf(KUBERNETES, { random: () => ofLogins });
         vault.requests.splice(0);
         vault.instead = (operation) => (operation === "login" ? new HttpFailure("refused") : undefined);
-        const hooks = { changed: () => {}, refreshing: () => {}, refreshed: () => {}, onError: assert.fail };
+        const hooks = { changed: () => {}, refreshed: () => {}, onError: assert.fail };
         const poller = new Poller(hooks, { now: () => Date.now(), random: () => ofPolls });
         let asked = 0;
         const ask = async () => {
@@ -400,7 +401,9 @@ describe("logins to Vault", () => {
           await logins.send(READER, READ);
           return { version: "1", content: undefined, size: 0 };
         };
-        poller.subscribe("registry/harbor", [{ id: "x", group: "registry/vault", refreshMs: 1_000, ask }]);
+        poller.subscribe("registry/harbor", [
+          { id: "x", group: "registry/vault", refreshMs: 1_000, ask, ...NOT_IN_FILES },
+        ]);
         for (let tick = 0; tick < 2_000; tick++) await clock.pass(100);
         assert.ok(asked >= 8, `${asked} polls`);
         assert.equal(count("login"), asked);

@@ -37,7 +37,7 @@ describe("advice about missing permissions", () => {
         throw new ApiError("GET /x", 404, "NotFound", { kind: "serviceaccounts", name });
       },
     };
-    const services = { client, vault: { get: () => undefined }, installation: { ownNamespace: "inlay-system" } };
+    const services = { client, connections: { get: () => undefined }, installation: { ownNamespace: "inlay-system" } };
     advice = new PermissionAdvice(services as unknown as ConstructorParameters<typeof PermissionAdvice>[0]);
   });
 

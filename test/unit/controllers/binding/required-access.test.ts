@@ -1,6 +1,14 @@
 /** The permissions that a binding needs, beyond those that the tests on a real API server show. */
 import assert from "node:assert/strict";
-import { CONFIG_MAPS, JOBS, NAMESPACES, SECRETS, SERVICE_ACCOUNTS } from "../../../../src/apimachinery/resources.ts";
+import type { ObjectRef } from "../../../../src/apimachinery/objects.ts";
+import {
+  CONFIG_MAPS,
+  JOBS,
+  NAMESPACES,
+  SECRETS,
+  SERVICE_ACCOUNTS,
+  VAULT_CONNECTIONS,
+} from "../../../../src/apimachinery/resources.ts";
 import { type Needs, requiredAccess } from "../../../../src/controllers/binding/required-access.ts";
 import { AccessDenied } from "../../../../src/kube/access-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
@@ -19,7 +27,7 @@ function needed(more: Partial<Needs>): string[] {
     objects: [],
     collections: [],
     lookups: [],
-    vault: { get: () => undefined },
+    connections: { get: () => undefined },
     problems: [],
   };
   return requiredAccess({ ...nothing, ...more }).map(({ ref: { resource, namespace, name = "*" }, verbs }) =>
@@ -36,8 +44,8 @@ describe("the permissions that a binding needs", () => {
       return { references: { parsedSources: parseSources(binding), sources: new Map() } };
     };
     const vaultWith = (usesAccountTokens: boolean) => ({
-      get: (namespace: string, name: string) =>
-        namespace === "registry" && name === "main"
+      get: ({ resource, namespace, name }: ObjectRef) =>
+        resource === VAULT_CONNECTIONS && namespace === "registry" && name === "main"
           ? {
               phase: "ready" as const,
               revision: "1",
@@ -50,9 +58,9 @@ describe("the permissions that a binding needs", () => {
     });
     const data = { data: { mount: "kv", path: "s3", kv: 2 } };
     const token = "registry/serviceaccounts/token/inlay: create";
-    assert.deepEqual(needed({ ...parsed(data), vault: vaultWith(true) }), [token]);
-    assert.deepEqual(needed({ ...parsed(data), vault: vaultWith(false) }), []);
-    assert.deepEqual(needed({ ...parsed({ health: {} }), vault: vaultWith(true) }), []);
+    assert.deepEqual(needed({ ...parsed(data), connections: vaultWith(true) }), [token]);
+    assert.deepEqual(needed({ ...parsed(data), connections: vaultWith(false) }), []);
+    assert.deepEqual(needed({ ...parsed({ health: {} }), connections: vaultWith(true) }), []);
   });
 
   it("are on all objects of a kind if the target selects by labels, and all of an object that it creates", () => {

@@ -108,7 +108,7 @@ describe("the reconciler of VaultConnections", () => {
     watcher.objects.set("registry/serviceaccounts/inlay", version("1"));
   });
 
-  const stateOf = (): ConnectionState | undefined => registry.get("registry", "vault");
+  const stateOf = (): ConnectionState | undefined => registry.get({ namespace: "registry", name: "vault" });
   function stateText(): string {
     const state = stateOf();
     if (state?.phase === "failed") return state.problem.reason;

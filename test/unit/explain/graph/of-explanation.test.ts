@@ -41,7 +41,7 @@ describe("the graph of a binding", () => {
     assert.deepEqual(sourceWith({ grants: { state: "NotFound", names: [] } }), ["bad", "NotGranted"]);
     assert.deepEqual(sourceWith({ uses: [{ key: "a", present: false }] }), ["bad", "KeyNotFound"]);
     const ready = { status: "False", reason: "VaultSealed", message: "" };
-    assert.deepEqual(sourceWith({ vault: { reads: "data kv/a", ready } }), ["bad", "VaultSealed"]);
+    assert.deepEqual(sourceWith({ store: { product: "Vault", reads: "data kv/a", ready } }), ["bad", "VaultSealed"]);
   });
 
   it("shows the state of the binding and its objects", () => {

@@ -49,7 +49,7 @@ const TRACE: Trace = {
   ],
   serviceAccounts: ["puller"],
   certificates: [{ kind: "Ingress", namespace: "registry", name: "web" }],
-  connections: [{ name: "main", uses: ["CA"] }],
+  connections: [{ kind: "VaultConnection", name: "main", uses: ["CA"] }],
   unreadable: [],
 };
 
