@@ -6,17 +6,14 @@ import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { type RequiredPermission, requiredAccess } from "../controllers/binding/required-access.ts";
 import { STREAM_VERBS } from "../kube/access-error.ts";
-import { serviceAccountIdentity } from "../kube/identity.ts";
 import type { FileCluster } from "../render/file-cluster.ts";
-import { fileStores } from "../render/file-stores.ts";
+import { compileFile, fileWorld } from "../render/file-world.ts";
 import type { Inputs } from "../render/inputs.ts";
-import { resolveRollout } from "../rollout/discover/lookups.ts";
 import { secretNamespaces } from "../sources/registry.ts";
-import { isSelection, type References, resolveReferences } from "../targets/references.ts";
-import type { SelectedObject } from "../targets/select.ts";
+import { isSelection, type References } from "../targets/references.ts";
+import type { SelectedObject, SelectionResult } from "../targets/select.ts";
 import { checkFields } from "../transform/plan.ts";
 import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
-import { finish } from "../workqueue/cpu-scheduler.ts";
 import { type KindSearch, withSourceKinds } from "./kinds.ts";
 
 /** In place of the namespaces that a selector finds in the cluster. No namespace has this name. */
@@ -39,34 +36,22 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
   const { cluster, installation, inputs } = services;
   const { namespace = "" } = binding.metadata;
   const account = { resource: SERVICE_ACCOUNTS, namespace, name: binding.spec.serviceAccountName };
-  const discovery = withSourceKinds(services.kinds, binding);
-  const { connections, polls } = fileStores(cluster, inputs.stores);
-  const references = await resolveReferences(binding, {
-    discovery,
-    client: cluster.client,
-    identity: serviceAccountIdentity(namespace, account.name),
-    installation,
-    connections,
-    polls,
-    accountUid: "",
-    compositionOf: () => "none",
-  });
-  const objects = references.targets.flatMap(objectsOf);
-  const { rollout } = binding.spec;
-  const found =
-    rollout &&
-    (await resolveRollout(binding, rollout, { ...references, objects }, { discovery, installation }, async (work) =>
-      finish(work),
-    ));
-  const lookups = found?.lookups ?? [];
+  const world = {
+    ...fileWorld(cluster, inputs, installation),
+    discovery: withSourceKinds(services.kinds, binding),
+    // All objects that a target may have, whatever the files contain.
+    select: ({ targets }: References) => ({ ...NO_SELECTION, objects: targets.flatMap(objectsOf) }),
+  };
+  const compiled = await compileFile(binding, world);
+  const { references, selection, rollout: found } = compiled;
   const permissions = requiredAccess({
     binding,
     account,
     references,
-    objects,
+    objects: selection.objects,
     collections: [],
-    lookups,
-    connections,
+    lookups: found?.lookups ?? [],
+    connections: world.connections,
     problems: [],
   });
   const closed = found?.closed.map((each) => each.problem) ?? [];
@@ -80,6 +65,16 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
     ],
   };
 }
+
+const NO_SELECTION: SelectionResult = {
+  objects: [],
+  unresolved: [],
+  closed: [],
+  notes: [],
+  dependencies: [],
+  collections: [],
+  versions: new Map(),
+};
 
 /** The objects that a target names, or one without a name for all objects that it may select. */
 function objectsOf({ target, at }: References["targets"][number]): SelectedObject[] {

@@ -14,30 +14,25 @@ import {
 import { type Advice, attemptSync, Problem, reasonOf } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { withValues } from "../apply/patch.ts";
-import { serviceAccountIdentity } from "../kube/identity.ts";
 import type { KindSchema } from "../kube/schemas.ts";
+import type { Values } from "../pipeline/compile.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
-import { secretNamespaces } from "../sources/registry.ts";
 import { describeUse, usesOf } from "../sources/uses.ts";
 import { checkEntry, checkTypes, evaluate } from "../targets/evaluate.ts";
-import { type References, resolveReferences } from "../targets/references.ts";
-import { type SelectionResult, selectTargets } from "../targets/select.ts";
-import type { LiveSource } from "../transform/live-source.ts";
+import type { References } from "../targets/references.ts";
+import type { SelectionResult } from "../targets/select.ts";
 import type { FieldPlan } from "../transform/plan.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
 import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
-import { sourcesDiffer } from "../transform/require-same.ts";
 import { schemaIn } from "../transform/schema-check.ts";
 import { shapeOf } from "../transform/target-shape.ts";
 import { compileTemplate } from "../transform/template.ts";
-import { finish } from "../workqueue/cpu-scheduler.ts";
 import type { BindingToRender } from "./claims.ts";
 import type { Mistake } from "./documents.ts";
 import type { FileCluster } from "./file-cluster.ts";
-import { fileStores } from "./file-stores.ts";
+import { compileFile, fileWorld, valuesInFiles } from "./file-world.ts";
 import type { Inputs } from "./inputs.ts";
 import type { RenderedField, RenderedTarget } from "./rendering.ts";
-import { sourcesOf } from "./sources.ts";
 
 type SealedField = RenderedField<SecretValue<JsonValue>>;
 type SealedTarget = RenderedTarget<SecretValue<JsonValue>>;
@@ -68,10 +63,8 @@ export interface BindingFields {
 /** What the targets of a binding share. */
 interface Context {
   readonly binding: SecretBinding;
-  readonly sources: ReadonlyMap<string, LiveSource | Problem>;
-  readonly secrets: ReadonlyMap<string, string>;
+  readonly values: Values;
   readonly textOf: (field: Field) => string[];
-  readonly mismatch: Problem | undefined;
   readonly cluster: FileCluster;
   readonly inputs: Inputs;
   readonly installation: Installation;
@@ -86,39 +79,26 @@ export async function fieldsOf(
   cluster: FileCluster,
   installation: Installation,
 ): Promise<BindingFields> {
-  const { namespace = "", name } = binding.metadata;
-  const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
-  const { discovery, client, watcher } = cluster;
   const producedBy: ProducedBy =
     from === undefined ? "none" : { by: from.composition, ...(claimNamespace !== undefined && { claimNamespace }) };
-  const stores = fileStores(cluster, inputs.stores);
-  const { connections, polls } = stores;
-  const resolving = { discovery, client, identity, installation, connections, polls };
-  const references = await resolveReferences(binding, {
-    ...resolving,
-    accountUid: "",
-    compositionOf: () => producedBy,
+  const world = fileWorld(cluster, inputs, installation, producedBy);
+  const compiled = await compileFile(binding, world);
+  const { references, selection } = compiled;
+  const { values, grants } = await valuesInFiles(compiled, world, inputs);
+  const problems = references.parsedSources.flatMap(({ name, store }, position) => {
+    const problem = store && references.sources.get(name);
+    return problem instanceof Problem ? [{ place: `spec.sources[${position}]`, problem }] : [];
   });
-  const { sources, notes, grants, problems } = await sourcesOf(
-    binding,
-    references,
-    { cluster, stores, inputs },
-    producedBy,
-  );
-  const selection = finish(selectTargets(watcher, `${namespace}/${name}`, identity, references));
   const mistakes = problems.map(({ place, problem }) => mistakeAt(problem.reason, problem.within(place), [place]));
   const warnings: Mistake[] = [];
   // It is reported at the source already.
   const isKnown = ({ source }: Problem) =>
     source !== undefined && problems.some(({ problem }) => problem.source === source);
-  const { requireSame } = binding.spec;
   const context: Context = {
     binding,
-    sources,
-    secrets: secretNamespaces(references.parsedSources),
+    values,
     textOf: (field) =>
       usesOf(references.parsedSources, field, (text) => compileTemplate(text).references).map(describeUse),
-    mismatch: requireSame === undefined ? undefined : sourcesDiffer(requireSame, sources),
     cluster,
     inputs,
     installation,
@@ -131,7 +111,7 @@ export async function fieldsOf(
       warnings.push(mistakeAt(problem.reason, problem.within(place), [`${place}${partOf(problem)}`]));
     },
   };
-  const closed = installation.closedNamespace(namespace);
+  const closed = installation.closedNamespace(binding.metadata.namespace);
   if (closed !== undefined) mistakes.push(mistakeAt(closed.reason, closed.within("metadata.namespace")));
   const targets = [
     ...selection.objects.map(({ target, ref }) => renderTarget(context, target, ref)),
@@ -141,7 +121,7 @@ export async function fieldsOf(
     references,
     selection,
     targets,
-    notes: [...notes, ...selection.notes],
+    notes: [...world.notes, ...selection.notes],
     grants,
     mistakes: unique(mistakes),
     warnings,
@@ -153,7 +133,8 @@ const unique = (mistakes: readonly Mistake[]): Mistake[] => [
 ];
 
 function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem): SealedTarget {
-  const { binding, cluster, inputs, sources, secrets, problemAt, warnAt, textOf, mismatch } = context;
+  const { binding, cluster, inputs, values, problemAt, warnAt, textOf } = context;
+  const { sources, sourceMismatch: mismatch, secretNamespaces: secrets } = values;
   const { apiVersion, kind, name } = target;
   const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
   const adopts = target.create?.adopt;
