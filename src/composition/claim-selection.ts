@@ -12,19 +12,20 @@ interface Marks {
   readonly annotations?: Texts;
 }
 
-export type ClaimMatcher = (name: string, marks: Marks | undefined) => boolean;
-export type NamespaceMatcher = (name: string, labels: Texts) => boolean;
+/** What is `unknown` counts as matching. */
+export type ClaimMatcher = (name: string, marks: Marks | "unknown" | undefined) => boolean;
+export type NamespaceMatcher = (name: string, labels: Texts | "unknown" | undefined) => boolean;
 
 export function claimMatcher(selector: CompositionSpec["for"]["selector"] = {}): ClaimMatcher {
   const { names, exceptNames, annotations = {}, ...labels } = selector;
   const isNamed = nameMatcher(names, exceptNames);
   const values = Object.entries(annotations).map(([key, value]) => [key, nameMatcher([value])] as const);
-  return (name, marks) => {
-    const { labels: hasLabels = {}, annotations: has = {} } = marks ?? {};
+  return (name, marks = {}) => {
+    if (!isNamed(name) || marks === "unknown") return isNamed(name);
+    const { labels: hasLabels = {}, annotations: has = {} } = marks;
     return (
       // Prevents an endless loop: an object that a binding created could be a claim of the composition that composed the binding.
       hasLabels[CREATED_BY] === undefined &&
-      isNamed(name) &&
       matchesLabels(labels, hasLabels) &&
       values.every(([key, matches]) => Object.hasOwn(has, key) && matches(has[key] ?? ""))
     );
@@ -34,5 +35,5 @@ export function claimMatcher(selector: CompositionSpec["for"]["selector"] = {}):
 export function namespaceMatcher(selector: CompositionSpec["for"]["namespaceSelector"] = {}): NamespaceMatcher {
   const { names, exceptNames, ...labels } = selector;
   const isNamed = nameMatcher(names, exceptNames);
-  return (name, has) => isNamed(name) && matchesLabels(labels, has);
+  return (name, has = {}) => isNamed(name) && (has === "unknown" || matchesLabels(labels, has));
 }

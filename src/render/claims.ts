@@ -137,8 +137,8 @@ function claimsOf(
   note: (text: string) => void,
 ): InputObject[] {
   const isClaim = claimMatcher(selector);
-  const { matchLabels, matchExpressions, ...named } = namespaceSelector ?? {};
-  const hasLabels = (matchLabels ?? matchExpressions) !== undefined;
+  const isIn = namespaceMatcher(namespaceSelector);
+  const hasLabels = (namespaceSelector?.matchLabels ?? namespaceSelector?.matchExpressions) !== undefined;
   const namespaces = new Map(
     objects
       .filter(({ object }) => isSameKind(object, { apiVersion: "v1", kind: NAMESPACES.kind }))
@@ -149,11 +149,7 @@ function claimsOf(
     const { namespace } = object.metadata;
     if (namespace === undefined) return true;
     const home = namespaces.get(namespace);
-    const isIn =
-      home === undefined
-        ? namespaceMatcher(named)(namespace, {})
-        : namespaceMatcher(namespaceSelector)(namespace, home.metadata.labels ?? {});
-    if (!isIn) return false;
+    if (!isIn(namespace, home === undefined ? "unknown" : home.metadata.labels)) return false;
     const closed = installation.closedNamespace(namespace);
     if (closed !== undefined) note(closed.message);
     else if (home === undefined && hasLabels)

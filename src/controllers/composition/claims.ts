@@ -36,8 +36,6 @@ type ClaimHandler = (composition: string, claim: string | undefined, cause: "cha
 
 interface Following extends Followed {
   readonly isClaim: ClaimMatcher;
-  /** Whether the name is selected. */
-  readonly isNamed: ClaimMatcher;
   /** The claims of each namespace by age, from the first use. */
   readonly ranks: Map<string, ClaimRanks>;
   /** The watched namespaces; for a cluster-scoped kind, the empty name alone. */
@@ -88,7 +86,6 @@ export class Claims {
     const following: Following = {
       ...followed,
       isClaim: claimMatcher(followed.selector),
-      isNamed: claimMatcher(namesOf(followed.selector)),
       ranks: new Map(),
       places: places ?? before?.places ?? new Set(),
       isComplete: places !== undefined,
@@ -222,9 +219,7 @@ export class Claims {
     const isMatched = namespaceMatcher(namespaceSelector);
     const isOpen = (name: string) => this.#installation.closedNamespace(name) === undefined;
     return new Set(
-      members
-        .filter(({ name, version }) => isMatched(name, version.labels ?? {}) && isOpen(name))
-        .map(({ name }) => name),
+      members.filter(({ name, version }) => isMatched(name, version.labels) && isOpen(name)).map(({ name }) => name),
     );
   }
 }
@@ -241,16 +236,8 @@ const collectionOf = ({ resource, identity, fields }: Followed, place: string): 
 });
 
 /** Of an object whose fields are not kept, only the name is known. */
-const isSelected = (
-  { isClaim, isNamed }: Following,
-  name: string,
-  { fields = {}, isTooLarge }: CachedObject,
-): boolean => (isTooLarge ? isNamed(name, {}) : isClaim(name, fields["metadata"] as Parameters<ClaimMatcher>[1]));
-
-const namesOf = ({ names, exceptNames }: NonNullable<Followed["selector"]> = {}): Followed["selector"] => ({
-  ...(names && { names }),
-  ...(exceptNames && { exceptNames }),
-});
+const isSelected = ({ isClaim }: Following, name: string, { fields = {}, isTooLarge }: CachedObject): boolean =>
+  isClaim(name, isTooLarge ? "unknown" : (fields["metadata"] as Parameters<ClaimMatcher>[1]));
 
 /** What a composition has to watch. */
 export function followedBy(
