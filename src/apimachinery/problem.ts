@@ -206,6 +206,11 @@ export const allIn = (problem: Problem): readonly Problem[] => [
   ...problem.others,
 ];
 
+/** Each problem once. */
+export const distinct = (all: readonly Problem[]): Problem[] => [
+  ...new Map(all.map((each) => [`${each.reason}: ${each.message}`, each])).values(),
+];
+
 /** The result of the work, or the Problem that it throws. */
 export function attemptSync<T>(work: () => T): T | Problem {
   try {

@@ -1,6 +1,6 @@
 /**
- * Composes the bindings of a claim from a compiled composition: complete bindings with the API server's defaults, or the reason why there
- * is none. Pure.
+ * Composes the binding of an entry of a composition for a claim: complete, with the API server's defaults, or all reasons why there is none.
+ * Pure.
  */
 import { DEFAULT_LIMITS } from "../api/limits.ts";
 import { elementsOf, FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
@@ -8,7 +8,7 @@ import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject, MAX_VALUE_LEVELS, nestsDeeper, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
-import { attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
+import { allIn, allOf, attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { longList, missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
 import { sizeOf } from "../transform/budget.ts";
 import { checkManifest } from "../transform/schema-check.ts";
@@ -22,18 +22,26 @@ import { Work } from "./patches/work.ts";
 import { assertWithinReach, type WrittenPatch } from "./reach.ts";
 import { assertSameExpressions } from "./templates.ts";
 
+/** What an entry of a composition makes of a claim. */
+export interface ComposedEntry {
+  readonly entry: CompiledBinding;
+  /** The namespace of its binding. */
+  readonly namespace: string;
+  /** Absent if there are problems. */
+  readonly composed?: ComposedBinding;
+  readonly missing: readonly MissingField[];
+  /** NotSupported, InvalidValue, OutOfReach, FieldNotFound or TooLarge: with the place, the path and the rule, never a value. */
+  readonly problems: readonly Problem[];
+}
+
 /** A composed binding, as it must exist in the cluster. */
 export interface ComposedBinding {
-  /** The name of its entry in `bindings`. */
-  readonly template: string;
-  readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly spec: JsonObject;
   /** The fields of written patches, as in toFieldPath. */
   readonly patched: readonly string[];
-  readonly missing: readonly MissingField[];
   /** The estimated memory of its metadata and spec. */
   readonly size: number;
 }
@@ -46,7 +54,6 @@ export interface MissingField {
   readonly path: string;
   /** The path in the binding. */
   readonly toFieldPath: string;
-  readonly isRequired: boolean;
   /** Whether the missing field also removes the field of the binding. */
   readonly isRemoved: boolean;
 }
@@ -60,76 +67,74 @@ const PER_VALUE = 32;
 const OWN_KEY = /^inlay\.dev\//;
 const SPEC_SCHEMA = BINDING_SCHEMA.properties?.["spec"] ?? {};
 
-/**
- * Throws Problem: NotSupported, InvalidValue, OutOfReach or FieldNotFound, with the place, the path and the rule, never a value. If several
- * patches fail, the first problem has the others.
- */
-export function composeBinding(
+export function composeBinding(composition: CompiledComposition, entry: CompiledBinding, claim: Claim): ComposedEntry {
+  const missing: MissingField[] = [];
+  const composed = attemptSync(() => compose(composition, entry, claim, missing));
+  const namespace = entry.base.metadata.namespace ?? namespaceOfClaim(claim, composition.kind) ?? "";
+  const found = { entry, namespace, missing };
+  return composed instanceof Problem ? { ...found, problems: allIn(composed) } : { ...found, problems: [], composed };
+}
+
+/** The problem of a binding that needs a field which the claim lacks. */
+export const fieldNotFound = ({ place, path }: MissingField): Problem =>
+  new Problem("FieldNotFound", {
+    at: [place],
+    what: `the claim has no ${path}, so the binding is not created or changed`,
+    fix: "add the field to the claim",
+  });
+
+/** Adds the missing fields to `missing`. Throws the first problem, which has the others. */
+function compose(
   { kind, reach, notSupported }: CompiledComposition,
-  binding: CompiledBinding,
+  { name: entry, base, patches }: CompiledBinding,
   claim: Claim,
+  missing: MissingField[],
 ): ComposedBinding {
-  const place = `bindings[${binding.name}]`;
-  const home = namespaceOfClaim(claim, kind);
-  const { base } = binding;
+  const place = `bindings[${entry}]`;
   const composed = copyJson({ metadata: { ...base.metadata }, spec: base.spec } as JsonObject) as JsonObject;
   const from = claimObject(claim);
   const work = new Work();
+  // What else is wrong may only follow from what is not supported.
   assertSupported(notSupported, from, work);
-  const missing: MissingField[] = [];
   const written: WrittenPatch[] = [];
   const problems: Problem[] = [];
-  for (const patch of binding.patches) {
+  const failed: string[] = [];
+  for (const patch of patches) {
     if (patch.direction !== "FromComposite") continue;
+    const toFieldPath = patch.writes.text;
     const outcome = attemptSync(() => applyPatch(patch, from, composed, work));
     if (outcome instanceof Problem) {
       problems.push(outcome);
+      failed.push(toFieldPath);
       // All others would need more work than is left, too.
-      if (outcome.reason === "TooLarge") break;
+      if (outcome.reason === "TooLarge") throwFirst(problems);
     }
     // Elements are recorded by index: later patches may change the fields that identify them in a path.
     else if (outcome.outcome === "written")
       written.push({ patch, paths: outcome.paths.map((path) => placed(path, composed)) });
-    else
-      missing.push({
-        place: patch.place,
-        path: outcome.path,
-        toFieldPath: patch.writes.text,
-        isRequired: patch.isRequired,
-        isRemoved: patch.isRemoved,
-      });
+    else {
+      const field = { place: patch.place, path: outcome.path, toFieldPath, isRemoved: patch.isRemoved };
+      missing.push(field);
+      if (patch.isRequired) problems.push(fieldNotFound(field));
+    }
   }
   const tooLarge = attemptSync(() => assertSmall(composed, place));
-  if (reach === "ClaimNamespace" && tooLarge === undefined) {
-    const outOfReach = attemptSync(() => assertWithinReach(composed, written, home));
-    if (outOfReach !== undefined) problems.push(outOfReach);
-  }
-  // What else is wrong may only follow from these.
-  throwFirst(problems);
-  if (tooLarge !== undefined) throw tooLarge;
-  assertSameExpressions(base.spec, composed, written, place, work);
+  if (tooLarge !== undefined) throwFirst([...problems, tooLarge]);
   grantNamedSources(composed, written, claim, kind);
   // As the API server stores it, which treats null as missing.
   const spec = withDefaults(SPEC_SCHEMA, fieldsAt(composed, "spec")) as JsonObject;
-  assertValid(spec, missing, place);
   const metadata = fieldsAt(composed, "metadata");
-  const name = metadata["name"] ?? `${claim.name}-${binding.name}`;
-  if (typeof name !== "string" || name.length > MAX_NAME_LENGTH || !NAME.test(name))
-    throw invalid(
-      place,
-      `the name of the binding must be a DNS name of at most ${MAX_NAME_LENGTH} characters; set metadata.name by a patch`,
-    );
-  return {
-    template: binding.name,
-    namespace: base.metadata.namespace ?? home ?? "",
-    name,
-    labels: textsOf(metadata["labels"], base.metadata.labels, place, "metadata.labels"),
-    annotations: textsOf(metadata["annotations"], base.metadata.annotations, place, "metadata.annotations"),
-    spec,
-    patched: [...new Set(written.map(({ patch }) => patch.writes.text))],
-    missing,
-    size: memoryOf({ ...composed, spec }),
-  };
+  const [, , , , name, labels, annotations] = allOf(
+    () => throwFirst(problems),
+    () => reach === "ClaimNamespace" && assertWithinReach(composed, written, namespaceOfClaim(claim, kind)),
+    () => assertSameExpressions(base.spec, composed, written, place, work),
+    () => assertValid(spec, missing, failed, place),
+    () => nameOf(metadata["name"] ?? `${claim.name}-${entry}`, place),
+    () => textsOf(metadata["labels"], base.metadata.labels, place, "metadata.labels"),
+    () => textsOf(metadata["annotations"], base.metadata.annotations, place, "metadata.annotations"),
+  );
+  const patched = [...new Set(written.map(({ patch }) => patch.writes.text))];
+  return { name, labels, annotations, spec, patched, size: memoryOf({ ...composed, spec }) };
 }
 
 /**
@@ -199,22 +204,46 @@ function assertSmall(composed: JsonObject, place: string): void {
   if (long !== undefined) throw new Problem("InvalidValue", { at: [place, long.path], what: `the value ${long.rule}` });
 }
 
-/** Checked here because the API server's error would quote the value. */
-function assertValid(spec: JsonObject, missing: readonly MissingField[], place: string): void {
+/**
+ * Checked here because the API server's error would quote the value. What is wrong where patches have `failed` may only follow from that.
+ */
+function assertValid(
+  spec: JsonObject,
+  missing: readonly MissingField[],
+  failed: readonly string[],
+  place: string,
+): void {
   const wrong = attemptSync(() => checkManifest({ spec }, BINDING_SCHEMA, () => undefined));
-  const [required] = missingFields(SPEC_SCHEMA, spec, "spec");
-  const [choice] = wrongChoices(SPEC_SCHEMA, spec).map(({ path, rule: of }) => ({ path: `spec.${path}`, of }));
-  const lacks = required ?? choice?.path;
-  const gone = missing.find(({ toFieldPath: to }) => lacks?.startsWith(to) || (choice && to.startsWith(choice.path)));
-  if (wrong instanceof Problem) throw new Problem("InvalidValue", wrong.within(place));
-  if (gone !== undefined) {
-    const what = `the claim has no ${gone.path}, which the binding requires, so the binding is not created or changed`;
-    throw new Problem("FieldNotFound", { at: [gone.place], what });
-  }
-  const why =
-    (required === undefined ? undefined : `${required} is required; set it in base or by a patch`) ??
-    (choice === undefined ? undefined : `${choice.path}: ${choice.of}; set it in base or by a patch`);
-  if (why !== undefined) throw invalid(place, why);
+  const lacking = [
+    ...missingFields(SPEC_SCHEMA, spec, "spec").map((path) => ({ path, what: `${path} is required` })),
+    ...wrongChoices(SPEC_SCHEMA, spec).map(({ path, rule }) => ({
+      path: `spec.${path}`,
+      what: `spec.${path}: ${rule}`,
+    })),
+  ];
+  const isIndependent = (path = "") => !failed.some((to) => isAround(path, to));
+  throwFirst([
+    ...(wrong instanceof Problem ? allIn(wrong) : [])
+      .filter(({ at: [path] }) => isIndependent(path))
+      .map((each) => new Problem("InvalidValue", each.within(place))),
+    ...lacking
+      .filter(({ path }) => isIndependent(path))
+      .map(({ path, what }) => {
+        const gone = missing.find(({ toFieldPath }) => isAround(path, toFieldPath));
+        return gone === undefined ? invalid(place, `${what}; set it in base or by a patch`) : fieldNotFound(gone);
+      }),
+  ]);
+}
+
+/** Whether one of the fields contains the other. */
+const isAround = (a: string, b: string): boolean => a.startsWith(b) || b.startsWith(a);
+
+function nameOf(name: JsonValue, place: string): string {
+  if (typeof name === "string" && name.length <= MAX_NAME_LENGTH && NAME.test(name)) return name;
+  throw invalid(
+    place,
+    `the name of the binding must be a DNS name of at most ${MAX_NAME_LENGTH} characters; set metadata.name by a patch`,
+  );
 }
 
 const invalid = (place: string, what: string): Problem => new Problem("InvalidValue", { at: [place], what });
@@ -226,12 +255,13 @@ function textsOf(
   place: string,
   field: string,
 ): Record<string, string> {
-  const texts: Record<string, string> = {};
-  for (const [key, each] of Object.entries(isObject(value ?? null) ? (value as JsonObject) : {})) {
-    if (OWN_KEY.test(key) && base[key] !== each) continue;
-    if (typeof each !== "string")
-      throw invalid(place, `${field}[${key}] must be a string; change its type by the transform convert`);
-    texts[key] = each;
-  }
-  return texts;
+  const texts = Object.entries(isObject(value ?? null) ? (value as JsonObject) : {}).filter(
+    ([key, each]) => !OWN_KEY.test(key) || base[key] === each,
+  );
+  throwFirst(
+    texts
+      .filter(([, each]) => typeof each !== "string")
+      .map(([key]) => invalid(place, `${field}[${key}] must be a string; change its type by the transform convert`)),
+  );
+  return Object.fromEntries(texts) as Record<string, string>;
 }

@@ -47,18 +47,19 @@ export function compileNotSupported(rules: Rules | undefined, kind: ClaimKind): 
   return allOf(...(rules ?? []).map((rule, index) => () => compile(rule, index)));
 }
 
-/** Throws Problem("NotSupported") for the first rule that applies to the claim. */
+/** Throws Problem("NotSupported") for the first rule that applies to the claim, which has the others. */
 export function assertSupported(rules: readonly NotSupportedRule[], claim: JsonObject, work: Work): void {
-  for (const { place, reads, message, matches, unless } of rules) {
-    const value = attemptSync(() => getField(claim, reads.segments));
-    if (value instanceof Problem || value === undefined || isEmpty(value)) continue;
-    if (matches !== undefined || unless !== undefined) work.value(value);
-    const text = typeof value === "string" ? value : stringifyJson(value);
-    const isFound = (pattern: string) => isFoundIn(pattern, text, work);
-    if (matches !== undefined && !isFound(matches)) continue;
-    if (unless !== undefined && isFound(unless)) continue;
-    throw new Problem("NotSupported", { at: [place, reads.text], what: message });
-  }
+  allOf(
+    ...rules.map(({ place, reads, message: what, matches, unless }) => () => {
+      const value = attemptSync(() => getField(claim, reads.segments));
+      if (value instanceof Problem || value === undefined || isEmpty(value)) return;
+      if (matches !== undefined || unless !== undefined) work.value(value);
+      const text = typeof value === "string" ? value : stringifyJson(value);
+      const isFound = (pattern: string) => isFoundIn(pattern, text, work);
+      if ((matches === undefined || isFound(matches)) && (unless === undefined || !isFound(unless)))
+        throw new Problem("NotSupported", { at: [place, reads.text], what });
+    }),
+  );
 }
 
 function isEmpty(value: JsonValue): boolean {

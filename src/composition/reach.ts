@@ -3,7 +3,7 @@ import { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { Problem, throwFirst } from "../apimachinery/problem.ts";
 import type { CompiledPatch } from "./patches/compile.ts";
 
 /** An applied patch, and the fields that it wrote. */
@@ -25,12 +25,16 @@ export function assertWithinReach(
   home: string | undefined,
 ): void {
   const fields = [...namespaceFields(composed, new FieldPath([]))];
-  for (const { patch, paths } of written)
-    for (const { path, value } of fields) {
-      if (value === home || !paths.some((each) => mayOverlap(each, path))) continue;
-      const what = `${path} must be the namespace of the claim, because the composition has reach: ClaimNamespace`;
-      throw new Problem("OutOfReach", { at: [patch.place], what });
-    }
+  throwFirst(
+    written.flatMap(({ patch, paths }) =>
+      fields
+        .filter(({ path, value }) => value !== home && paths.some((each) => mayOverlap(each, path)))
+        .map(({ path }) => {
+          const what = `${path} must be the namespace of the claim, because the composition has reach: ClaimNamespace`;
+          return new Problem("OutOfReach", { at: [patch.place], what });
+        }),
+    ),
+  );
 }
 
 /** All fields with the name `namespace` or `namespaceSelector`, and the selectors of targets of the kind Namespace. */

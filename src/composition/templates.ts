@@ -3,7 +3,7 @@ import { FieldPath } from "../apimachinery/field-path.ts";
 import { at, listAt } from "../apimachinery/fields.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { Problem, throwFirst } from "../apimachinery/problem.ts";
 import type { Work } from "./patches/work.ts";
 import type { WrittenPatch } from "./reach.ts";
 
@@ -22,6 +22,7 @@ export function assertSameExpressions(
   work: Work,
 ): void {
   const before = templatesIn(base);
+  const problems: Problem[] = [];
   const fields = written.reduce((sum, { paths }) => sum + paths.length, 0);
   for (const [path, template] of templatesIn(composed["spec"] as JsonObject)) {
     if (!template.includes("{{")) continue;
@@ -33,8 +34,9 @@ export function assertSameExpressions(
     const rest = template.replace(EXPRESSION, (expression) => (isKnown(expression) ? " " : expression));
     if (!rest.includes("{{")) continue;
     const what = `spec.${path} has an expression in {{ }} from a claim, which only the composition may contain; escape or refuse braces by a transform`;
-    throw new Problem("InvalidValue", { at: [place], what });
+    problems.push(new Problem("InvalidValue", { at: [place], what }));
   }
+  throwFirst(problems);
 }
 
 /** The templates in a binding's spec, by path. */

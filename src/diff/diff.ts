@@ -20,7 +20,7 @@ import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { change, essence } from "./changes.ts";
 import { claimsIn } from "./claims.ts";
 import { type BindingChange, type Difference, reasonForUser } from "./difference.ts";
-import { matchComposed, type ObsoleteBinding } from "./obsolete.ts";
+import { type ObsoleteBinding, obsoleteBindings } from "./obsolete.ts";
 import { ownChange, ownResource } from "./own-objects.ts";
 import { type DiffWorld, planBinding, planDeletion } from "./plan-binding.ts";
 import { Readers } from "./readers.ts";
@@ -55,16 +55,16 @@ export async function diff(
   });
   const bindingsInFiles = own.filter(({ resource }) => resource === SECRET_BINDINGS).map(({ object }) => object);
   const others = own.filter(({ resource }) => resource !== SECRET_BINDINGS);
-  const composed = composeBindings(inputs, installation);
-  const active = composed.accepted.filter((each) => each.spec.suspend !== true);
   const present = live.state === "Found" ? live.it : [];
+  const composed = composeBindings(inputs, installation, present);
+  const active = composed.accepted.filter((each) => each.spec.suspend !== true);
   const names = new Set(active.map(({ metadata }) => metadata.name));
   const bindings = composed.bindings.filter(({ from }) => from !== undefined && names.has(from.composition));
   const taken = new Set(bindingsInFiles.map((object) => bindingKey(object as unknown as SecretBinding)));
-  const { made, obsolete } = matchComposed({ ...composed, bindings }, active.filter(claims.areKnown), present, taken);
+  const obsolete = obsoleteBindings({ ...composed, bindings }, active.filter(claims.areKnown), present, taken);
   const wanted: Wanted[] = [
     ...bindingsInFiles.map((object): Wanted => ({ object, producedBy: "none" })),
-    ...made.map(({ binding, from, claimNamespace }): Wanted => {
+    ...bindings.map(({ binding, from, claimNamespace }): Wanted => {
       const composition = from?.composition ?? "";
       const producedBy = { by: composition, ...(claimNamespace !== undefined && { claimNamespace }) };
       return { object: binding as unknown as KubeObject, composition, producedBy };

@@ -1,5 +1,6 @@
 /** Composes the bindings of all compositions for the claims in the files, with the reason for each binding that is not created. Pure. */
-import type { SecretBinding } from "../api/binding.ts";
+import { bindingKey, type SecretBinding } from "../api/binding.ts";
+import { composedFrom } from "../api/composed.ts";
 import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
 import { describeObject, isSameKind, type JsonObject, objectId } from "../apimachinery/objects.ts";
@@ -10,7 +11,7 @@ import { type Claim, namespaceOfClaim } from "../composition/claim.ts";
 import { claimMatcher, namespaceMatcher } from "../composition/claim-selection.ts";
 import { type CompiledBinding, type CompiledComposition, compileComposition } from "../composition/compile.ts";
 import { composeBinding } from "../composition/compose.ts";
-import { desiredBinding, desiredKey, metadataOf } from "../composition/made-binding.ts";
+import { type DesiredBinding, decideBindings, desiredKey, metadataOf } from "../composition/made-binding.ts";
 import type { CompiledPatch } from "../composition/patches/compile.ts";
 import type { Mistake, MistakeReason } from "./documents.ts";
 import { type InputObject, type Inputs, mistakeAt } from "./inputs.ts";
@@ -42,98 +43,92 @@ export interface NotMade {
 
 export interface Composed {
   /** The compositions without mistakes. */
-  readonly accepted: readonly BindingComposition[];
+  readonly accepted: BindingComposition[];
   /** The compositions without claims. */
-  readonly unclaimed: readonly InputObject[];
-  readonly bindings: readonly BindingToRender[];
-  readonly notMade: readonly NotMade[];
-  readonly notes: readonly string[];
-  readonly mistakes: readonly Mistake[];
+  readonly unclaimed: InputObject[];
+  readonly bindings: BindingToRender[];
+  readonly notMade: NotMade[];
+  readonly notes: string[];
+  readonly mistakes: Mistake[];
   /** Why claims get no binding. They are among the mistakes too. */
-  readonly claimMistakes: readonly Mistake[];
+  readonly claimMistakes: Mistake[];
 }
-
-const NOTHING: Composed = {
-  accepted: [],
-  unclaimed: [],
-  bindings: [],
-  notMade: [],
-  notes: [],
-  mistakes: [],
-  claimMistakes: [],
-};
 
 export const isBinding = ({ object }: InputObject): boolean =>
   isSameKind(object, { apiVersion: OWN_VERSION, kind: "SecretBinding" });
 
-/** A composed binding can't have the name of a SecretBinding in the files, or of another composed binding. */
-export function composeBindings(inputs: Inputs, installation: Installation): Composed {
-  const composed: Composed[] = inputs.objects
-    .filter(({ object }) => isSameKind(object, { apiVersion: OWN_VERSION, kind: "BindingComposition" }))
-    .map((composition) => composeClaims(composition, inputs, installation));
-  const keys = new Set(
-    inputs.objects
-      .filter(isBinding)
-      .map(({ object: { metadata } }) => desiredKey({ namespace: metadata.namespace ?? "", name: metadata.name })),
-  );
-  const bindings: BindingToRender[] = [];
-  const notMade = composed.flatMap((each) => each.notMade);
-  const mistakes = composed.flatMap((each) => each.mistakes);
-  for (const each of composed.flatMap((one) => one.bindings)) {
-    const { namespace = "", name } = each.binding.metadata;
-    const key = desiredKey({ namespace, name });
-    if (!keys.has(key)) {
-      keys.add(key);
-      bindings.push(each);
-      continue;
-    }
-    const message = `another SecretBinding in namespace ${namespace} has the name ${name}; set metadata.name by a patch`;
-    mistakes.push(each.mistakeAt("NameTaken", message));
-    if (each.from !== undefined) notMade.push({ ...each.from, problem: new Problem("NameTaken", message) });
-  }
-  return {
-    accepted: composed.flatMap((each) => each.accepted),
-    unclaimed: composed.flatMap((each) => each.unclaimed),
-    bindings,
-    notMade,
-    notes: composed.flatMap((each) => each.notes),
-    mistakes,
-    claimMistakes: composed.flatMap((each) => each.claimMistakes),
-  };
+type LiveBinding = Pick<SecretBinding, "metadata">;
+
+/** What is composed so far, and from what. */
+interface Composing extends Composed {
+  readonly inputs: Inputs;
+  readonly installation: Installation;
+  /** The keys of the SecretBindings in the files, and of those composed so far. */
+  readonly names: Set<string>;
+  /** The bindings of the cluster by their keys, and by composition and claim. */
+  readonly live: ReadonlyMap<string, LiveBinding>;
+  readonly own: ReadonlyMap<string, readonly LiveBinding[]>;
 }
 
-function composeClaims(input: InputObject, inputs: Inputs, installation: Installation): Composed {
+/**
+ * A composed binding can't have the name of a SecretBinding in the files, of another composed binding, or of another binding of the cluster.
+ * `live` are the bindings of the cluster, of which those of a claim keep their names.
+ */
+export function composeBindings(
+  inputs: Inputs,
+  installation: Installation,
+  live: readonly LiveBinding[] = [],
+): Composed {
+  const inFiles = inputs.objects.filter(isBinding).map(({ object }) => bindingKey(object as unknown as SecretBinding));
+  const composing: Composing = {
+    inputs,
+    installation,
+    names: new Set(inFiles),
+    live: new Map(live.map((each) => [bindingKey(each), each])),
+    own: Map.groupBy(live, (each) => ownKey(composedFrom(each))),
+    accepted: [],
+    unclaimed: [],
+    bindings: [],
+    notMade: [],
+    notes: [],
+    mistakes: [],
+    claimMistakes: [],
+  };
+  for (const each of inputs.objects)
+    if (isSameKind(each.object, { apiVersion: OWN_VERSION, kind: "BindingComposition" }))
+      composeClaims(each, composing);
+  return composing;
+}
+
+const ownKey = (from: { composition: string; claim: string } | undefined): string =>
+  from === undefined ? "" : `${from.composition}|${from.claim}`;
+
+function composeClaims(input: InputObject, composing: Composing): void {
   const { document } = input;
-  const { metadata, spec } = input.object as unknown as BindingComposition;
-  const { name: composition } = metadata;
-  const { group, kind, namespaced } = inputs.kinds.resourceOf(spec.for.apiVersion, spec.for.kind);
+  const composition = input.object as unknown as BindingComposition;
+  const { metadata, spec } = composition;
+  const { group, kind, namespaced } = composing.inputs.kinds.resourceOf(spec.for.apiVersion, spec.for.kind);
   const compiled = attemptSync(() => compileComposition(spec, { group, kind, namespaced }));
   if (compiled instanceof Problem)
-    return { ...NOTHING, mistakes: allIn(compiled).map((each) => mistakeAt(document, each.reason, each, ["spec"])) };
-  if (input.isBroken) return NOTHING;
-  const notes: string[] = [];
-  const called = `BindingComposition ${composition}`;
-  if (spec.suspend === true)
-    notes.push(`${called} is suspended, so Inlay creates no bindings until spec.suspend is false`);
-  const claims = claimsOf(spec, inputs, installation, (note) => notes.push(`${called}: ${note}`));
-  if (claims.length === 0) notes.push(`${called}: no ${kind} is a claim of it, so it creates no bindings`);
-  const all = claims.flatMap((claim) => compiled.bindings.map((entry) => composeEntry(compiled, entry, claim, input)));
-  return {
-    accepted: [input.object as unknown as BindingComposition],
-    unclaimed: claims.length === 0 ? [input] : [],
-    bindings: all.flatMap(({ rendered }) => rendered ?? []),
-    notMade: all.flatMap(({ notMade }) => notMade ?? []),
-    notes: [...new Set(notes)],
-    mistakes: all.flatMap(({ mistakes }) => mistakes),
-    claimMistakes: all.filter(({ notMade }) => notMade !== undefined).flatMap(({ mistakes }) => mistakes),
-  };
+    composing.mistakes.push(...allIn(compiled).map((each) => mistakeAt(document, each.reason, each, ["spec"])));
+  if (compiled instanceof Problem || input.isBroken) return;
+  const notes = new Set<string>();
+  const note = (text: string) => notes.add(`BindingComposition ${metadata.name}${text}`);
+  if (spec.suspend === true) note(" is suspended, so Inlay creates no bindings until spec.suspend is false");
+  const claims = claimsOf(spec, composing, (text) => note(`: ${text}`));
+  if (claims.length === 0) {
+    note(`: no ${kind} is a claim of it, so it creates no bindings`);
+    composing.unclaimed.push(input);
+  }
+  composing.accepted.push(composition);
+  composing.notes.push(...notes);
+  for (const claim of claims) composeClaim(compiled, claim, input, composing);
 }
 
 /** The matching objects of the kind. For a namespace that is not in the files, only the name is compared. */
 function claimsOf(
   { for: { apiVersion, kind, selector, namespaceSelector } }: BindingComposition["spec"],
-  { objects }: Inputs,
-  installation: Installation,
+  { inputs: { objects }, installation }: Composing,
   note: (text: string) => void,
 ): InputObject[] {
   const isClaim = claimMatcher(selector);
@@ -158,48 +153,41 @@ function claimsOf(
   });
 }
 
-interface One {
-  rendered?: BindingToRender;
-  notMade?: NotMade;
-  mistakes: readonly Mistake[];
-}
-
-function composeEntry(
+function composeClaim(
   compiled: CompiledComposition,
-  entry: CompiledBinding,
   input: InputObject,
   composition: InputObject,
-): One {
+  { names, live, own: ownBindings, bindings, notMade, mistakes, claimMistakes }: Composing,
+): void {
   const claim = claimOf(input);
-  const from = { composition: composition.object.metadata.name, claim: describe(claim), entry: entry.name };
-  const composed = attemptSync(() => composeBinding(compiled, entry, claim));
-  if (composed instanceof Problem) {
-    const wrong = allIn(composed).filter(({ reason }) => reason !== "FieldNotFound");
-    const mistakes = wrong.map((each) => mistakeOf(each, entry, input, composition));
-    return { notMade: { ...from, problem: composed }, mistakes };
-  }
-  const gone = composed.missing.find(({ isRequired }) => isRequired);
-  if (gone !== undefined) {
-    const message = `${gone.place}: the claim has no ${gone.path}, so the binding is not created`;
-    return { notMade: { ...from, problem: new Problem("FieldNotFound", message) }, mistakes: [] };
-  }
-  const key = objectKey(claim.namespace, claim.name);
-  const desired = desiredBinding(composed, { composition: from.composition, claim: key, owner: claim });
-  const metadata = { name: desired.name, namespace: desired.namespace, ...metadataOf(desired) };
-  const binding = { apiVersion: OWN_VERSION, kind: "SecretBinding", metadata, spec: desired.spec } as SecretBinding;
-  const notes = composed.missing
-    .filter(({ isRemoved }) => !isRemoved)
-    .map(({ place, path }) => `${place}: the claim has no ${path}, so the patch is skipped`);
-  const claimNamespace = namespaceOfClaim(claim, compiled.kind);
-  const within: Step[] = ["spec", "bindings", entry.name, "base"];
-  const called = `binding ${desired.namespace}/${desired.name} for ${from.claim}`;
-  const wrongAt: BindingToRender["mistakeAt"] = (reason, parts, at) => {
-    const mistake = mistakeAt(composition.document, reason, parts, within, at);
-    return { ...mistake, message: `${called}: ${mistake.message}` };
+  const made = { composition: composition.object.metadata.name, claim: describe(claim) };
+  const origin = { composition: made.composition, claim: objectKey(claim.namespace, claim.name), owner: claim };
+  const own = ownBindings.get(ownKey(origin)) ?? [];
+  const isTaken = (each: DesiredBinding) => {
+    const present = live.get(desiredKey(each));
+    return names.has(desiredKey(each)) || (present !== undefined && !own.includes(present));
   };
-  const rules = brokenRulesOf("SecretBinding", binding as unknown as JsonObject);
-  return {
-    rendered: {
+  const entries = compiled.bindings.map((entry) => composeBinding(compiled, entry, claim));
+  for (const { entry, desired, missing, problems } of decideBindings(entries, origin, { own, last: [], isTaken })) {
+    const from = { ...made, entry: entry.name };
+    const wrong = problems
+      .filter(({ reason }) => reason !== "FieldNotFound")
+      .map((each) => mistakeOf(each, entry, input, composition));
+    notMade.push(...problems.map((problem) => ({ ...from, problem })));
+    mistakes.push(...wrong);
+    claimMistakes.push(...wrong);
+    if (desired === undefined) continue;
+    names.add(desiredKey(desired));
+    const metadata = { name: desired.name, namespace: desired.namespace, ...metadataOf(desired) };
+    const binding = { apiVersion: OWN_VERSION, kind: "SecretBinding", metadata, spec: desired.spec } as SecretBinding;
+    const claimNamespace = namespaceOfClaim(claim, compiled.kind);
+    const within: Step[] = ["spec", "bindings", entry.name, "base"];
+    const called = `binding ${desired.namespace}/${desired.name} for ${from.claim}`;
+    const wrongAt: BindingToRender["mistakeAt"] = (reason, parts, at) => {
+      const mistake = mistakeAt(composition.document, reason, parts, within, at);
+      return { ...mistake, message: `${called}: ${mistake.message}` };
+    };
+    bindings.push({
       binding,
       from,
       ...(claimNamespace !== undefined && { claimNamespace }),
@@ -207,12 +195,15 @@ function composeEntry(
         id: objectId({ group: compiled.kind.group, kind: claim.kind }, claim.namespace, claim.name),
         patches: entry.patches.filter(({ direction }) => direction === "FromComposite"),
       },
-      notes,
+      notes: missing
+        .filter(({ isRemoved }) => !isRemoved)
+        .map(({ place, path }) => `${place}: the claim has no ${path}, so the patch is skipped`),
       isBroken: false,
       mistakeAt: wrongAt,
-    },
-    mistakes: rules.map((rule) => wrongAt("Invalid", rule)),
-  };
+    });
+    const rules = brokenRulesOf("SecretBinding", binding as unknown as JsonObject);
+    mistakes.push(...rules.map((rule) => wrongAt("Invalid", rule)));
+  }
 }
 
 const describe = ({ kind, namespace, name }: Claim): string => describeObject(kind, namespace, name);
@@ -235,19 +226,18 @@ function mistakeOf(problem: Problem, entry: CompiledBinding, claim: InputObject,
     const { file } = composition.document;
     return { file, ...composition.document.positionOf(place), reason: problem.reason, message };
   }
-  const path = read.segments.flatMap((segment): Step[] =>
-    segment.kind === "key" ? [segment.key] : segment.kind === "index" ? [segment.index] : [],
-  );
+  const path = read.segments.flatMap((segment) => stepAt(segment) ?? []);
   return { file: claim.document.file, ...claim.document.positionOf(path), reason: problem.reason, message };
 }
+
+const stepAt = (segment: CompiledPatch["writes"]["segments"][number]): Step | undefined =>
+  segment.kind === "key" ? segment.key : segment.kind === "index" ? segment.index : undefined;
 
 /** The last patch that writes at, below or above a place of the binding. */
 function writerOf(steps: readonly Step[], patches: readonly CompiledPatch[]): CompiledPatch | undefined {
   if (steps.length === 0) return undefined;
   return patches.findLast(({ direction, writes }) => {
-    const written = writes.segments.map((segment) =>
-      segment.kind === "key" ? segment.key : segment.kind === "index" ? segment.index : undefined,
-    );
+    const written = writes.segments.map(stepAt);
     const length = Math.min(written.length, steps.length);
     return direction === "FromComposite" && written.slice(0, length).every((step, at) => step === steps[at]);
   });

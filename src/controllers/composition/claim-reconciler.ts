@@ -3,17 +3,17 @@
  * claim shows.
  */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
-import { composedFrom, patchedFields } from "../../api/composed.ts";
+import { composedFrom } from "../../api/composed.ts";
 import type { Installation } from "../../api/installation.ts";
 import { apiVersionOf, type JsonObject } from "../../apimachinery/objects.ts";
-import { attemptSync, Problem } from "../../apimachinery/problem.ts";
+import { distinct, Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { CachedObject } from "../../cache/cached-object.ts";
 import type { Claim } from "../../composition/claim.ts";
-import type { CompiledBinding } from "../../composition/compile.ts";
-import { type ComposedBinding, composeBinding } from "../../composition/compose.ts";
-import { type DesiredBinding, desiredBinding, desiredKey } from "../../composition/made-binding.ts";
+import { type ComposedEntry, composeBinding } from "../../composition/compose.ts";
+import { type DesiredBinding, decideBindings, desiredKey } from "../../composition/made-binding.ts";
 import { writeBack } from "../../composition/write-back.ts";
+import { attempt } from "../../kube/access-error.ts";
 import type { EventRecorder } from "../../observability/events.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
@@ -39,6 +39,9 @@ const NONE: ReadonlyMap<string, DesiredBinding> = new Map();
 /** Other claims of the namespace may have become smaller. */
 const LATER: WorkResult = { retry: "after", ms: 10 * 60_000 };
 
+/** At most so many problems of a claim are kept. */
+const MAX_PROBLEMS = 10;
+
 /** A claim of a composition. */
 export interface ClaimRef {
   readonly composition: string;
@@ -56,12 +59,12 @@ export class ClaimReconciler {
   }
 
   /** Deletes the bindings of a claim that is deleted or no longer selected. */
-  async release({ composition, state, accepted, key }: ClaimRef): Promise<WorkResult> {
+  async release(ref: ClaimRef): Promise<WorkResult> {
+    const { composition, state, accepted, key } = ref;
     state.record(key, undefined);
     this.#services.index.want(composition, key, []);
     if (state.isSuspended) return { retry: "never" };
-    const obsolete = this.#ownOf(composition, state, key);
-    return accepted.generated.sync(key, [], obsolete, () => undefined);
+    return accepted.generated.sync(key, [], this.#ownOf(ref), () => undefined);
   }
 
   /** Keeps all bindings as they are while the claim is being deleted and other finalizers keep it. */
@@ -83,191 +86,106 @@ export class ClaimReconciler {
   async reconcile(ref: ClaimRef, seen: CachedObject): Promise<WorkResult> {
     const { composition, state, accepted, key } = ref;
     const claim = claimOf(ref, seen);
-    const composed = await this.#composeAll(ref, claim);
+    const entries = await this.#compose(ref, claim);
     // The composition has changed meanwhile, so the claim is queued again, or is to get no binding.
     if (state.accepted !== accepted || state.problem !== undefined) return { retry: "never" };
-    const size = [...composed.values()].reduce((sum, each) => sum + (each instanceof Problem ? 0 : each.size), 0);
+    const size = entries.reduce((sum, { composed }) => sum + (composed?.size ?? 0), 0);
     const { bindingBytesPerNamespace: most } = this.#services.installation.limits;
     if (size > 0 && state.sizeWith(key, size) > most) {
       this.exclude(ref, seen, tooLargeTogether(claim, most));
       return LATER;
     }
     const before = state.records.get(key);
-    const own = this.#ownOf(composition, state, key);
-    for (const each of own) this.#remember(state, key, each);
-    const { desired, held, problems, failed, taken } = this.#decide(ref, claim, composed, own, before);
-    this.#services.index.want(composition, key, [...desired.keys(), ...taken]);
-    // More problems are added to these below.
-    state.record(key, { uid: seen.uid, desired, held, problems, size });
+    const own = this.#ownOf(ref);
+    const origin = { composition, claim: key, owner: { ...claim, apiVersion: accepted.ownerApiVersion } };
+    const last = before?.uid === claim.uid ? [...before.desired.values()] : [];
+    const decided = decideBindings(entries, origin, { own, last, isTaken: (each) => this.#isTaken(ref, each) });
+    const desired = new Map(decided.flatMap(({ desired: each }) => (each ? [[desiredKey(each), each]] : [])));
+    const held = new Set(decided.flatMap(({ isHeld, entry }) => (isHeld ? entry.name : [])));
+    // A change of a binding with one of these names queues the claim again.
+    this.#services.index.want(composition, key, [...desired.keys(), ...decided.flatMap(({ name }) => name ?? [])]);
+    // A claim that asks for something unsupported gets one message for all entries.
+    const wrong = distinct(decided.flatMap(({ problems }) => problems.slice(0, MAX_PROBLEMS)));
+    const record = { uid: seen.uid, desired, held, size };
+    state.record(key, { ...record, problems: wrong.slice(0, MAX_PROBLEMS) });
     if (state.isSuspended) return { retry: "never" };
-    const obsolete = own.filter((each) => {
-      const template = composedFrom(each)?.template ?? "";
-      return !desired.has(bindingKey(each)) && !held.has(template);
-    });
-    const find = (each: DesiredBinding) => this.#services.bindings.get(desiredKey(each));
-    const results: WorkResult[] = [];
-    try {
-      results.push(await accepted.generated.sync(key, [...desired.values()], obsolete, find));
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      const failures = [...accepted.generated.failuresOf(key).values()];
-      problems.push(...(failures.length > 0 ? failures.map(notCreated) : [error]));
-    }
-    for (const [name, problem] of accepted.generated.failuresOf(key)) {
-      const template = [...desired.values()].find((each) => each.name === name)?.template;
-      if (template !== undefined) failed.set(template, notCreated(problem));
-    }
     const left = own.filter((each) => held.has(composedFrom(each)?.template ?? ""));
-    const written = await this.#writeBack(ref, claim, { desired, left, failed });
-    problems.push(...written.problems);
-    if (written.result !== undefined) results.push(written.result);
-    this.#announce(claim, ref, problems, before?.problems ?? []);
+    const obsolete = own.filter((each) => !desired.has(bindingKey(each)) && !left.includes(each));
+    const { generated } = accepted;
+    const synced = await attempt(generated.sync(key, [...desired.values()], obsolete, (each) => this.#find(each)));
+    const failures = new Map([...generated.failuresOf(key)].map(([name, each]) => [name, notCreated(each)]));
+    const failed = new Map(
+      decided.flatMap(({ entry, desired: each, problems: [first] }) => {
+        const problem = failures.get(each?.name ?? "") ?? first;
+        return problem === undefined ? [] : [[entry.name, problem]];
+      }),
+    );
+    const present = new Map<string, SecretBinding | undefined>([
+      ...left.map((each) => [composedFrom(each)?.template ?? "", each] as const),
+      ...[...desired.values()].map((each) => [each.template, this.#find(each)] as const),
+    ]);
+    const written = await this.#writeBack(ref, claim, present, failed);
+    const outcomes = [...wrong, ...(failures.size > 0 ? failures.values() : [synced]), ...written];
+    const problems = outcomes.filter((each) => each instanceof Problem);
+    const recorded = problems.slice(0, MAX_PROBLEMS);
+    state.record(key, { ...record, problems: recorded });
+    this.#announce(claim, ref, recorded, before?.problems ?? []);
     const retried = requeueResult(
       { metadata: { namespace: composition } },
       problems.map((problem) => ({ problem })),
     );
-    return soonest([...results, retried]);
+    return soonest([...outcomes.flatMap((each) => (each instanceof Problem ? [] : each)), retried]);
   }
 
-  /** The bindings labelled as composed for the claim, except those known to belong to another claim. */
-  #ownOf(composition: string, { own }: CompositionState, key: string): SecretBinding[] {
-    return this.#services.index.bindingsOf(composition, key).filter((each) => {
-      const known = own.get(bindingKey(each));
-      return known?.uid !== each.metadata.uid || known.claim === key;
-    });
-  }
-
-  /** The labels that a binding has when it is first seen count from then on. */
-  #remember({ own }: CompositionState, claim: string, binding: SecretBinding): void {
-    const { uid } = binding.metadata;
-    const claimUID = composedFrom(binding)?.claimUID;
-    if (claimUID !== undefined && own.get(bindingKey(binding))?.uid !== uid)
-      own.set(bindingKey(binding), { uid, claim, claimUID });
-  }
-
-  /** The binding of each entry, or why there is none. A claim chooses the size of its fields, so each one takes a turn of the processor. */
-  async #composeAll(
-    { composition, accepted }: ClaimRef,
-    claim: Claim,
-  ): Promise<Map<string, ComposedBinding | Problem>> {
-    const { compiled } = accepted;
-    const composed = new Map<string, ComposedBinding | Problem>();
-    for (const binding of compiled.bindings) {
-      const compose = () => attemptSync(() => composeBinding(compiled, binding, claim));
-      composed.set(binding.name, await this.#services.cpu.run(claim.namespace ?? composition, compose));
+  /** A claim chooses the size of its fields, so each entry takes a turn of the processor. */
+  async #compose({ composition, accepted: { compiled } }: ClaimRef, claim: Claim): Promise<ComposedEntry[]> {
+    const entries: ComposedEntry[] = [];
+    for (const entry of compiled.bindings) {
+      const compose = () => composeBinding(compiled, entry, claim);
+      entries.push(await this.#services.cpu.run(claim.namespace ?? composition, compose));
     }
-    return composed;
+    return entries;
   }
 
-  /** Decides which bindings the claim gets. */
-  #decide(
-    ref: ClaimRef,
-    claim: Claim,
-    all: ReadonlyMap<string, ComposedBinding | Problem>,
-    own: readonly SecretBinding[],
-    before: ClaimRecord | undefined,
-  ) {
-    const { compiled } = ref.accepted;
-    const desired = new Map<string, DesiredBinding>();
-    const held = new Set<string>();
-    const problems: Problem[] = [];
-    const failed = new Map<string, Problem>();
-    const taken: string[] = [];
-    for (const binding of compiled.bindings) {
-      const existing = own.filter((each) => isComposedFor(each, binding, claim));
-      const composed = all.get(binding.name) as ComposedBinding | Problem;
-      const found = composed instanceof Problem ? composed : this.#check(ref, claim, composed, existing, desired);
-      if (!(composed instanceof Problem) && found instanceof Problem) taken.push(desiredKey(composed));
-      if (!(found instanceof Problem)) {
-        desired.set(desiredKey(found), found);
-        continue;
-      }
-      // A claim that asks for something unsupported gets one message for all entries.
-      if (!problems.some((each) => each.isSame(found))) problems.push(found);
-      failed.set(binding.name, found);
-      if (found.reason === "NameTaken") continue;
-      // The binding stays as last composed, and is corrected, if that is still known.
-      const last = [...(before?.desired.values() ?? [])].find(({ template }) => template === binding.name);
-      if (last !== undefined && before?.uid === claim.uid) desired.set(desiredKey(last), last);
-      else if (existing.length > 0) held.add(binding.name);
+  /** The bindings of the claim. The labels that a binding has when it is first seen count from then on. */
+  #ownOf(ref: ClaimRef): SecretBinding[] {
+    const { composition, state, key: claim } = ref;
+    const own = this.#services.index.bindingsOf(composition, claim).filter((each) => isOwn(ref, each));
+    for (const each of own) {
+      const { uid } = each.metadata;
+      const claimUID = composedFrom(each)?.claimUID;
+      if (claimUID !== undefined && state.own.get(bindingKey(each))?.uid !== uid)
+        state.own.set(bindingKey(each), { uid, claim, claimUID });
     }
-    return { desired, held, problems, failed, taken };
+    return own;
   }
 
-  /**
-   * Whether the binding can be created as composed: all its required fields of the claim exist, and no other binding has its
-   * name.
-   */
-  #check(
-    { composition, state, accepted, key }: ClaimRef,
-    claim: Claim,
-    composed: ComposedBinding,
-    existing: readonly SecretBinding[],
-    others: ReadonlyMap<string, DesiredBinding>,
-  ): DesiredBinding | Problem {
-    // An existing binding keeps its name. A binding in another namespace does not count, whatever its labels say.
-    const there = existing.filter(({ metadata }) => metadata.namespace === composed.namespace);
-    const kept = there.find(({ metadata }) => metadata.name === composed.name) ?? there[0];
-    const name = kept?.metadata.name ?? composed.name;
-    const owner = { ...claim, apiVersion: accepted.ownerApiVersion };
-    const binding = desiredBinding({ ...composed, name }, { composition, claim: key, owner });
-    const present = this.#services.bindings.get(desiredKey(binding));
-    const from = present && composedFrom(present);
-    const known = present && state.own.get(bindingKey(present));
-    const namesThisClaim = from?.composition === composition && from.claim === key;
-    const isOwn = known !== undefined && known.uid === present?.metadata.uid ? known.claim === key : namesThisClaim;
-    const isTaken = present !== undefined && !isOwn;
-    if (isTaken || others.has(desiredKey(binding))) {
-      const message = `another SecretBinding in namespace ${binding.namespace} has the name ${binding.name}; delete it, or set metadata.name with a patch`;
-      return new Problem("NameTaken", message);
-    }
-    const patched = new Set(kept ? patchedFields(kept) : []);
-    const gone = composed.missing.find(
-      ({ isRequired, isRemoved, toFieldPath }) => isRequired || (!isRemoved && patched.has(toFieldPath)),
-    );
-    if (gone === undefined) return binding;
-    const consequence = kept ? "so the binding is not changed" : "so the binding is not created";
-    return new Problem(
-      "FieldNotFound",
-      `${gone.place}: the claim has no ${gone.path}, ${consequence}; add the field to the claim`,
-    );
+  /** Whether a binding that is not of the claim has the name. */
+  #isTaken(ref: ClaimRef, desired: DesiredBinding): boolean {
+    const present = this.#find(desired);
+    return present !== undefined && !isOwn(ref, present);
   }
 
+  /** The existing binding of that name. */
+  #find(desired: DesiredBinding): SecretBinding | undefined {
+    return this.#services.bindings.get(desiredKey(desired));
+  }
+
+  /** Writes into the claim what patches read from its `present` bindings, by the names of their entries. */
   async #writeBack(
-    ref: ClaimRef,
+    { composition, accepted: { compiled, identity, resource } }: ClaimRef,
     claim: Claim,
-    {
-      desired,
-      left,
-      failed,
-    }: {
-      desired: ReadonlyMap<string, DesiredBinding>;
-      /** Existing bindings whose last composed form is no longer known. */
-      left: readonly SecretBinding[];
-      failed: ReadonlyMap<string, Problem>;
-    },
-  ) {
-    const { compiled, identity, resource } = ref.accepted;
-    if (compiled.writes.length === 0) return { problems: [] };
-    const byTemplate = new Map<string, object>(left.map((each) => [composedFrom(each)?.template ?? "", each]));
-    for (const [key, { template }] of desired) {
-      const binding = this.#services.bindings.get(key);
-      if (binding !== undefined) byTemplate.set(template, binding);
-    }
-    const name = claim.namespace ?? ref.composition;
-    const { fields, problems } = await this.#services.cpu.run(name, () =>
-      writeBack(compiled, byTemplate, failed, claim),
-    );
-    if (Object.keys(fields).length === 0) return { problems };
-    const { namespace, uid } = claim;
-    const target = { resource, name: claim.name, ...(namespace !== undefined && { namespace }) };
-    try {
-      const write = { composition: ref.composition, identity, ref: target, uid, fields, present: claim.fields };
-      return { problems, result: await this.#services.writer.write(write) };
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      return { problems: [...problems, error] };
-    }
+    present: ReadonlyMap<string, SecretBinding | undefined>,
+    failed: ReadonlyMap<string, Problem>,
+  ): Promise<(Problem | WorkResult)[]> {
+    if (compiled.writes.length === 0) return [];
+    const { namespace, name, uid } = claim;
+    const write = () => writeBack(compiled, present, failed, claim);
+    const { fields, problems } = await this.#services.cpu.run(namespace ?? composition, write);
+    if (Object.keys(fields).length === 0) return [...problems];
+    const ref = { resource, name, ...(namespace !== undefined && { namespace }) };
+    const wanted = { composition, identity, ref, uid, fields, present: claim.fields };
+    return [...problems, await attempt(this.#services.writer.write(wanted))];
   }
 
   /** Records an event on the claim for each new problem. */
@@ -302,10 +220,13 @@ const tooLargeTogether = ({ namespace = "" }: Claim, most: number): Problem =>
 const notCreated = (problem: Problem): Problem =>
   problem.reason === "Unavailable" ? problem : new Problem("BindingNotMade", problem, problem.retryPolicy);
 
-const isComposedFor = (each: SecretBinding, { name }: CompiledBinding, { uid }: Claim): boolean => {
-  const from = composedFrom(each);
-  return from?.template === name && from.claimUID === uid;
-};
+/** Whether the binding was composed for the claim. */
+function isOwn({ composition, state, key }: ClaimRef, binding: SecretBinding): boolean {
+  const known = state.own.get(bindingKey(binding));
+  if (known?.uid === binding.metadata.uid) return known.claim === key;
+  const from = composedFrom(binding);
+  return from?.composition === composition && from.claim === key;
+}
 
 function claimOf({ accepted, key }: ClaimRef, { uid, fields = {} }: CachedObject): Claim {
   const { resource } = accepted;

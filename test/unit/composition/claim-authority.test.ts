@@ -1,7 +1,7 @@
 /** What the author of a claim may not decide, even if a patch copies it. A composition and a claim give a binding or a reason. */
 import assert from "node:assert/strict";
 import type { CompositionSpec } from "../../../src/api/composition.ts";
-import { attemptSync, Problem } from "../../../src/apimachinery/problem.ts";
+import { Problem } from "../../../src/apimachinery/problem.ts";
 import { compileComposition } from "../../../src/composition/compile.ts";
 import { composeBinding } from "../../../src/composition/compose.ts";
 
@@ -17,7 +17,8 @@ function made(value: unknown, patches: object[], spec: object = {}) {
   const claim = { apiVersion: "example.com/v1", kind: "Claim", namespace: "shop", name: "c", uid: "1" };
   const [binding] = compiled.bindings;
   assert.ok(binding);
-  return attemptSync(() => composeBinding(compiled, binding, { ...claim, fields: { spec: { value } } as never }));
+  const { composed, problems } = composeBinding(compiled, binding, { ...claim, fields: { spec: { value } } as never });
+  return composed ?? problems[0] ?? assert.fail();
 }
 const configMap = (...templates: string[]) => ({
   apiVersion: "v1",

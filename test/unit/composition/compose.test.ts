@@ -5,7 +5,7 @@ import { at } from "../../../src/apimachinery/fields.ts";
 import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
 import { attemptSync, Problem, type Reason } from "../../../src/apimachinery/problem.ts";
 import { writeBack } from "../../../src/composition/write-back.ts";
-import { BASE, claimOf, compiled, composed, NAMESPACES, SECRETS, specOf } from "./compositions.ts";
+import { BASE, claimOf, compiled, composed, entryOf, NAMESPACES, SECRETS, specOf } from "./compositions.ts";
 
 const refuses = (act: () => unknown, reason: Reason, place: string, secret = "hush") =>
   assert.throws(act, (error) => {
@@ -23,12 +23,10 @@ const from = (fromFieldPath: string, toFieldPath: string, more: object = {}) => 
 
 describe("the binding of a claim", () => {
   it("is complete: the base with the patches, in the namespace of the claim", () => {
-    const { namespace, name, spec, template, missing } = composed(
-      specOf([from("spec.name", "spec.targets[0].name")]),
-      claimOf({ spec: { name: "other" } }),
-    );
-    assert.deepEqual([template, namespace, name, missing], ["s3", "team", "shop-s3", []]);
-    assert.deepEqual(spec, {
+    const patches = [from("spec.name", "spec.targets[0].name")];
+    const { namespace, missing, composed } = entryOf(specOf(patches), claimOf({ spec: { name: "other" } }));
+    assert.deepEqual([namespace, composed?.name, missing], ["team", "shop-s3", []]);
+    assert.deepEqual(composed?.spec, {
       serviceAccountName: "inlay",
       defaults: { onMissing: "Wait", onConflict: "Fail", mode: "Continuous" },
       ...BASE.spec,
@@ -43,8 +41,9 @@ describe("the binding of a claim", () => {
   });
 
   it("is in the claimed Namespace itself", () => {
-    const { namespace, name } = composed(specOf(), { ...claimOf(), kind: "Namespace", namespace: "" }, NAMESPACES);
-    assert.deepEqual([namespace, name], ["shop", "shop-s3"]);
+    const claim = { ...claimOf(), kind: "Namespace", namespace: "" };
+    const { namespace, composed } = entryOf(specOf(), claim, NAMESPACES);
+    assert.deepEqual([namespace, composed?.name], ["shop", "shop-s3"]);
   });
 
   it("copies a list only if the binding takes so many elements, and says so before it converts them", () => {
@@ -107,16 +106,13 @@ describe("the binding of a claim", () => {
   });
 
   it("lists which fields of the claim were found and which are missing", () => {
-    const patches = [
-      from("spec.a", "metadata.labels[a]"),
-      from("spec.b", "metadata.labels[b]", { policy: { fromFieldPath: "Required" } }),
-    ];
-    const { patched, missing, labels } = composed(specOf(patches), claimOf({ spec: { a: "1" } }));
-    assert.deepEqual([patched, labels], [["metadata.labels[a]"], { a: "1" }]);
+    const patches = [from("spec.a", "metadata.labels[a]"), from("spec.b", "metadata.labels[b]")];
+    const { composed, missing } = entryOf(specOf(patches), claimOf({ spec: { a: "1" } }));
+    assert.deepEqual([composed?.patched, composed?.labels], [["metadata.labels[a]"], { a: "1" }]);
     const [first] = missing;
     assert.deepEqual(
-      [first?.place, first?.path, first?.toFieldPath, first?.isRequired],
-      ["bindings[s3].patches[1]", "spec.b", "metadata.labels[b]", true],
+      [first?.place, first?.path, first?.toFieldPath],
+      ["bindings[s3].patches[1]", "spec.b", "metadata.labels[b]"],
     );
   });
 

@@ -1,7 +1,6 @@
 /** A binding that requires a field that the claim lacks. */
 import assert from "node:assert/strict";
 import type { CompositionSpec } from "../../../src/api/composition.ts";
-import { attemptSync, Problem } from "../../../src/apimachinery/problem.ts";
 import { compileComposition } from "../../../src/composition/compile.ts";
 import { composeBinding } from "../../../src/composition/compose.ts";
 
@@ -32,8 +31,7 @@ function reasonFor(patches: object[], claim: Record<string, string>, name?: null
   const compiled = compileComposition(spec, KIND);
   const [binding = assert.fail()] = compiled.bindings;
   const place = { apiVersion: "example.com/v1", kind: "Shop", name: "shop", namespace: "team", uid: "uid" };
-  const made = attemptSync(() => composeBinding(compiled, binding, { ...place, fields: { spec: claim } }));
-  return made instanceof Problem ? made.reason : undefined;
+  return composeBinding(compiled, binding, { ...place, fields: { spec: claim } }).problems[0]?.reason;
 }
 
 describe("a binding without a required field of the claim", () => {

@@ -140,8 +140,8 @@ spec:
       notMade.map(({ composition, claim, reason }) => [composition, claim, reason]),
       [
         ["shops", "Shop team-a/waits", "FieldNotFound"],
-        ["second", "Shop team-a/waits", "FieldNotFound"],
         ["second", "Shop team-a/shop", "NameTaken"],
+        ["second", "Shop team-a/waits", "FieldNotFound"],
       ],
     );
     assert.deepEqual(
