@@ -22,7 +22,7 @@ export interface WriteBack {
  */
 export function writeBack(
   { bindings, writes }: CompiledComposition,
-  present: ReadonlyMap<string, object | undefined>,
+  present: ReadonlyMap<string, object>,
   failed: ReadonlyMap<string, Problem>,
   claim: Claim,
 ): WriteBack {

@@ -11,7 +11,7 @@ import type { BindingStore } from "../../cache/binding-store.ts";
 import type { CachedObject } from "../../cache/cached-object.ts";
 import type { Claim } from "../../composition/claim.ts";
 import { type ComposedEntry, composeBinding } from "../../composition/compose.ts";
-import { type DesiredBinding, decideBindings, desiredKey } from "../../composition/made-binding.ts";
+import { type DecidedEntry, type DesiredBinding, decideBindings, desiredKey } from "../../composition/made-binding.ts";
 import { writeBack } from "../../composition/write-back.ts";
 import { attempt } from "../../kube/access-error.ts";
 import type { EventRecorder } from "../../observability/events.ts";
@@ -109,22 +109,12 @@ export class ClaimReconciler {
     const record = { uid: seen.uid, desired, held, size };
     state.record(key, { ...record, problems: wrong.slice(0, MAX_PROBLEMS) });
     if (state.isSuspended) return { retry: "never" };
-    const left = own.filter((each) => held.has(composedFrom(each)?.template ?? ""));
-    const obsolete = own.filter((each) => !desired.has(bindingKey(each)) && !left.includes(each));
+    const isHeld = (each: SecretBinding) => held.has(composedFrom(each)?.template ?? "");
+    const obsolete = own.filter((each) => !desired.has(bindingKey(each)) && !isHeld(each));
     const { generated } = accepted;
     const synced = await attempt(generated.sync(key, [...desired.values()], obsolete, (each) => this.#find(each)));
     const failures = new Map([...generated.failuresOf(key)].map(([name, each]) => [name, notCreated(each)]));
-    const failed = new Map(
-      decided.flatMap(({ entry, desired: each, problems: [first] }) => {
-        const problem = failures.get(each?.name ?? "") ?? first;
-        return problem === undefined ? [] : [[entry.name, problem]];
-      }),
-    );
-    const present = new Map<string, SecretBinding | undefined>([
-      ...left.map((each) => [composedFrom(each)?.template ?? "", each] as const),
-      ...[...desired.values()].map((each) => [each.template, this.#find(each)] as const),
-    ]);
-    const written = await this.#writeBack(ref, claim, present, failed);
+    const written = await this.#writeBack(ref, claim, decided, own, failures);
     const outcomes = [...wrong, ...(failures.size > 0 ? failures.values() : [synced]), ...written];
     const problems = outcomes.filter((each) => each instanceof Problem);
     const recorded = problems.slice(0, MAX_PROBLEMS);
@@ -171,14 +161,24 @@ export class ClaimReconciler {
     return this.#services.bindings.get(desiredKey(desired));
   }
 
-  /** Writes into the claim what patches read from its `present` bindings, by the names of their entries. */
+  /** Writes into the claim what patches read from its bindings. `failures` are those of writing them, by their names. */
   async #writeBack(
     { composition, accepted: { compiled, identity, resource } }: ClaimRef,
     claim: Claim,
-    present: ReadonlyMap<string, SecretBinding | undefined>,
-    failed: ReadonlyMap<string, Problem>,
+    decided: readonly DecidedEntry[],
+    own: readonly SecretBinding[],
+    failures: ReadonlyMap<string, Problem>,
   ): Promise<(Problem | WorkResult)[]> {
     if (compiled.writes.length === 0) return [];
+    const present = new Map<string, SecretBinding>();
+    const failed = new Map<string, Problem>();
+    for (const { entry, desired, isHeld, problems } of decided) {
+      const held = isHeld ? own.findLast((each) => composedFrom(each)?.template === entry.name) : undefined;
+      const binding = desired === undefined ? held : this.#find(desired);
+      const problem = failures.get(desired?.name ?? "") ?? problems[0];
+      if (binding !== undefined) present.set(entry.name, binding);
+      if (problem !== undefined) failed.set(entry.name, problem);
+    }
     const { namespace, name, uid } = claim;
     const write = () => writeBack(compiled, present, failed, claim);
     const { fields, problems } = await this.#services.cpu.run(namespace ?? composition, write);

@@ -5,7 +5,6 @@ import type { JsonObject } from "../../../src/apimachinery/objects.ts";
 import { type Composed, composeBindings } from "../../../src/render/claims.ts";
 import { readDocuments } from "../../../src/render/documents.ts";
 import { inputsOf } from "../../../src/render/inputs.ts";
-import { readVaultValues } from "../../../src/render/vault-values.ts";
 import { BASE, specOf } from "../composition/compositions.ts";
 
 const LABEL = { fromFieldPath: "spec.label", toFieldPath: "metadata.labels[a]" };
@@ -25,7 +24,7 @@ const claim = (spec: object) => ({
 function composedBeside(live: readonly JsonObject[], spec: object = { label: "x" }): Composed {
   const text = [COMPOSITION, claim(spec)].map((each) => JSON.stringify(each)).join("\n---\n");
   const { documents } = readDocuments([{ name: "a", text }]);
-  const inputs = inputsOf(documents, "default", readVaultValues([]).values);
+  const inputs = inputsOf(documents, "default");
   return composeBindings(inputs, new Installation({ ownNamespace: "inlay-system" }), live as never);
 }
 const namesOf = ({ bindings }: Composed) => bindings.map(({ binding }) => binding.metadata.name);
