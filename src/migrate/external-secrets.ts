@@ -1,13 +1,319 @@
 /** Converts the objects of the External Secrets Operator to bindings, and its stores to connections. Pure. */
+
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { fieldsAt } from "../apimachinery/fields.ts";
+import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { pushSecret } from "./external-push.ts";
-import { Sources } from "./external-sources.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { copyCreate, copyFields } from "./copies.ts";
+import { propertyOf, Sources } from "./external-sources.ts";
 import { findStore, type Store, storeOf, writeConnections } from "./external-stores.ts";
-import { type Target, targetOf } from "./external-target.ts";
+import { type Expression, NotTranslated, type Resolve, reference } from "./go-expression.ts";
+import { fieldValue } from "./go-template.ts";
 import { Grants } from "./grants.ts";
+import type { KnownObjects, ObjectName } from "./known-objects.ts";
 import { type Input, metadataOf, type Output, type Tool } from "./migration.ts";
-import { compact, labelSelectorOf, refreshOf } from "./parts.ts";
+import { compact, keyPath, labelSelectorOf, refreshOf, templateField } from "./parts.ts";
+import { fieldsOfPatch, patchedOf } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
+
+interface Target {
+  readonly object: JsonObject;
+  readonly create: JsonObject | undefined;
+  readonly onRelease: string | undefined;
+  readonly removesKeys: boolean;
+  readonly fields: JsonObject[];
+  readonly notes: string[];
+}
+
+interface Lookup {
+  storeOf(ref: Tracked): Store | undefined;
+  readonly sources: Sources;
+}
+
+function targetOf(spec: Tracked, defaultName: string, metadata: JsonObject, lookup: Lookup): Target {
+  const target = spec.field("target");
+  const template = target.field("template");
+  const manifest = target.field("manifest");
+  const [apiVersion = "v1", kind = "Secret"] = [manifest.field("apiVersion").text(), manifest.field("kind").text()];
+  const values = valuesOf(spec, lookup);
+  const whole = allOf(spec, lookup);
+  const [all, ...others] = whole;
+  const resolve = resolverOf(values, all?.source);
+  const templates = fieldsOfTemplate(template, resolve, apiVersion);
+  const isMerged = template.field("mergePolicy").text() === "Merge";
+  const isData = apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
+  const templated = keysOfTemplate(template);
+  const usesValues = templated === undefined || isMerged;
+  // The value itself does not take the place of a template that is not converted.
+  const untouched = usesValues ? [...values].filter(([key]) => templated?.has(key) !== true) : [];
+  const fields = [
+    ...untouched.map(([key, value]) => ({ path: keyPath("data", key), ...fieldValue([value]) })),
+    ...templates,
+  ];
+  const copiesAll = usesValues && all !== undefined && fields.length === 0 && templated === undefined;
+  for (const { place } of usesValues && !copiesAll ? whole : [])
+    place.lose("a target has either all data or single keys; add a field for each key that your programs read");
+  if (usesValues && !isData)
+    manifest.lose("Inlay does not know where this kind has the values; write the paths of the fields by hand");
+  const policy = target.field("creationPolicy");
+  const creation = policy.text() ?? "Owner";
+  if (creation === "None") policy.lose("with None, nothing is written; remove the ExternalSecret");
+  else if (!["Owner", "Orphan", "Merge"].includes(creation))
+    policy.lose("must be Owner, Orphan, Merge or None; correct it");
+  const deletion = target.field("deletionPolicy");
+  if (deletion.text() === "Delete")
+    deletion.lose("Inlay keeps an object whose values are missing, or removes their keys with onMissing: Remove");
+  if (target.field("immutable").flag() === true)
+    target
+      .field("immutable")
+      .lose("Inlay could not update an immutable Secret; set mode: Once, and immutable in create.manifest");
+  const made = templatedManifest(template, metadata, kind);
+  // Otherwise Inlay copies the type of a Secret.
+  if (copiesAll && all?.isSecret && kind === "Secret") made["type"] ??= "Opaque";
+  return {
+    object: { apiVersion, kind, name: target.field("name").text() ?? defaultName },
+    create: creation === "Merge" ? undefined : { adopt: "Any", manifest: made },
+    onRelease: creation === "Orphan" ? "Retain" : undefined,
+    removesKeys: deletion.text() === "Merge",
+    fields: copiesAll && all !== undefined ? [{ path: "data", from: fromAll(all, others) }] : fields,
+    notes: [...values.values()].some(isEither)
+      ? [
+          "A property with a dot is the name of a key if there is one, and otherwise a path in JSON. If you know which, set from with the key, or with key and pointer, instead of the template with default.",
+        ]
+      : [],
+  };
+}
+
+const NO_STORE = "its store has no counterpart in Inlay; keep External Secrets for this value";
+
+const isEither = (value: Expression): boolean =>
+  value.kind === "call" && (value.helper === "default" || value.args.some(isEither));
+
+/** `spec.data`: a value for each key of the Secret. */
+function valuesOf(spec: Tracked, { storeOf, sources }: Lookup): Map<string, Expression> {
+  const values = new Map<string, Expression>();
+  for (const each of spec.field("data").list()) {
+    const [key = "", ref] = [each.field("secretKey").text(), each.field("remoteRef")];
+    each.field("sourceRef", "generatorRef").refuse("Inlay has no generators; keep External Secrets for this value");
+    const store = storeOf(each.field("sourceRef", "storeRef"));
+    const source = store === undefined ? undefined : sources.add(ref, store);
+    const value = source === undefined || store === undefined ? undefined : propertyOf(ref, source, store);
+    if (value !== undefined) values.set(key, value);
+    else if (source === undefined) ref.refuse(NO_STORE);
+  }
+  return values;
+}
+
+interface All {
+  readonly source: string;
+  readonly place: Tracked;
+  /** It is a Secret of the cluster. */
+  readonly isSecret: boolean;
+}
+
+const fromAll = ({ source }: All, others: readonly All[]): JsonObject => {
+  const sources = [...new Set([source, ...others.map((each) => each.source)])];
+  return sources.length === 1 ? { source } : { sources, onCollision: "LaterWins" };
+};
+
+/** `spec.dataFrom`: all keys of a source. */
+function allOf(spec: Tracked, { storeOf, sources }: Lookup): All[] {
+  return spec
+    .field("dataFrom")
+    .list()
+    .flatMap((each) => {
+      const [extract, ref] = [each.field("extract"), each.field("sourceRef")];
+      each.field("find").refuse("Inlay reads secrets by their exact paths; add a source for each");
+      each.field("rewrite").refuse("Inlay does not rename keys; write a field for each key");
+      ref.field("generatorRef").refuse("Inlay has no generators; keep External Secrets for these values");
+      const store = storeOf(ref.field("storeRef"));
+      if (!extract.exists || store === undefined || store.provider === "other") {
+        extract.refuse(NO_STORE);
+        return [];
+      }
+      extract
+        .field("property")
+        .refuse("Inlay copies all keys of a path; write a field with key and pointer for each nested value");
+      const decoding = extract.field("decodingStrategy");
+      if ((decoding.text() ?? "None") !== "None")
+        decoding.lose("Inlay copies all keys unchanged; write a field with base64decode for each key");
+      const source = sources.add(extract, store);
+      return source === undefined ? [] : [{ source, place: each, isSecret: store.provider === "kubernetes" }];
+    });
+}
+
+/** Templates read `.key`, which is a key of the Secret. */
+function resolverOf(values: ReadonlyMap<string, Expression>, all: string | undefined): Resolve {
+  return ([key, ...more]) => {
+    const found =
+      typeof key === "string" && more.length === 0
+        ? (values.get(key) ?? (all === undefined ? undefined : reference(all, [key])))
+        : undefined;
+    if (found === undefined) throw new NotTranslated("a value that is no key of data or dataFrom");
+    return found;
+  };
+}
+
+/** The keys of data that a template writes, whether or not it can be converted. Undefined without templates. */
+function keysOfTemplate(template: Tracked): Set<string> | undefined {
+  const [data, from] = [template.field("data").peek(), template.field("templateFrom").peek()];
+  const literals = (Array.isArray(from) ? from : []).map((each) => (isObject(each) ? String(each["literal"]) : ""));
+  const keys = [
+    ...Object.keys(isObject(data) ? data : {}),
+    ...literals.flatMap((text) => [...text.matchAll(/^[ \t]*["']?([-.\w]+)["']?[ \t]*:/gm)].map(([, key = ""]) => key)),
+  ];
+  return keys.length > 0 || literals.length > 0 ? new Set(keys) : undefined;
+}
+
+const PLACES: Readonly<Record<string, string>> = {
+  Data: "data",
+  Annotations: "metadata.annotations",
+  Labels: "metadata.labels",
+};
+
+function fieldsOfTemplate(template: Tracked, resolve: Resolve, apiVersion: string): JsonObject[] {
+  const { isOpen } = patchedOf(apiVersion);
+  const engine = template.field("engineVersion");
+  if ((engine.text() ?? "v2") !== "v2") engine.lose("templates of engine v1 get bytes; write the fields by hand");
+  template
+    .field("metadata", "finalizers")
+    .refuse("a manifest has no finalizers; add them by hand if another program needs them");
+  const inline = template
+    .field("data")
+    .entries()
+    .flatMap(([key, value]) => templateField(keyPath("data", key), value, resolve));
+  const more = template
+    .field("templateFrom")
+    .list()
+    .flatMap((each) => {
+      for (const kind of ["configMap", "secret"])
+        each.field(kind).refuse("Inlay reads no templates from objects; write them to the fields of the binding");
+      const target = each.field(each.field("manifestTarget").exists ? "manifestTarget" : "target").text() ?? "Data";
+      const path = attemptSync(() => FieldPath.parse(PLACES[target] ?? target));
+      if (!(path instanceof Problem))
+        return fieldsOfPatch(each.field("literal"), { lists: "replace", isOpen }, resolve, path.segments);
+      each.lose("the target is no path of Inlay; write these fields by hand");
+      return [];
+    });
+  return [...inline, ...more];
+}
+
+/** Without metadata in the template, the object gets that of the ExternalSecret. */
+function templatedManifest(template: Tracked, metadata: JsonObject, kind: string): JsonObject {
+  const own = template.field("metadata");
+  const labels = own.field("labels").map();
+  const annotations = own.field("annotations").map();
+  for (const [name, map] of Object.entries({ labels, annotations }))
+    for (const [key, value] of Object.entries(map ?? {}))
+      if (value.includes("{{"))
+        own.field(name, key).lose(`a manifest has no templates; write a field with the path metadata.${name}`);
+  const used = template.field("metadata").exists ? compact({ labels, annotations }) : metadata;
+  const type = template.field("type").text();
+  return compact({
+    type: kind === "Secret" ? type : undefined,
+    metadata: Object.keys(used).length > 0 ? used : undefined,
+  });
+}
+
+const SOURCE = "source";
+
+/** A new Secret gets the type, labels and annotations of the pushed one. */
+const RULE = { labels: true, annotations: true };
+
+function pushSecret(input: Input, stores: readonly Store[], known: KnownObjects, output: Output): void {
+  const spec = input.root.field("spec");
+  // Inlay writes each change at once.
+  spec.field("refreshInterval").ignore();
+  const refs = spec.field("secretStoreRefs").list();
+  const found = refs.map((ref) => ({ ref, store: findStore(ref, input, stores) }));
+  const used = found.flatMap(({ store }) => (store?.provider === "kubernetes" ? [store.input] : []));
+  const namespaces = found.flatMap(({ ref, store }) => {
+    if (store?.provider === "kubernetes") return [store.namespace];
+    if (store !== undefined)
+      ref.lose("Inlay writes objects of the cluster, and nothing to other stores; keep External Secrets for this one");
+    return [];
+  });
+  const name = spec.field("selector", "secret", "name").text();
+  const policy = spec.field("updatePolicy");
+  const updates = policy.text() ?? "Replace";
+  if (updates !== "Replace" && updates !== "IfNotExists") policy.lose("must be Replace or IfNotExists; correct it");
+  const deletes = spec.field("deletionPolicy").text() === "Delete";
+  const pushed = new Map<string, JsonObject[]>();
+  for (const each of spec.field("data").list()) {
+    const [key, remote] = [each.field("match", "secretKey").text(), each.field("match", "remoteRef")];
+    const [object = "", property] = [remote.field("remoteKey").text(), remote.field("property").text()];
+    const strategy = each.field("conversionStrategy");
+    if ((strategy.text() ?? "None") !== "None") strategy.lose("Inlay does not rename keys; write a field for each key");
+    if (key === undefined && property !== undefined) {
+      remote
+        .field("property")
+        .lose("without secretKey, the value is all data as JSON, which a field can't be; write a template");
+      continue;
+    }
+    const to = property ?? key;
+    const field =
+      key === undefined || to === undefined
+        ? (copyFields(SOURCE)[0] as JsonObject)
+        : { path: keyPath("data", to), from: { source: SOURCE, key } };
+    const fields = pushed.get(object);
+    if (fields === undefined) pushed.set(object, [field]);
+    else fields.push(field);
+  }
+  if (name === undefined)
+    spec.field("selector").lose("Inlay copies a Secret that has a name; write a binding for each Secret");
+  if (name === undefined || namespaces.length === 0 || pushed.size === 0) return;
+  const source = { kind: "Secret", namespace: input.namespace, name };
+  const isWhole = (fields: readonly JsonObject[]) => fields.some(({ path }) => path === "data");
+  const manifest = [...pushed.values()].every(isWhole)
+    ? {}
+    : manifestOf(source, known, spec.field("selector", "secret", "name"));
+  const createOf = (fields: readonly JsonObject[]) => {
+    const { adopt: _, ...create } = isWhole(fields) ? copyCreate(RULE) : { manifest };
+    return updates === "IfNotExists" ? create : { adopt: "Any", ...create };
+  };
+  const targets = namespaces.flatMap((namespace) =>
+    [...pushed].map(([object, fields]) =>
+      compact({
+        apiVersion: "v1",
+        kind: "Secret",
+        name: object,
+        namespace: namespace === input.namespace ? undefined : namespace,
+        mode: updates === "IfNotExists" ? "Once" : undefined,
+        onRelease: deletes ? undefined : "Retain",
+        create: createOf(fields),
+        fields,
+      }),
+    ),
+  );
+  const binding = { acknowledge: ["ReadableCopies"], sources: [{ name: SOURCE, secret: { name } }], targets };
+  output.add("SecretBinding", { name: input.name, namespace: input.namespace, ...metadataOf(input) }, binding, [
+    input,
+    ...used,
+  ]);
+}
+
+/** What programs note on a source for themselves. */
+const OWN_NOTES = /^(?:kubectl\.kubernetes\.io|generate\.kyverno\.io)\//;
+
+/** The manifest for single keys, which inherit nothing from their source. */
+function manifestOf(source: ObjectName, known: KnownObjects, place: Tracked): JsonObject {
+  const found = known.find(source);
+  if (found === undefined)
+    place.lose(
+      `${source.kind} ${source.namespace}/${source.name} is not in these files, so its type, labels and annotations are unknown; add it to the files, set --cluster, or write them to create.manifest`,
+    );
+  const copied = (field: string) => {
+    const entries = Object.entries(fieldsAt(found, "metadata", field)).filter(([key]) => !OWN_NOTES.test(key));
+    return entries.length > 0 ? Object.fromEntries(entries) : undefined;
+  };
+  const metadata = compact({ labels: copied("labels"), annotations: copied("annotations") });
+  const type = found?.["type"];
+  return compact({
+    type: typeof type === "string" ? type : undefined,
+    metadata: Object.keys(metadata).length > 0 ? metadata : undefined,
+  });
+}
 
 const DELETE =
   "Delete the ExternalSecret with kubectl delete --cascade=orphan, after this binding is ready. Otherwise, Kubernetes deletes the Secret with it.";
