@@ -13,11 +13,9 @@ import { CONTROLLER, homeOf } from "../kube/identity.ts";
 import type { WatchTransport } from "../kube/list-watch.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";
 import { type AccessPlace, AccountRules } from "./account-rules.ts";
-import { Allowance } from "./allowance.ts";
+import { nameIn } from "./cached-object.ts";
 import { ChangedObjects } from "./changed-objects.ts";
 import { membersAt } from "./collection-index.ts";
-import { namesBeside } from "./names-beside.ts";
-import { PacedCalls } from "./paced-calls.ts";
 import type { ReflectorState, StreamState } from "./reflector.ts";
 import { RefusedSubscriptions } from "./refused-subscriptions.ts";
 import {
@@ -36,6 +34,7 @@ import { type RestartHandler, type RunFor, type StreamEvents, Streams } from "./
 import {
   type CollectionSubscription,
   isCollection,
+  type ObjectSubscription,
   type Subscription,
   showsObjects,
   streamKeyOf,
@@ -45,6 +44,78 @@ import {
 } from "./subscription.ts";
 import { groupKey, listWatchScope, narrowerScope, placeOf, type WatchScope, WatchScopes } from "./watch-scope.ts";
 import type { ChangeHandler, ListedObject, Watcher } from "./watcher.ts";
+
+/** Counts what each name holds, up to a limit: the streams of a dependent, or the subscriptions of a namespace. */
+class Allowance {
+  readonly #most: number;
+  readonly #hasRoom: (name: string) => void;
+  readonly #counts = new Map<string, number>();
+  /** The names that are about to be called. */
+  readonly #called = new Set<string>();
+
+  /** `hasRoom` is called soon after a full name released something. */
+  constructor(most: number, hasRoom: (name: string) => void) {
+    this.#most = most;
+    this.#hasRoom = hasRoom;
+  }
+
+  /** Takes one if there is room. Returns whether it did. */
+  take(name: string): boolean {
+    const count = this.#counts.get(name) ?? 0;
+    if (count >= this.#most) return false;
+    this.#counts.set(name, count + 1);
+    return true;
+  }
+
+  release(name: string): void {
+    const count = this.#counts.get(name) ?? 0;
+    if (count > 1) this.#counts.set(name, count - 1);
+    else this.#counts.delete(name);
+    // If it was not full, nothing waits for room.
+    if (count < this.#most || this.#called.has(name)) return;
+    this.#called.add(name);
+    queueMicrotask(() => {
+      this.#called.delete(name);
+      this.#hasRoom(name);
+    });
+  }
+}
+
+/**
+ * All names in its namespace that the stream of a workload shows. An account has a stream with other names than that of the workload
+ * only if it may list the kind there.
+ */
+function* namesBeside(stream: Stream | undefined, { ref, workload }: ObjectSubscription): Generator<string, void> {
+  if (stream?.reflector === undefined || workload === undefined) return;
+  for (const key of stream.index.keysOf(`${ref.namespace}/`, stream.reflector)) yield nameIn(key);
+}
+
+/** A dependent with more subscriptions is called later, by this delay for each. Checking one takes some microseconds. */
+const FEW = 64;
+const PACE_MS = 5;
+const MAX_PACE_MS = 5_000;
+
+class PacedCalls {
+  /** The scheduled calls, by dependent. */
+  readonly #calls = new Map<string, NodeJS.Timeout>();
+
+  /** Calls `notify`: at once, or once for all calls during the delay. */
+  call(dependent: string, subscriptions: number, notify: () => void): void {
+    if (subscriptions <= FEW) notify();
+    if (subscriptions <= FEW || this.#calls.has(dependent)) return;
+    const ms = Math.min(subscriptions * PACE_MS, MAX_PACE_MS);
+    const call = setTimeout(() => {
+      this.#calls.delete(dependent);
+      notify();
+    }, ms);
+    this.#calls.set(dependent, call.unref());
+  }
+
+  stop(): void {
+    for (const call of this.#calls.values()) clearTimeout(call);
+    this.#calls.clear();
+  }
+}
 
 /** How soon permissions are reviewed again after a refused stream recovers, and when a stream ends this long after the last review. */
 const JUST_NOW_MS = 1_000;

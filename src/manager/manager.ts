@@ -14,10 +14,99 @@ import { describeError, type Log } from "../observability/log.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 import type { QueueHooks, WorkQueue, WorkResult } from "../workqueue/work-queue.ts";
-import { debugState } from "./debug-state.ts";
-import { notAlive, notReady } from "./health-checks.ts";
 import type { LeaderElection } from "./leader-election.ts";
 import type { Unelected } from "./unelected.ts";
+
+/** A bookmark arrives every minute, and a stream without a line for 100 s is restarted, which should have helped by now. */
+const SILENT_SECONDS = 120;
+/** A broken stream is usually restarted within some seconds. */
+const INTERRUPTED_SECONDS = 10;
+/** A first list takes longer only if something is wrong. */
+const PENDING_SECONDS = 30;
+/** Every request has a deadline of seconds, so a reconcile of this length never ends. */
+const STUCK_SECONDS = 600;
+
+/**
+ * Why the controllers do not work at the moment, by state and kind. `own` are the kinds that they reconcile. A standby has nothing to do,
+ * so it is ready.
+ */
+export function notReady(
+  election: Pick<LeaderElection, "mayWrite" | "inTouch"> | undefined,
+  own: readonly StreamState[],
+  others: readonly StreamState[],
+): string[] {
+  if (election?.inTouch === false) return ["unreachable: coordination.k8s.io/leases"];
+  if (election?.mayWrite === false) return [];
+  const wrong = [
+    ...own.map((stream) => ({ ...stream, state: stream.phase === "synced" ? stateOf(stream) : stream.phase })),
+    ...others.map((stream) => ({ ...stream, state: stateOf(stream) })),
+  ].flatMap(({ resource, state }) => (state === undefined ? [] : [`${state}: ${resource}`]));
+  return [...Map.groupBy(wrong, (what) => what)].map(([what, { length }]) =>
+    length === 1 ? what : `${what} (${length} watches)`,
+  );
+}
+
+/** Why the process should be restarted. */
+export function notAlive(controller: string, runningSeconds: readonly number[]): string[] {
+  const longest = Math.max(0, ...runningSeconds);
+  return longest > STUCK_SECONDS ? [`stuck: a reconcile of ${controller} has run for ${Math.round(longest)} s`] : [];
+}
+
+/** A refused stream is a matter of its binding's permissions, and the binding reports it. */
+function stateOf({ phase, refused, quietSeconds, interruptedSeconds }: StreamState): string | undefined {
+  if (refused) return undefined;
+  if (interruptedSeconds > INTERRUPTED_SECONDS) return "interrupted";
+  if (phase !== "synced" && quietSeconds > PENDING_SECONDS) return phase;
+  return quietSeconds > SILENT_SECONDS ? "silent" : undefined;
+}
+
+interface DebuggedController {
+  readonly name: string;
+  readonly store?: { readonly state: StreamState } | undefined;
+  readonly queue: Pick<WorkQueue, "state">;
+  readonly debugState?: object | undefined;
+}
+
+interface DebugSources {
+  version: string;
+  /** Undefined without leader election. */
+  leading: boolean | undefined;
+  controllers: readonly DebuggedController[];
+  watches: readonly StreamState[];
+  problems: Pick<InstallationProblems, "all">;
+  cpu: Pick<CpuScheduler, "busiest">;
+}
+
+/** How many keys of a queue are listed. */
+const MAX_KEYS = 200;
+/** How many namespaces are listed by their use of the processor. */
+const MAX_BUSIEST = 20;
+
+/** The state of the process for people who look for the cause of a problem. Contains names of objects, and no value. */
+export function debugState({ version, leading, controllers, watches, problems, cpu }: DebugSources): object {
+  const resources = Map.groupBy(process.getActiveResourcesInfo(), (name) => name);
+  return {
+    version,
+    node: process.version,
+    uptimeSeconds: Math.round(process.uptime()),
+    leading,
+    memory: process.memoryUsage(),
+    activeResources: Object.fromEntries([...resources].map(([name, all]) => [name, all.length])),
+    installation: Object.fromEntries([...problems.all].map(([check, problem]) => [check, problem?.message ?? "ok"])),
+    processor: cpu.busiest(MAX_BUSIEST).map(({ name, share, waiting }) => ({
+      namespace: name,
+      percent: Math.round(1_000 * share) / 10,
+      waiting,
+    })),
+    controllers: controllers.map(({ name, store, queue, debugState: own }) => ({
+      name,
+      ...(store && { watch: store.state }),
+      queue: queue.state(MAX_KEYS),
+      ...own,
+    })),
+    watches,
+  };
+}
 
 /** Runs as long as this replica leads, such as the watch of a kind. */
 export interface Store {

@@ -1,12 +1,202 @@
-/** Passes each notification to the configured receivers. Returns at once, without waiting for a receiver. */
-import type { ReceiverRules } from "../api/notification-rules.ts";
+/** Passes each notification to the configured receivers, which deliver in the background. Returns at once. */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ReceiverRules, ReceiverType } from "../api/notification-rules.ts";
+import { at } from "../apimachinery/fields.ts";
+import { nameMatcher } from "../apimachinery/glob.ts";
 import { setNewest } from "../apimachinery/newest.ts";
+import { Problem } from "../apimachinery/problem.ts";
+import { SECRETS } from "../apimachinery/resources.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { attempt } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
-import type { Log } from "../observability/log.ts";
+import { getAsController } from "../kube/get.ts";
+import { describeError, type Log } from "../observability/log.ts";
 import type { Notification } from "./notification.ts";
-import { post } from "./post.ts";
-import { type DeliveryResult, Receiver } from "./receiver.ts";
-import { receiverUrl } from "./receiver-url.ts";
+import { type PostResult, post } from "./post.ts";
+import { NotificationText } from "./text.ts";
+
+/** Writes the JSON body of a message in the format of the receiver. */
+export function bodyOf(type: ReceiverType, notifications: readonly Notification[], text: string): string {
+  if (type === "Slack") return JSON.stringify({ text });
+  return JSON.stringify(type === "Teams" ? cardOf(text) : plain(notifications, text));
+}
+
+/** The format of the Teams workflow "Post to a channel when a webhook request is received". */
+function cardOf(text: string): object {
+  const content = {
+    $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
+    type: "AdaptiveCard",
+    version: "1.2",
+    // Teams renders a line break within a block as a space.
+    body: text.split("\n").map((line) => ({ type: "TextBlock", text: line, wrap: true })),
+  };
+  const attachment = { contentType: "application/vnd.microsoft.card.adaptive", contentUrl: null, content };
+  return { type: "message", attachments: [attachment] };
+}
+
+function plain(notifications: readonly Notification[], text: string): object {
+  const all = notifications.map(({ id: _, ...fields }) => fields);
+  const [only, ...others] = all;
+  if (others.length === 0) return { ...only, text };
+  const count = (event: string) => all.filter((each) => each.event === event).length;
+  const counts = { Restarted: count("Restarted"), RestartFailed: count("RestartFailed") };
+  return { event: "Gathered", counts, notifications: all, text };
+}
+
+/** Slack accepts one message a second. */
+const EVERY_MS = 1_000;
+/** If more than these are queued, they are combined into one message. */
+const MAX_SINGLE = 20;
+const MAX_WAITING = 1_000;
+const BACKOFF_MS = { first: 1_000, most: 30_000 };
+/** With these pauses, the attempts take a little more than five minutes. */
+const MAX_ATTEMPTS = 15;
+/** The longest Retry-After that is respected. */
+const MAX_RETRY_AFTER_MS = 120_000;
+
+/** The result of a delivery. `dropped`: too many were queued, or the controller stopped. `failed`: no attempt succeeded. */
+type DeliveryResult = "sent" | "rejected" | "failed" | "dropped";
+
+interface ReceiverServices {
+  /** Returns the URL, or the reason why there is none. */
+  url(): Promise<SecretValue<URL> | string>;
+  post(url: SecretValue<URL>, body: string, signal: AbortSignal): Promise<PostResult>;
+  delivered(result: DeliveryResult, count: number): void;
+  log: Pick<Log, "warn" | "error">;
+}
+
+/** Delivers in order, at most one message a second; of too many for a chat, one combined message. A full queue drops the oldest. */
+export class Receiver {
+  readonly #rules: ReceiverRules;
+  readonly #services: ReceiverServices;
+  readonly #text: NotificationText;
+  readonly #isNamespace: (name: string) => boolean;
+  readonly #waiting: Notification[] = [];
+  /** Ends pauses. */
+  readonly #stopping = new AbortController();
+  /** Ends requests. */
+  readonly #stopped = new AbortController();
+  /** Nothing is sent before it resolves. */
+  #pause: Promise<unknown> = Promise.resolve();
+  #running: Promise<void> | undefined;
+  /** A log line has reported dropped notifications, and the queue has not been empty since. */
+  #isDropping = false;
+
+  constructor(rules: ReceiverRules, services: ReceiverServices) {
+    this.#rules = rules;
+    this.#services = services;
+    this.#text = new NotificationText(rules.type, rules.template);
+    this.#isNamespace = nameMatcher(rules.namespaces);
+  }
+
+  /** Queues it if it is for this receiver. */
+  offer(notification: Notification): void {
+    const { events } = this.#rules;
+    if (!events.includes(notification.event) || !this.#isNamespace(notification.workload.namespace)) return;
+    if (this.#stopping.signal.aborted) return void this.#services.delivered("dropped", 1);
+    this.#waiting.push(notification);
+    if (this.#waiting.length > MAX_WAITING) this.#drop();
+    this.#running ??= this.#run();
+  }
+
+  /** Sends the queued notifications in one message, without retries. Drops what is not sent in time. */
+  async stop(withinMs: number): Promise<void> {
+    this.#stopping.abort();
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => {
+      this.#stopped.abort();
+      resolve();
+    }, withinMs);
+    await Promise.race([this.#running, late]);
+    clearTimeout(timer);
+  }
+
+  #drop(): void {
+    this.#waiting.shift();
+    this.#services.delivered("dropped", 1);
+    if (this.#isDropping) return;
+    this.#isDropping = true;
+    const { name: receiver } = this.#rules;
+    this.#services.log.warn({ receiver }, `more than ${MAX_WAITING} notifications are queued; dropping the oldest`);
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      await this.#pause;
+      const isMany = this.#waiting.length > MAX_SINGLE || this.#stopping.signal.aborted;
+      const taken = this.#waiting.splice(0, isMany ? MAX_WAITING : 1);
+      if (this.#waiting.length === 0) this.#isDropping = false;
+      const result = await this.#deliver(taken).catch((error): DeliveryResult => {
+        this.#services.log.error({ receiver: this.#rules.name, error: describeError(error) }, "notification failed");
+        return "failed";
+      });
+      this.#services.delivered(result, taken.length);
+      this.#pause = this.#sleep(EVERY_MS);
+    }
+    this.#running = undefined;
+  }
+
+  async #deliver(notifications: readonly Notification[]): Promise<DeliveryResult> {
+    const { log, post, url } = this.#services;
+    const { name: receiver, type } = this.#rules;
+    const body = bodyOf(type, notifications, this.#text.of(notifications));
+    const about = { receiver, notifications: notifications.length };
+    for (let attempt = 1, backoff = BACKOFF_MS.first; ; attempt++) {
+      const to = await url();
+      const result =
+        typeof to === "string" ? ({ outcome: "retry", why: to } as const) : await post(to, body, this.#stopped.signal);
+      if (result.outcome === "sent") return "sent";
+      const { why } = result;
+      if (result.outcome === "rejected") {
+        log.error({ ...about, why }, "the receiver rejected the notification; dropping it");
+        return "rejected";
+      }
+      if (this.#stopping.signal.aborted) {
+        log.warn({ ...about, why }, "notification not sent before the controller stopped; dropping it");
+        return "dropped";
+      }
+      if (attempt === MAX_ATTEMPTS) {
+        log.error({ ...about, why }, "notification not sent; dropping it");
+        return "failed";
+      }
+      if (attempt === 1) log.warn({ ...about, why }, "notification not sent; retrying with backoff");
+      const asked = "afterMs" in result ? Math.min(result.afterMs ?? 0, MAX_RETRY_AFTER_MS) : 0;
+      await this.#sleep(Math.max(asked, backoff));
+      backoff = Math.min(backoff * 2, BACKOFF_MS.most);
+    }
+  }
+
+  /** Ends early when the receiver stops. */
+  async #sleep(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => {});
+  }
+}
+
+/**
+ * Returns the URL, or the reason why there is none, without the URL. Reads it for each message, so that a rotation takes effect at once.
+ */
+export async function receiverUrl(
+  client: Pick<Client, "get">,
+  namespace: string,
+  { url: { secret: name, key }, insecure }: Pick<ReceiverRules, "url" | "insecure">,
+): Promise<SecretValue<URL> | string> {
+  const found = await attempt(getAsController(client, { resource: SECRETS, namespace, name }));
+  if (found instanceof Problem) return found.message;
+  const place = `Secret ${namespace}/${name}`;
+  const value = found === undefined ? undefined : at(found, "data", key);
+  if (typeof value !== "string")
+    return found === undefined ? `there is no ${place}; create it` : `${place} has no key ${key}; add it`;
+  const url = URL.parse(Buffer.from(value, "base64").toString().trim());
+  const isPlain = url?.protocol === "http:";
+  if (url === null || (url.protocol !== "https:" && !isPlain))
+    return `key ${key} of ${place} is not an https URL; write one that begins with https://`;
+  if (isPlain && !insecure)
+    return `key ${key} of ${place} is an http URL; set insecure: true on the receiver to allow that`;
+  if (url.username !== "" || url.password !== "")
+    return `key ${key} of ${place} contains a user or password; remove them, because Inlay does not send them`;
+  return new SecretValue(url);
+}
 
 /** How many ids are remembered, so that each notification is sent once. */
 const MAX_KNOWN = 10_000;

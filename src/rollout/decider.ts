@@ -1,15 +1,18 @@
 /**
  * Decides what a rollout does now, from the workloads, the values and the status. Reads what a restart needs only if one is due.
  */
-import { bindingKey } from "../api/binding.ts";
+import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { restartLimitOf } from "../api/installation.ts";
 import { isRefreshRequested, refreshOf } from "../api/refresh.ts";
-import { ReloaderView } from "../api/reloader.ts";
-import { digestParts } from "../api/rollout.ts";
+import { claimsToBeGenerated, ReloaderView } from "../api/reloader.ts";
+import { digestParts, type RolloutSpec } from "../api/rollout.ts";
 import { idOf, isOlder, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { ApiError } from "../kube/api-error.ts";
 import { filterIn } from "../sources/uses.ts";
+import type { LiveSource } from "../transform/live-source.ts";
+import { isJob } from "../workloads/job-copy.ts";
+import { givenText } from "../workloads/restart-field.ts";
 import type { RunSteps } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import type { StartFacts } from "./decide/affected.ts";
@@ -20,18 +23,62 @@ import type { FormerState, FormerValue } from "./decide/first-looks.ts";
 import { blockOf, STOPPED } from "./decide/pace.ts";
 import { isTemplateYounger, type SourceChange } from "./decide/read-age.ts";
 import { readRevert } from "./decide/read-revert.ts";
-import { refusalOf } from "./decide/refusal.ts";
 import { wrongRestartField } from "./decide/restart-field-schema.ts";
 import type { UnsyncedTargets } from "./decide/unsynced-targets.ts";
 import { kindsWithoutStatus, targetsNotObserved } from "./decide/wait-for-targets.ts";
 import type { RolloutDependencies } from "./dependencies.ts";
-import { withoutIgnored } from "./digest/ignored-sources.ts";
 import { ABSENT } from "./digest/presence.ts";
 import type { DigestCache, SourceReadings, ValueDigests } from "./digest/values.ts";
 import { type RolloutContext, writtenBeforeRestarts } from "./discover/dependents.ts";
 import type { RolloutMemory, WrittenTarget } from "./memory.ts";
 import type { RecentRestarts } from "./restart/recent-restarts.ts";
 import type { Dependent, RolloutBlock } from "./types.ts";
+
+type Sources = ReadonlyMap<string, LiveSource | Problem>;
+
+/** `unread` is why a source was removed that the account may not read. */
+/** Without the sources that don't count for a generated binding: those with Reloader's ignore annotation, and those that its account may not read. */
+function withoutIgnored<T extends { readonly sources: Sources }>(
+  binding: SecretBinding,
+  read: T,
+  view: ReloaderView,
+): T & { unread?: Problem } {
+  if (!claimsToBeGenerated(binding)) return read;
+  const counted = [...read.sources].filter(([, source]) => !isIgnored(source, view));
+  const unread = counted.flatMap(([, source]) => (isForbidden(source) ? [source] : []))[0];
+  const sources = new Map(counted.filter(([, source]) => !isForbidden(source)));
+  return { ...read, sources, ...(unread !== undefined && { unread }) };
+}
+
+const isForbidden = (source: LiveSource | Problem): source is Problem =>
+  source instanceof Problem && source.reason === "Forbidden";
+
+/** The versions of a SecretProviderClass belong to many objects, whose annotations don't count. */
+function isIgnored(source: LiveSource | Problem, view: ReloaderView): boolean {
+  if (source instanceof Problem || source.kind !== "data" || source.isVersions) return false;
+  return view.markOfSource(source.annotations.reveal(), source.labels.reveal()) === "ignore";
+}
+
+/** `isUnbudgeted`: no PodDisruptionBudget is known to select its pods. */
+export function refusalOf(
+  { requireReadinessProbe, requireDisruptionBudget }: RolloutSpec,
+  dependent: Dependent,
+  isUnbudgeted: boolean,
+): string | undefined {
+  const { workload, ref, stampAt, isRestartField } = dependent;
+  if (workload.templateElsewhere && !isRestartField)
+    return `${ref.name} has its pod template in another object (spec.workloadRef); name it in spec.rollout.targets with restartPath: spec.restartAt`;
+  if (isJob(ref.resource) && workload.progress.state === "Rolling")
+    return `${ref.name} is running; Inlay recreates it when it has ended`;
+  // Writing it again has no effect, and pods that have restarted already would keep the former values.
+  if (givenText(dependent) === "true" && workload.restart === "true")
+    return `${ref.name} is still restarting by ${stampAt}; Inlay restarts it again when its operator has removed that`;
+  if (requireReadinessProbe && workload.unprobed.length > 0)
+    return `spec.rollout.requireReadinessProbe: no readiness probe in ${workload.unprobed.join(", ")}; add one`;
+  if (requireDisruptionBudget && isUnbudgeted)
+    return `spec.rollout.requireDisruptionBudget: no PodDisruptionBudget selects the pods of ${ref.name}; add one`;
+  return undefined;
+}
 
 /** The interval of reads of PodDisruptionBudgets. */
 const BUDGETS_AGAIN_MS = 30_000;

@@ -4,7 +4,7 @@ import { Client } from "../../src/kube/client.ts";
 import { loadCredentials } from "../../src/kube/credentials.ts";
 import { serviceAccountIdentity } from "../../src/kube/identity.ts";
 import { Transport } from "../../src/kube/transport.ts";
-import { stamp } from "../../src/rollout/restart/stamp.ts";
+import { stamp } from "../../src/rollout/restart/restart.ts";
 import { controlPlane } from "../control-plane/shared.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";

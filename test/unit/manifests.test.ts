@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
-import { policyRightsFor } from "../../src/controllers/installation/permissions.ts";
+import { policyRightsFor } from "../../src/controllers/installation/controller.ts";
 import { ALL_POLICIES } from "../../src/controllers/installation/policies.ts";
 import { describeRight, rightsIn } from "../controller/rights.ts";
 

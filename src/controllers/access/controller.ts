@@ -3,19 +3,78 @@
  * bindings with something to release. So a commit that removes all of them at once does not take the permissions before the release. Does
  * nothing without the optional ClusterRole inlay-access.
  */
-import { ACCESS } from "../../api/access.ts";
+import { ACCESS, ACCESS_LABEL_VALUE } from "../../api/access.ts";
 import { FINALIZER, namespaceIn } from "../../api/binding.ts";
 import { CONTROLLER_MANAGER } from "../../api/field-manager.ts";
-import type { ObjectMeta, Resource } from "../../apimachinery/objects.ts";
+import type { KubeObject, ObjectMeta, Resource } from "../../apimachinery/objects.ts";
 import { ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS } from "../../apimachinery/resources.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
-import { Reflector } from "../../cache/reflector.ts";
+import { objectKey, Reflector } from "../../cache/reflector.ts";
 import { isNotFound, isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
 import type { ListWatch, Scope } from "../../kube/list-watch.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
-import { isMarked, type KeptObject, KeptObjects, MAX_IN_NAMESPACE } from "./kept-objects.ts";
+
+/** How many objects of a namespace get the finalizer. */
+export const MAX_IN_NAMESPACE = 64;
+
+interface KeptObject {
+  readonly resource: Resource;
+  readonly namespace: string;
+  readonly name: string;
+  readonly resourceVersion: string;
+  readonly finalizers: readonly string[];
+  readonly isLabelled: boolean;
+  /** If it is deleted: when, and when this process observed it, in ms of the epoch. */
+  readonly deletion: { readonly at: number; readonly seenAt: number } | undefined;
+}
+
+export const isMarked = ({ finalizers }: KeptObject): boolean => finalizers.includes(ACCESS);
+
+export class KeptObjects {
+  readonly #namespaces = new Map<string, Map<string, KeptObject>>();
+
+  get namespaces(): string[] {
+    return [...this.#namespaces.keys()];
+  }
+
+  /** In the order in which they were first seen. */
+  in(namespace: string): KeptObject[] {
+    return [...(this.#namespaces.get(namespace)?.values() ?? [])];
+  }
+
+  has(namespace: string): boolean {
+    return this.#namespaces.has(namespace);
+  }
+
+  put(resource: Resource, { metadata }: KubeObject): void {
+    const { namespace = "", name, resourceVersion, finalizers = [], labels = {}, deletionTimestamp } = metadata;
+    const isLabelled = labels[ACCESS] === ACCESS_LABEL_VALUE;
+    const here = this.#namespaces.get(namespace) ?? new Map<string, KeptObject>();
+    const key = keyOf(resource, name);
+    const seenAt = here.get(key)?.deletion?.seenAt ?? Date.now();
+    const deletion = deletionTimestamp === undefined ? undefined : { at: Date.parse(deletionTimestamp), seenAt };
+    const object = { resource, namespace, name, resourceVersion, finalizers, isLabelled, deletion };
+    const hasRoom = here.size < MAX_IN_NAMESPACE || here.has(key);
+    if (isMarked(object) || (isLabelled && hasRoom)) this.#namespaces.set(namespace, here.set(key, object));
+    else this.remove(resource, objectKey(namespace, name));
+  }
+
+  /** `key` is that of a store: `namespace/name`. */
+  remove(resource: Resource, key: string): void {
+    const namespace = namespaceIn(key);
+    const here = this.#namespaces.get(namespace);
+    here?.delete(keyOf(resource, key.slice(namespace.length + 1)));
+    if (here?.size === 0) this.#namespaces.delete(namespace);
+  }
+
+  clear(): void {
+    this.#namespaces.clear();
+  }
+}
+
+const keyOf = ({ plural }: Resource, name: string) => `${plural}/${name}`;
 
 const KINDS = [SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS];
 /** The key that starts and ends the watches. All others are names of namespaces. */

@@ -6,15 +6,17 @@ import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
 import type { BindingComposition } from "../../api/composition.ts";
 import type { Installation } from "../../api/installation.ts";
-import { Problem } from "../../apimachinery/problem.ts";
+import { apiVersionOf, type Resource } from "../../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import { BINDING_COMPOSITIONS } from "../../apimachinery/resources.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
 import type { ResourceStore } from "../../cache/resource-store.ts";
+import { compileComposition } from "../../composition/compile.ts";
 import { attempt } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
 import type { Discovery } from "../../kube/discovery.ts";
-import { CONTROLLER } from "../../kube/identity.ts";
+import { CONTROLLER, serviceAccountIdentity } from "../../kube/identity.ts";
 import type { KindDeletions } from "../../kube/kind-deletions.ts";
 import type { Log } from "../../observability/log.ts";
 import type { Metrics } from "../../observability/metrics.ts";
@@ -22,9 +24,8 @@ import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { orWhenStalled, requeueResult } from "../binding/requeue.ts";
-import type { GeneratedBindingServices } from "../generated-bindings.ts";
+import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
 import { untilTooLarge } from "../status-writer.ts";
-import { accept } from "./accept.ts";
 import { ClaimReconciler, type ClaimRef } from "./claim-reconciler.ts";
 import { ClaimWriter } from "./claim-writer.ts";
 import { Claims, followedBy } from "./claims.ts";
@@ -33,8 +34,56 @@ import { ComposedIndex } from "./composed-index.ts";
 import { CompositionState } from "./composition-state.ts";
 import { ACCEPTED, notAccepted, outOfScope, SUSPENDED } from "./composition-status.ts";
 import { claimKey, groupOf, parseKey, statusKey } from "./keys.ts";
+import { generatorOf } from "./made-bindings.ts";
 import { Producers } from "./producers.ts";
 import { type ReportedMetrics, Reporter } from "./reporter.ts";
+
+interface AcceptServices extends GeneratedBindingServices {
+  discovery: Pick<Discovery, "byKindAsNamed" | "byKindInGroup" | "kindNotFound" | "forget">;
+}
+
+/**
+ * Puts the compiled composition into `state`, unless it is up to date. Returns why the composition can't be processed. `written`
+ * is called with the key of a binding that was written without a change that a watch shows.
+ */
+async function accept(
+  services: AcceptServices,
+  composition: BindingComposition,
+  state: CompositionState,
+  written: (key: string) => void,
+): Promise<Problem | undefined> {
+  const { metadata, spec } = composition;
+  const { apiVersion, kind } = spec.for;
+  if (state.noticeRefresh(composition)) services.discovery.forget(apiVersion);
+  const resource = await attempt(services.discovery.byKindAsNamed(apiVersion, kind));
+  if (resource instanceof Problem) return resource;
+  if (resource === undefined) return services.discovery.kindNotFound(apiVersion, kind);
+  const { generation = 0, name } = metadata;
+  const before = state.accepted;
+  if (before?.generation === generation && servingOf(before.resource) === servingOf(resource)) return undefined;
+  const compiled = attemptSync(() => compileComposition(spec, resource));
+  if (compiled instanceof Problem) return compiled;
+  const preferred = await attempt(services.discovery.byKindInGroup(apiVersion, kind));
+  if (preferred instanceof Problem) return preferred;
+  const identity = serviceAccountIdentity(spec.serviceAccount.namespace, spec.serviceAccount.name);
+  const ownOf = (each: SecretBinding) => {
+    const known = state.own.get(bindingKey(each));
+    return known?.uid === each.metadata.uid ? known : undefined;
+  };
+  const generated =
+    before?.identity === identity
+      ? before.generated
+      : new GeneratedBindings(services, generatorOf(name, identity, ownOf), written);
+  const ownerApiVersion = apiVersionOf(preferred ?? resource);
+  const entries = new Set(compiled.bindings.map((each) => each.name));
+  state.accepted = { generation, compiled, entries, resource, ownerApiVersion, identity, generated };
+  state.isListed = false;
+  return undefined;
+}
+
+/** The properties of a served kind that matter here. */
+const servingOf = ({ version, plural, namespaced, hasStatus }: Resource): string =>
+  [version, plural, namespaced, hasStatus].join();
 
 interface Services extends GeneratedBindingServices {
   kindDeletions: Pick<KindDeletions, "isOngoing">;

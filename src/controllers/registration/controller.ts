@@ -3,6 +3,9 @@
  * `inlay-version`. It restores both labels, and sets its own `inlay-active` to false before it releases the lease. It sets the
  * label to false on every other pod.
  */
+
+import { isIPv6 } from "node:net";
+import { isObject, parseJson } from "../../apimachinery/json.ts";
 import type { KubeObject } from "../../apimachinery/objects.ts";
 import { PODS } from "../../apimachinery/resources.ts";
 import { Reflector } from "../../cache/reflector.ts";
@@ -12,8 +15,110 @@ import { CONTROLLER } from "../../kube/identity.ts";
 import type { ListWatch, Scope } from "../../kube/list-watch.ts";
 import { describeError, type Log } from "../../observability/log.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
-import { askVersion } from "./ask-version.ts";
-import { ACTIVE, type Labels, labelOf, missingLabels, type Replica, replicaOf, VERSION } from "./replica.ts";
+
+const ACTIVE = "inlay-active";
+const VERSION = "inlay-version";
+const HASH = "pod-template-hash";
+const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
+interface Replica {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** The same for all pods of a Deployment, whatever their ReplicaSet. */
+  readonly group: string;
+  readonly labels: Readonly<Labels>;
+  /** Where to ask for its version; undefined while it does not run, or if no port has the name `health`. */
+  readonly address: { host: string; port: number } | undefined;
+}
+
+interface Labels {
+  [ACTIVE]?: string | undefined;
+  [VERSION]?: string | undefined;
+}
+
+interface PodSpec {
+  containers?: { ports?: { name?: string; containerPort: number }[] }[];
+}
+
+interface PodStatus {
+  phase?: string;
+  podIP?: string;
+}
+
+export function replicaOf(pod: KubeObject): Replica {
+  const { name, uid, resourceVersion, labels = {} } = pod.metadata;
+  const { containers = [] } = (pod["spec"] ?? {}) as PodSpec;
+  const { phase, podIP } = (pod["status"] ?? {}) as PodStatus;
+  const health = containers.flatMap(({ ports = [] }) => ports).find((port) => port.name === "health");
+  return {
+    name,
+    uid,
+    resourceVersion,
+    group: groupOf(pod),
+    labels: { [ACTIVE]: labels[ACTIVE], [VERSION]: labels[VERSION] },
+    address: phase === "Running" && podIP && health ? { host: podIP, port: health.containerPort } : undefined,
+  };
+}
+
+/**
+ * The name of a ReplicaSet is that of its Deployment and the hash in the labels of its pods. Every other pod is a group of its
+ * own.
+ */
+function groupOf({ metadata }: KubeObject): string {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
+  const suffix = `-${metadata.labels?.[HASH]}`;
+  const isOfDeployment = owner?.kind === "ReplicaSet" && owner.name?.endsWith(suffix) === true;
+  return isOfDeployment ? `Deployment ${owner.name?.slice(0, -suffix.length)}` : `Pod ${metadata.uid}`;
+}
+
+/** A version as the value of a label; undefined if it can't be one. */
+function labelOf(version: string): string | undefined {
+  const label = version.replaceAll("+", "-");
+  return LABEL_VALUE.test(label) ? label : undefined;
+}
+
+/** The labels that are missing or wrong; undefined if there are none. A label that is wanted as undefined is not changed. */
+function missingLabels({ labels }: Replica, wanted: Labels): Record<string, string> | undefined {
+  const missing = ([ACTIVE, VERSION] as const).flatMap((key) => {
+    const value = wanted[key];
+    return value === undefined || value === labels[key] ? [] : [[key, value] as const];
+  });
+  return missing.length === 0 ? undefined : Object.fromEntries(missing);
+}
+
+/** As in observability/health.ts. */
+const { request } = process.getBuiltinModule("node:http");
+const DEADLINE_MS = 2_000;
+const MAX_LENGTH = 1_000;
+
+/** Undefined if the replica does not answer, or reports no version. */
+async function askVersion({ host, port }: { host: string; port: number }): Promise<string | undefined> {
+  const url = `http://${isIPv6(host) ? `[${host}]` : host}:${port}/version`;
+  try {
+    const version = parseJson(await get(url));
+    const text = isObject(version) ? version["version"] : undefined;
+    return typeof text === "string" ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function get(url: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    // The connection is not kept: it is used once in ten seconds.
+    const asked = request(url, { agent: false, signal: AbortSignal.timeout(DEADLINE_MS) }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+        if (text.length > MAX_LENGTH) response.destroy(new Error("too long"));
+      });
+      response.once("error", reject);
+      response.once("end", () => (response.statusCode === 200 ? resolve(text) : reject(new Error("no version"))));
+    });
+    asked.once("error", reject).end();
+  });
+}
 
 const ALL = "replicas";
 const FIELD_MANAGER = "inlay-replicas";

@@ -35,9 +35,91 @@ import {
 } from "./bindings.ts";
 import { ALL, Inventory, type InventoryResult } from "./inventory.ts";
 import { type Pausable, Pauses } from "./pauses.ts";
-import { permitted, sourcesForbidden } from "./permitted.ts";
-import { OwnTime, Rests } from "./rests.ts";
-import { concernsClasses, followsReferences, NamespaceSources } from "./sources.ts";
+import { concernsClasses, followsReferences, NamespaceSources, type ReloaderSource } from "./sources.ts";
+
+/** How many sources a message names. */
+const MAX_NAMED_SOURCES = 3;
+
+/**
+ * The sources that a binding may name, and the others: a new binding with a source that its account may not read is refused. An existing
+ * binding keeps its baseline for such a source.
+ */
+function permitted(
+  sources: readonly ReloaderSource[],
+  refused: ReadonlySet<string>,
+  there: ReadonlyMap<string, SecretBinding>,
+): [permitted: ReloaderSource[], left: ReloaderSource[]] {
+  if (!sources.some(({ kind }) => refused.has(kind))) return [[...sources], []];
+  const named = new Set([...there.values()].filter(claimsToBeGenerated).flatMap(namedBy));
+  const isPermitted = ({ kind, name }: ReloaderSource) => !refused.has(kind) || named.has(`${kind} ${name}`);
+  return [sources.filter(isPermitted), sources.filter((each) => !isPermitted(each))];
+}
+
+const namedBy = ({ spec }: SecretBinding) =>
+  spec.sources.map(({ secret, configMap, providerClass }) =>
+    secret
+      ? `Secret ${secret.name}`
+      : configMap
+        ? `ConfigMap ${configMap.name}`
+        : `SecretProviderClass ${providerClass?.name}`,
+  );
+
+const sourcesForbidden = (sources: readonly ReloaderSource[]) =>
+  `does not restart for ${firstOf(
+    sources.map(({ kind, name }) => `${kind} ${name}`),
+    MAX_NAMED_SOURCES,
+  )}, because Inlay may not list objects of this kind in this namespace; ask the administrator of Inlay in this cluster to apply optional/reloader.yaml of this release`;
+
+/** A namespace rests for this many times as long as it worked. */
+const REST = 10;
+const MAX_REST_MS = 5_000;
+/** Shorter work needs no rest. */
+const SHORT_MS = 20;
+
+/** The processor time of this thread, which a busy machine does not change. */
+function threadMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+}
+
+/** Measures the processor time of one reconcile, in ms: everything but the time of `wait`, in which other reconciles work. */
+export class OwnTime {
+  #since = threadMs();
+  #ms = 0;
+
+  get ms(): number {
+    return this.#ms + threadMs() - this.#since;
+  }
+
+  /** Awaits something else: the API server, or the turn of other work. */
+  async wait<T>(other: Promise<T>): Promise<T> {
+    this.#ms = this.ms;
+    try {
+      return await other;
+    } finally {
+      this.#since = threadMs();
+    }
+  }
+}
+
+export class Rests {
+  /** By namespace, the end by the monotonic clock. */
+  readonly #ends = new Map<string, number>();
+
+  /** How many ms the namespace still rests; 0 or less if it does not. */
+  leftMs(namespace: string): number {
+    return (this.#ends.get(namespace) ?? 0) - performance.now();
+  }
+
+  /** Records how long a reconcile of the namespace worked. */
+  worked(namespace: string, { ms }: Pick<OwnTime, "ms">): void {
+    if (ms > SHORT_MS) this.#ends.set(namespace, performance.now() + Math.min(REST * ms, MAX_REST_MS));
+  }
+
+  forget(namespace: string): void {
+    this.#ends.delete(namespace);
+  }
+}
 
 /** A kind may be served later. */
 const RETRY_MS = 20_000;

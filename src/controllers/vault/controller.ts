@@ -2,10 +2,14 @@
  * The controller of VaultConnections: it maintains one connection to the server of each for the sources that read through it, and
  * reports in the status whether the server is ready.
  */
+
+import { isDeepStrictEqual } from "node:util";
 import { namespaceIn } from "../../api/binding.ts";
 import type { ConnectionStatus, VaultConnection } from "../../api/connection.ts";
 import type { Installation } from "../../api/installation.ts";
+import { withProgress } from "../../api/progress.ts";
 import { handledRefresh } from "../../api/refresh.ts";
+import { conditionOf, type Verdict } from "../../api/verdict.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import { VAULT_CONNECTIONS } from "../../apimachinery/resources.ts";
@@ -20,16 +24,92 @@ import { describeError } from "../../observability/log.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import { Connection, type ConnectionCheck } from "../../vault/connection.ts";
 import type { VaultConnections } from "../../vault/connections.ts";
+import { NAMESPACE } from "../../vault/path.ts";
 import type { ConnectionSettings } from "../../vault/settings.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { SlowBucket } from "../../workqueue/slow-bucket.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { BACKOFF_MS } from "../binding/requeue.ts";
+import { readinessOf, type WithConditions } from "../readiness.ts";
 import { StatusWriter, untilTooLarge } from "../status-writer.ts";
 import { Checks } from "./checks.ts";
-import { isNewlyReadable, isSameStatus, statusOf, TOKEN_READABLE } from "./connection-status.ts";
-import { countByConnection } from "./connection-users.ts";
 import { ConnectionReconciler, type OpenConnection } from "./reconciler.ts";
+import { isTokenReadable } from "./settings.ts";
+
+interface Counts {
+  ready: number;
+  notReady: number;
+}
+
+interface Reader extends WithConditions {
+  metadata: { namespace?: string };
+  spec: { sources?: readonly { vault?: { connection: { name: string; namespace?: string } } }[] };
+}
+
+/** The bindings that read through each VaultConnection, by its `namespace/name`. */
+export function countByConnection(bindings: Iterable<Reader>): Map<string, Counts> {
+  const counts = new Map<string, Counts>();
+  for (const binding of bindings) {
+    const used = (binding.spec.sources ?? []).flatMap(({ vault }) =>
+      vault === undefined
+        ? []
+        : [`${vault.connection.namespace ?? binding.metadata.namespace}/${vault.connection.name}`],
+    );
+    for (const connection of new Set(used)) {
+      const count = counts.get(connection) ?? { ready: 0, notReady: 0 };
+      counts.set(connection, count);
+      if (readinessOf(binding)?.status === "True") count.ready++;
+      else count.notReady++;
+    }
+  }
+  return counts;
+}
+
+/** The warning for a connection whose token is in a ConfigMap. */
+export const TOKEN_READABLE = {
+  reason: "TokenReadable",
+  message:
+    "the token is in a ConfigMap, so everyone who may read ConfigMaps in this namespace can read it; move it to a Secret",
+} as const;
+
+export function statusOf(
+  connection: VaultConnection,
+  { version, problem }: ConnectionCheck,
+  now: Date,
+): ConnectionStatus {
+  const { metadata, spec, status } = connection;
+  const verdict: Verdict =
+    problem === undefined
+      ? { ready: "True", reason: "Ready", message: whatWorks(spec.auth) }
+      : { ready: "False", reason: problem.reason, message: problem.message };
+  const condition = conditionOf("Ready", connection, withWarning(connection, verdict), now);
+  // While a server does not answer, its last known version stays.
+  const before = status?.conditions?.[0]?.observedGeneration === metadata.generation ? status?.version : undefined;
+  const known = version ?? (problem && before);
+  const conditions = withProgress(connection, [condition], now);
+  return { observedGeneration: metadata.generation ?? 0, conditions, ...(known !== undefined && { version: known }) };
+}
+
+export const isSameStatus = (a: ConnectionStatus | undefined, b: ConnectionStatus): boolean =>
+  a !== undefined && isDeepStrictEqual(a, b);
+
+/** Whether no status says of this spec yet that its token is readable. */
+export const isNewlyReadable = (connection: VaultConnection): boolean =>
+  isTokenReadable(connection) && connection.status?.observedGeneration !== connection.metadata.generation;
+
+function withWarning(connection: VaultConnection, verdict: Verdict): Verdict {
+  if (!isTokenReadable(connection)) return verdict;
+  const message = `${verdict.message}; ${TOKEN_READABLE.message}`;
+  return { ...verdict, message, ...(verdict.ready === "True" && { reason: TOKEN_READABLE.reason }) };
+}
+
+function whatWorks(auth: VaultConnection["spec"]["auth"]): string {
+  const answers = "the server answers and is unsealed";
+  if (auth === undefined) return answers;
+  if (auth.kubernetes?.as === "Binding") return `${answers}; each binding logs in as its own account`;
+  if (auth.kubernetes?.role.includes(NAMESPACE)) return `${answers}; each namespace logs in with its own role`;
+  return `${answers}, and the login succeeds`;
+}
 
 type StatusServices = ConstructorParameters<typeof StatusWriter>[0];
 

@@ -1,10 +1,92 @@
 /** Decides from the pace settings of a binding whether a rollout has to wait, and until when. Pure. */
+
+import { Cron } from "croner";
 import type { Pending, RolloutSpec } from "../../api/rollout.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
-import { attemptSync } from "../../apimachinery/problem.ts";
+import { quoted } from "../../apimachinery/objects.ts";
+import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import type { ConditionReason } from "../../apimachinery/reasons.ts";
 import type { RolloutBlock } from "../types.ts";
-import { windowAt } from "./windows.ts";
+
+export interface Window {
+  /** Minute, hour, day of month, month and day of week, in the time zone. */
+  readonly schedule: string;
+  /** Real time, whatever happens to clocks meanwhile. */
+  readonly duration: string;
+  /** A name of the IANA database; UTC by default. */
+  readonly timeZone?: string;
+}
+
+type WindowState = { readonly open: true } | { readonly open: false; readonly opensAt: number };
+
+/**
+ * `now` is in ms. Without windows it is always open. Throws Problem("InvalidBinding") for a mistake in any window, also while
+ * another one is open.
+ */
+export function windowAt(windows: readonly Window[], now: number): WindowState {
+  // The search begins where an open window would have started: one rule finds an open window and the next one.
+  const starts = windows.map((window, position) => {
+    const at = `rollout.windows[${position}]`;
+    return firstStart(window, now - durationOf(window, at), at);
+  });
+  if (starts.length === 0 || starts.some((start) => start <= now)) return { open: true };
+  return { open: false, opensAt: Math.min(...starts) };
+}
+
+function durationOf({ duration }: Window, at: string): number {
+  const ms = parseDuration(duration, `${at}.duration`);
+  if (ms > 0) return ms;
+  throw new Problem("InvalidBinding", {
+    at: [`${at}.duration`],
+    what: `a window of length 0 never opens; set its length, such as 2h`,
+  });
+}
+
+/** The first start after a time, in ms. */
+function firstStart({ schedule, timeZone = "UTC" }: Window, after: number, at: string): number {
+  const start = cronOf(schedule, checkedZone(timeZone, at), at).nextRun(new Date(after));
+  if (start !== null) return start.getTime();
+  const never = `${quoted(schedule)} names a day that does not exist`;
+  throw new Problem("InvalidBinding", {
+    at: [`${at}.schedule`],
+    what: `${never}; write another schedule, such as "0 2 * * 1-5"`,
+  });
+}
+
+/**
+ * As in Vixie's cron: a fixed time that clocks skip counts right after the gap, and a repeated time counts once, the first time.
+ * Intervals of minutes or hours are in real time.
+ */
+function cronOf(schedule: string, timezone: string, at: string): Cron {
+  try {
+    // The library would parse it as a date.
+    if (schedule.includes(":")) throw new Error("it has a colon");
+    return new Cron(schedule, { timezone, mode: "5-part", fixedTimeRule: "no-wildcard" });
+  } catch {
+    const fields = "write minute, hour, day of month, month and day of week";
+    const what = `${quoted(schedule)} is not a cron schedule`;
+    throw new Problem("InvalidBinding", { at: [`${at}.schedule`], what: `${what}; ${fields}, such as "0 2 * * 1-5"` });
+  }
+}
+
+/** In their official spelling, which limits how many the library caches. */
+const knownZones = new Set<string>();
+
+function checkedZone(timeZone: string, at: string): string {
+  if (knownZones.has(timeZone)) return timeZone;
+  try {
+    if (/^[+-]/.test(timeZone)) throw new Error("it is an offset without daylight saving time");
+    const known = new Intl.DateTimeFormat("en", { timeZone }).resolvedOptions().timeZone;
+    knownZones.add(known);
+    return known;
+  } catch {
+    const what = `${quoted(timeZone)} is not a time zone`;
+    throw new Problem("InvalidBinding", {
+      at: [`${at}.timeZone`],
+      what: `${what}; write a name such as Europe/Berlin or UTC`,
+    });
+  }
+}
 
 /** Without maxDebounce, a value that never stops changing delays a rollout for at most this many times debounce. */
 const MAX_DEBOUNCES = 10;

@@ -1,14 +1,32 @@
 /** Writes the decided restarts, or shares those of other bindings, and reports them. */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { restartLimitOf } from "../../api/installation.ts";
-import type { RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
-import { apiVersionOf, describeObject, type KubeObject, type ObjectMeta } from "../../apimachinery/objects.ts";
+import { claimsToBeGenerated, LAST_RELOADED_FROM } from "../../api/reloader.ts";
+import { digestParts, ROLLOUT_MANAGER, type RolloutStatus, type WorkloadStatus } from "../../api/rollout.ts";
+import type { FieldPath } from "../../apimachinery/field-path.ts";
+import { at, fieldsAt, listAt, valueAt } from "../../apimachinery/fields.ts";
+import { setNewest } from "../../apimachinery/newest.ts";
+import {
+  apiVersionOf,
+  describeObject,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+  type ObjectMeta,
+  type ObjectRef,
+} from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
-import { attempt } from "../../kube/access-error.ts";
+import { JOBS } from "../../apimachinery/resources.ts";
+import { attempt, refusal, WRITE_VERBS } from "../../kube/access-error.ts";
+import { isNotFound, isStatus } from "../../kube/api-error.ts";
+import type { Client } from "../../kube/client.ts";
+import { getIfExists } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { isJob } from "../../workloads/job-copy.ts";
-import { isCronJob } from "../../workloads/manual-job.ts";
-import { restartTimesText } from "../../workloads/restart-times.ts";
+import { isCronJob, isSuspended, manualJobName, manualJobOf } from "../../workloads/manual-job.ts";
+import { podReferences } from "../../workloads/pod-references.ts";
+import { restartText } from "../../workloads/restart-field.ts";
+import { RESTARTS_ANNOTATION, restartTimesText } from "../../workloads/restart-times.ts";
 import { isMark } from "../../workloads/rollout-stamp.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import { withoutDisruptionBudget } from "../decide/disruption-budgets.ts";
@@ -26,10 +44,213 @@ import type { JobCopies } from "./job-copies.ts";
 import type { RecentRestarts } from "./recent-restarts.ts";
 import { recreateJob } from "./recreate-job.ts";
 import { recreated } from "./recreated-jobs.ts";
-import { reloadRecord } from "./reload-record.ts";
-import { runCronJob } from "./run-cron-job.ts";
-import { SharedStamps } from "./shared-stamps.ts";
-import { stamp } from "./stamp.ts";
+
+/** Reloader's names of the kinds. */
+const TYPES = { Secret: "SECRET", ConfigMap: "CONFIGMAP", SecretProviderClass: "SECRETPROVIDERCLASS" };
+
+interface Restarted {
+  binding: SecretBinding;
+  planned: Pick<PlannedRestart, "dependent" | "causes">;
+  /** The text of the restart annotation. */
+  text: string;
+  pending: RolloutStatus["pending"];
+}
+
+/**
+ * `now` is the workload before the restart. If it has that restart annotation already, an interrupted request had arrived, and
+ * its record stays: another time would change the template again. Otherwise, a binding that no annotations generated has no record.
+ */
+export function reloadRecord({ binding, planned, text, pending }: Restarted, now: KubeObject): string | undefined {
+  const { stampAt } = planned.dependent;
+  // The path ends with metadata.annotations[key].
+  const [template, annotations] = [3, 1].map((count) => valueAt(now, stampAt.upTo(stampAt.segments.length - count)));
+  const stamp = stampAt.segments.at(-1);
+  const noted = at(annotations, LAST_RELOADED_FROM);
+  if (stamp?.kind === "key" && at(annotations, stamp.key) === text)
+    return typeof noted === "string" ? noted : undefined;
+  const source = claimsToBeGenerated(binding) ? sourceOf(binding, planned.causes) : undefined;
+  if (source === undefined) return undefined;
+  const container = containerOf(at(template, "spec"), source);
+  return JSON.stringify({
+    type: TYPES[source.kind],
+    name: source.name,
+    namespace: binding.metadata.namespace,
+    hash: text,
+    containerRefs: container === undefined ? [] : [container],
+    observedAt: Math.floor(Date.parse(pending?.lastChangeTime ?? "") / 1000),
+  });
+}
+
+type Source = { kind: keyof typeof TYPES; name: string };
+
+/** The first source that changed: Reloader records one. */
+function sourceOf({ spec }: SecretBinding, causes: readonly string[]): Source | undefined {
+  const changed = causes.map((id) => digestParts(id).source);
+  const { secret, configMap, providerClass } = spec.sources.find(({ name = "" }) => changed.includes(name)) ?? {};
+  if (secret?.name !== undefined) return { kind: "Secret", name: secret.name };
+  if (providerClass !== undefined) return { kind: "SecretProviderClass", name: providerClass.name };
+  return configMap?.name === undefined ? undefined : { kind: "ConfigMap", name: configMap.name };
+}
+
+/** The first container that reads it. If only an init container or none reads it, the first of all, as in Reloader. */
+function containerOf(podSpec: unknown, { kind, name }: Source): string | undefined {
+  const volumes = listAt(podSpec, "volumes");
+  const reads = (container: unknown) => {
+    const mounted = listAt(container, "volumeMounts").map((mount) => at(mount, "name"));
+    const own = volumes.filter((volume) => mounted.includes(at(volume, "name")));
+    return podReferences({ containers: [fieldsAt(container)], volumes: own }).some(
+      (each) => each.kind === kind && each.name === name,
+    );
+  };
+  const containers = listAt(podSpec, "containers");
+  const called = at(containers.find(reads) ?? containers[0], "name");
+  return typeof called === "string" ? called : undefined;
+}
+
+type Stamped = Pick<Dependent, "ref" | "version" | "workload" | "stampAt" | "isRestartField">;
+
+/** A workload whose status changes more often than that during a few requests is retried later. */
+const MAX_TRIES = 5;
+
+/**
+ * Returns the workload afterwards: its metadata. A controller that was paused and wakes while another one leads may have an older
+ * stamp than the present one. So the write requires the version that was decided on, or a later one with the same spec; otherwise
+ * it returns `stale`, and the restart is decided again. Throws Problem. `recordOf` returns the record to write beside the stamp. If
+ * it returns undefined, the former record is removed. Without `recordOf`, no record changes. `restarts` is the annotation with the
+ * times of the last restarts.
+ */
+export async function stamp(
+  client: Pick<Client, "get" | "mergeFields">,
+  identity: Identity,
+  dependent: Stamped,
+  value: string,
+  recordOf?: (now: KubeObject) => string | undefined,
+  restarts?: string,
+): Promise<KubeObject | "stale"> {
+  const { ref, version, stampAt } = dependent;
+  const use = { identity, ref, verbs: WRITE_VERBS };
+  let { resourceVersion } = version;
+  try {
+    let beside: JsonObject = {};
+    if (recordOf !== undefined) {
+      const now = await getIfExists({ client, ...use });
+      if (now === undefined || !isAsDecided(now, dependent)) return "stale";
+      resourceVersion = now.metadata.resourceVersion;
+      beside = { [LAST_RELOADED_FROM]: recordOf(now) ?? null };
+    }
+    const leaves = withRestarts(nested(stampAt, value, beside), restarts);
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      try {
+        const patch = guarded(leaves, { uid: version.uid, resourceVersion });
+        return await client.mergeFields(identity, ref, patch, ROLLOUT_MANAGER);
+      } catch (error) {
+        if (isNotFound(error)) return "stale";
+        // Also of a workload that was recreated under the same name: the API server compares resourceVersions first.
+        if (!isStatus(error, 409)) throw error;
+        const now = await getIfExists({ client, ...use });
+        if (now === undefined || !isAsDecided(now, dependent)) return "stale";
+        resourceVersion = now.metadata.resourceVersion;
+      }
+    }
+  } catch (error) {
+    const problem = refusal(error, use, "patch");
+    // Its message names no object: a target has its name before it.
+    const isNameless = problem.reason === "VersionDropsFields";
+    throw isNameless ? problem.within(describeObject(ref.resource.kind, ref.namespace, ref.name)) : problem;
+  }
+  const message = `${ref.resource.kind} ${ref.name} changes faster than it can be restarted; Inlay retries`;
+  throw new Problem("Unavailable", message);
+}
+
+/** The stamp may be another annotation of the workload itself. */
+function withRestarts(leaves: JsonObject, restarts: string | undefined): JsonObject {
+  if (restarts === undefined) return leaves;
+  const metadata = fieldsAt(leaves, "metadata");
+  const annotations = { [RESTARTS_ANNOTATION]: restarts, ...fieldsAt(metadata, "annotations") };
+  return { ...leaves, metadata: { ...metadata, annotations } };
+}
+
+const guarded = (leaves: JsonObject, guard: JsonObject): JsonObject => ({
+  ...leaves,
+  metadata: { ...(leaves["metadata"] as JsonObject | undefined), ...guard },
+});
+
+/** By its generation, which a change of metadata does not increment. */
+function isAsDecided(now: KubeObject, { version, workload, stampAt, isRestartField }: Stamped): boolean {
+  const { uid, generation } = now.metadata;
+  const isSameSpec = uid === version.uid && generation !== undefined && generation === version.generation;
+  return isSameSpec && (!isRestartField || restartText(now, stampAt) === workload.restart);
+}
+
+/** `{spec: {restartAt: value}}` for `spec.restartAt`, with `beside` added at the last level. */
+function nested(path: FieldPath, value: string, beside: JsonObject): JsonObject {
+  const last = path.segments.length - 1;
+  return path.segments.reduceRight<JsonValue>((below, segment, position) => {
+    if (segment.kind !== "key") throw new Error(`${path} goes through a list`);
+    return { ...(position === last && beside), [segment.key]: below };
+  }, value) as JsonObject;
+}
+
+interface Written {
+  by: string;
+  /** The field that was written. */
+  place: string;
+  text: string;
+  /** By the monotonic clock. */
+  sentAt: number;
+  answer: Promise<KubeObject | "stale">;
+}
+
+/** How many workloads are remembered. The oldest are forgotten. */
+const MAX_SIZE = 20_000;
+
+/** The restarts of this process that bindings share. After a start nothing is shared, and at worst a workload restarts once more. */
+class SharedStamps {
+  /** By the uid of the workload. */
+  readonly #written = new Map<string, Written>();
+
+  /**
+   * Returns the workload's metadata after the restart, or what `write` returns instead, and the text that was written. `readyAt` is
+   * when this process had seen the change and everything that the pods need was ready. Throws what `write` throws.
+   */
+  async write(
+    uid: string,
+    { by, place, text, readyAt }: { by: string; place: string; text: string; readyAt: number },
+    write: () => Promise<KubeObject | "stale">,
+  ): Promise<{ answer: KubeObject | "stale"; text: string; isShared?: true }> {
+    const last = this.#written.get(uid);
+    if (last !== undefined && last.by !== by && last.place === place && last.sentAt >= readyAt) {
+      const shared = await last.answer;
+      if (shared !== "stale") return { answer: shared, text: last.text, isShared: true };
+    }
+    const sentAt = performance.now();
+    const answer = write();
+    setNewest(this.#written, uid, { by, place, text, sentAt, answer: answer.catch(() => "stale" as const) }, MAX_SIZE);
+    return { answer: await answer, text };
+  }
+}
+
+/** `stamp` identifies the restart. Returns `stale` if the CronJob was recreated. Throws Problem. */
+export async function runCronJob(
+  client: Pick<Client, "get" | "createObject">,
+  identity: Identity,
+  { ref, version }: Pick<Dependent, "ref" | "version">,
+  { annotation, stamp }: { annotation: string; stamp: string },
+): Promise<"stale" | undefined> {
+  const cronJob = await getIfExists({ client, identity, ref, verbs: WRITE_VERBS });
+  if (cronJob?.metadata.uid !== version.uid) return "stale";
+  if (isSuspended(cronJob)) return undefined;
+  const namespace = ref.namespace as string;
+  const job: ObjectRef = { resource: JOBS, namespace, name: manualJobName(cronJob, stamp) };
+  try {
+    await client.createObject(identity, job, manualJobOf(cronJob, { [annotation]: stamp }), ROLLOUT_MANAGER);
+  } catch (error) {
+    // An earlier try has created it.
+    if (isStatus(error, 409) && error.reason === "AlreadyExists") return undefined;
+    throw refusal(error, { identity, ref: { resource: JOBS, namespace }, verbs: ["create"] }, "create");
+  }
+  return undefined;
+}
 
 /** What the status records of a restart that was written, besides its stamp. */
 export type RestartRecord = Pick<WorkloadStatus, "written" | "replaced" | "generation">;

@@ -1,6 +1,6 @@
 /** Slots for streams, shared between namespaces. */
 import assert from "node:assert/strict";
-import { MAX_PROJECTIONS, ProjectionSlots, StreamSlots } from "../../../src/cache/stream-slots.ts";
+import { MAX_PROJECTIONS, ProjectionSlots, StreamSlots } from "../../../src/cache/streams.ts";
 
 describe("slots for streams", () => {
   const limits = { namespace: 10, installation: 40 };

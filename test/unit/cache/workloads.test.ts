@@ -6,7 +6,7 @@ import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { projectionFor } from "../../../src/cache/cached-object.ts";
 import { Informers } from "../../../src/cache/informers.ts";
 import { join, notifyOf, type Stream, subscriberOf } from "../../../src/cache/stream.ts";
-import { MAX_PROJECTIONS } from "../../../src/cache/stream-slots.ts";
+import { MAX_PROJECTIONS } from "../../../src/cache/streams.ts";
 import {
   type CollectionSubscription,
   type ObjectSubscription,

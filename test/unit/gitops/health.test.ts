@@ -12,7 +12,7 @@ import { catalogue, Problem, type Reason } from "../../../src/apimachinery/probl
 import { type ConditionReason, STATE_REASONS } from "../../../src/apimachinery/reasons.ts";
 import * as ofBinding from "../../../src/controllers/binding/conditions.ts";
 import * as ofComposition from "../../../src/controllers/composition/composition-status.ts";
-import * as ofConnection from "../../../src/controllers/vault/connection-status.ts";
+import * as ofConnection from "../../../src/controllers/vault/controller.ts";
 import { evaluate, kstatusOf, runLua, useTools } from "../../gitops/tools.ts";
 
 interface Recorded {

@@ -1,6 +1,6 @@
 /** What /debug shows of the processor. */
 import assert from "node:assert/strict";
-import { debugState } from "../../../src/manager/debug-state.ts";
+import { debugState } from "../../../src/manager/manager.ts";
 import { CpuScheduler } from "../../../src/workqueue/cpu-scheduler.ts";
 
 describe("the debug state", () => {

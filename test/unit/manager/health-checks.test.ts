@@ -1,7 +1,7 @@
 /** Readiness and liveness of the controller, and the reasons that it reports. */
 import assert from "node:assert/strict";
 import type { StreamState } from "../../../src/cache/reflector.ts";
-import { notAlive, notReady } from "../../../src/manager/health-checks.ts";
+import { notAlive, notReady } from "../../../src/manager/manager.ts";
 
 const stream = (more: Partial<StreamState> = {}): StreamState => ({
   resource: "secrets",

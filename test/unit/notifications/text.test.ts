@@ -1,6 +1,6 @@
 /** The text of a message: the default, from a template, and for many notifications; and the body for each type of receiver. */
 import assert from "node:assert/strict";
-import { bodyOf } from "../../../src/notifications/body.ts";
+import { bodyOf } from "../../../src/notifications/notifier.ts";
 import { NotificationText, notificationTemplate } from "../../../src/notifications/text.ts";
 import { failureOf, notificationOf } from "./notifications.ts";
 

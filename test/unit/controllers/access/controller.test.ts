@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import type { KubeObject, Resource } from "../../../../src/apimachinery/objects.ts";
 import { ROLES } from "../../../../src/apimachinery/resources.ts";
-import { AccessController } from "../../../../src/controllers/access/controller.ts";
-import { MAX_IN_NAMESPACE } from "../../../../src/controllers/access/kept-objects.ts";
+import { AccessController, MAX_IN_NAMESPACE } from "../../../../src/controllers/access/controller.ts";
 import { settledWhen } from "../../clock.ts";
 
 const marked = (name: string): KubeObject => ({

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../../../src/apimachinery/objects.ts";
 import { ROLES } from "../../../../src/apimachinery/resources.ts";
-import { isMarked, KeptObjects, MAX_IN_NAMESPACE } from "../../../../src/controllers/access/kept-objects.ts";
+import { isMarked, KeptObjects, MAX_IN_NAMESPACE } from "../../../../src/controllers/access/controller.ts";
 
 const role = (name: string, labels: Record<string, string>, finalizers: string[] = []): KubeObject => ({
   apiVersion: "rbac.authorization.k8s.io/v1",

@@ -1,7 +1,7 @@
 /** Which claims count if a namespace has too many. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { ClaimRanks } from "../../../../src/controllers/composition/claim-ranks.ts";
+import { ClaimRanks } from "../../../../src/controllers/composition/claims.ts";
 
 const claim = fc.record({ key: fc.constantFrom(..."abcdefgh"), createdAt: fc.nat(4) });
 type Claim = { key: string; createdAt: number };

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { missingRights, rightsFor } from "../../../../src/controllers/installation/permissions.ts";
+import { missingRights, rightsFor } from "../../../../src/controllers/installation/controller.ts";
 import { isListed } from "../../../../src/kube/access-rules.ts";
 import { describeRight, rightsIn } from "../../../controller/rights.ts";
 

@@ -1,8 +1,7 @@
 /** Which labels the leader writes to which pods, in which order, and when it writes none. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../../../src/apimachinery/objects.ts";
-import { RegistrationController } from "../../../../src/controllers/registration/controller.ts";
-import { replicaOf } from "../../../../src/controllers/registration/replica.ts";
+import { RegistrationController, replicaOf } from "../../../../src/controllers/registration/controller.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import type { WatchEvent } from "../../../../src/kube/list-watch.ts";
 import { fakeClient } from "../../fakes.ts";

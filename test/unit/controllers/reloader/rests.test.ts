@@ -1,6 +1,6 @@
 /** A namespace rests after its own work, and not after it has waited. */
 import assert from "node:assert/strict";
-import { OwnTime, Rests } from "../../../../src/controllers/reloader/rests.ts";
+import { OwnTime, Rests } from "../../../../src/controllers/reloader/controller.ts";
 
 const NAMESPACE = "shop";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { ConnectionSpec, ConnectionStatus, VaultConnection } from "../../../../src/api/connection.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
-import { isNewlyReadable, isSameStatus, statusOf } from "../../../../src/controllers/vault/connection-status.ts";
+import { isNewlyReadable, isSameStatus, statusOf } from "../../../../src/controllers/vault/controller.ts";
 
 const NOW = new Date("2026-01-01T00:00:00.500Z");
 const LATER = new Date("2026-01-02T00:00:00Z");

@@ -1,6 +1,6 @@
 /** How bindings are counted by the VaultConnection that they read through. */
 import assert from "node:assert/strict";
-import { countByConnection } from "../../../../src/controllers/vault/connection-users.ts";
+import { countByConnection } from "../../../../src/controllers/vault/controller.ts";
 
 function binding(namespace: string, ready: string, ...connections: { name: string; namespace?: string }[]) {
   const data = { mount: "kv", path: "a" };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { RolloutSpec } from "../../../../src/api/rollout.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import { JOBS } from "../../../../src/apimachinery/resources.ts";
-import { refusalOf } from "../../../../src/rollout/decide/refusal.ts";
+import { refusalOf } from "../../../../src/rollout/decider.ts";
 import type { Progress } from "../../../../src/workloads/progress.ts";
 import type { Workload } from "../../../../src/workloads/workload.ts";
 import { dependentOf, rolloutSpecOf } from "../../objects.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
-import { type Window, windowAt } from "../../../../src/rollout/decide/windows.ts";
+import { type Window, windowAt } from "../../../../src/rollout/decide/pace.ts";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;

@@ -4,8 +4,7 @@ import type { SecretBinding } from "../../../../src/api/binding.ts";
 import { GENERATED_FOR, LAST_RELOADED_FROM, RELOADER_ACCOUNT } from "../../../../src/api/reloader.ts";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import type { JsonObject, KubeObject } from "../../../../src/apimachinery/objects.ts";
-import { reloadRecord } from "../../../../src/rollout/restart/reload-record.ts";
-import { stamp } from "../../../../src/rollout/restart/stamp.ts";
+import { reloadRecord, stamp } from "../../../../src/rollout/restart/restart.ts";
 import { fakeClient } from "../../fakes.ts";
 import { bindingOf, dependentOf, kubeObjectOf } from "../../objects.ts";
 

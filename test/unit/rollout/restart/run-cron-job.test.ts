@@ -5,7 +5,7 @@ import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { attempt } from "../../../../src/kube/access-error.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import { runCronJob } from "../../../../src/rollout/restart/run-cron-job.ts";
+import { runCronJob } from "../../../../src/rollout/restart/restart.ts";
 import { fakeClient } from "../../fakes.ts";
 import { dependentOf } from "../../objects.ts";
 import { DEPLOYMENTS } from "../../resources.ts";

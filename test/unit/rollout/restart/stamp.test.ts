@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { FieldPath } from "../../../../src/apimachinery/field-path.ts";
 import type { JsonObject, KubeObject } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import { stamp } from "../../../../src/rollout/restart/stamp.ts";
+import { stamp } from "../../../../src/rollout/restart/restart.ts";
 import { fakeClient } from "../../fakes.ts";
 import { dependentOf, kubeObjectOf } from "../../objects.ts";
 
