@@ -1,4 +1,4 @@
-/** Decides whether and how to write to a target, from the plan, the target and the record of owned fields. Pure. */
+/** Decides whether and how to write to a target, from the plan, the target and the record of owned fields, and merges values for a JSON Patch. Pure. */
 import type { TargetStatus } from "../api/binding.ts";
 import { isOfBinding } from "../api/field-manager.ts";
 import { type FieldPath, isNameable, settled } from "../apimachinery/field-path.ts";

@@ -1,5 +1,4 @@
 /** Reads a target, and writes a decision to it by one server-side apply or JSON Patch. */
-
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { FieldPath, step } from "../apimachinery/field-path.ts";
 import { isObject, sameJson, stringifyJson } from "../apimachinery/json.ts";
@@ -21,6 +20,7 @@ import { isEntryOf, isLeaf, placeOf, restrictedTo } from "./ownership.ts";
 import { onlyTo, planPatch } from "./patch.ts";
 
 /**
+ * An apply may omit keys that stay all the same, because a rule puts an object back. Without an owner, no later apply removes them.
  * Returns the object after an apply, with the ownership from before the apply of what is left in the unchanged values of
  * these fields. If the API server does not store that ownership, the answer has it all the same.
  */

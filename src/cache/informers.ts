@@ -95,6 +95,7 @@ const FEW = 64;
 const PACE_MS = 5;
 const MAX_PACE_MS = 5_000;
 
+/** Merges calls of dependents with many subscriptions: each call checks all of them, and streams open and close one after the other. */
 class PacedCalls {
   /** The scheduled calls, by dependent. */
   readonly #calls = new Map<string, NodeJS.Timeout>();

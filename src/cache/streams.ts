@@ -41,6 +41,7 @@ interface Waiting {
   open: () => void;
 }
 
+/** Limits the streams of each namespace and in total, and the parts of objects kept of one kind. Without a slot, namespaces take turns. */
 export class StreamSlots {
   readonly #limits: StreamLimits;
   /** The number of slots in use, by namespace. */

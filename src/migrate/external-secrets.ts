@@ -1,5 +1,4 @@
 /** Converts the objects of the External Secrets Operator to bindings, and its stores to connections. Pure. */
-
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";

@@ -1,5 +1,4 @@
 /** Converts Kyverno's MutatingPolicies that restart workloads to rollouts, and those that write values into fields to bindings. Pure. */
-
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { argumentsOf, type Cel, operandsOf, pathOf, pointerOf, textOf } from "./cel-syntax.ts";
 import { call, type Expression, NotTranslated, reference } from "./go-expression.ts";

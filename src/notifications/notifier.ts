@@ -1,5 +1,4 @@
 /** Passes each notification to the configured receivers, which deliver in the background. Returns at once. */
-
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ReceiverRules, ReceiverType } from "../api/notification-rules.ts";
 import { at } from "../apimachinery/fields.ts";

@@ -3,7 +3,6 @@
  * `inlay-version`. It restores both labels, and sets its own `inlay-active` to false before it releases the lease. It sets the
  * label to false on every other pod.
  */
-
 import { isIPv6 } from "node:net";
 import { isObject, parseJson } from "../../apimachinery/json.ts";
 import type { KubeObject } from "../../apimachinery/objects.ts";

@@ -1,5 +1,4 @@
-/** Decides from the pace settings of a binding whether a rollout has to wait, and until when. Pure. */
-
+/** Decides from the pace settings and maintenance windows of a binding whether a rollout has to wait, and until when. Pure. */
 import { Cron } from "croner";
 import type { Pending, RolloutSpec } from "../../api/rollout.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";

@@ -1,4 +1,4 @@
-/** Writes the decided restarts, or shares those of other bindings, and reports them. */
+/** Writes the decided restarts as the account of the binding, or shares those of other bindings, and reports them. */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { restartLimitOf } from "../../api/installation.ts";
 import { claimsToBeGenerated, LAST_RELOADED_FROM } from "../../api/reloader.ts";
@@ -57,6 +57,7 @@ interface Restarted {
 }
 
 /**
+ * The record that Reloader would write, without a hash of values. A later write to the template would be another restart.
  * `now` is the workload before the restart. If it has that restart annotation already, an interrupted request had arrived, and
  * its record stays: another time would change the template again. Otherwise, a binding that no annotations generated has no record.
  */
@@ -113,6 +114,7 @@ type Stamped = Pick<Dependent, "ref" | "version" | "workload" | "stampAt" | "isR
 const MAX_TRIES = 5;
 
 /**
+ * A stamp is never released, so it needs no apply: a merge patch costs the API server less.
  * Returns the workload afterwards: its metadata. A controller that was paused and wakes while another one leads may have an older
  * stamp than the present one. So the write requires the version that was decided on, or a later one with the same spec; otherwise
  * it returns `stale`, and the restart is decided again. Throws Problem. `recordOf` returns the record to write beside the stamp. If
@@ -230,7 +232,10 @@ class SharedStamps {
   }
 }
 
-/** `stamp` identifies the restart. Returns `stale` if the CronJob was recreated. Throws Problem. */
+/**
+ * Runs before the annotation is written: after a crash in between, the second try finds the same Job, and the run is not lost.
+ * `stamp` identifies the restart. Returns `stale` if the CronJob was recreated. Throws Problem.
+ */
 export async function runCronJob(
   client: Pick<Client, "get" | "createObject">,
   identity: Identity,

@@ -4,7 +4,7 @@ import type { Resource } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import type { Selectors } from "../../../../src/kube/client.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import { evictNextPod } from "../../../../src/rollout/restart/evict-pod.ts";
+import { evictNextPod } from "../../../../src/rollout/restart/replace-pods.ts";
 import { replacingOf } from "../../../../src/workloads/pod-replacement.ts";
 import { fakeClient } from "../../fakes.ts";
 import { dependentOf, kubeObjectOf } from "../../objects.ts";
