@@ -7,18 +7,61 @@ import {
   type Target,
   type TargetStatus,
 } from "../api/binding.ts";
+import { type FieldPath, type Segment, sameSegment } from "../apimachinery/field-path.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels } from "../apimachinery/label-selector.ts";
-import { isSameKind, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
+import {
+  isSameKind,
+  type JsonObject,
+  type ManagedFieldsEntry,
+  type ObjectMeta,
+  type ObjectRef,
+  type Resource,
+} from "../apimachinery/objects.ts";
 import { parsePaths } from "../apimachinery/path-overlap.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import { isLeaf, segmentOf } from "../apply/ownership.ts";
 import { attempt } from "../kube/access-error.ts";
 import { parseSources } from "../sources/registry.ts";
 import { describeUse, type ReadTemplate, usesOf } from "../sources/uses.ts";
 import type { ObjectExplanation, TargetExplanation } from "./explanation.ts";
-import { holdersOf } from "./field-owners.ts";
 import { type Reading, seenOf } from "./reading.ts";
 import type { Tools } from "./tools.ts";
+
+/** In the order of managedFields, without duplicates. A manager of fields below the path owns the path too. */
+export function holdersOf(entries: readonly ManagedFieldsEntry[], { segments }: FieldPath): string[] {
+  const by = (holds: (fields: JsonObject, path: readonly Segment[]) => boolean) => [
+    ...new Set(entries.filter(({ fieldsV1 }) => holds(fieldsV1 ?? {}, segments)).map(nameOf)),
+  ];
+  const exact = by(reaches);
+  // An object or list that is owned as one value has no entries below it. The same is true if it was empty when it was written, but then
+  // the manager that filled it has its own entry.
+  return exact.length > 0 ? exact : by(endsAbove);
+}
+
+function nameOf({ manager = "unknown", subresource }: ManagedFieldsEntry): string {
+  return subresource ? `${manager} (${subresource})` : manager;
+}
+
+function reaches(fields: JsonObject, [first, ...rest]: readonly Segment[]): boolean {
+  return first === undefined || childrenBy(fields, first).some((child) => reaches(child, rest));
+}
+
+function endsAbove(fields: JsonObject, [first, ...rest]: readonly Segment[]): boolean {
+  if (first === undefined) return false;
+  return childrenBy(fields, first).some((child) => isLeaf(child) || endsAbove(child, rest));
+}
+
+const childrenBy = (fields: JsonObject, segment: Segment): JsonObject[] =>
+  Object.entries(fields).flatMap(([name, child]) => (isMeant(segment, segmentOf(name)) ? [child as JsonObject] : []));
+
+/** A path may omit keys of an element, and name other fields of it. */
+function isMeant(segment: Segment, held: Segment | undefined): boolean {
+  if (segment.kind !== "element" || held?.kind !== "element") return sameSegment(segment, held);
+  const keys = new Map(held.conditions.map(({ key, value }) => [key, value]));
+  const known = segment.conditions.filter(({ key }) => keys.has(key));
+  return known.length > 0 && known.every(({ key, value }) => keys.get(key) === value);
+}
 
 /** The most objects of a selecting target that are read. Those with problems come first. */
 const MAX_OBJECTS = 20;

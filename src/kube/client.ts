@@ -12,7 +12,22 @@ import { ApiError } from "./api-error.ts";
 import type { Identity } from "./identity.ts";
 import { isTooLarge, pages } from "./pages.ts";
 import type { Request, Transport } from "./transport.ts";
-import { outcomeOf } from "./write-outcome.ts";
+
+const OUTCOMES: Record<number, string> = {
+  401: "forbidden",
+  403: "forbidden",
+  404: "not_found",
+  409: "conflict",
+  422: "invalid",
+  429: "throttled",
+};
+
+/** Why a write was not accepted, as a label value. */
+function outcomeOf(error: unknown): string {
+  if (!(error instanceof ApiError)) return "error";
+  if (error.status === 0) return error.reason === "NotLeading" ? "not_leading" : "no_answer";
+  return OUTCOMES[error.status] ?? (error.status >= 500 ? "server_error" : "rejected");
+}
 
 /**
  * Answers in this form contain only `metadata`, so that a write returns little. The API server also does not log the text

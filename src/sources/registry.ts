@@ -1,15 +1,80 @@
-/** Lists all kinds of source, and parses and resolves spec.sources of a binding. */
-import type { SecretBinding } from "../api/binding.ts";
+/** Lists all kinds of source, defines those of objects of the cluster, and parses and resolves spec.sources of a binding. */
+import { isClusterScoped, type SecretBinding } from "../api/binding.ts";
 import { assertWithin } from "../api/scope.ts";
-import { apiVersionOf, isSameKind, type KubeObject } from "../apimachinery/objects.ts";
+import {
+  apiVersionOf,
+  isSameKind,
+  type JsonObject,
+  type KubeObject,
+  type ObjectRef,
+  parseApiVersion,
+} from "../apimachinery/objects.ts";
 import { type MissingPolicy, Problem } from "../apimachinery/problem.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
 import { attempt } from "../kube/access-error.ts";
-import { configMap } from "./configmap.ts";
-import { object } from "./object.ts";
+import type { Discovery } from "../kube/discovery.ts";
 import { providerClass } from "./provider-class.ts";
-import { secret } from "./secret.ts";
 import type { ConnectionKind, ParsedSource, ResolveContext, ResolvedSource, SourceKind } from "./source.ts";
 import { vault } from "./vault.ts";
+import { dataSource, entries, watchedSource } from "./watched-source.ts";
+
+const secret: SourceKind = {
+  parse: ({ name, secret: at }, binding) =>
+    at &&
+    dataSource("Secret", name, at, binding, ({ data, type }) => ({
+      data: new Map(entries(data, "base64")),
+      ...(typeof type === "string" && { type }),
+    })),
+};
+
+const object: SourceKind = {
+  parse({ name: called, object: at }, { namespace, policy }) {
+    if (at === undefined) return undefined;
+    const { apiVersion, resource: plural, name } = at;
+    const isCluster = isClusterScoped(at);
+    const locate = async (discovery: Pick<Discovery, "byPlural" | "kindNotFound">): Promise<ObjectRef> => {
+      const resource = await discovery.byPlural(apiVersion, plural);
+      if (resource === undefined) throw await discovery.kindNotFound(apiVersion, plural, "plural");
+      return { resource, name, ...(resource.namespaced && { namespace }) };
+    };
+    return {
+      name: called ?? name,
+      policy,
+      addressedBy: "fieldPath",
+      describe: () => ({ kind: plural, name }),
+      isObject: (other) =>
+        other.resource.group === parseApiVersion(apiVersion).group &&
+        other.resource.plural === plural &&
+        other.namespace === (isCluster ? undefined : namespace) &&
+        other.name === name,
+      locate,
+      resolve: async (context) => {
+        const ref = await locate(context.discovery);
+        if (ref.resource.namespaced === isCluster) {
+          const actual = ref.resource.namespaced ? "Namespaced" : "Cluster";
+          const message = `the kind of source ${called ?? name} has scope ${actual}; set scope: ${actual} in the source`;
+          throw new Problem("InvalidBinding", message);
+        }
+        return watchedSource(ref, policy, context, false, (read) => ({
+          kind: "object",
+          object: new SecretValue<JsonObject>(read),
+        }));
+      },
+    };
+  },
+};
+
+const configMap: SourceKind = {
+  parse: ({ name, configMap: at }, binding) =>
+    at &&
+    dataSource("ConfigMap", name, at, binding, ({ data, binaryData }) => {
+      const binary = entries(binaryData, "base64");
+      return {
+        data: new Map([...entries(data, "utf8"), ...binary]),
+        ...(binary.length > 0 && { binary: new Set(binary.map(([key]) => key)) }),
+      };
+    }),
+};
 
 /** Add a line for each new kind. A test may add its own kind while it runs. */
 // biome-ignore format: one line for each kind

@@ -1,15 +1,68 @@
 /** Compiles and renders templates. Handlebars only parses. This code evaluates, and supports nothing else. */
-
 import Handlebars from "handlebars";
 import { stringifyJson } from "../apimachinery/json.ts";
-import type { JsonValue } from "../apimachinery/objects.ts";
-import { plainPath } from "../apimachinery/objects.ts";
+import { type JsonValue, plainPath } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Budget } from "./budget.ts";
 import { ALLOWED, asText, type Evaluate, Expressions, MAX_DEPTH, positionOf, refuse } from "./template-expression.ts";
-import { nestingOf } from "./template-nesting.ts";
 import { type Slot, type Sources, sourceOf } from "./template-value.ts";
+
+/** The beginning of a mustache. */
+const TAG = /\{+[~&]*(!--|!|\s*else\b|[#^/])?/y;
+/** `{{^}}` is an else, but `{{^if a.b}}` a block. */
+const CLOSES = /\s*~?\}\}/y;
+/** Quoted parts, in which braces and parentheses don't count, as in Handlebars' lexer. */
+const QUOTED = /"(?:\\"|[^"])*"|'(?:\\'|[^'])*'|\[(?:\\\]|[^\]])*\]/y;
+
+/**
+ * The depth of nested calls or blocks; each `else` adds one. Reads braces, quotes and comments as Handlebars' lexer
+ * does.
+ */
+export function nestingOf(text: string): number {
+  let deepest = 0;
+  /** The number of branches of each open block. */
+  const blocks: number[] = [];
+  for (let at = text.indexOf("{{"); at >= 0; at = text.indexOf("{{", at)) {
+    const isEscaped = text[at - 1] === "\\" && text[at - 2] !== "\\";
+    if (isEscaped) {
+      at += 2;
+      continue;
+    }
+    TAG.lastIndex = at;
+    const [head = "", tag = ""] = TAG.exec(text) ?? [];
+    if (tag.startsWith("!")) {
+      const end = text.indexOf(tag === "!--" ? "--" : "}}", at + head.length);
+      at = end < 0 ? text.length : end;
+      continue;
+    }
+    CLOSES.lastIndex = at + head.length;
+    if (tag.endsWith("else") || (tag === "^" && CLOSES.test(text))) blocks.push((blocks.pop() ?? 0) + 1);
+    else if (tag === "#" || tag === "^") blocks.push(1);
+    else if (tag === "/") blocks.pop();
+    const { end, calls } = expressions(text, at + head.length);
+    deepest = Math.max(deepest, calls, sum(blocks));
+    at = end;
+  }
+  return deepest;
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
+
+/** The position after the closing braces, and the depth of calls in them. */
+function expressions(text: string, from: number): { end: number; calls: number } {
+  let [depth, calls] = [0, 0];
+  for (let at = from; at < text.length; at++) {
+    const character = text[at];
+    if (character === "}" && text[at + 1] === "}") return { end: at + 2, calls };
+    QUOTED.lastIndex = at;
+    const quoted = QUOTED.exec(text)?.[0];
+    if (quoted !== undefined) at += quoted.length - 1;
+    else if (character === "(") calls = Math.max(calls, ++depth);
+    else if (character === ")") depth--;
+  }
+  return { end: text.length, calls };
+}
 
 /** Far above the allowed depth: a check after parsing gives the better message. */
 const MAX_NESTING = 128;

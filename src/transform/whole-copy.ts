@@ -8,10 +8,48 @@ import { fieldsAt } from "../apimachinery/fields.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { isForeign } from "./foreign-metadata.ts";
 import type { LiveSource } from "./live-source.ts";
 import type { Plan, PlannedField } from "./plan-types.ts";
 import type { DataSource } from "./read.ts";
+
+/** By these, Kubernetes or a tool finds, owns or configures its objects. A test compares them with docs/reference/writing.md. */
+export const FOREIGN_KEYS: readonly string[] = [
+  "inlay.dev/*",
+  // Kubernetes. Other keys of app.kubernetes.io only describe an object.
+  "kubernetes.io/*",
+  "kubectl.kubernetes.io/*",
+  "applyset.kubernetes.io/*",
+  "config.kubernetes.io/*",
+  "app.kubernetes.io/instance",
+  "app.kubernetes.io/managed-by",
+  // Deployment tools.
+  "argocd.argoproj.io/*",
+  "argocd-*.argoproj.io/*",
+  "*.toolkit.fluxcd.io/*",
+  "helm.sh/*",
+  "meta.helm.sh/*",
+  "*.k14s.io/*",
+  "*.cattle.io/*",
+  "cli-utils.sigs.k8s.io/*",
+  "config.k8s.io/*",
+  "crossplane.io/*",
+  "olm.*",
+  "operators.coreos.com/*",
+  "pulumi.com/*",
+  // Tools that make, copy or read Secrets.
+  "cert-manager.io/*",
+  "*.cert-manager.io/*",
+  "*.kyverno.io/*",
+  "kyverno.io/*",
+  "reflector.v1.k8s.emberstack.com/*",
+  "replicator.v1.mittwald.de/*",
+  "*.external-secrets.io/*",
+  "secrets.hashicorp.com/*",
+  "sealedsecrets.bitnami.com/*",
+  "velero.io/*",
+];
+
+export const isForeign = nameMatcher(FOREIGN_KEYS);
 
 export const TYPE = FieldPath.parse("type");
 export const OPAQUE = "Opaque";

@@ -60,8 +60,6 @@ export async function evictNextPod(
   return { requeueAfterMs: RETRY_MS };
 }
 
-/** The interval of retries after the API server refused a request. */
-
 /**
  * For the workloads that restarted and are not done, including failed ones, whose old pods are of no use. `isSeen` says whether
  * the watch shows a workload at least as new as its restart.

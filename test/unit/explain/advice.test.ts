@@ -1,6 +1,6 @@
 /** The first advice that explain gives for the observations of a binding. */
 import assert from "node:assert/strict";
-import { adviceFor } from "../../../src/explain/advice.ts";
+import { adviceFor } from "../../../src/explain/explain.ts";
 import type { Explanation } from "../../../src/explain/explanation.ts";
 import { BINDING } from "./explained.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../src/api/binding.ts";
 import { consumedCopies, copiesOf, idOf, type Reference } from "../../../src/explain/copies.ts";
-import { workloadTrace } from "../../../src/explain/workload-trace.ts";
+import { workloadTrace } from "../../../src/explain/trace.ts";
 import { bindingOf, KINDS } from "../bindings.ts";
 
 const origin = { kind: "Secret", namespace: "registry", name: "bucket" } as const;

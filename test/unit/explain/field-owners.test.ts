@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject } from "../../../src/apimachinery/objects.ts";
-import { holdersOf } from "../../../src/explain/field-owners.ts";
+import { holdersOf } from "../../../src/explain/targets.ts";
 
 const entry = (manager: string, fieldsV1: JsonObject, subresource?: string) => ({
   manager,

@@ -1,7 +1,7 @@
 /** Which namespaces are listed when the user may not list the workloads of the whole cluster. */
 import assert from "node:assert/strict";
 import type { Reading } from "../../../src/explain/reading.ts";
-import { listWidely } from "../../../src/explain/referrers.ts";
+import { listWidely } from "../../../src/explain/trace.ts";
 
 const namespaces = Array.from({ length: 40 }, (_, at) => `team-${at}`);
 const refused = (where: string): Reading<string[]> => ({

@@ -1,6 +1,6 @@
 /** Which object and which fields of a write a dry run names, and that it names no value. */
 import assert from "node:assert/strict";
-import { bodyFields, writeTarget } from "../../../src/kube/written-fields.ts";
+import { bodyFields, writeTarget } from "../../../src/kube/dry-run.ts";
 
 const value = "AKIA-value";
 

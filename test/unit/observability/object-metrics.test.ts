@@ -1,7 +1,7 @@
 /** The counts of bindings, compositions and connections, and their bounds. */
 import assert from "node:assert/strict";
 import { Registry } from "prom-client";
-import { MAX_NAMED, ObjectMetrics, OTHERS, type Readiness } from "../../../src/observability/object-metrics.ts";
+import { MAX_NAMED, ObjectMetrics, OTHERS, type Readiness } from "../../../src/observability/metrics.ts";
 
 const SYNCED = { status: "True", reason: "Synced" };
 

@@ -6,8 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Agent, request } from "undici";
 import { serveMetrics } from "../../../src/observability/metrics-server.ts";
-import { type CertificateAndKey, selfSigned } from "../../../src/observability/self-signed.ts";
-import { ServingCertificate } from "../../../src/observability/serving-certificate.ts";
+import {
+  type CertificateAndKey,
+  ServingCertificate,
+  selfSigned,
+} from "../../../src/observability/serving-certificate.ts";
 
 describe("a self-signed certificate", () => {
   it("is valid for its names and for servers, and signed with its own key", () => {

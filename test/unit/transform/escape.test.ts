@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import type { Problem } from "../../../src/apimachinery/problem.ts";
-import { INI_QUOTES, toIni, toJsonText, toShell, toXml } from "../../../src/transform/escape.ts";
+import { INI_QUOTES, toIni, toJsonText, toShell, toXml } from "../../../src/transform/template-helpers.ts";
 
 const anyText = fc.oneof(
   fc.string({ unit: "grapheme" }),

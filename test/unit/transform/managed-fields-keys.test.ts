@@ -5,8 +5,7 @@ import type { JsonValue } from "../../../src/apimachinery/objects.ts";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
 import type { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
-import { assertNotInManagedFields } from "../../../src/transform/managed-fields-keys.ts";
-import { schemaIn } from "../../../src/transform/schema-check.ts";
+import { assertNotInManagedFields, schemaIn } from "../../../src/transform/schema-check.ts";
 
 const SECRET = "hunter2-s3cr3t";
 const text: OpenApiSchema = { type: "string" };

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import Handlebars from "handlebars";
-import { nestingOf } from "../../../src/transform/template-nesting.ts";
+import { nestingOf } from "../../../src/transform/template.ts";
 
 /** Handlebars takes a few milliseconds for this depth. */
 const FEW = 128;

@@ -4,9 +4,8 @@ import { readFile } from "node:fs/promises";
 import type { Target } from "../../../src/api/binding.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
-import { FOREIGN_KEYS, isForeign } from "../../../src/transform/foreign-metadata.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
-import { copiedMetadata, withInherited } from "../../../src/transform/whole-copy.ts";
+import { copiedMetadata, FOREIGN_KEYS, isForeign, withInherited } from "../../../src/transform/whole-copy.ts";
 import { secret } from "./sources.ts";
 
 interface Metadata {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Explanation } from "../../../../src/explain/explanation.ts";
 import { collapsed, MAX_NODES_IN_COLUMN } from "../../../../src/explain/graph/graph.ts";
-import { graphOfExplanation } from "../../../../src/explain/graph/of-explanation.ts";
+import { graphOfExplanation } from "../../../../src/explain/graph/read.ts";
 import type { Trace } from "../../../../src/explain/trace-result.ts";
 import { BINDING } from "../explained.ts";
 import { explanationOf, explanationWith, objectOf, targetOf } from "./graphs.ts";

@@ -1,6 +1,6 @@
 /** Which nodes the graph of a traced Secret has, and the state of each. */
 import assert from "node:assert/strict";
-import { graphOfTrace } from "../../../../src/explain/graph/of-trace.ts";
+import { graphOfTrace } from "../../../../src/explain/graph/read.ts";
 import type { Trace } from "../../../../src/explain/trace-result.ts";
 
 const TRACE: Trace = {
