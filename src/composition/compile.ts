@@ -4,7 +4,7 @@
  */
 import type { BindingTemplate, CompositionSpec } from "../api/composition.ts";
 import bindingSchema from "../api/secret-binding-schema.json" with { type: "json" };
-import type { FieldPath } from "../apimachinery/field-path.ts";
+import { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
@@ -13,10 +13,37 @@ import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { checkManifest } from "../transform/schema-check.ts";
 import { assertReadsClaim, assertWritesBinding, assertWritesClaim, type ClaimKind } from "./allowed-paths.ts";
 import { compileNotSupported, type NotSupportedRule } from "./not-supported.ts";
-import { claimPaths } from "./patches/claim-paths.ts";
 import { type CompiledPatch, checkPatchSets, compilePatches, type PatchRules } from "./patches/compile.ts";
 import { mistake } from "./patches/options.ts";
-import { isConcrete, textOf } from "./patches/path.ts";
+import { type CompositePath, isConcrete, plainPrefix, textOf } from "./patches/path.ts";
+
+/** Each path ends before its first list or wildcard. None is below another one. */
+interface ClaimPaths {
+  readonly reads: readonly FieldPath[];
+  readonly writes: readonly FieldPath[];
+}
+
+/** Conditions of a binding that could not be created use this time. */
+const CREATED = FieldPath.parse("metadata.creationTimestamp");
+
+/** `others` are read in addition to the patches. */
+export function claimPaths(
+  patches: readonly CompiledPatch[],
+  others: readonly { readonly reads: CompositePath }[] = [],
+): ClaimPaths {
+  const reads = patches.filter(({ direction }) => direction === "FromComposite").flatMap((patch) => patch.reads);
+  const writes = patches.filter(({ direction }) => direction === "ToComposite").map((patch) => patch.writes);
+  const all = [...reads, ...others.map((each) => each.reads)].map(plainPrefix);
+  return { reads: topmost(writes.length > 0 ? [...all, CREATED] : all), writes: topmost(writes.map(plainPrefix)) };
+}
+
+/** In the order of their texts. */
+function topmost(paths: readonly FieldPath[]): FieldPath[] {
+  const byText = new Map(paths.map((path) => [path.toString(), path]));
+  const isBelow = (path: FieldPath) =>
+    path.segments.some((_, length) => length > 0 && byText.has(path.upTo(length).toString()));
+  return [...byText].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, path]) => (isBelow(path) ? [] : [path]));
+}
 
 /** The schema of a SecretBinding. A CRD's schema has no references. */
 export const BINDING_SCHEMA = bindingSchema as unknown as OpenApiSchema;

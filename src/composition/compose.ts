@@ -20,7 +20,49 @@ import { applyPatch } from "./patches/apply.ts";
 import { copyJson } from "./patches/merge.ts";
 import { Work } from "./patches/work.ts";
 import { assertWithinReach, type WrittenPatch } from "./reach.ts";
-import { assertSameExpressions } from "./templates.ts";
+
+const EXPRESSION = /\{\{[\s\S]*?\}\}+/g;
+
+/**
+ * Throws Problem("InvalidValue") if a template of the binding has an expression that is neither in the same template of the base, nor in a
+ * constant of a patch that writes it. Otherwise the author of a claim could read other keys of a source, or have them written elsewhere,
+ * than the composition does.
+ */
+function assertSameExpressions(
+  base: JsonObject,
+  composed: JsonObject,
+  written: readonly WrittenPatch[],
+  place: string,
+  work: Work,
+): void {
+  const before = templatesIn(base);
+  const problems: Problem[] = [];
+  const fields = written.reduce((sum, { paths }) => sum + paths.length, 0);
+  for (const [path, template] of templatesIn(composed["spec"] as JsonObject)) {
+    if (!template.includes("{{")) continue;
+    work.compare(fields);
+    const field = FieldPath.parse(`spec.${path}`);
+    const writing = written.filter(({ paths }) => paths.some((each) => mayOverlap(each, field)));
+    const known = [before.get(path) ?? "", ...writing.flatMap(({ patch }) => patch.constants)];
+    const isKnown = (expression: string) => known.some((each) => each.includes(expression));
+    const rest = template.replace(EXPRESSION, (expression) => (isKnown(expression) ? " " : expression));
+    if (!rest.includes("{{")) continue;
+    const what = `spec.${path} has an expression in {{ }} from a claim, which only the composition may contain; escape or refuse braces by a transform`;
+    problems.push(new Problem("InvalidValue", { at: [place], what }));
+  }
+  throwFirst(problems);
+}
+
+/** The templates in a binding's spec, by path. */
+function templatesIn(spec: JsonObject): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const [target, each] of listAt(spec, "targets").entries())
+    for (const [field, one] of listAt(each, "fields").entries()) {
+      const template = at(one, "template");
+      if (typeof template === "string") found.set(`targets[${target}].fields[${field}].template`, template);
+    }
+  return found;
+}
 
 /** What an entry of a composition makes of a claim. */
 export interface ComposedEntry {

@@ -1,11 +1,311 @@
 /** Proposes a SecretBinding for a live object. Asks for what the flags leave out, if there is a terminal. */
+import { Document, isMap, isScalar, isSeq, type Scalar } from "yaml";
+import { assertReadablePath, assertWritablePath, isWritableKind, isWritablePath } from "../api/writable.ts";
+import { FieldPath, isNameable, keySegment, type Segment } from "../apimachinery/field-path.ts";
+import { valueAt } from "../apimachinery/fields.ts";
+import { isObject, sameJson } from "../apimachinery/json.ts";
+import {
+  apiVersionOf,
+  describeObject,
+  type JsonValue,
+  type KubeObject,
+  type ObjectRef,
+  type Resource,
+} from "../apimachinery/objects.ts";
+import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { plain } from "../apimachinery/plain.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRETS } from "../apimachinery/resources.ts";
-import { ClusterView, type InitTools } from "./cluster-view.ts";
-import { textPaths } from "./paths.ts";
-import { type Chosen, type Proposal, proposalOf } from "./proposal.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
+import { listNames, suggestNames } from "../apimachinery/suggest-names.ts";
+import { YAML_OPTIONS } from "../apimachinery/yaml-options.ts";
+import { type Reader, type Reading, withAdvice } from "../explain/reading.ts";
+import type { Discovery, ServedResource } from "../kube/discovery.ts";
+import type { KindSchema, Schemas } from "../kube/schemas.ts";
+import { entries } from "../sources/watched-source.ts";
+import type { LiveSource } from "../transform/live-source.ts";
+import { checkFields, planTarget } from "../transform/plan.ts";
+import { checkAgainstSchema, schemaIn, typesOf } from "../transform/schema-check.ts";
+import { secretReferenceFor } from "../transform/secret-reference.ts";
 import { type FieldWish, type Flags, missingFlags, wishesOf } from "./wishes.ts";
+
+interface Chosen {
+  readonly resource: Resource;
+  readonly live: KubeObject;
+  readonly schema: KindSchema | undefined;
+  readonly secrets: ReadonlyMap<string, Extract<LiveSource, { kind: "data" }>>;
+  readonly fields: readonly Required<FieldWish>[];
+}
+
+/** A source gets a name of its own, by which fields find it even if kustomize renames the Secret. A Secret may have other names. */
+const NAME_OF_SOURCE = /^[A-Za-z](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?$/;
+
+/** What the user should know of a field. */
+interface Advice {
+  readonly reference?: string;
+  readonly differs: boolean;
+}
+
+interface Proposal {
+  /** The binding as YAML. */
+  readonly text: string;
+  /** One line each. */
+  readonly warnings: readonly string[];
+}
+
+/** Throws Problem. */
+function proposalOf(chosen: Chosen, name: string, namespace: string): Proposal {
+  const { resource, fields } = chosen;
+  const twice = fields.find(({ path }, at) => fields.findIndex((each) => each.path === path) !== at);
+  if (twice !== undefined) throw new Problem("InvalidBinding", `${twice.path} is listed twice; write it from one key`);
+  const advice = fields.map((field) => adviceOn(field, chosen));
+  const entries = fields.map(({ path, secret, key }) => ({ path, from: { source: secret, key } }));
+  checkFields(entries as Parameters<typeof checkFields>[0], chosen.secrets.keys());
+  const names = [...new Set(fields.map(({ secret }) => secret))];
+  const binding = {
+    apiVersion: "inlay.dev/v1alpha1",
+    kind: "SecretBinding",
+    metadata: { name, namespace },
+    spec: {
+      sources: names.map((secret) => ({
+        ...(NAME_OF_SOURCE.test(secret) && { name: secret }),
+        secret: { name: secret },
+      })),
+      targets: [
+        { apiVersion: apiVersionOf(resource), kind: resource.kind, name: chosen.live.metadata.name, fields: entries },
+      ],
+    },
+  };
+  const warnings = fields.flatMap((field, at) => warningsOn(field, advice[at] as Advice, chosen));
+  return { text: commented(binding, advice, chosen), warnings };
+}
+
+function adviceOn(
+  { path: text, secret, key }: Required<FieldWish>,
+  { resource, live, schema, secrets }: Chosen,
+): Advice {
+  const path = FieldPath.parse(text);
+  assertWritablePath(path);
+  assertReadablePath(resource.group, resource.kind, path);
+  const source = secrets.get(secret) as Extract<LiveSource, { kind: "data" }>;
+  if (!source.data.has(key)) {
+    const others = suggestNames(source.description, key, [...source.data.keys()]);
+    throw new Problem("KeyNotFound", `--key: ${source.description} has no key ${JSON.stringify(key)}; ${others}`);
+  }
+  const schemaAt = schema && schemaIn(schema.root, schema.resolve);
+  const field = { path: text, from: { source: secret, key } } as Parameters<typeof planTarget>[0][number];
+  const plan = planTarget([field], new Map([[secret, source]]), schemaAt);
+  if (schema !== undefined) checkAgainstSchema(plan, schema.root, schema.resolve);
+  const now = valueAt(live, path);
+  const value = plan.fields[0]?.value.reveal();
+  const reference = schemaAt && secretReferenceFor(path, schemaAt);
+  return {
+    ...(reference !== undefined && { reference }),
+    differs: now !== undefined && value !== undefined && !sameJson(now as JsonValue, value),
+  };
+}
+
+function warningsOn(
+  { path, secret, key }: Required<FieldWish>,
+  { reference, differs }: Advice,
+  { resource, live: { metadata } }: Chosen,
+): string[] {
+  const object = describeObject(resource.kind, metadata.namespace, metadata.name);
+  return [
+    ...(reference === undefined
+      ? []
+      : [`${resource.kind} can read the Secret itself: set ${reference} instead of binding ${path}`]),
+    ...(differs
+      ? [
+          `${path} of ${object} has another value than key ${key} of Secret ${secret}; add onConflict: Force to the target to replace it, or remove the field there`,
+        ]
+      : []),
+  ];
+}
+
+/** With comments above fields that have their own Secret reference, or another value now. */
+function commented(binding: object, advice: readonly Advice[], chosen: Chosen): string {
+  const { resource } = chosen;
+  const document = new Document(binding, YAML_OPTIONS);
+  const target = document.getIn(["spec", "targets", 0]);
+  const differing = chosen.fields.filter((_, at) => advice[at]?.differs).map(({ path }) => path);
+  if (differing.length > 0 && isMap(target)) {
+    const key = target.items.map((pair) => pair.key).find((each) => isScalar(each) && each.value === "fields");
+    (key as Scalar).commentBefore = ` To replace the present values of ${differing.join(", ")}, add: onConflict: Force`;
+  }
+  const fields = document.getIn(["spec", "targets", 0, "fields"]);
+  if (isSeq(fields))
+    for (const [at, field] of fields.items.entries()) {
+      if (!isMap(field)) continue;
+      const { reference } = advice[at] as Advice;
+      if (reference !== undefined)
+        field.commentBefore = ` ${resource.kind} can read the Secret itself: set ${reference}, and remove this field.`;
+      const from = field.get("from");
+      if (isMap(from)) from.flow = true;
+    }
+  for (const source of (document.getIn(["spec", "sources"]) as { items: unknown[] }).items)
+    if (isMap(source)) {
+      const secret = source.get("secret");
+      if (isMap(secret)) secret.flow = true;
+    }
+  return document.toString(YAML_OPTIONS);
+}
+
+const MAX_PATHS = 5_000;
+const MAX_DEPTH = 12;
+/** Not written by bindings, or not by users. */
+const LEFT_OUT = ["apiVersion", "kind", "metadata", "status"];
+
+/** The fields of the object first. The metadata and status are left out. */
+export function textPaths(object: KubeObject, schema: KindSchema | undefined): string[] {
+  const paths = new Set<string>();
+  for (const path of livePaths(fieldsToWrite(object), [])) add(paths, path);
+  if (schema !== undefined) {
+    const schemaAt = schemaIn(schema.root, schema.resolve);
+    for (const path of schemaPaths(schemaAt(new FieldPath([])), new FieldPath([]), schemaAt)) add(paths, path);
+  }
+  return [...paths];
+}
+
+function add(paths: Set<string>, path: FieldPath): void {
+  if (paths.size < MAX_PATHS && isWritablePath(path)) paths.add(String(path));
+}
+
+const fieldsToWrite = (object: object) =>
+  Object.fromEntries(Object.entries(object).filter(([key]) => !LEFT_OUT.includes(key)));
+
+function* livePaths(value: unknown, above: readonly Segment[]): Generator<FieldPath> {
+  if (above.length > MAX_DEPTH) return;
+  if (Array.isArray(value))
+    for (const [index, each] of value.entries()) yield* livePaths(each, [...above, elementOf(each, index)]);
+  else if (isObject(value)) {
+    for (const [key, each] of Object.entries(value))
+      if (isNameable(key)) yield* livePaths(each, [...above, keySegment(key)]);
+  } else if (value !== null) yield new FieldPath(above);
+}
+
+/** By its name, which stays if the order changes. */
+function elementOf(element: unknown, index: number): Segment {
+  const name = isObject(element) ? element["name"] : undefined;
+  if (typeof name !== "string") return { kind: "index", index };
+  return { kind: "element", conditions: [{ key: "name", value: name }] };
+}
+
+function* schemaPaths(
+  schema: OpenApiSchema | undefined,
+  above: FieldPath,
+  schemaAt: (path: FieldPath) => OpenApiSchema | undefined,
+): Generator<FieldPath> {
+  for (const key of Object.keys(schema?.properties ?? {})) {
+    if (!isNameable(key) || (above.segments.length === 0 && LEFT_OUT.includes(key))) continue;
+    const path = above.with(keySegment(key));
+    const below = schemaAt(path);
+    if (below === undefined || path.segments.length > MAX_DEPTH) continue;
+    if (typesOf(below).includes("string")) yield path;
+    else yield* schemaPaths(below, path, schemaAt);
+  }
+}
+
+interface InitTools {
+  readonly reader: Reader;
+  readonly discovery: Pick<Discovery, "allKinds" | "byKindAsNamed">;
+  readonly schemas: Pick<Schemas, "of">;
+}
+
+type Data = Extract<LiveSource, { kind: "data" }>;
+
+/** Reads what `inlay init` offers and checks: kinds, objects, schemas, Secrets and their keys. Reads as the user. */
+class ClusterView {
+  readonly #tools: InitTools;
+  readonly namespace: string;
+
+  constructor(tools: InitTools, namespace: string) {
+    this.#tools = tools;
+    this.namespace = namespace;
+  }
+
+  /** The kinds that a binding can write, each in its preferred version. */
+  async kinds(): Promise<ServedResource[]> {
+    const all = (await this.#tools.discovery.allKinds()).filter(
+      ({ group, kind, verbs }) => verbs.includes("patch") && verbs.includes("list") && isWritableKind(group, kind),
+    );
+    return [...new Map(all.toReversed().map((each) => [`${each.group}/${each.kind}`, each])).values()].toReversed();
+  }
+
+  /** The kind of that kind or plural, with or without its group. Throws Problem. */
+  async kindCalled(text: string): Promise<Resource> {
+    const all = await this.kinds();
+    const wanted = text.toLowerCase();
+    const found = all.filter((each) =>
+      [each.kind, each.plural].some((name) => [name, fullName(name, each)].some((one) => one.toLowerCase() === wanted)),
+    );
+    const [first, ...others] = found;
+    if (first === undefined)
+      throw new Problem(
+        "KindNotFound",
+        `--target: the cluster serves no kind ${JSON.stringify(text)} that a binding can write; ${suggestNames(
+          "the cluster",
+          text,
+          [...new Set(all.map(({ kind }) => kind))],
+        )}`,
+      );
+    if (others.length > 0)
+      throw new Problem(
+        "KindNotFound",
+        `--target: several groups have the kind ${first.kind}; write one of ${found.map((each) => fullName(each.kind, each)).join(", ")}`,
+      );
+    return (await this.#tools.discovery.byKindAsNamed(apiVersionOf(first), first.kind)) as Resource;
+  }
+
+  names(resource: Resource): Promise<string[]> {
+    const namespace = resource.namespaced ? this.namespace : undefined;
+    const scope = { resource, namespace, form: "metadata" as const };
+    return this.#tools.reader.list(scope, ({ metadata }) => metadata.name).then(foundIn);
+  }
+
+  /** Throws Problem if there is none. */
+  async object(resource: Resource, name: string): Promise<KubeObject> {
+    const ref: ObjectRef = { resource, name, ...(resource.namespaced && { namespace: this.namespace }) };
+    const read = await this.#tools.reader.get(ref, (object) => object, "whole");
+    if (read.state !== "NotFound") return foundIn(read);
+    const what = describeObject(resource.kind, ref.namespace, name);
+    const others = listNames("the namespace", name, await this.names(resource));
+    throw new Problem("TargetNotFound", `--target: there is no ${what}; ${others}`);
+  }
+
+  schemaOf(resource: Resource): Promise<KindSchema | undefined> {
+    return this.#tools.schemas.of(resource);
+  }
+
+  /** The values stay sealed. Throws Problem if there is no such Secret. */
+  async secret(name: string): Promise<Data> {
+    const ref: ObjectRef = { resource: SECRETS, namespace: this.namespace, name };
+    const read = await this.#tools.reader.get(ref, (object) => sealed(object, this.namespace), "whole");
+    if (read.state !== "NotFound") return foundIn(read);
+    const others = listNames("the namespace", name, await this.names(SECRETS));
+    throw new Problem("SourceNotFound", `--secret: there is no Secret ${this.namespace}/${name}; ${others}`);
+  }
+}
+
+const fullName = (name: string, { group }: Pick<Resource, "group">) => (group === "" ? name : `${name}.${group}`);
+
+function foundIn<T>(read: Reading<T>): T {
+  if (read.state === "Found") return read.it;
+  throw new Problem("Forbidden", read.state === "Unreadable" ? withAdvice(read) : "there is no such object");
+}
+
+function sealed({ metadata, ...object }: KubeObject & { data?: unknown }, namespace: string): Data {
+  return {
+    kind: "data",
+    isSecret: true,
+    description: `Secret ${namespace}/${metadata.name}`,
+    version: metadata.resourceVersion,
+    policy: { onMissing: "Wait", optional: false },
+    annotations: new SecretValue({}),
+    labels: new SecretValue({}),
+    data: new Map(entries(object.data, "base64")),
+  };
+}
 
 /** Lets the user choose one of some names. With `isOpen`, other texts are valid, too. */
 export type Ask = (question: string, names: readonly string[], isOpen?: boolean) => Promise<string>;

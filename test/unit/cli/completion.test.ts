@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { COMMANDS } from "../../../src/cli/commands.ts";
 import { complete, completionText, type FindNames } from "../../../src/cli/complete.ts";
-import { SCRIPTS } from "../../../src/cli/completion-scripts.ts";
+import { SCRIPTS } from "../../../src/cli/completion.ts";
 
 const run = promisify(execFile);
 const main = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");

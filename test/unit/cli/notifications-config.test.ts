@@ -1,6 +1,6 @@
 /** Reads of the section `notifications` of the configuration, and the errors for its mistakes. */
 import assert from "node:assert/strict";
-import { notificationsOf } from "../../../src/cli/notifications-config.ts";
+import { notificationsOf } from "../../../src/cli/config-file.ts";
 
 const url = { secret: { name: "inlay-notifications", key: "ops" } };
 const ops = { name: "ops", type: "Webhook", url };

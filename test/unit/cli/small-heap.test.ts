@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { startWithSmallHeap } from "../../../src/cli/small-heap.ts";
+import { startWithSmallHeap } from "../../../src/cli/controller.ts";
 
 const program = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
 /** Prints how each start of the program begins. */

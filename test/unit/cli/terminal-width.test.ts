@@ -1,6 +1,6 @@
 /** For how many columns the commands print tables. */
 import assert from "node:assert/strict";
-import { terminalWidth } from "../../../src/cli/terminal-width.ts";
+import { terminalWidth } from "../../../src/cli/output.ts";
 
 describe("the width of the text", () => {
   const terminal = { isTTY: true, columns: 80 };

@@ -1,7 +1,7 @@
 /** The flags of `inlay init`, and the paths that it offers. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
-import { textPaths } from "../../../src/init/paths.ts";
+import { textPaths } from "../../../src/init/init.ts";
 import { missingFlags, wishesOf } from "../../../src/init/wishes.ts";
 
 describe("the flags of inlay init", () => {

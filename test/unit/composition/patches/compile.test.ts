@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Patch, PatchSet } from "../../../../src/api/composition.ts";
 import { attemptSync, Problem } from "../../../../src/apimachinery/problem.ts";
-import { claimPaths } from "../../../../src/composition/patches/claim-paths.ts";
+import { claimPaths } from "../../../../src/composition/compile.ts";
 import { checkPatchSets, compilePatches } from "../../../../src/composition/patches/compile.ts";
 
 const compile = (patches: Patch[], patchSets?: PatchSet[]) => compilePatches(patches, patchSets, "bindings[s3]");
