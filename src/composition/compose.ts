@@ -17,9 +17,53 @@ import { type Claim, claimObject, namespaceOfClaim } from "./claim.ts";
 import { BINDING_SCHEMA, type CompiledBinding, type CompiledComposition } from "./compile.ts";
 import { assertSupported } from "./not-supported.ts";
 import { applyPatch } from "./patches/apply.ts";
+import type { CompiledPatch } from "./patches/compile.ts";
 import { copyJson } from "./patches/merge.ts";
 import { Work } from "./patches/work.ts";
-import { assertWithinReach, type WrittenPatch } from "./reach.ts";
+
+/** An applied patch, and the fields that it wrote. */
+interface WrittenPatch {
+  readonly patch: CompiledPatch;
+  readonly paths: readonly FieldPath[];
+}
+
+/** A field of a binding that names namespaces, and its value. */
+interface NamespaceField {
+  path: FieldPath;
+  value: JsonValue;
+}
+
+/** Throws Problem("OutOfReach") if a patch wrote another namespace than `home`, the claim's. */
+function assertWithinReach(composed: JsonObject, written: readonly WrittenPatch[], home: string | undefined): void {
+  const fields = [...namespaceFields(composed, new FieldPath([]))];
+  throwFirst(
+    written.flatMap(({ patch, paths }) =>
+      fields
+        .filter(({ path, value }) => value !== home && paths.some((each) => mayOverlap(each, path)))
+        .map(({ path }) => {
+          const what = `${path} must be the namespace of the claim, because the composition has reach: ClaimNamespace`;
+          return new Problem("OutOfReach", { at: [patch.place], what });
+        }),
+    ),
+  );
+}
+
+/** All fields with the name `namespace` or `namespaceSelector`, and the selectors of targets of the kind Namespace. */
+function* namespaceFields(value: JsonValue, at: FieldPath): Generator<NamespaceField> {
+  if (Array.isArray(value)) {
+    for (const [index, each] of value.entries()) yield* namespaceFields(each, at.with({ kind: "index", index }));
+    return;
+  }
+  if (!isObject(value)) return;
+  for (const [key, each] of Object.entries(value)) {
+    const path = at.with({ kind: "key", key });
+    const isOfNamespace = value["kind"] === "Namespace" && value["apiVersion"] === "v1";
+    const isChoice = isOfNamespace && (key === "name" || key === "selector");
+    if (key === "namespace" || key === "namespaceSelector" || isChoice) yield { path, value: each };
+    // Labels and manifests have arbitrary keys.
+    else if (key !== "manifest" && key !== "metadata") yield* namespaceFields(each, path);
+  }
+}
 
 const EXPRESSION = /\{\{[\s\S]*?\}\}+/g;
 

@@ -2,14 +2,33 @@
  * Counts and measures for Prometheus, under the names that controllers in Go use, so that their dashboards work. No label contains a value,
  * or the name of an object other than a BindingComposition or VaultConnection.
  */
-import { Counter, collectDefaultMetrics, type Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { LimitName } from "../api/limits.ts";
 import { catalogue } from "../apimachinery/problem.ts";
 import { STATE_REASONS } from "../apimachinery/reasons.ts";
 import type { WorkQueue } from "../workqueue/work-queue.ts";
 import type { InstallationProblems } from "./installation-problems.ts";
-import { liveGauge } from "./live-gauge.ts";
 import { VaultMetrics } from "./vault-metrics.ts";
+
+/** `collect` sets all of its series: those of the scrape before are removed. */
+function liveGauge<T extends string>(
+  registry: Registry,
+  name: string,
+  help: string,
+  labelNames: readonly T[],
+  collect: (gauge: Gauge<T>) => void,
+): void {
+  new Gauge({
+    name,
+    help,
+    labelNames,
+    registers: [registry],
+    collect() {
+      this.reset();
+      collect(this);
+    },
+  });
+}
 
 /** The condition Ready of an object. Undefined if it has none yet. */
 export type Readiness = { readonly status: string; readonly reason: string } | undefined;

@@ -5,7 +5,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type CertificateAndKey, selfSigned } from "../../src/observability/serving-certificate.ts";
+import { type CertificateAndKey, selfSigned } from "../../src/observability/metrics-server.ts";
 import { registerSecret } from "../controller/leak-detector.ts";
 import type { ControlPlane } from "./control-plane.ts";
 import { Keeper, type Program } from "./keeper.ts";

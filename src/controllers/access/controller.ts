@@ -3,7 +3,6 @@
  * bindings with something to release. So a commit that removes all of them at once does not take the permissions before the release. Does
  * nothing without the optional ClusterRole inlay-access.
  */
-import { ACCESS, ACCESS_LABEL_VALUE } from "../../api/access.ts";
 import { FINALIZER, namespaceIn } from "../../api/binding.ts";
 import { CONTROLLER_MANAGER } from "../../api/field-manager.ts";
 import type { KubeObject, ObjectMeta, Resource } from "../../apimachinery/objects.ts";
@@ -15,6 +14,10 @@ import type { Client } from "../../kube/client.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
 import type { ListWatch, Scope } from "../../kube/list-watch.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+
+/** The label by which a ServiceAccount, Role or RoleBinding asks for the finalizer of the same name. */
+const ACCESS = "inlay.dev/access";
+const ACCESS_LABEL_VALUE = "true";
 
 /** How many objects of a namespace get the finalizer. */
 export const MAX_IN_NAMESPACE = 64;

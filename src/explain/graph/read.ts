@@ -1,6 +1,8 @@
 /** Reads the cluster for the graph of a binding, or of a Secret or ConfigMap. */
+import type { Condition } from "../../api/binding.ts";
 import type { WorkloadStatus } from "../../api/rollout.ts";
 import { describeObject, type KubeObject } from "../../apimachinery/objects.ts";
+import { WAITING_REASONS } from "../../apimachinery/reasons.ts";
 import { useInWords } from "../../sources/uses.ts";
 import { explain } from "../explain.ts";
 import type { Explanation, ObjectExplanation, SourceExplanation, TargetExplanation } from "../explanation.ts";
@@ -8,7 +10,18 @@ import type { Tools } from "../tools.ts";
 import { trace } from "../trace.ts";
 import type { BindingTrace, Trace, Traced, WorkloadTrace } from "../trace-result.ts";
 import { describe, firstLines, type Graph, type GraphEdge, type GraphNode, type NodeState } from "./graph.ts";
-import { stateOf, stateOfReason } from "./states.ts";
+
+/** What a reason or condition means for the node that shows it. */
+function stateOfReason(reason: string): NodeState {
+  if (reason === "Synced") return "good";
+  if (reason === "Suspended") return "neutral";
+  return WAITING_REASONS.includes(reason) ? "waiting" : "bad";
+}
+
+function stateOf({ status, reason }: Pick<Condition, "status" | "reason">): NodeState {
+  if (status === "True") return "good";
+  return status === "False" ? (WAITING_REASONS.includes(reason) ? "waiting" : "bad") : "waiting";
+}
 
 type State = Pick<GraphNode, "state" | "status">;
 

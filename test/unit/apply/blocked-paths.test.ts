@@ -1,7 +1,7 @@
 /** Which of several paths stay because rules of any kind refuse their removal. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { blockedPaths } from "../../../src/apply/blocked-paths.ts";
+import { blockedPaths } from "../../../src/apply/release.ts";
 
 const numbered = (count: number) => Array.from({ length: count }, (_, n) => `spec.f${n}`);
 

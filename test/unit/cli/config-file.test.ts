@@ -4,8 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { restartLimitOf } from "../../../src/api/installation.ts";
-import { installationOf, loadInstallation } from "../../../src/cli/config-file.ts";
-import { RELOADER_FIELDS } from "../../../src/cli/reloader-config.ts";
+import { installationOf, loadInstallation, RELOADER_FIELDS } from "../../../src/cli/config-file.ts";
 
 const HEAD = "apiVersion: config.inlay.dev/v1alpha1\nkind: ControllerConfiguration\n";
 const of = (text: string) => installationOf(HEAD + text, "inlay-system");

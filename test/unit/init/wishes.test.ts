@@ -1,8 +1,7 @@
 /** The flags of `inlay init`, and the paths that it offers. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
-import { textPaths } from "../../../src/init/init.ts";
-import { missingFlags, wishesOf } from "../../../src/init/wishes.ts";
+import { missingFlags, textPaths, wishesOf } from "../../../src/init/init.ts";
 
 describe("the flags of inlay init", () => {
   it("name fields one by one, or each in one flag, with conditions of elements in the path", () => {

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import type { ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import { Notifier, receiverUrl } from "../../../src/notifications/notifier.ts";
-import { resultOf } from "../../../src/notifications/post.ts";
+import { Notifier, receiverUrl, resultOf } from "../../../src/notifications/notifier.ts";
 import { fakeClient } from "../fakes.ts";
 import { kubeObjectOf } from "../objects.ts";
 import { notificationOf, rulesOf } from "./notifications.ts";

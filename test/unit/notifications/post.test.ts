@@ -1,7 +1,7 @@
 /** Posts to a real server: one POST, no redirect, only trusted certificates, and no part of the URL in errors. */
 import assert from "node:assert/strict";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
-import { post } from "../../../src/notifications/post.ts";
+import { post } from "../../../src/notifications/notifier.ts";
 import { secretText } from "../../controller/leak-detector.ts";
 import { makeCertificate } from "../kube/server.ts";
 import { type Answer, startServer, type TestServer } from "../vault/server.ts";

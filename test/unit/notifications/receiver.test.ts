@@ -1,8 +1,7 @@
 /** When and in which order notifications are sent to a receiver, how they are retried, and which are dropped. */
 import assert from "node:assert/strict";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
-import { Receiver } from "../../../src/notifications/notifier.ts";
-import type { PostResult } from "../../../src/notifications/post.ts";
+import { type PostResult, Receiver } from "../../../src/notifications/notifier.ts";
 import { fakeClock } from "../clock.ts";
 import { failureOf, notificationOf, rulesOf } from "./notifications.ts";
 

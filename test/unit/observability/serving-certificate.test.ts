@@ -5,12 +5,12 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Agent, request } from "undici";
-import { serveMetrics } from "../../../src/observability/metrics-server.ts";
 import {
   type CertificateAndKey,
   ServingCertificate,
   selfSigned,
-} from "../../../src/observability/serving-certificate.ts";
+  serveMetrics,
+} from "../../../src/observability/metrics-server.ts";
 
 describe("a self-signed certificate", () => {
   it("is valid for its names and for servers, and signed with its own key", () => {

@@ -1,8 +1,7 @@
 /** How many TLS contexts connections need. */
 import assert from "node:assert/strict";
 import type { SecureContext } from "node:tls";
-import { Contexts } from "../../../src/vault/dial.ts";
-import { VaultHttp } from "../../../src/vault/http.ts";
+import { Contexts, VaultHttp } from "../../../src/vault/http.ts";
 import { servicesFor, settingsFor } from "./server.ts";
 
 describe("TLS contexts", () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { VaultAddresses } from "../../../src/api/vault-addresses.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
-import { selfSigned } from "../../../src/observability/serving-certificate.ts";
+import { selfSigned } from "../../../src/observability/metrics-server.ts";
 import type { ConnectionServices, ConnectionSettings } from "../../../src/vault/connection.ts";
 import { VaultHttp, type VaultRequest } from "../../../src/vault/http.ts";
 import { HttpFailure } from "../../../src/vault/http-failure.ts";

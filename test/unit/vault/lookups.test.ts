@@ -1,6 +1,6 @@
 /** How many lookups of host names a connection runs at a time, and which of them connections share. */
 import assert from "node:assert/strict";
-import { fairLookups } from "../../../src/vault/dial.ts";
+import { fairLookups } from "../../../src/vault/http.ts";
 import { settled } from "../clock.ts";
 
 const FOUND = [{ address: "10.0.0.1", family: 4 }];

@@ -6,7 +6,7 @@ import type { ClaimKind } from "../../../../src/composition/allowed-paths.ts";
 import type { CompiledComposition } from "../../../../src/composition/compile.ts";
 import type { ClaimOwner, DesiredBinding } from "../../../../src/composition/made-binding.ts";
 import { CompositionState } from "../../../../src/controllers/composition/composition-state.ts";
-import { Producers } from "../../../../src/controllers/composition/producers.ts";
+import { Producers } from "../../../../src/controllers/composition/controller.ts";
 
 const CLAIM = "shop/harbor";
 const binding = {
