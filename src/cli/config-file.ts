@@ -16,7 +16,7 @@ import type { LabelSelector } from "../apimachinery/label-selector.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { whyTooLarge } from "../kube/file-size.ts";
 import { notificationTemplate } from "../notifications/text.ts";
-import { MOST_RESTARTS } from "../workloads/restart-times.ts";
+import { MOST_RESTARTS } from "../workloads/workload.ts";
 import { fieldsOf, flagOf, listOf, textsOf } from "./config-fields.ts";
 import { failureText } from "./failure.ts";
 

@@ -5,10 +5,10 @@ import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { allOf, attemptSync, Problem } from "../apimachinery/problem.ts";
 import { assertReadsClaim, type ClaimKind } from "./allowed-paths.ts";
 import { getField } from "./patches/fields.ts";
-import { concrete, pathIn } from "./patches/option-paths.ts";
 import { Options } from "./patches/options.ts";
 import type { ConcretePath } from "./patches/path.ts";
-import { checkPattern, isFoundIn } from "./patches/patterns.ts";
+import { checkPattern, isFoundIn } from "./patches/string-transforms.ts";
+import { concrete, pathIn } from "./patches/transforms.ts";
 import type { Work } from "./patches/work.ts";
 
 export interface NotSupportedRule {

@@ -2,9 +2,10 @@
  * Creates, corrects and deletes the bindings that a controller generates, such as those for Reloader's annotations. A binding
  * that needs no change costs no request.
  */
+import { createHash } from "node:crypto";
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { isStub } from "../api/stub.ts";
-import { sameJson } from "../apimachinery/json.ts";
+import { isObject, sameJson, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
@@ -18,7 +19,19 @@ import type { ContentionBudget } from "../targets/contention-budget.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { soonest } from "../workqueue/soonest.ts";
 import type { WorkResult } from "../workqueue/work-queue.ts";
-import { revisionOf } from "./revision.ts";
+
+/** The same text for the same JSON, whatever the order of its keys. */
+export const revisionOf = (value: object): string =>
+  createHash("sha256")
+    .update(stringifyJson(sorted(value)))
+    .digest("base64url");
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, each]) => [key, sorted(each)]));
+}
 
 /** The object that a binding is generated for. `namespace` is absent for a cluster-scoped object. */
 export interface Owner {

@@ -2,12 +2,11 @@
 import { setNewest } from "../apimachinery/newest.ts";
 import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
-import { attempt, kindNotFound } from "./access-error.ts";
+import { attempt, type KindName, kindAdvice, kindNotFound, type ServedKind } from "./access-error.ts";
 import { MAX_DEFINITION_CHARACTERS } from "./answer-text.ts";
 import { isStatus } from "./api-error.ts";
 import { rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
-import { type KindName, kindAdvice, type ServedKind } from "./suggest-kind.ts";
 import type { Transport } from "./transport.ts";
 
 type ApiResource = Pick<Resource, "kind" | "namespaced"> & { name: string };

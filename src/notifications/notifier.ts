@@ -12,8 +12,7 @@ import { attempt } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
 import { getAsController } from "../kube/get.ts";
 import { describeError, type Log } from "../observability/log.ts";
-import type { Notification } from "./notification.ts";
-import { NotificationText } from "./text.ts";
+import { type Notification, NotificationText } from "./text.ts";
 
 const DEADLINE_MS = 10_000;
 /** The most of an answer that is read. Its content is not used. */

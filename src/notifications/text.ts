@@ -2,14 +2,34 @@
  * Writes the text of a message: a default sentence or a rendered template for one notification, and counts for many. Escapes all text from
  * the cluster, so that a name or message can't mention people or disguise a link in a chat. Pure.
  */
-import type { ReceiverType } from "../api/notification-rules.ts";
+import type { NotifiedEvent, ReceiverType } from "../api/notification-rules.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { Template } from "../transform/template.ts";
-import type { Notification } from "./notification.ts";
+
+export interface Notification {
+  /** Two bindings that observe the same restart give it the same id. The id is not sent. */
+  readonly id: string;
+  readonly event: NotifiedEvent;
+  /** The reason of the Kubernetes event or of the binding's condition, such as RolloutFailed or Forbidden. */
+  readonly reason: string;
+  readonly message: string;
+  /** In RFC 3339. */
+  readonly time: string;
+  readonly workload: {
+    readonly apiVersion: string;
+    readonly kind: string;
+    /** Empty for a cluster-scoped workload. */
+    readonly namespace: string;
+    readonly name: string;
+  };
+  readonly binding: { readonly namespace: string; readonly name: string };
+  /** The names of the changed values, such as `bucket/accessKeyID`. */
+  readonly keys: readonly string[];
+}
 
 /** Used to try templates. */
 const EXAMPLE: Notification = {

@@ -12,7 +12,7 @@ import { ApiError } from "../kube/api-error.ts";
 import { filterIn } from "../sources/uses.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { isJob } from "../workloads/job-copy.ts";
-import { givenText } from "../workloads/restart-field.ts";
+import { givenText } from "../workloads/workload.ts";
 import type { RunSteps } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import type { StartFacts } from "./decide/affected.ts";

@@ -3,7 +3,7 @@ import type { SecretBinding } from "../api/binding.ts";
 import type { RolloutStatus } from "../api/rollout.ts";
 import { apiVersionOf, type ObjectMeta, type ObjectRef } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import type { Notification } from "../notifications/notification.ts";
+import type { Notification } from "../notifications/text.ts";
 import { copyName } from "../workloads/job-copy.ts";
 import type { RolloutDecision } from "./decide/engine.ts";
 import { refusalsIn } from "./decide/intent-status.ts";

@@ -4,8 +4,7 @@
  */
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { type ChangedObjects, CONFIRMED_MS } from "../cache/changed-objects.ts";
-import { KeptObjects } from "../cache/kept-objects.ts";
+import { type ChangedObjects, CONFIRMED_MS, KeptObjects } from "../cache/changed-objects.ts";
 import { type Client, pathOf } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 

@@ -4,10 +4,9 @@ import { remembered } from "../apimachinery/newest.ts";
 import { type JsonObject, type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { itemsOf, type OpenApiSchema, type OpenApiType, type ResolveRef } from "../apimachinery/openapi.ts";
 import { allOf, attemptSync, Problem } from "../apimachinery/problem.ts";
-import { below, dottedKeyHint, elementAt, elementHint, type Place, unknownField } from "./path-advice.ts";
+import { below, dottedKeyHint, elementAt, elementHint, type Known, type Place, unknownField } from "./path-advice.ts";
 import type { Plan, PlannedField } from "./plan-types.ts";
 import { brokenRule } from "./schema-rules.ts";
-import type { Known } from "./similar-path.ts";
 
 type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
 

@@ -4,7 +4,7 @@ import { Installation } from "../../src/api/installation.ts";
 import type { RolloutSpec, RolloutStatus } from "../../src/api/rollout.ts";
 import type { JsonObject, KubeObject, ObjectRef } from "../../src/apimachinery/objects.ts";
 import type { Problem } from "../../src/apimachinery/problem.ts";
-import type { Notification } from "../../src/notifications/notification.ts";
+import type { Notification } from "../../src/notifications/text.ts";
 import { ConcurrencyLimiter } from "../../src/rollout/decide/concurrency.ts";
 import { wrongPace } from "../../src/rollout/decide/pace.ts";
 import type { RolloutDependencies } from "../../src/rollout/dependencies.ts";

@@ -4,11 +4,10 @@ import { allOf, attemptSync, Problem } from "../../apimachinery/problem.ts";
 import { suggestNames } from "../../apimachinery/suggest-names.ts";
 import { compileFormat } from "./go-format.ts";
 import type { MergePolicy } from "./merge.ts";
-import { assertWritable, concrete, pathIn } from "./option-paths.ts";
 import { mistake, Options } from "./options.ts";
 import { type CompositePath, type ConcretePath, isConcrete } from "./path.ts";
-import type { CompiledTransforms } from "./steps.ts";
-import { compileTransforms } from "./transforms.ts";
+import type { CompiledTransforms } from "./string-transforms.ts";
+import { assertWritable, compileTransforms, concrete, pathIn } from "./transforms.ts";
 
 export interface CompiledPatch {
   /** Its place in the composition, such as `bindings[s3].patches[2]`. */

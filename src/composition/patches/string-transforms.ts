@@ -1,13 +1,70 @@
 /** Compiles the transforms of the type string, which convert any value to a string. */
 import { createHash } from "node:crypto";
+import type { JsonValue } from "../../apimachinery/objects.ts";
+import { compilePattern, type Pattern } from "../../apimachinery/pattern.ts";
 import { toLower, toUpper } from "./go/case.ts";
 import { toJsonText } from "./go/json-text.ts";
 import { assertShort, bytesOf, type GoValue, invalid, TextBuilder, textOf, typeOf } from "./go/value.ts";
 import { compileGoFormat, plainText } from "./go-format.ts";
-import type { Options } from "./options.ts";
-import { checkPattern, groupIn } from "./patterns.ts";
-import type { Step } from "./steps.ts";
+import { mistake, type Options } from "./options.ts";
+import type { ConcretePath } from "./path.ts";
 import type { Work } from "./work.ts";
+
+/** A transform, and the texts that the composition contains in it. */
+export interface Step {
+  apply(value: GoValue, work: Work): GoValue;
+  constants: readonly string[];
+  /** Whether the composition lists all possible results. */
+  isListed?: boolean;
+  /** The fields of each element, if the step produces a list of objects. */
+  elements?: readonly ElementField[];
+}
+
+/** A field of each element, and whether the composition lists all its possible values. */
+export interface ElementField {
+  readonly writes: ConcretePath;
+  readonly isListed: boolean;
+}
+
+export interface CompiledTransforms {
+  /** Throws Problem with the failed transform and the reason, never a value. The caller adds the place and path. */
+  apply(value: JsonValue, work: Work): JsonValue;
+  /** All texts that the composition contains in them: formats, map values, results, replacements, and texts in nested JSON. */
+  constants: readonly string[];
+  /** Whether the composition lists all possible results. */
+  isListed: boolean;
+  /** Whether there are none. */
+  isNone: boolean;
+  /** The fields of each element, if the last transform is forEach. */
+  elements: readonly ElementField[] | undefined;
+}
+
+/** In instructions: a text of one character alone may not need more than the work for a binding. */
+const MAX_EFFORT = 5_000_000;
+
+/** Throws Problem("InvalidComposition") unless the text is a pattern. */
+export function checkPattern(text: string, place: string): Pattern {
+  const pattern = compilePattern(text, { left: MAX_EFFORT });
+  if (pattern === "TooLarge" || pattern === undefined) {
+    throw mistake(place, "the regular expression is too large; shorten it, or use smaller numbers in braces");
+  }
+  if (pattern === "Invalid")
+    throw mistake(place, "must be a regular expression of RE2; see https://golang.org/s/re2syntax");
+  return pattern;
+}
+
+/** Whether a checked pattern matches a part of the text. Throws like `groupIn`. */
+export const isFoundIn = (pattern: string, text: string, work: Work): boolean =>
+  groupIn(pattern, text, 0, work) !== null;
+
+/** The part of the text that a group of a checked pattern matches. Throws Problem("InvalidValue") if that needs too much work. */
+function groupIn(pattern: string, text: string, group: number, { effort }: Work): string | null {
+  // The cache of patterns stores it while it is used. If each composition stored its own, the memory would be unlimited.
+  const compiled = compilePattern(pattern, effort);
+  const found = typeof compiled === "object" ? compiled.groupIn(text, group, effort) : undefined;
+  if (found === undefined) throw invalid("the string is too long to match the regular expressions");
+  return found;
+}
 
 const OPTION = {
   Format: "fmt",

@@ -3,18 +3,42 @@ import type { Transform } from "../../api/composition.ts";
 import { isInt64, isObject, isTooDeep, MAX_LEVELS, parseJson } from "../../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
 import { allOf, attemptSync, Problem } from "../../apimachinery/problem.ts";
-import { getField, setField } from "./fields.ts";
+import { getField, MAX_WRITTEN_INDEX, setField } from "./fields.ts";
 import { formatFloat } from "./go/floats.ts";
 import { parseBoolean, parseFloat64, parseInteger } from "./go/numbers.ts";
 import { parseQuantity } from "./go/quantity.ts";
 import { bounded, fromJson, type GoValue, invalid, toJson, typeOf } from "./go/value.ts";
-import { assertWritable, concrete, pathIn } from "./option-paths.ts";
 import { mistake, Options } from "./options.ts";
-import type { ConcretePath } from "./path.ts";
-import { checkPattern, isFoundIn } from "./patterns.ts";
-import type { CompiledTransforms, ElementField, Step } from "./steps.ts";
-import { compileString } from "./string-transforms.ts";
+import { type CompositePath, type ConcretePath, isConcrete, parseCompositePath } from "./path.ts";
+import {
+  type CompiledTransforms,
+  checkPattern,
+  compileString,
+  type ElementField,
+  isFoundIn,
+  type Step,
+} from "./string-transforms.ts";
 import type { Work } from "./work.ts";
+
+/** Throws Problem("InvalidComposition"). */
+export function pathIn(options: Options, name: string, example: string): CompositePath {
+  const text = options.text(name, example);
+  const path = attemptSync(() => parseCompositePath(text));
+  if (path instanceof Problem) throw options.wrong(name, path.what);
+  return path;
+}
+
+/** The path, if it names one field. `advice` is the advice about a wildcard. Throws Problem("InvalidComposition"). */
+export function concrete(options: Options, name: string, path: CompositePath, advice: string): ConcretePath {
+  if (isConcrete(path)) return path;
+  throw options.wrong(name, `has [*], ${advice}`);
+}
+
+/** Throws Problem("InvalidComposition") for an index that is too high. */
+export function assertWritable(options: Options, name: string, { segments }: CompositePath): void {
+  if (segments.some((segment) => segment.kind === "index" && segment.index > MAX_WRITTEN_INDEX))
+    throw options.wrong(name, `has an index above ${MAX_WRITTEN_INDEX}, the highest that is written`);
+}
 
 const TO_TYPES = ["string", "int", "int64", "bool", "float64", "object", "array"] as const;
 const FORMATS = ["none", "quantity", "json"] as const;

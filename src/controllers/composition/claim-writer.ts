@@ -10,7 +10,7 @@ import type { Identity } from "../../kube/identity.ts";
 import { mayDropFields } from "../../kube/write-versions.ts";
 import type { ContentionBudget } from "../../targets/contention-budget.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
-import { revisionOf } from "../revision.ts";
+import { revisionOf } from "../generated-bindings.ts";
 
 interface Services {
   client: Pick<Client, "apply">;

@@ -49,6 +49,7 @@ interface ProducerServices {
 /** Each binding is called, however many have the labels. */
 const ALL = Number.POSITIVE_INFINITY;
 
+/** Answers which composition generates a binding, from the present claims and never from the labels of the binding. */
 export class Producers {
   readonly #services: ProducerServices;
   /** By composition, the bindings whose answer was not known when it was asked for. */

@@ -1,6 +1,6 @@
 /** Prints a graph as a Mermaid flowchart, which GitHub, GitLab and many wikis draw. Pure. */
 import { collapsed, type Graph, type GraphNode } from "./graph.ts";
-import { COLOURS, shortened, TEXT_COLOUR } from "./style.ts";
+import { COLOURS, shortened, TEXT_COLOUR } from "./svg.ts";
 
 export function mermaid(whole: Graph): string[] {
   const { title, description, nodes, edges } = collapsed(whole);

@@ -8,7 +8,7 @@ import type { RolloutSpec, RolloutStatus, WorkloadStatus } from "../../api/rollo
 import { idOf } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import { isJob } from "../../workloads/job-copy.ts";
-import { givenText } from "../../workloads/restart-field.ts";
+import { givenText } from "../../workloads/workload.ts";
 import type { Dependent } from "../types.ts";
 import type { RolloutDecision } from "./engine.ts";
 import { MAX_SLOT_MS, type PlannedRestart } from "./schedule.ts";

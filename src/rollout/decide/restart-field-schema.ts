@@ -7,7 +7,7 @@ import { SecretValue } from "../../apimachinery/secret-value.ts";
 import { attempt } from "../../kube/access-error.ts";
 import type { Schemas } from "../../kube/schemas.ts";
 import { checkAgainstSchema, schemaIn, typesOf } from "../../transform/schema-check.ts";
-import { givenText } from "../../workloads/restart-field.ts";
+import { givenText } from "../../workloads/workload.ts";
 import type { WorkloadLookup } from "../discover/lookups.ts";
 
 /** Examples of the texts that are written, to check the rules of a field's schema. */

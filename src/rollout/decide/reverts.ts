@@ -4,8 +4,8 @@
  */
 import type { WorkloadStatus } from "../../api/rollout.ts";
 import { isBatch } from "../../workloads/group-kinds.ts";
-import { givenText } from "../../workloads/restart-field.ts";
 import { isMark, isStampOfBinding } from "../../workloads/rollout-stamp.ts";
+import { givenText } from "../../workloads/workload.ts";
 import type { Dependent } from "../types.ts";
 
 /** What the cluster shows of a workload without its restart. */

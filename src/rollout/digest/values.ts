@@ -7,7 +7,7 @@ import { type Digests, digestParts, type RolloutSpec, type RolloutStatus } from 
 import { Problem } from "../../apimachinery/problem.ts";
 import type { ResolvedSource } from "../../sources/source.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
-import { givenText, restartTime } from "../../workloads/restart-field.ts";
+import { givenText, restartTime } from "../../workloads/workload.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { PlannedRestart } from "../decide/schedule.ts";
 import { type DigestKey, digestOf, newDigestEffort } from "./digest.ts";

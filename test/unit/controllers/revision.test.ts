@@ -1,6 +1,6 @@
 /** The revision of a written object, by which Inlay notices that it would write the same again. */
 import assert from "node:assert/strict";
-import { revisionOf } from "../../../src/controllers/revision.ts";
+import { revisionOf } from "../../../src/controllers/generated-bindings.ts";
 
 describe("the revision of a written object", () => {
   it("is the same for any order of its keys, and short for any size", () => {

@@ -10,8 +10,7 @@ import {
   verbsFor,
   WRITE_VERBS,
 } from "../../../src/kube/access-error.ts";
-import { ApiError } from "../../../src/kube/api-error.ts";
-import type { Asked } from "../../../src/kube/asked.ts";
+import { ApiError, type Asked } from "../../../src/kube/api-error.ts";
 import { CONTROLLER, serviceAccountIdentity } from "../../../src/kube/identity.ts";
 import { ACCOUNTS, HARBORS, ISSUERS, SECRETS } from "../resources.ts";
 

@@ -1,6 +1,6 @@
 /** Notifications for tests, with the given fields. */
 import type { ReceiverRules } from "../../../src/api/notification-rules.ts";
-import type { Notification } from "../../../src/notifications/notification.ts";
+import type { Notification } from "../../../src/notifications/text.ts";
 
 export const notificationOf = (name: string, more: Partial<Notification> = {}): Notification => ({
   id: `restarted/${name}`,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
-import { givenText, restarting, restartTime } from "../../../src/workloads/restart-field.ts";
+import { givenText, restarting, restartTime } from "../../../src/workloads/workload.ts";
 
 const RESTART_AT = FieldPath.parse("spec.restartAt");
 const STRIMZI = FieldPath.parse('metadata.annotations["strimzi.io/manual-rolling-update"]');

@@ -2,8 +2,13 @@
 import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, KubeObject } from "../../../src/apimachinery/objects.ts";
-import { MOST_RESTARTS, RESTARTS_ANNOTATION, restartTimesText } from "../../../src/workloads/restart-times.ts";
-import { WORKLOAD_KINDS, workloadOf } from "../../../src/workloads/workload.ts";
+import {
+  MOST_RESTARTS,
+  RESTARTS_ANNOTATION,
+  restartTimesText,
+  WORKLOAD_KINDS,
+  workloadOf,
+} from "../../../src/workloads/workload.ts";
 
 const TEMPLATE = FieldPath.parse("spec.template");
 

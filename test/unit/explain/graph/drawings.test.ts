@@ -4,8 +4,7 @@ import DOMPurify from "dompurify";
 import { collapsed, type Graph } from "../../../../src/explain/graph/graph.ts";
 import { mermaid } from "../../../../src/explain/graph/mermaid.ts";
 import { graphOfExplanation } from "../../../../src/explain/graph/read.ts";
-import { COLOURS, TEXT_COLOUR } from "../../../../src/explain/graph/style.ts";
-import { layOutGraph, svg } from "../../../../src/explain/graph/svg.ts";
+import { COLOURS, layOutGraph, svg, TEXT_COLOUR } from "../../../../src/explain/graph/svg.ts";
 import { explanationOf, explanationWith, HOSTILE, objectOf, targetOf } from "./graphs.ts";
 
 const SIZES = [1, 20, 200];

@@ -6,7 +6,7 @@ import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { attempt } from "../../../../src/kube/access-error.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import type { Notification } from "../../../../src/notifications/notification.ts";
+import type { Notification } from "../../../../src/notifications/text.ts";
 import type { Dependents } from "../../../../src/rollout/discover/dependents.ts";
 import {
   finishCutOff,
