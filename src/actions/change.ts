@@ -20,7 +20,7 @@ export interface Tools {
   readonly client: Pick<Client, "mergePatch">;
 }
 
-export const refOf = ({ resource, name }: NamedObject, namespace: string): ObjectRef => ({
+const refOf = ({ resource, name }: NamedObject, namespace: string): ObjectRef => ({
   resource,
   name,
   ...(resource.namespaced && { namespace }),

@@ -3,7 +3,7 @@ import { VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
 import { change, read, type Tools } from "./change.ts";
 import { type NamedObject, textOf } from "./named-object.ts";
 
-export interface Suspended {
+interface Suspended {
   readonly kind: string;
   readonly namespace?: string;
   readonly name: string;

@@ -6,7 +6,7 @@ import { findController } from "../explain/running.ts";
 import { change, type OwnObject, read, readyOf, type Tools } from "./change.ts";
 import { type NamedObject, textOf } from "./named-object.ts";
 
-export interface Synced {
+interface Synced {
   readonly kind: string;
   readonly namespace?: string;
   readonly name: string;

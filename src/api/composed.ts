@@ -11,7 +11,7 @@ export const CLAIM_ANNOTATION = "inlay.dev/claim";
 export const PATCHED_ANNOTATION = "inlay.dev/patched-fields";
 
 /** The origin of a composed binding, as its labels and annotations give it. */
-export interface ComposedFrom {
+interface ComposedFrom {
   readonly composition: string;
   readonly template: string;
   readonly claim: string;

@@ -90,7 +90,7 @@ export interface InstallationRules {
 }
 
 /** Everything that one target writes. */
-export interface TargetWrites {
+interface TargetWrites {
   readonly paths: readonly FieldPath[];
   readonly manifest?: JsonObject;
 }

@@ -38,7 +38,7 @@ export const DEFAULT_LIMITS: Limits = {
  * What the controller did not do, or did later, for a namespace that takes too much: the label `limit` of the metric
  * `inlay_tenant_limited_total`. A limit of the configuration has its name, others are named here.
  */
-export const OTHER_LIMITS = [
+const OTHER_LIMITS = [
   /** An answer of the API server, or an object in it, was too large to read. */
   "answerBytes",
   /** What the watches of a namespace showed of its workloads was too large together to keep. */

@@ -82,7 +82,7 @@ export function hostOf(url: URL): string {
 }
 
 /** The entry that lists the URL: `vault.vault.svc:8200`, with http:// before it where that is the scheme. */
-export function entryOf(url: URL): string {
+function entryOf(url: URL): string {
   const host = hostOf(url);
   const scheme = url.protocol === "http:" ? "http://" : "";
   return `${scheme}${isIP(host) === 6 ? `[${host}]` : host}:${portOf(url)}`;

@@ -19,7 +19,7 @@ export interface CelRule {
   readonly fieldPath?: string;
 }
 
-export interface BrokenRule {
+interface BrokenRule {
   readonly path: string;
   readonly message: string;
 }

@@ -7,7 +7,7 @@ import { RE2JS } from "re2js";
 import type { Effort } from "./glob.ts";
 
 /** `TooLarge`: compiling it takes too long. */
-export type CompiledPattern = Pattern | "Invalid" | "TooLarge";
+type CompiledPattern = Pattern | "Invalid" | "TooLarge";
 
 const MAX_LENGTH = 1024;
 /** In instructions: about 10 ms to compile, and less than a megabyte of memory. */

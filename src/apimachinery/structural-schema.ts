@@ -32,7 +32,7 @@ export function missingFields(schema: OpenApiSchema, value: JsonValue, path = ""
 }
 
 /** An object with too few fields, or with not exactly one of several, or a list that is too long. */
-export interface WrongChoice {
+interface WrongChoice {
   readonly path: string;
   readonly rule: string;
 }

@@ -38,7 +38,7 @@ export function placesIn(object: unknown, located: readonly { path: FieldPath; a
 
 export type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
 
-export interface Findings {
+interface Findings {
   /** Such as `spec.port must be at most 65535`. */
   clauses: readonly string[];
   /** Each clause is about a path of the binding, not about an object around it or another field. */

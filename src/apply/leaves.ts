@@ -49,7 +49,7 @@ export function otherHoldersOf(
 }
 
 /** A part of an object that the binding owns, by indexes; and whether others own it too. */
-export interface Part {
+interface Part {
   at: FieldPath;
   isShared: boolean;
 }

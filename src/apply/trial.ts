@@ -11,7 +11,7 @@ import { planPatch } from "./patch.ts";
 import { leavesOf } from "./write.ts";
 
 /** The refusal of the field; `accepted`; or `unknown` if the answer is about something else. */
-export type Verdict = ApiError | "accepted" | "unknown";
+type Verdict = ApiError | "accepted" | "unknown";
 
 /** The other fields of the binding keep the values that they have in `live`. */
 export async function tryAlone(

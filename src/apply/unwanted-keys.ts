@@ -9,7 +9,7 @@ import { holds, otherHolders } from "./ownership.ts";
 
 const DATA = ["data", "binaryData"];
 
-export interface UnwantedKey {
+interface UnwantedKey {
   readonly keys: readonly [field: string, key: string];
   /** The managers that own it beside the binding. */
   readonly others: readonly string[];

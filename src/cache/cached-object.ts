@@ -70,7 +70,7 @@ export interface CachedObject extends Version {
 }
 
 /** A change of an object: the version before which it can't be, and its time in seconds of the epoch. */
-export interface Change {
+interface Change {
   version: string;
   at: number;
 }

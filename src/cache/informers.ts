@@ -138,7 +138,7 @@ interface Dependent {
   notify: Subscriber["notify"];
 }
 
-export interface InformerOptions {
+interface InformerOptions {
   /** Watch only one namespace. */
   isNamespaced?: boolean;
   view?: ReloaderView;

@@ -14,7 +14,7 @@ import type { ListWatch } from "../kube/list-watch.ts";
 export type ReflectorState = { phase: "pending" } | { phase: "synced" } | { phase: "failed"; error: ApiError };
 
 /** How an object arrived. */
-export interface Shown {
+interface Shown {
   /** The version of the event, or for a later list the last version before it. Undefined for the objects of the first list. */
   since: string | undefined;
   /** The watch has reported it as added: it was just created, or has become visible to a selector. */

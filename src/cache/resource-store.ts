@@ -14,7 +14,7 @@ export interface StoredObject {
 }
 
 /** Reports changes of the objects to the controllers that reconcile them. */
-export interface StoreListener<T> {
+interface StoreListener<T> {
   /** An object is new or changed. */
   changed(key: string, object: T): void;
   /** An object was deleted, even if another one of the same name exists now. `object` is its last state. */
@@ -24,7 +24,7 @@ export interface StoreListener<T> {
 }
 
 /** Reports the state of the watch, for logs and metrics. */
-export interface StoreEvents {
+interface StoreEvents {
   /** The objects can't be listed, because the CRD or the permission is missing. The list is retried. */
   failed(resource: Resource, error: ApiError): void;
   restarted(resource: Resource, reason: RestartReason): void;

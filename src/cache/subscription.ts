@@ -44,7 +44,7 @@ export interface FieldText {
 }
 
 /** An object that pods of the same namespace read, by any of its keys. */
-export type Consumed = Pick<PodReference, "kind" | "name">;
+type Consumed = Pick<PodReference, "kind" | "name">;
 
 export type Subscription = ObjectSubscription | CollectionSubscription;
 

@@ -9,7 +9,7 @@ import { namespaceName } from "./argument-types.ts";
 import { failureText } from "./failure.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
-export interface ClusterTools extends Tools {
+interface ClusterTools extends Tools {
   /** Sends requests as the user. */
   readonly client: Client;
   readonly transport: Transport;

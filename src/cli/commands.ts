@@ -1,7 +1,7 @@
 /** All subcommands. Each is in a file of its own, which is loaded only for this command. */
 import type { Command } from "commander";
 
-export interface CommandEntry {
+interface CommandEntry {
   /** One line for the help of the program. */
   summary: string;
   load: () => Promise<Command>;

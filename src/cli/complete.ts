@@ -6,12 +6,12 @@ import type { Argument, Command, Option } from "commander";
 import type { NameKind } from "../explain/names.ts";
 import { COMMANDS } from "./commands.ts";
 
-export interface Candidate {
+interface Candidate {
   readonly value: string;
   readonly description?: string;
 }
 
-export interface Completion {
+interface Completion {
   readonly candidates: readonly Candidate[];
   /** Whether the shell completes names of files instead. */
   readonly isFile: boolean;

@@ -14,7 +14,7 @@ interface Marks {
 
 /** What is `unknown` counts as matching. */
 export type ClaimMatcher = (name: string, marks: Marks | "unknown" | undefined) => boolean;
-export type NamespaceMatcher = (name: string, labels: Texts | "unknown" | undefined) => boolean;
+type NamespaceMatcher = (name: string, labels: Texts | "unknown" | undefined) => boolean;
 
 export function claimMatcher(selector: CompositionSpec["for"]["selector"] = {}): ClaimMatcher {
   const { names, exceptNames, annotations = {}, ...labels } = selector;

@@ -57,7 +57,7 @@ export interface CompiledBinding {
   readonly patches: readonly CompiledPatch[];
 }
 
-export interface BaseMetadata {
+interface BaseMetadata {
   readonly name?: string;
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;

@@ -133,7 +133,7 @@ export interface ComposedBinding {
 }
 
 /** A field of a claim that a patch reads and that is missing. */
-export interface MissingField {
+interface MissingField {
   /** The place of the patch, such as `bindings[s3].patches[2]`. */
   readonly place: string;
   /** The path in the claim. */

@@ -35,7 +35,7 @@ export interface DesiredBinding {
 type Metadata = SecretBinding["metadata"];
 
 /** The relation of a binding to its claim. */
-export interface BindingOrigin {
+interface BindingOrigin {
   readonly composition: string;
   readonly claim: string;
   readonly owner: ClaimOwner;

@@ -8,7 +8,7 @@ import type { CompiledBinding, CompiledComposition } from "./compile.ts";
 import { applyPatch } from "./patches/apply.ts";
 import { Work } from "./patches/work.ts";
 
-export interface WriteBack {
+interface WriteBack {
   /** All fields of the claim that patches write, with their present values where a patch has nothing to write. */
   readonly fields: JsonObject;
   /** Whether the claim has all these values already. */

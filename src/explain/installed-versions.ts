@@ -14,12 +14,12 @@ import type { Reader, Reading } from "./reading.ts";
 import { type Part, section, table } from "./text.ts";
 
 /** A version is absent if the object has no label of it. */
-export interface VersionedObject {
+interface VersionedObject {
   readonly name: string;
   readonly version?: string;
 }
 
-export interface InstalledController {
+interface InstalledController {
   readonly namespace: string;
   readonly name: string;
   readonly images: readonly string[];

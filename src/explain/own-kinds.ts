@@ -11,7 +11,7 @@ import type { Transport } from "../kube/transport.ts";
 const META = ["apiVersion", "kind", "metadata"];
 
 /** What is wrong with Inlay's kinds in a cluster, in one line that says what to do. */
-export interface KindsProblem {
+interface KindsProblem {
   /** Inlay is not installed at all. */
   readonly isAbsent: boolean;
   readonly message: string;

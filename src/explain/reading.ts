@@ -17,7 +17,7 @@ export type Reading<T> =
   | ({ readonly state: "Unreadable" } & WhyNot);
 
 /** Why a request of the user failed. */
-export interface WhyNot {
+interface WhyNot {
   readonly message: string;
   /** What to do, if a command can't continue. */
   readonly fix?: string;

@@ -12,7 +12,7 @@ import { ageOf } from "./text.ts";
 /** A leader renews its Lease about once a second, but the clock of this machine may differ from its clock. */
 const STALE_MS = 60_000;
 
-export interface RunningController {
+interface RunningController {
   /** The namespace of the Lease that was renewed last. Undefined if the user may read no Lease. */
   readonly namespace?: string;
   /** What to do if no controller renews its Lease. Undefined if one does, or if that can't be known. */

@@ -7,7 +7,7 @@ import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
 /** A user as a TokenReview returns it. A SubjectAccessReview has the same fields, except that `username` is `user`. */
-export interface TokenUser {
+interface TokenUser {
   username: string;
   uid?: string;
   groups?: string[];

@@ -10,7 +10,7 @@ export interface Permission {
 }
 
 /** One rule of RBAC. All names if there are none. */
-export interface Rule {
+interface Rule {
   /** Undefined for all namespaces and cluster-scoped kinds. */
   namespace: string | undefined;
   verbs: readonly string[];

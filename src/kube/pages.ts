@@ -6,7 +6,7 @@ import type { Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";
 
 /** What a list asks for. */
-export interface PagesRequest extends Pick<Request, "deadlineMs"> {
+interface PagesRequest extends Pick<Request, "deadlineMs"> {
   identity: Identity;
   /** The path with the parameters of a page. */
   path: (page: Record<string, string>) => string;

@@ -30,7 +30,7 @@ interface Document {
 }
 
 /** Called with a group and version, and a test for kinds whose schema changed. */
-export type SchemaListener = (apiVersion: string, isChanged: (kind: string) => boolean) => void;
+type SchemaListener = (apiVersion: string, isChanged: (kind: string) => boolean) => void;
 
 /** How long the index of hashes is used. */
 const INDEX_LIVES_MS = 5_000;

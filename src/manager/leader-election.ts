@@ -35,7 +35,7 @@ export interface Lease extends Pick<KubeObject, "apiVersion" | "kind"> {
   spec: LeaseSpec;
 }
 
-export interface ElectionEvents {
+interface ElectionEvents {
   /** This replica leads. Called at most once. */
   leading(): void;
   /** This replica no longer leads and must not write again. This is permanent. */

@@ -109,7 +109,7 @@ export function debugState({ version, leading, controllers, watches, problems, c
 }
 
 /** Runs as long as this replica leads, such as the watch of a kind. */
-export interface Store {
+interface Store {
   readonly state: StreamState;
   start(): void;
   stop(): Promise<void>;

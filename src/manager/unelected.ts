@@ -97,7 +97,7 @@ export class Unelected {
 
 const UNNOTICED = "can't record this controller in the Lease, so a second controller is not noticed";
 
-export function secondController({ namespace }: Pick<Candidate, "namespace">, holder: string) {
+function secondController({ namespace }: Pick<Candidate, "namespace">, holder: string) {
   return {
     message:
       `another controller runs: ${holder} holds the Lease ${namespace}/${LEASE_NAME}. Both write the same fields and restart the same ` +

@@ -8,7 +8,7 @@ import type { Input, Output } from "./migration.ts";
 import { compact, exceptNames, sourceField } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
-export type Kind = "Secret" | "ConfigMap";
+type Kind = "Secret" | "ConfigMap";
 
 /** A Secret or ConfigMap with annotations of a tool: an object in the files, or the Secret of a Certificate of cert-manager. */
 export interface Annotated extends ObjectName {
@@ -91,7 +91,7 @@ function ignoreOthers(annotations: Tracked, prefix: string): void {
 }
 
 /** What the copies of a tool have besides the data and the type. */
-export interface CopyRule {
+interface CopyRule {
   readonly labels?: boolean;
   readonly annotations?: boolean;
   /** The tool removes keys that others add. */
@@ -118,7 +118,7 @@ export const copyFields = (source: string): JsonObject[] => [{ path: "data", fro
 const NAME = /^\^?((?:[a-z0-9-]|\.[*+]?)+)\$?$/;
 
 /** A regular expression of names as a pattern of Inlay, or undefined if there is none with the same matches. */
-export function patternOf(expression: string): string | undefined {
+function patternOf(expression: string): string | undefined {
   const [, body] = NAME.exec(expression.trim()) ?? [];
   return body?.replaceAll(".*", "*").replaceAll(".+", "?*").replaceAll(".", "?");
 }
@@ -166,7 +166,7 @@ function requirementOf(text: string): JsonObject {
     : { key: text, operator: "Exists" };
 }
 
-export interface CopyOptions {
+interface CopyOptions {
   readonly name?: string;
   readonly rule?: CopyRule;
   readonly isOnce?: boolean;

@@ -24,7 +24,7 @@ const CHANGES = /^\{\{\s*(?:time_now(?:_utc)?\(\)|random\(.*\))\s*\}\}$/;
 const SAME_NAMESPACE = /^\{\{\s*request\.(?:namespace|object\.metadata\.namespace)\s*\}\}$/;
 
 /** The workloads that one rule restarts. */
-export interface Restart {
+interface Restart {
   readonly kinds: readonly string[];
   /** How the pods refer to the Secret. Undefined for all of `targets`. */
   readonly consumersBy?: readonly string[] | undefined;

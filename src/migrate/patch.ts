@@ -11,7 +11,7 @@ import { orLost } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 /** What a patch changes. */
-export interface Patched {
+interface Patched {
   /** How it changes lists: elements with the same name, or the whole list. */
   readonly lists: "merge" | "replace";
   /** Whether a field may have no schema, so that its value decides on the type. */

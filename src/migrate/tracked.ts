@@ -8,7 +8,7 @@ import type { Mistake, ObjectDocument } from "../render/documents.ts";
 type Steps = readonly (string | number)[];
 
 /** Something of an object that is not converted. */
-export interface Loss {
+interface Loss {
   readonly mistake: Mistake;
   /** The innermost part of the object that it is in, by its `key`. Undefined if it concerns all of the object. */
   readonly part: string | undefined;

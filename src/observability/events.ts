@@ -32,7 +32,7 @@ export interface EventMessage {
 }
 
 /** The object that an event is about. */
-export interface Regarding {
+interface Regarding {
   apiVersion: string;
   kind: string;
   metadata: { name: string; namespace?: string | undefined; uid: string; resourceVersion?: string | undefined };

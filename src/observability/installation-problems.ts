@@ -4,7 +4,7 @@
  */
 import type { Log } from "./log.ts";
 
-export const INSTALLATION_CHECKS = ["policies", "permissions", "digest_key", "second_controller"] as const;
+const INSTALLATION_CHECKS = ["policies", "permissions", "digest_key", "second_controller"] as const;
 export type InstallationCheck = (typeof INSTALLATION_CHECKS)[number];
 
 export interface InstallationProblem {

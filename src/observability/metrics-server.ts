@@ -159,7 +159,7 @@ async function read(folder: string): Promise<CertificateAndKey> {
   }
 }
 
-export interface MetricsServerOptions {
+interface MetricsServerOptions {
   port: number;
   /** Has `tls.crt` and `tls.key`. Without it, the certificate is self-signed. */
   certDir: string | undefined;

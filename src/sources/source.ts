@@ -59,7 +59,7 @@ export interface NamedByConnection {
 }
 
 /** The present state of a connection. A store knows more of one that is ready. */
-export type ConnectionState =
+type ConnectionState =
   | { readonly phase: "pending" }
   | { readonly phase: "failed"; readonly problem: Problem; readonly labels: Labels }
   | { readonly phase: "ready"; readonly labels: Labels };

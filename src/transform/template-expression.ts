@@ -21,7 +21,7 @@ import {
 } from "./template-value.ts";
 
 /** The input of one rendering. */
-export interface Frame {
+interface Frame {
   sources: Sources;
   budget: Budget;
 }

@@ -80,7 +80,7 @@ export type ArgumentKind =
   | "quote";
 
 /** The context of a helper's call. */
-export interface Call {
+interface Call {
   budget: Budget;
   /** Template, line and column, for messages. */
   subject: string;

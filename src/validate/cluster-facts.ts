@@ -18,7 +18,7 @@ import { connectionKinds } from "../sources/registry.ts";
 import { selectTargets } from "../targets/select.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";
 
-export interface ClusterReaders {
+interface ClusterReaders {
   readonly reader: Pick<Reader, "list">;
   readonly lists: LiveLists;
   readonly discovery: Pick<Discovery, "byKindAsNamed" | "byPlural">;

@@ -234,7 +234,7 @@ function uncheckedKinds({ inputs, bindings }: Analysis): string[] {
   return [...new Set(kinds)].sort();
 }
 
-export interface FilesToValidate {
+interface FilesToValidate {
   readonly files: readonly TextFile[];
   /** Files with further CRDs. */
   readonly crds: readonly TextFile[];

@@ -6,7 +6,7 @@ import { objectKey } from "../cache/reflector.ts";
 import type { ConnectionState } from "./types.ts";
 
 /** Both get the id of a connection. */
-export interface ConnectionListener {
+interface ConnectionListener {
   /** The state, the paths or the labels of a connection changed, or it was deleted. */
   changed(id: string): void;
   /** The annotation inlay.dev/refresh requests that everything is read through a connection at once. */

@@ -15,7 +15,7 @@ const { rawJSON } = JSON as unknown as { rawJSON(text: string): JsonValue };
 export const ABSENT: VaultAnswer = { version: "absent", content: undefined };
 
 /** Facts about one version of a path, which are in the answers with data and with metadata alike. */
-export interface VersionFacts {
+interface VersionFacts {
   readonly version: number;
   readonly createdTime: string;
   /** Empty for a version without a planned deletion. */

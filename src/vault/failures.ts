@@ -11,7 +11,7 @@ import { type Distrust, HttpFailure } from "./http-failure.ts";
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
 
 /** The parts of a message that describe the request. */
-export interface Asked {
+interface Asked {
   /** Such as kv/registry/s3. */
   readonly place: string;
   readonly server: URL;

@@ -26,7 +26,7 @@ export interface PodReplacement {
 }
 
 /** The next action. `requeueAfterMs`: until a pod has been ready for long enough. */
-export type Next = { do: "nothing" } | { do: "wait"; requeueAfterMs?: number } | { do: "evict"; pod: KubeObject };
+type Next = { do: "nothing" } | { do: "wait"; requeueAfterMs?: number } | { do: "evict"; pod: KubeObject };
 
 const GENERATION = "deprecated.daemonset.template.generation";
 

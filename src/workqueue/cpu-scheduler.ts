@@ -47,7 +47,7 @@ export function finish<T>(work: Generator<unknown, T>): T {
 export type RunSteps = <T>(work: Generator<unknown, T>) => Promise<T>;
 
 /** How much of the processor a name used. */
-export interface Usage {
+interface Usage {
   readonly name: string;
   /** Of one processor, over the last minute or so. */
   readonly share: number;

@@ -1,7 +1,7 @@
 /** Runs asynchronous work on many items with bounded concurrency. */
 
 /** Enough requests to keep the API server busy, few enough to leave room for other clients. */
-export const MAX_CONCURRENT = 32;
+const MAX_CONCURRENT = 32;
 
 /**
  * Returns the results in the order of the items. Waits until all have ended, even if one fails: work that continues in the

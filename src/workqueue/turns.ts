@@ -6,7 +6,7 @@ import { RoundRobinQueue } from "./round-robin-queue.ts";
 
 type Work = () => Promise<void> | undefined;
 
-export interface TurnLimits {
+interface TurnLimits {
   /** The most running requests to each server. */
   readonly perServer: number;
   readonly perNamespace?: {

@@ -23,9 +23,9 @@ export class Outdated extends Error {
 
 /** The highest first. A key whose last run failed has the priority `retry`, whatever adds it. */
 const PRIORITIES = ["change", "resync", "retry"] as const;
-export type Priority = (typeof PRIORITIES)[number];
+type Priority = (typeof PRIORITIES)[number];
 /** The priorities with which a key is added: something changed, or everything is reconciled, as after a start. */
-export type AddedPriority = Exclude<Priority, "retry">;
+type AddedPriority = Exclude<Priority, "retry">;
 
 /** Two starts of eight serve a lower priority first, so that no key waits forever. */
 const SERVED_FIRST: readonly Priority[] = PRIORITIES.flatMap((each) =>

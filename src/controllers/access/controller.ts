@@ -96,7 +96,7 @@ const SOON: WorkResult = { retry: "after", ms: 1_000 };
 const MORE: WorkResult = { retry: "after", ms: 100 };
 const DONE: WorkResult = { retry: "never" };
 
-export interface AccessServices {
+interface AccessServices {
   installation: { readonly scope: string | undefined };
   client: Pick<Client, "may" | "mergePatch">;
   listWatch: (scope: Scope) => Pick<ListWatch, "list" | "watch">;

@@ -17,7 +17,7 @@ interface Services {
   contention: Pick<ContentionBudget, "mayWrite" | "wrote">;
 }
 
-export interface ClaimWrite {
+interface ClaimWrite {
   readonly composition: string;
   readonly identity: Identity;
   readonly ref: ObjectRef;

@@ -82,7 +82,7 @@ const compare = (a: Ranked, b: Ranked): number =>
   a.createdAt - b.createdAt || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
 
 /** What a composition watches. */
-export interface Followed {
+interface Followed {
   readonly resource: Resource;
   readonly identity: Identity;
   readonly selector: CompositionSpec["for"]["selector"];
@@ -105,7 +105,7 @@ interface Following extends Followed {
 }
 
 /** The state of a claim: absent (or not selected), unknown, or the object. */
-export type ClaimState = "absent" | "unknown" | CachedObject;
+type ClaimState = "absent" | "unknown" | CachedObject;
 
 const ALL_NAMESPACES: CollectionSubscription = {
   identity: CONTROLLER,

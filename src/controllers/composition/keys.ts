@@ -6,7 +6,7 @@
 /** No name of an object contains it. */
 const SEPARATOR = "|";
 
-export interface QueueKey {
+interface QueueKey {
   readonly composition: string;
   /** The key of a claim; empty for the status, undefined for the composition itself. */
   readonly claim: string | undefined;

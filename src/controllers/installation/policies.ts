@@ -5,7 +5,7 @@ import { compareVersions } from "../../apimachinery/versions.ts";
 import type { InstallationProblem } from "../../observability/installation-problems.ts";
 
 /** The policies of deploy/policies. Each is bound by a ValidatingAdmissionPolicyBinding of the same name. */
-export const POLICIES = [
+const POLICIES = [
   "inlay-binding-authors",
   "inlay-connection-authors",
   "inlay-grant-authors",

@@ -137,7 +137,7 @@ export interface OwnReplica {
   readonly version: string;
 }
 
-export interface RegistrationServices {
+interface RegistrationServices {
   installation: { readonly ownNamespace: string };
   client: Pick<Client, "list" | "mergePatch">;
   listWatch: (scope: Scope) => Pick<ListWatch, "list" | "watch">;

@@ -43,7 +43,7 @@ export interface ReloadRules {
 }
 
 /** The part of the configuration that decides how annotations are read. */
-export interface AnnotationRules {
+interface AnnotationRules {
   keys: ReloaderKeys;
   /** A workload without annotations counts as `auto`, except a Job. */
   reloadAll: boolean;

@@ -82,7 +82,7 @@ export function isAsGenerated(
  * Whether the binding is replaced instead of updated: the account of the former spec has to release what that spec wrote, and
  * another workload needs its own baseline.
  */
-export const isReplaced = (binding: SecretBinding, desired: ReloaderBinding): boolean =>
+const isReplaced = (binding: SecretBinding, desired: ReloaderBinding): boolean =>
   (binding.status?.targets ?? []).length > 0 || isFormer(binding, desired);
 
 /** The bindings of a namespace that no workload asks for. Workloads of `unseen` kinds may exist although none is seen. */

@@ -9,7 +9,7 @@ import type { Connection, ConnectionCheck } from "../../vault/connection.ts";
 import { namespaceOf } from "../../vault/path.ts";
 import { SlowBucket } from "../../workqueue/slow-bucket.ts";
 
-export type Checked = Pick<Connection, "check" | "isUsed">;
+type Checked = Pick<Connection, "check" | "isUsed">;
 
 /** Each check may need a TLS handshake, and so some milliseconds of the processor. */
 const CHECKS_A_SECOND = 50;
@@ -22,7 +22,7 @@ const BACKOFF_MS = { first: 1_000, most: 30_000 };
 const UNUSED_EVERY_MS = 10 * 60_000;
 
 /** Called with the key of a connection. */
-export interface CheckHooks {
+interface CheckHooks {
   /** The result of a check differs from the one before, or the check was requested. */
   changed(key: string): void;
   /** The server is ready again. */

@@ -65,7 +65,7 @@ export function countByConnection(bindings: Iterable<Reader>): Map<string, Count
 }
 
 /** The warning for a connection whose token is in a ConfigMap. */
-export const TOKEN_READABLE = {
+const TOKEN_READABLE = {
   reason: "TokenReadable",
   message:
     "the token is in a ConfigMap, so everyone who may read ConfigMaps in this namespace can read it; move it to a Secret",

@@ -17,7 +17,7 @@ import type { Auth, ConnectionSettings } from "../../vault/settings.ts";
 const MAX_CA = 512 * 1024;
 
 /** Objects by their id; undefined for an object that does not exist. */
-export type FoundObjects = ReadonlyMap<string, KubeObject | undefined>;
+type FoundObjects = ReadonlyMap<string, KubeObject | undefined>;
 
 /** Whether everyone who may read ConfigMaps can read the token of a connection. */
 export const isTokenReadable = ({ spec: { auth } }: VaultConnection): boolean => auth?.token?.configMap !== undefined;

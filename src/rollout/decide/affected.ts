@@ -107,7 +107,7 @@ export function baselineOf(
 }
 
 /** What is known of the values that the pods of new workloads started with. */
-export interface Starts {
+interface Starts {
   /** Values that the baseline has, and that some workload lacks. Only workloads that lack them restart for them. */
   late: ReadonlySet<string>;
   /** Whether the workload lacks a present value. */

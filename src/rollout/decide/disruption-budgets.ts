@@ -18,7 +18,7 @@ import type { Dependent } from "../types.ts";
 /** The effort of comparing the selectors of a namespace with its workloads, in labels and values: about 0.1 s. */
 const MAX_EFFORT = 20_000_000;
 
-export interface Unbudgeted {
+interface Unbudgeted {
   without: Dependent[];
   /** The namespaces whose budgets can't be read, and why. */
   unknown: ReadonlyMap<string, Problem>;

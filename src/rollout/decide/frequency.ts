@@ -21,7 +21,7 @@ export interface FrequencyInput {
  * What the status records. `unsettledTime`: when a value last changed, while it keeps changing since restarts were stopped.
  * `restartsCountedFrom`: when a user asked to continue, which earlier restarts do not count against.
  */
-export type StopRecord = Pick<RolloutStatus, "unsettledTime" | "restartsCountedFrom">;
+type StopRecord = Pick<RolloutStatus, "unsettledTime" | "restartsCountedFrom">;
 
 /** How many changed values a message names. */
 const MAX_NAMED = 3;

@@ -32,7 +32,7 @@ export interface PlannedRestart {
 }
 
 /** A workload that does not restart, because it restarted too often. */
-export interface StoppedWorkload {
+interface StoppedWorkload {
   dependent: Dependent;
   message: string;
   /** When it may restart, in ms. */

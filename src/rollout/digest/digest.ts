@@ -35,7 +35,7 @@ export interface DigestScope {
 }
 
 /** What the digests of one binding may cost together. */
-export interface DigestEffort {
+interface DigestEffort {
   /** Of filters. */
   readonly filters: Effort;
   /** In bytes of values. */

@@ -5,7 +5,7 @@ import type { LiveSource } from "../../transform/live-source.ts";
 /** The source does not exist. Used only if restartOn makes that count. */
 export const ABSENT = "absent";
 /** No pod mounts the SecretProviderClass, so no pod has an old version of anything. */
-export const UNMOUNTED = "unmounted";
+const UNMOUNTED = "unmounted";
 
 export const isPresent = (digest: string | undefined): digest is string =>
   digest !== undefined && digest !== ABSENT && digest !== UNMOUNTED;

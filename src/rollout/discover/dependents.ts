@@ -48,12 +48,12 @@ export interface Dependents {
 }
 
 /** A workload with too many references, so that it is not known whether it reads a source of the binding. */
-export interface UnreadWorkload extends ObjectRef {
+interface UnreadWorkload extends ObjectRef {
   /** Nothing is known, because the workloads of its namespace are too large together. */
   isTooLarge?: true;
 }
 
-export interface MissingWorkload extends ObjectRef {
+interface MissingWorkload extends ObjectRef {
   /** Finds the name of a workload beside it that was probably meant: only for a message, because there may be many. */
   similar?(): string | undefined;
 }

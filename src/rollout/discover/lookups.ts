@@ -87,7 +87,7 @@ interface GroupKinds {
 type KindPlace = Pick<Place, "resource" | "paths" | "stampAt">;
 
 /** The parts of a binding that its rollout depends on: the sources, and the objects that are targets. */
-export interface RolloutSubject extends Pick<References, "parsedSources" | "sources"> {
+interface RolloutSubject extends Pick<References, "parsedSources" | "sources"> {
   objects: readonly SelectedObject[];
 }
 

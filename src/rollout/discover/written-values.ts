@@ -26,7 +26,7 @@ export const MAX_USES = 5_000;
 export type UsesOfKeys = (keys: readonly string[] | undefined) => readonly string[];
 
 /** The ids of the digests of the values that fields use, without those of targets that are written after the rollout. */
-export interface FieldUses {
+interface FieldUses {
   byField: ReadonlyMap<Field, readonly string[]>;
   /** Sorted. */
   all: ReadonlySet<string>;

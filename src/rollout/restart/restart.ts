@@ -257,7 +257,7 @@ export async function runCronJob(
 }
 
 /** What the status records of a restart that was written, besides its stamp. */
-export type RestartRecord = Pick<WorkloadStatus, "written" | "replaced" | "generation">;
+type RestartRecord = Pick<WorkloadStatus, "written" | "replaced" | "generation">;
 
 interface Restarts {
   /** Those that could not be written, and why. `stale`: the workload has changed since the decision. */

@@ -11,7 +11,7 @@ import { Problem } from "../../../apimachinery/problem.ts";
  * base64 may contain any bytes and Go keeps them until it writes JSON.
  */
 export type GoValue = string | bigint | number | boolean | null | GoValue[] | GoObject;
-export type GoObject = { [key: string]: GoValue };
+type GoObject = { [key: string]: GoValue };
 
 /** The API server accepts no object that is much larger. */
 const MAX_BYTES = 1024 * 1024;
