@@ -61,7 +61,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   resume: {
     summary: "let Inlay process a suspended object again",
-    load: async () => (await import("./resume.ts")).resumeCommand(),
+    load: async () => (await import("./suspend.ts")).resumeCommand(),
   },
   dev: {
     summary: "run a local control plane with Inlay, in a clone of the repository",

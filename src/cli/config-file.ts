@@ -14,11 +14,42 @@ import { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { LabelSelector } from "../apimachinery/label-selector.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { whyTooLarge } from "../kube/file-size.ts";
 import { notificationTemplate } from "../notifications/text.ts";
 import { MOST_RESTARTS } from "../workloads/workload.ts";
-import { fieldsOf, flagOf, listOf, textsOf } from "./config-fields.ts";
 import { failureText } from "./failure.ts";
+
+type Fields = Record<string, unknown>;
+
+/** Reads fields of the configuration. Each function throws an Error that names the field and what is wrong with it. */
+function fieldsOf(value: unknown, at: string, known: readonly string[]): Fields {
+  const where = at === "" ? "the configuration" : at;
+  if (!isObject(value)) throw new Error(`${where}: must be an object`);
+  const unknown = Object.keys(value).find((key) => !known.includes(key));
+  if (unknown === undefined) return value as Fields;
+  const field = at === "" ? unknown : `${at}.${unknown}`;
+  throw new Error(`${field}: unknown field; ${suggestNames(where, unknown, known)}`);
+}
+
+function listOf<T>(value: unknown, at: string, each: (item: unknown, at: string) => T): T[] {
+  if (!Array.isArray(value)) throw new Error(`${at}: must be a list`);
+  return value.map((item, n) => each(item, `${at}[${n}]`));
+}
+
+/** Globs or names. The empty string means the core group. */
+function textsOf(value: unknown, at: string): string[] {
+  return listOf(value, at, (item, where) => {
+    if (typeof item !== "string") throw new Error(`${where}: must be a string`);
+    return item;
+  });
+}
+
+/** Undefined for a missing field. */
+function flagOf(value: unknown, at: string): boolean | undefined {
+  if (value === undefined || typeof value === "boolean") return value;
+  throw new Error(`${at}: must be true or false`);
+}
 
 export const RELOADER_FIELDS: readonly string[] = [
   "namespaces",

@@ -1,4 +1,4 @@
-/** `inlay suspend` and, in resume.ts, `inlay resume`: stop Inlay from processing an object, or let it continue, by `spec.suspend`. */
+/** `inlay suspend` and `inlay resume`: stop Inlay from processing an object, or let it continue, by `spec.suspend`. */
 import { Command } from "commander";
 import type { NamedObject } from "../actions/named-object.ts";
 import { kindAndName } from "./argument-types.ts";
@@ -11,8 +11,15 @@ export const suspendCommand = (): Command =>
     "If git holds the object, set spec.suspend: true there instead: your GitOps tool reverts this change at its next sync.",
   );
 
+export const resumeCommand = (): Command =>
+  suspending(
+    "resume",
+    false,
+    "If git holds spec.suspend: true, remove it there instead: your GitOps tool suspends the object again at its next sync.",
+  );
+
 /** The subcommand that sets `spec.suspend` to a value. Its help contains a note. */
-export function suspending(name: string, value: boolean, note: string): Command {
+function suspending(name: string, value: boolean, note: string): Command {
   return withClusterFlags(new Command(name))
     .argument("<object>", "name of a SecretBinding, or secretbinding/NAME or bindingcomposition/NAME", kindAndName)
     .addHelpText("after", `\n${note}\n\nExample:\n  inlay ${name} harbor-s3 -n registry`)

@@ -1,23 +1,26 @@
-/** Traces a Secret or ConfigMap: lists all objects that may refer to it, and to copies that bindings write from it. */
-import { fieldsOfTarget, isAfterRollout, type SecretBinding, type StoredBinding } from "../api/binding.ts";
-import { type Group, groupsOf } from "../api/rollout.ts";
+/** Traces a Secret or ConfigMap: lists all objects that may refer to it, and to copies that bindings with a rollout write from it. */
+import { fieldsOfTarget, isAfterRollout, type SecretBinding, type StoredBinding, type Target } from "../api/binding.ts";
+import { digestParts, type Group, groupsOf } from "../api/rollout.ts";
 import { asRecorded } from "../api/status-records.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels } from "../apimachinery/label-selector.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import { apiVersionOf, isSameKind, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import { CONFIG_MAPS, INGRESSES, PODS, SECRET_BINDINGS, SECRETS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import type { UsesOfKeys } from "../rollout/discover/written-values.ts";
 import { coversObject } from "../sources/grant-rules.ts";
 import { connectionKinds } from "../sources/registry.ts";
 import { ALL_KEYS, type ReadTemplate, usesBySource } from "../sources/uses.ts";
 import { type PodReference, podReferences } from "../workloads/pod-references.ts";
 import { PROVIDER_CLASS, syncedBy } from "../workloads/provider-class.ts";
 import { WORKLOAD_KINDS, workloadOf } from "../workloads/workload.ts";
-import { type Copy, consumedCopies, copiesOf, idOf, keysBehind, type Reference, sourcesBehind } from "./copies.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
 import { type Chosen, waysOf } from "./rollout.ts";
 import { grantsIn } from "./sources.ts";
+import { recordMatcher } from "./targets.ts";
 import { listIfServed, readerOfTemplates, type Tools } from "./tools.ts";
 import {
   bindingTraces,
@@ -32,6 +35,83 @@ import {
   type WorkloadTrace,
   writerTrace,
 } from "./trace-result.ts";
+
+interface Copy {
+  binding: SecretBinding;
+  object: Traced;
+  /** The source values of each of its keys. */
+  uses: UsesOfKeys;
+  /** The binding restarts the consumers of its targets. */
+  isConsumed: boolean;
+}
+
+/** How a pod refers to an object, and which keys it names this way; all keys if undefined. */
+export type Reference = Pick<PodReference, "by" | "keys">;
+
+type WrittenValues = typeof import("../rollout/discover/written-values.ts");
+
+const KINDS = ["Secret", "ConfigMap"] as const;
+
+/** Loads the template engine only if a binding writes such an object, which is rare. */
+export async function copiesOf(bindings: readonly SecretBinding[]): Promise<Copy[]> {
+  const writing = bindings.filter(({ spec }) => spec.rollout && spec.targets.some((target) => kindOf(target)));
+  if (writing.length === 0) return [];
+  const written = await import("../rollout/discover/written-values.ts");
+  return writing.flatMap((binding) => copiesBy(binding, written));
+}
+
+/** Uses the records in status, which also name objects in namespaces that a selector matches. */
+function copiesBy(binding: SecretBinding, { usesOfFields, writtenUses }: WrittenValues): Copy[] {
+  const { metadata, spec, status } = binding;
+  const ofFields = finish(usesOfFields(binding));
+  // It restarts nothing.
+  if (ofFields instanceof Problem) return [];
+  const groups = spec.rollout === undefined ? [] : groupsOf(spec.rollout);
+  const isConsumed = groups.some(({ consumersOfTargets }) => consumersOfTargets);
+  const found = new Map<string, Copy>();
+  for (const target of spec.targets) {
+    const kind = kindOf(target);
+    // A target that is written after the rollout restarts nothing.
+    if (kind === undefined || isAfterRollout(target)) continue;
+    const uses = writtenUses(ofFields, target);
+    for (const { namespace = metadata.namespace as string, name } of status?.targets?.filter(
+      recordMatcher(target, binding),
+    ) ?? []) {
+      const object = { kind, namespace, name };
+      if (!found.has(idOf(object))) found.set(idOf(object), { binding, object, uses, isConsumed });
+    }
+  }
+  return [...found.values()];
+}
+
+const kindOf = (target: Target) => KINDS.find((kind) => isSameKind(target, { apiVersion: "v1", kind }));
+
+export const idOf = ({ kind, namespace, name }: Traced): string => `${namespace}/${kind}/${name}`;
+
+/** The copies of an object for which bindings restart workloads, by the ids of the copies. Several bindings may write one copy. */
+export function consumedCopies(copies: readonly Copy[], source: Traced): Map<string, [Copy, ...Copy[]]> {
+  const found = new Map<string, [Copy, ...Copy[]]>();
+  for (const copy of copies) {
+    const names = sourcesAt(copy.binding, source);
+    const isOfIt = sourcesBehind(copy).some((name) => names.includes(name));
+    if (!copy.isConsumed || !isOfIt || idOf(copy.object) === idOf(source)) continue;
+    const known = found.get(idOf(copy.object));
+    if (known === undefined) found.set(idOf(copy.object), [copy]);
+    else known.push(copy);
+  }
+  return found;
+}
+
+/** The names of the sources of some keys of a copy; of all keys if `keys` is undefined. */
+const sourcesBehind = ({ uses }: Copy, keys?: readonly string[]): string[] =>
+  uses(keys).map((use) => digestParts(use).source);
+
+/** The keys of a source that pods use through a copy, or `*` for all of them. */
+function keysBehind({ binding, uses }: Copy, source: Traced, references: readonly Reference[]): string[] {
+  const names = sourcesAt(binding, source);
+  const taken = references.flatMap(({ keys }) => uses(keys)).map(digestParts);
+  return taken.flatMap((each) => (names.includes(each.source) ? [each.key] : []));
+}
 
 export interface Referrer extends Pick<WorkloadTrace, "apiVersion" | "kind" | "name" | "owner"> {
   namespace: string;

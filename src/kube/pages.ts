@@ -1,5 +1,4 @@
 /** Reads the pages of a list. A page that is too large to be read is requested again with fewer objects. */
-
 import { type List, MAX_CHARACTERS } from "./answer-text.ts";
 import { ApiError } from "./api-error.ts";
 import type { Identity } from "./identity.ts";

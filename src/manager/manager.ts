@@ -5,10 +5,8 @@
 import type { Informers } from "../cache/informers.ts";
 import type { StreamState } from "../cache/reflector.ts";
 import type { Notifier } from "../notifications/notifier.ts";
-import { serveDebug } from "../observability/debug-server.ts";
 import type { EventRecorder } from "../observability/events.ts";
-import { serveHealth } from "../observability/health.ts";
-import type { HttpServer } from "../observability/http-server.ts";
+import { type HttpServer, serveDebug, serveHealth } from "../observability/http-server.ts";
 import type { InstallationProblems } from "../observability/installation-problems.ts";
 import { describeError, type Log } from "../observability/log.ts";
 import type { Metrics } from "../observability/metrics.ts";

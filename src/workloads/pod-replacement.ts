@@ -2,7 +2,6 @@
  * Decides which pod of a StatefulSet or DaemonSet with updateStrategy OnDelete to delete next: one at a time, and only if all
  * other pods are ready. No I/O.
  */
-
 import { conditionIn, fieldsAt, numberOf } from "../apimachinery/fields.ts";
 import { type LabelSelector, selectorText } from "../apimachinery/label-selector.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";

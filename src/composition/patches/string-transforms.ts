@@ -2,13 +2,62 @@
 import { createHash } from "node:crypto";
 import type { JsonValue } from "../../apimachinery/objects.ts";
 import { compilePattern, type Pattern } from "../../apimachinery/pattern.ts";
-import { toLower, toUpper } from "./go/case.ts";
-import { toJsonText } from "./go/json-text.ts";
-import { assertShort, bytesOf, type GoValue, invalid, TextBuilder, textOf, typeOf } from "./go/value.ts";
+import { assertShort, bytesOf, compareKeys, type GoValue, invalid, TextBuilder, textOf, typeOf } from "./go/value.ts";
 import { compileGoFormat, plainText } from "./go-format.ts";
 import { mistake, type Options } from "./options.ts";
 import type { ConcretePath } from "./path.ts";
 import type { Work } from "./work.ts";
+
+const ESCAPED = /[<>&\u2028\u2029]/g;
+const RAW_BYTE = /[\udc80-\udcff]/u;
+
+/** Throws Problem("InvalidValue") for infinity and NaN. */
+function toJsonText(value: GoValue): string {
+  if (typeof value === "string") return quoted(value);
+  if (typeof value === "number") return numberText(value);
+  if (Array.isArray(value)) return `[${value.map(toJsonText).join(",")}]`;
+  if (typeof value !== "object" || value === null) return String(value);
+  const keys = Object.keys(value).sort(compareKeys);
+  return `{${keys.map((key) => `${quoted(key)}:${toJsonText(value[key] as GoValue)}`).join(",")}}`;
+}
+
+function numberText(value: number): string {
+  if (!Number.isFinite(value)) throw invalid("the number is infinite or not a number, which JSON can't hold");
+  return Object.is(value, -0) ? "-0" : String(value);
+}
+
+function quoted(text: string): string {
+  // Go writes a byte that is not UTF-8 as the escaped replacement character.
+  const parts = text.isWellFormed() ? [text] : text.split(RAW_BYTE);
+  return `"${parts.map((part) => JSON.stringify(part).slice(1, -1).replace(ESCAPED, unicode)).join("\\ufffd")}"`;
+}
+
+const unicode = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+/** Greek letters with an iota subscript, whose other case in JavaScript has two letters. */
+const WITH_IOTA = /[\u1f80-\u1f87\u1f90-\u1f97\u1fa0-\u1fa7\u1fb3\u1fc3\u1ff3]/;
+const DOTTED_I = "\u0130";
+
+/** Changes the case of strings like Go: each character to exactly one other. Replaces bytes that are not UTF-8. */
+function toUpper(text: string): string {
+  return /^[\0-\x7f]*$/.test(text) ? text.toUpperCase() : Array.from(text.toWellFormed(), upper).join("");
+}
+
+function toLower(text: string): string {
+  return /^[\0-\x7f]*$/.test(text) ? text.toLowerCase() : Array.from(text.toWellFormed(), lower).join("");
+}
+
+function upper(character: string): string {
+  const [upper, more] = character.toUpperCase();
+  if (upper !== undefined && more === undefined) return upper;
+  if (!WITH_IOTA.test(character)) return character;
+  const code = character.charCodeAt(0);
+  return String.fromCharCode(code + (code < 0x1fb0 ? 8 : 9));
+}
+
+function lower(character: string): string {
+  return character === DOTTED_I ? "i" : character.toLowerCase();
+}
 
 /** A transform, and the texts that the composition contains in it. */
 export interface Step {

@@ -86,7 +86,7 @@ function missingLabels({ labels }: Replica, wanted: Labels): Record<string, stri
   return missing.length === 0 ? undefined : Object.fromEntries(missing);
 }
 
-/** As in observability/health.ts. */
+/** As in observability/http-server.ts. */
 const { request } = process.getBuiltinModule("node:http");
 const DEADLINE_MS = 2_000;
 const MAX_LENGTH = 1_000;

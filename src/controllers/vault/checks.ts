@@ -2,7 +2,6 @@
  * Checks in the background whether the server of each VaultConnection is ready. No reconcile waits for Vault, and a server that
  * does not answer delays only the checks of its own connection. All checks share a rate, of which namespaces take turns.
  */
-
 import { Problem } from "../../apimachinery/problem.ts";
 import { attempt } from "../../kube/access-error.ts";
 import type { Connection, ConnectionCheck } from "../../vault/connection.ts";

@@ -1,7 +1,6 @@
 /**
  * Finds the workloads with more than one replica whose pods no PodDisruptionBudget selects, as the binding's account sees them.
  */
-
 import { at } from "../../apimachinery/fields.ts";
 import { isObject } from "../../apimachinery/json.ts";
 import { type LabelSelector, matchesLabels } from "../../apimachinery/label-selector.ts";

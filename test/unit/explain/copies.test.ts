@@ -1,8 +1,7 @@
 /** Which objects that bindings write are copies of a Secret, and which of its keys pods use through them. */
 import assert from "node:assert/strict";
 import type { SecretBinding } from "../../../src/api/binding.ts";
-import { consumedCopies, copiesOf, idOf, type Reference } from "../../../src/explain/copies.ts";
-import { workloadTrace } from "../../../src/explain/trace.ts";
+import { consumedCopies, copiesOf, idOf, type Reference, workloadTrace } from "../../../src/explain/trace.ts";
 import { bindingOf, KINDS } from "../bindings.ts";
 
 const origin = { kind: "Secret", namespace: "registry", name: "bucket" } as const;

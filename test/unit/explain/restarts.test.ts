@@ -1,7 +1,6 @@
 /** Whether a binding restarts a workload whose pods refer to an object that the binding reads or writes. */
 import assert from "node:assert/strict";
-import { copiesOf } from "../../../src/explain/copies.ts";
-import { type Referrer, restarterOf } from "../../../src/explain/trace.ts";
+import { copiesOf, type Referrer, restarterOf } from "../../../src/explain/trace.ts";
 import { compileTemplate } from "../../../src/transform/template.ts";
 import { bindingOf, harbor, KINDS } from "../bindings.ts";
 

@@ -4,8 +4,7 @@ import { once } from "node:events";
 import { get } from "node:http";
 import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
-import { serveDebug } from "../../../src/observability/debug-server.ts";
-import type { HttpServer } from "../../../src/observability/http-server.ts";
+import { type HttpServer, serveDebug } from "../../../src/observability/http-server.ts";
 
 /** The addresses of this machine that others can reach. */
 const OTHERS = Object.values(networkInterfaces()).flatMap((all) =>

@@ -1,8 +1,7 @@
 /** The answers to the kubelet and to Prometheus. */
 import assert from "node:assert/strict";
 import { connect } from "node:net";
-import { type Health, serveHealth } from "../../../src/observability/health.ts";
-import type { HttpServer } from "../../../src/observability/http-server.ts";
+import { type Health, type HttpServer, serveHealth } from "../../../src/observability/http-server.ts";
 import type { InstallationCheck, InstallationProblem } from "../../../src/observability/installation-problems.ts";
 
 describe("the health server", () => {

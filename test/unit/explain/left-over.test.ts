@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import jsonPatch from "fast-json-patch";
 import type { JsonObject } from "../../../src/apimachinery/objects.ts";
-import { leftOver } from "../../../src/apply/left-over.ts";
-import { byKeys, entry, liveObject, OURS, shape } from "./managed.ts";
+import { leftOver } from "../../../src/explain/object.ts";
+import { byKeys, entry, liveObject, OURS, shape } from "../apply/managed.ts";
 
 const left = (content: object, entries: ReturnType<typeof entry>[]) => {
   const live = liveObject(content as JsonObject, entries);
