@@ -15,13 +15,13 @@ import { finish } from "../workqueue/cpu-scheduler.ts";
 import { type AccessPlace, AccountRules } from "./account-rules.ts";
 import { nameIn } from "./cached-object.ts";
 import { ChangedObjects } from "./changed-objects.ts";
-import { membersAt } from "./collection-index.ts";
 import type { ReflectorState, StreamState } from "./reflector.ts";
 import { RefusedSubscriptions } from "./refused-subscriptions.ts";
 import {
   isLent,
   join,
   leave,
+  membersAt,
   ownPathsOf,
   phaseOf,
   type Stream,

@@ -9,8 +9,6 @@ import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
 import { SlowBucket } from "../workqueue/slow-bucket.ts";
 import { type CachedObject, classifyChange, type Projection, withHistory } from "./cached-object.ts";
 import type { ChangedObjects } from "./changed-objects.ts";
-import { CollectionIndex } from "./collection-index.ts";
-import { KeptFields, KeptTotals } from "./kept-fields.ts";
 import {
   objectKey,
   Reflector,
@@ -19,7 +17,16 @@ import {
   type StreamState,
   takesTurns,
 } from "./reflector.ts";
-import { notifyAll, notifyOf, type Stream, stateOf, subscribersOf } from "./stream.ts";
+import {
+  CollectionIndex,
+  KeptFields,
+  KeptTotals,
+  notifyAll,
+  notifyOf,
+  type Stream,
+  stateOf,
+  subscribersOf,
+} from "./stream.ts";
 
 interface StreamLimits {
   namespace: number;

@@ -25,8 +25,8 @@ import type { KindSchema, Schemas } from "../kube/schemas.ts";
 import { entries } from "../sources/watched-source.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, planTarget } from "../transform/plan.ts";
+import { secretReferenceFor } from "../transform/readable-copies.ts";
 import { checkAgainstSchema, schemaIn, typesOf } from "../transform/schema-check.ts";
-import { secretReferenceFor } from "../transform/secret-reference.ts";
 
 interface Flags {
   readonly target?: string;

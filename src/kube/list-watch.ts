@@ -2,9 +2,8 @@
 import type { KubeObject, Resource } from "../apimachinery/objects.ts";
 import { beginningOfEvent, LARGE_CHARACTERS, MAX_CHARACTERS, parseAnswer } from "./answer-text.ts";
 import { ApiError } from "./api-error.ts";
-import { nameSelector, pathOf } from "./client.ts";
+import { nameSelector, pages, pathOf } from "./client.ts";
 import type { Identity } from "./identity.ts";
-import { pages } from "./pages.ts";
 import type { Transport } from "./transport.ts";
 
 /**

@@ -37,8 +37,7 @@ import { EventRecorder } from "../observability/events.ts";
 import { InstallationProblems } from "../observability/installation-problems.ts";
 import { createLog, describeError, type Log, type LogFormat, type LogLevel } from "../observability/log.ts";
 import { Metrics } from "../observability/metrics.ts";
-import { MetricsAccess } from "../observability/metrics-access.ts";
-import { serveMetrics } from "../observability/metrics-server.ts";
+import { MetricsAccess, serveMetrics } from "../observability/metrics-server.ts";
 import { DigestKeys } from "../rollout/digest/keys.ts";
 import { ContentionBudget } from "../targets/contention-budget.ts";
 import { Rejections } from "../targets/rejections.ts";
@@ -46,9 +45,8 @@ import { VaultConnections } from "../vault/connections.ts";
 import { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
 import { DryRun } from "./dry-run.ts";
 import { LEASE_DEADLINE_MS, LeaderElection } from "./leader-election.ts";
-import { type Controller, Manager } from "./manager.ts";
+import { type Controller, Manager, Unelected } from "./manager.ts";
 import { ownVersion } from "./own-version.ts";
-import { Unelected } from "./unelected.ts";
 
 export interface ControllerOptions {
   /** Path to a kubeconfig file. By default as kubectl, or the pod's service account. */

@@ -29,11 +29,10 @@ import type { RolloutReferences } from "./discover/lookups.ts";
 import { ProviderClasses, type WorkloadQueries } from "./discover/provider-classes.ts";
 import { RolloutMemories } from "./memory.ts";
 import { failureNotifications, refusalNotifications } from "./notifications.ts";
-import { JobCopies } from "./restart/job-copies.ts";
 import { RecentRestarts } from "./restart/recent-restarts.ts";
 import { finishCutOff, withRecreated } from "./restart/recreated-jobs.ts";
 import { replacePods } from "./restart/replace-pods.ts";
-import { Restarter } from "./restart/restart.ts";
+import { JobCopies, Restarter } from "./restart/restart.ts";
 import { type RolloutResult, recordRolloutEvents, rolloutResult, untilShown, waitsFor } from "./status.ts";
 import type { Dependent } from "./types.ts";
 

@@ -8,10 +8,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { quoted } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { answerOf } from "./content.ts";
 import { failed, refused } from "./failures.ts";
 import type { VaultSender } from "./http.ts";
 import { HttpFailure } from "./http-failure.ts";
+import { answerOf } from "./kv.ts";
 import type { ConnectionServices, ConnectionSettings } from "./settings.ts";
 import type { VaultAnswer } from "./types.ts";
 

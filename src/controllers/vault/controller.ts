@@ -32,8 +32,7 @@ import { BACKOFF_MS } from "../binding/requeue.ts";
 import { readinessOf, type WithConditions } from "../readiness.ts";
 import { StatusWriter, untilTooLarge } from "../status-writer.ts";
 import { Checks } from "./checks.ts";
-import { ConnectionReconciler, type OpenConnection } from "./reconciler.ts";
-import { isTokenReadable } from "./settings.ts";
+import { ConnectionReconciler, isTokenReadable, type OpenConnection } from "./reconciler.ts";
 
 interface Counts {
   ready: number;

@@ -21,7 +21,6 @@ import {
   startsOf,
   waitingAgain,
 } from "./affected.ts";
-import { stoppedUntil, stopRecord, untilSettled } from "./frequency.ts";
 import { bears, type Revert, reverted } from "./reverts.ts";
 import {
   failureOf,
@@ -30,7 +29,10 @@ import {
   type PlannedRestart,
   type ScheduleInput,
   schedule,
+  stoppedUntil,
+  stopRecord,
   timeOf,
+  untilSettled,
 } from "./schedule.ts";
 
 interface Compared {

@@ -30,6 +30,7 @@ import { RESTARTS_ANNOTATION, restartText, restartTimesText } from "../../worklo
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import { withoutDisruptionBudget } from "../decide/disruption-budgets.ts";
 import type { RolloutDecision } from "../decide/engine.ts";
+import { withWorkloads } from "../decide/intent-status.ts";
 import { textAt } from "../decide/reverts.ts";
 import type { PlannedRestart } from "../decide/schedule.ts";
 import type { RestartDependencies } from "../dependencies.ts";
@@ -39,10 +40,58 @@ import { unbudgetedEvent, unprobedEvent, workloadEvent } from "../event-messages
 import type { RolloutMemory } from "../memory.ts";
 import { restartNotification } from "../notifications.ts";
 import type { Dependent } from "../types.ts";
-import type { JobCopies } from "./job-copies.ts";
 import type { RecentRestarts } from "./recent-restarts.ts";
-import { recreateJob } from "./recreate-job.ts";
+import { type CopyRecord, recreateJob } from "./recreate-job.ts";
 import { recreated } from "./recreated-jobs.ts";
+
+export class JobCopies {
+  readonly #note: (status: RolloutStatus) => Promise<void>;
+  readonly #before: RolloutStatus | undefined;
+  /** The uids of the copies, by the uids of their Jobs. */
+  readonly #uids: Map<string, string>;
+  #last: Promise<void> = Promise.resolve();
+  /** The next write, which has not begun and includes every copy until then. */
+  #next: Promise<void> | undefined;
+
+  /** `before` is the present status, with the Jobs; `note` writes a status. */
+  constructor(before: RolloutStatus | undefined, note: (status: RolloutStatus) => Promise<void>) {
+    this.#note = note;
+    this.#before = before;
+    const recorded = before?.pending?.workloads ?? [];
+    this.#uids = new Map(recorded.flatMap(({ uid, copyUID }) => (copyUID === undefined ? [] : [[uid, copyUID]])));
+  }
+
+  /** The record for the Job with that uid. */
+  of(job: string): CopyRecord {
+    return { uid: this.#uids.get(job), write: (copy) => this.#write(job, copy) };
+  }
+
+  /** A status with the copies. */
+  in(status: RolloutStatus): RolloutStatus {
+    return withWorkloads(status, (each) => {
+      const copyUID = this.#uids.get(each.uid);
+      return copyUID === undefined ? each : { ...each, copyUID };
+    });
+  }
+
+  /** The present status. */
+  get status(): RolloutStatus | undefined {
+    return this.#before && this.in(this.#before);
+  }
+
+  #write(job: string, copy: string): Promise<void> {
+    if (this.#uids.get(job) === copy) return this.#last;
+    this.#uids.set(job, copy);
+    this.#next ??= this.#last
+      .catch(() => undefined)
+      .then(async () => {
+        this.#next = undefined;
+        if (this.status !== undefined) await this.#note(this.status);
+      });
+    this.#last = this.#next;
+    return this.#next;
+  }
+}
 
 /** Reloader's names of the kinds. */
 const TYPES = { Secret: "SECRET", ConfigMap: "CONFIGMAP", SecretProviderClass: "SECRETPROVIDERCLASS" };

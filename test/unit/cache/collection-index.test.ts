@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { CachedObject } from "../../../src/cache/cached-object.ts";
-import { CollectionIndex } from "../../../src/cache/collection-index.ts";
+import { CollectionIndex } from "../../../src/cache/stream.ts";
 import type { PodReference } from "../../../src/workloads/pod-references.ts";
 import type { Workload } from "../../../src/workloads/workload.ts";
 import { workloadDataOf } from "../objects.ts";

@@ -1,7 +1,7 @@
 /** The fields that a stream keeps of the objects of a namespace. */
 import assert from "node:assert/strict";
 import type { CachedObject } from "../../../src/cache/cached-object.ts";
-import { KeptFields, KeptTotals } from "../../../src/cache/kept-fields.ts";
+import { KeptFields, KeptTotals } from "../../../src/cache/stream.ts";
 
 const MOST = 10_000;
 const object = (uid: string, length: number): CachedObject => ({

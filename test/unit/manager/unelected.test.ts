@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { KubeObject, ObjectRef } from "../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import { LeaderElection } from "../../../src/manager/leader-election.ts";
-import { Unelected } from "../../../src/manager/unelected.ts";
+import { Unelected } from "../../../src/manager/manager.ts";
 import type { InstallationProblem } from "../../../src/observability/installation-problems.ts";
 import { fakeClock, settled } from "../clock.ts";
 import { fakeClient } from "../fakes.ts";

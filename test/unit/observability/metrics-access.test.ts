@@ -1,7 +1,7 @@
 /** Who may scrape the metrics, and how many reviews that takes. */
 import assert from "node:assert/strict";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import { MetricsAccess } from "../../../src/observability/metrics-access.ts";
+import { MetricsAccess } from "../../../src/observability/metrics-server.ts";
 import { settled } from "../clock.ts";
 
 describe("access to the metrics", () => {

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
+import { secretReferenceFor } from "../../../src/transform/readable-copies.ts";
 import { schemaIn } from "../../../src/transform/schema-check.ts";
-import { secretReferenceFor } from "../../../src/transform/secret-reference.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 const text: OpenApiSchema = { type: "string" };

@@ -5,7 +5,7 @@ import type { ConnectionSpec, VaultConnection } from "../../../../src/api/connec
 import { idOf, type KubeObject } from "../../../../src/apimachinery/objects.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { CONFIG_MAPS, SECRETS } from "../../../../src/apimachinery/resources.ts";
-import { isSameSettings, isTokenReadable, settingsOf } from "../../../../src/controllers/vault/settings.ts";
+import { isSameSettings, isTokenReadable, settingsOf } from "../../../../src/controllers/vault/reconciler.ts";
 import { namedObjects, needsAccount } from "../../../../src/vault/named-keys.ts";
 import { foundIn, secretText } from "../../../controller/leak-detector.ts";
 import { makeCertificate } from "../../kube/server.ts";
