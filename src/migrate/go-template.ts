@@ -4,8 +4,180 @@ import type { JsonObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { compileTemplate } from "../transform/template.ts";
 import { spell } from "../transform/template-value.ts";
-import { actionsIn, parseAction } from "./go-action.ts";
-import { call, type Expression, NotTranslated, type Reference, type Resolve } from "./go-expression.ts";
+import { call, type Expression, type Key, NotTranslated, type Reference, type Resolve } from "./go-expression.ts";
+
+interface Action {
+  readonly index: number;
+  readonly length: number;
+  readonly body: string;
+  readonly trimsBefore: boolean;
+  readonly trimsAfter: boolean;
+}
+
+const ACTION = /\{\{(-\s)?((?:"(?:[^"\\]|\\.)*"|`[^`]*`|(?!\}\})[^"`])*)\}\}/y;
+
+/** The actions of a template, up to one whose braces are not closed. A minus at the end of one trims the text after it. */
+export function* actionsIn(text: string): Generator<Action> {
+  for (let index = text.indexOf("{{"), end = 0; index >= 0; index = text.indexOf("{{", end)) {
+    ACTION.lastIndex = index;
+    const found = ACTION.exec(text);
+    if (found === null) return;
+    const [all, before, body = ""] = found;
+    end = index + all.length;
+    const trimsAfter = /\s-$/.test(body);
+    const inner = (trimsAfter ? body.slice(0, -1) : body).trim();
+    yield { index, length: all.length, body: inner, trimsBefore: before !== undefined, trimsAfter };
+  }
+}
+
+type Value = { readonly kind: "path"; readonly keys: readonly Key[] } | Expression;
+type Token = { readonly kind: "text" | "number" | "path" | "name" | "mark"; readonly text: string };
+
+const TOKEN =
+  /\s+|"((?:[^"\\]|\\.)*)"|`([^`]*)`|(\d+)(?![\w.])|(\$?(?:\.[A-Za-z_]\w*)+|\$(?!\w)|\.(?![\w.]))|([A-Za-z_]\w*)|([()|])/y;
+const KEYWORDS = /^(if|else|end|range|with|define|template|block|include|break|continue)$/;
+
+function* tokensOf(body: string): Generator<Token> {
+  TOKEN.lastIndex = 0;
+  for (let at = 0; at < body.length; at = TOKEN.lastIndex) {
+    TOKEN.lastIndex = at;
+    const found = TOKEN.exec(body);
+    if (found === null) throw new NotTranslated("a part of an expression that Handlebars does not have");
+    const [, quoted, raw, number, path, name, mark] = found;
+    if (quoted !== undefined) yield { kind: "text", text: unquote(quoted) };
+    else if (raw !== undefined) yield { kind: "text", text: raw };
+    else if (number !== undefined) yield { kind: "number", text: number };
+    else if (path !== undefined) yield { kind: "path", text: path };
+    else if (name !== undefined) yield { kind: "name", text: name };
+    else if (mark !== undefined) yield { kind: "mark", text: mark };
+  }
+}
+
+function unquote(text: string): string {
+  try {
+    return JSON.parse(`"${text}"`) as string;
+  } catch {
+    throw new NotTranslated("an escape sequence in quotes");
+  }
+}
+
+const keysIn = (path: string): string[] =>
+  path
+    .replace("$", "")
+    .split(".")
+    .slice(1)
+    .filter((key) => key !== "");
+
+/** Throws NotTranslated. */
+function parseAction(body: string, resolve: Resolve): Expression {
+  const tokens = [...tokensOf(body)];
+  let at = 0;
+  const isMark = (text: string) => tokens[at]?.kind === "mark" && tokens[at]?.text === text;
+
+  function pipeline(): Value {
+    let value = command(undefined);
+    while (isMark("|")) {
+      at++;
+      value = command(value);
+    }
+    return value;
+  }
+
+  /** A value, or the call of a function; `piped` is its last argument. */
+  function command(piped: Value | undefined): Value {
+    const first = tokens[at];
+    if (first?.kind === "name") {
+      at++;
+      if (KEYWORDS.test(first.text))
+        throw new NotTranslated(`${first.text}, a block of Go, which Inlay does not translate`);
+      const args: Value[] = [];
+      while (at < tokens.length && !isMark("|") && !isMark(")")) args.push(operand());
+      return applied(first.text, piped === undefined ? args : [...args, piped], resolve);
+    }
+    const value = operand();
+    if (piped !== undefined || (at < tokens.length && !isMark("|") && !isMark(")")))
+      throw new NotTranslated("a value that is called as a function");
+    return value;
+  }
+
+  function operand(): Value {
+    const token = tokens[at++];
+    if (token?.kind === "text") return { kind: "literal", value: token.text };
+    if (token?.kind === "number") return { kind: "literal", value: Number(token.text) };
+    if (token?.kind === "path") return { kind: "path", keys: keysIn(token.text) };
+    if (token?.kind !== "mark" || token.text !== "(")
+      throw new NotTranslated("a function as an argument, or a variable");
+    const inner = pipeline();
+    if (!isMark(")")) throw new NotTranslated("a missing parenthesis");
+    at++;
+    const next = tokens[at];
+    if (next?.kind !== "path" || !next.text.startsWith(".") || next.text === ".") return inner;
+    at++;
+    if (inner.kind !== "path") throw new NotTranslated("a field of a result");
+    return { kind: "path", keys: [...inner.keys, ...keysIn(next.text)] };
+  }
+
+  const value = pipeline();
+  if (at < tokens.length) throw new NotTranslated("a parenthesis too many");
+  return expressionOf(value, resolve);
+}
+
+const expressionOf = (value: Value, resolve: Resolve): Expression =>
+  value.kind === "path" ? resolve(value.keys) : value;
+
+/** Functions of Go templates and sprig with one argument, and the helper with the same result. */
+const SAME: Readonly<Record<string, string>> = {
+  b64enc: "base64",
+  b64dec: "base64decode",
+  lower: "lower",
+  sha256sum: "sha256sum",
+  toJson: "json",
+  trim: "trim",
+  upper: "upper",
+};
+
+function applied(name: string, args: readonly Value[], resolve: Resolve): Value {
+  const [first, ...rest] = args;
+  if (name === "index" || name === "get") {
+    if (first?.kind !== "path") throw new NotTranslated(`${name} of a result`);
+    const keys = rest.map((key) => {
+      if (key.kind !== "literal") throw new NotTranslated(`${name} with a computed key`);
+      return key.value;
+    });
+    return { kind: "path", keys: [...first.keys, ...keys] };
+  }
+  const expressions = args.map((each) => expressionOf(each, resolve));
+  const [one, two, three] = expressions;
+  if (name === "lookup" && resolve.lookup !== undefined && args.length === 4) {
+    const [apiVersion = "", kind = "", namespace = "", object = ""] = expressions.map((each) => {
+      if (each.kind !== "literal") throw new NotTranslated("lookup of a computed name");
+      return String(each.value);
+    });
+    return { kind: "path", keys: [resolve.lookup({ apiVersion, kind, namespace, name: object })] };
+  }
+  if (args.length === 1 && one !== undefined) {
+    if (name === "toString") return one;
+    if (Object.hasOwn(SAME, name)) return call(SAME[name] as string, one);
+  }
+  if (name === "default" && args.length === 2 && one !== undefined && two !== undefined)
+    return call("default", two, one);
+  if (name === "replace" && args.length === 3 && one !== undefined && two !== undefined && three !== undefined)
+    return call("replace", three, one, two);
+  if (name === "printf" && one?.kind === "literal") return formatted(String(one.value), expressions.slice(1));
+  throw new NotTranslated(`the function ${name}, which no helper of Inlay replaces exactly`);
+}
+
+/** `printf` with %s only. */
+function formatted(format: string, args: readonly Expression[]): Expression {
+  const pieces = format.split("%s");
+  if (pieces.some((piece) => piece.includes("%")) || pieces.length !== args.length + 1)
+    throw new NotTranslated("printf with another verb than %s");
+  const all = pieces.flatMap((value, at): Expression[] => {
+    const next = args[at];
+    return [...(value === "" ? [] : [{ kind: "literal", value } as const]), ...(next === undefined ? [] : [next])];
+  });
+  return call("concat", ...all);
+}
 
 /** A part of a template: text, or an expression. */
 export type Part = string | Expression;

@@ -4,9 +4,8 @@ import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import { type JsonObject, type JsonValue, parseApiVersion } from "../apimachinery/objects.ts";
 import { readDocuments } from "../render/documents.ts";
-import { actionsIn } from "./go-action.ts";
 import { call, type Expression, NotTranslated, type Resolve } from "./go-expression.ts";
-import { fieldValue, type Part, templateOf, translate } from "./go-template.ts";
+import { actionsIn, fieldValue, type Part, templateOf, translate } from "./go-template.ts";
 import { orLost } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 

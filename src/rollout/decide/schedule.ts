@@ -1,4 +1,4 @@
-/** Decides which workloads of a rollout restart now, and why the others wait. Pure. */
+/** Decides which workloads of a rollout restart now, and why the others wait, also because they restart too often. Pure. */
 
 import type { RestartLimit } from "../../api/installation.ts";
 import type { Digests, RolloutStatus } from "../../api/rollout.ts";
@@ -48,7 +48,10 @@ export function stopRecord(
   };
 }
 
-/** Until when a workload does not restart, in ms. `changed`: when a value last changed. Undefined if it may restart. */
+/**
+ * Until when a workload does not restart, in ms. `changed`: when a value last changed. Undefined if it may restart.
+ * After too many restarts, it restarts when its values have settled, or when a user asks for it.
+ */
 export function stoppedUntil(
   { now, restartLimit, restartTimesOf }: FrequencyInput,
   { unsettledTime, restartsCountedFrom }: StopRecord,
