@@ -2,7 +2,7 @@
 import type { CompositionSpec } from "../api/composition.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
-import { allOf, attemptSync, Problem } from "../apimachinery/problem.ts";
+import { allOf, attemptSync, eachOf, Problem } from "../apimachinery/problem.ts";
 import { assertReadsClaim, type ClaimKind } from "./allowed-paths.ts";
 import { getField } from "./patches/fields.ts";
 import { concrete, pathIn } from "./patches/option-paths.ts";
@@ -44,7 +44,7 @@ export function compileNotSupported(rules: Rules | undefined, kind: ClaimKind): 
     );
     return { place, reads, message, matches, unless };
   };
-  return allOf(...(rules ?? []).map((rule, index) => () => compile(rule, index)));
+  return eachOf(rules ?? [], compile);
 }
 
 /** Throws Problem("NotSupported") for the first rule that applies to the claim, which has the others. */

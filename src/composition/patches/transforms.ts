@@ -2,7 +2,7 @@
 import type { Transform } from "../../api/composition.ts";
 import { isInt64 } from "../../apimachinery/json.ts";
 import type { JsonValue } from "../../apimachinery/objects.ts";
-import { allOf, Problem } from "../../apimachinery/problem.ts";
+import { eachOf, Problem } from "../../apimachinery/problem.ts";
 import { compileConvert } from "./conversions.ts";
 import { compileForEach } from "./for-each.ts";
 import { bounded, fromJson, type GoValue, invalid, toJson, typeOf } from "./go/value.ts";
@@ -27,7 +27,7 @@ export function compileTransforms(transforms: readonly Transform[] | undefined, 
   const given: unknown = transforms ?? [];
   if (!Array.isArray(given))
     throw mistake(`${place}.transforms`, "must be a list; write each transform with a dash before it");
-  const steps = allOf(...given.map((transform, n) => () => compileTransform(transform, `${place}.transforms[${n}]`)));
+  const steps = eachOf(given, (transform, n) => compileTransform(transform, `${place}.transforms[${n}]`));
   const chain = (value: GoValue, work: Work) => steps.reduce((from, step, n) => applied(step, from, n, work), value);
   return {
     apply: (value, work) => (steps.length === 0 ? value : toJson(chain(fromJson(value), work))),
