@@ -21,14 +21,20 @@ local is = {}
 for _, condition in ipairs(status.conditions or {}) do
   is[condition.type] = condition
 end
--- What the object waits for: the first problem with the reason, or the condition that has it.
+-- What the object waits for: the first problem of a binding with the reason, or the condition that has it.
 local function says(progress)
-  for _, problem in ipairs(status.problems or {}) do
+  local problems = obj.kind == "SecretBinding" and status.problems or {}
+  for _, problem in ipairs(problems) do
     if problem.reason == progress.reason then
-      local where = problem.path or problem.place
-      local message = (where and where .. ": " or "") .. problem.message
-      local advice = (problem.fix and "; " .. problem.fix or "") .. (problem.command and " with: " .. problem.command or "")
-      return progress.reason .. ": " .. message .. advice
+      local text = progress.reason .. ": "
+      local target = problem.target
+      if target ~= nil then
+        local namespace = target.namespace and target.namespace .. "/" or ""
+        text = text .. target.kind .. " " .. namespace .. (target.name or "objects") .. ": "
+      end
+      text = text .. (problem.path and problem.path .. ": " or "") .. problem.message
+      text = text .. (problem.fix and "; " .. problem.fix or "")
+      return text .. (problem.command and " with: " .. problem.command or "")
     end
   end
   for _, type in ipairs({ "Accepted", "Ready", "RolledOut" }) do

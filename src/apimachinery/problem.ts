@@ -141,7 +141,11 @@ export class Problem extends Error implements ProblemParts {
 
   /** The same problem at a place that contains its own. */
   within(...at: readonly string[]): this {
-    return this.with({ at: [...at, ...this.at] });
+    const { others } = this;
+    return this.with({
+      at: [...at, ...this.at],
+      ...(others.length > 0 && { others: others.map((each) => each.within(...at)) }),
+    });
   }
 
   /** The same problem with other parts. */
@@ -185,19 +189,30 @@ export function sentenceOf({ at = [], what, fix, command, note }: ProblemParts):
 }
 
 /** The most problems that one check reports. */
-const MAX_PROBLEMS = 100;
+export const MAX_PROBLEMS = 100;
 
 /** Throws the first of the problems, which has the others. */
 export function throwFirst(problems: readonly Problem[]): void {
-  const [first, ...others] = problems.flatMap(allIn).slice(0, MAX_PROBLEMS);
+  const [first, ...others] = problems.slice(0, MAX_PROBLEMS).flatMap(allIn).slice(0, MAX_PROBLEMS);
   if (first !== undefined) throw others.length === 0 ? first : first.with({ others });
 }
 
 /** The results of all parts, or all their problems, as `throwFirst` throws them. */
 export function allOf<T extends readonly unknown[]>(...parts: { [K in keyof T]: () => T[K] }): T {
-  const results = parts.map((part) => attemptSync(part as () => unknown));
-  throwFirst(results.filter((each) => each instanceof Problem));
-  return results as unknown as T;
+  return eachOf(parts, (part) => (part as () => unknown)()) as unknown as T;
+}
+
+/** The results for all items, or all their problems, as `throwFirst` throws them. Ends when there are enough problems. */
+export function eachOf<I, R>(items: readonly I[], work: (item: I, index: number) => R): R[] {
+  const results: R[] = [];
+  const problems: Problem[] = [];
+  for (const [index, item] of items.entries()) {
+    const result = attemptSync(() => work(item, index));
+    if (!(result instanceof Problem)) results.push(result);
+    else if (problems.push(result) === MAX_PROBLEMS) break;
+  }
+  throwFirst(problems);
+  return results;
 }
 
 /** The problem and its others. */

@@ -9,7 +9,7 @@ import { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
-import { allIn, allOf, attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
+import { allIn, allOf, attemptSync, eachOf, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { checkManifest } from "../transform/schema-check.ts";
 import { assertReadsClaim, assertWritesBinding, assertWritesClaim, type ClaimKind } from "./allowed-paths.ts";
@@ -54,7 +54,7 @@ function compileNotSupported(rules: Rules | undefined, kind: ClaimKind): NotSupp
     );
     return { place, reads, message, matches, unless };
   };
-  return allOf(...(rules ?? []).map((rule, index) => () => compile(rule, index)));
+  return eachOf(rules ?? [], compile);
 }
 
 /** Throws Problem("NotSupported") for the first rule that applies to the claim, which has the others. */
@@ -163,7 +163,7 @@ export function compileComposition(spec: CompositionSpec, kind: ClaimKind): Comp
       if (!kind.namespaced && spec.for.namespaceSelector !== undefined)
         throw mistake("for.namespaceSelector", `a ${kind.kind} is cluster-scoped; remove this`);
     },
-    () => allOf(...spec.bindings.map((each) => () => compileBinding(each, spec, kind))),
+    () => eachOf(spec.bindings, (each) => compileBinding(each, spec, kind)),
     () => compileNotSupported(spec.notSupported, kind),
   );
   const patches = bindings.flatMap((each) => each.patches);
@@ -184,7 +184,7 @@ function compileBinding(
   );
   const [, limited] = allOf(
     () => assertOwnNames(base, patches, kind, claims, `${place}.base.metadata.namespace`),
-    () => allOf(...patches.map((patch) => () => limitedPatch(patch))),
+    () => eachOf(patches, limitedPatch),
   );
   return { name: template.name, base, patches: limited };
 }
@@ -282,23 +282,18 @@ function compileBase(base: JsonObject, kind: ClaimKind, place: string): Compiled
 
 function assertTexts(map: unknown, place: string): void {
   if (!isObject(map)) throw mistake(place, "must be an object of strings");
-  allOf(
-    ...Object.entries(map).map(([key, value]) => () => {
-      if (typeof value !== "string") throw mistake(`${place}[${key}]`, "must be a string; put it in quotes");
-      if (OWN_KEYS.test(key)) throw mistake(`${place}[${key}]`, "keys of inlay.dev are reserved for Inlay; remove it");
-    }),
-  );
+  eachOf(Object.entries(map), ([key, value]) => {
+    if (typeof value !== "string") throw mistake(`${place}[${key}]`, "must be a string; put it in quotes");
+    if (OWN_KEYS.test(key)) throw mistake(`${place}[${key}]`, "keys of inlay.dev are reserved for Inlay; remove it");
+  });
 }
 
 function assertKnown(object: object, known: readonly string[], place: string): void {
-  throwFirst(
-    Object.keys(object)
-      .filter((key) => !known.includes(key))
-      .map((key) => {
-        const advice = Object.hasOwn(ELSEWHERE, key) ? ELSEWHERE[key] : suggestNames(place, key, known);
-        return mistake(`${place}.${key}`, `unknown field; ${advice}`);
-      }),
-  );
+  eachOf(Object.keys(object), (key) => {
+    if (known.includes(key)) return;
+    const advice = Object.hasOwn(ELSEWHERE, key) ? ELSEWHERE[key] : suggestNames(place, key, known);
+    throw mistake(`${place}.${key}`, `unknown field; ${advice}`);
+  });
 }
 
 function assertUnique(list: readonly { name: string }[], place: string): void {

@@ -12,18 +12,18 @@ interface Refused {
 
 export class Rejection extends Problem {
   readonly error: ApiError;
-  readonly #refused: Refused;
+  readonly refused: Refused;
 
   /** `findings` say which fields are refused and by which rule, as clauses. They contain no value. */
   constructor(error: ApiError, refused: Refused, findings: readonly string[] = []) {
     super(isProtection(error) ? "Protected" : "Rejected", partsOf(error, refused, findings));
     this.error = error;
-    this.#refused = refused;
+    this.refused = refused;
   }
 
   /** The same rejection with an explanation. */
   because(findings: readonly string[]): Rejection {
-    return findings.length === 0 ? this : new Rejection(this.error, this.#refused, findings);
+    return findings.length === 0 ? this : new Rejection(this.error, this.refused, findings);
   }
 }
 

@@ -25,7 +25,7 @@ export async function render(
         ...from,
         binding: { apiVersion, kind, metadata, spec },
         notes: [...notes, ...more],
-        grants: [...grants],
+        ...(grants.length > 0 && { grants: [...grants] }),
         targets: [...targets],
       };
     });

@@ -29,7 +29,7 @@ function bindingLines({
   claim,
   entry,
   notes,
-  grants,
+  grants = [],
   targets,
 }: RenderedBinding<JsonValue>): Part[] {
   const { name, namespace } = binding.metadata as { name: string; namespace?: string };

@@ -52,7 +52,7 @@ export interface RenderedBinding<V> {
   binding: { apiVersion: string; kind: string; metadata: object; spec: SecretBinding["spec"] };
   notes: string[];
   /** The SecretGrants that it needs, if the files contain no grants at all. */
-  grants: Advice[];
+  grants?: Advice[];
   targets: RenderedTarget<V>[];
 }
 

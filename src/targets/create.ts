@@ -387,7 +387,7 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
     const object = { ref, whole, manifest: manifestOf(target), shape };
     const problem = await explainObject(context, object, written);
     const isGone = isDeleted || (live === undefined && recreates(target) && record.manifestDigest !== undefined);
-    const gone = `${where} is deleted, and can't be created again yet: `;
+    const gone = `${where} is deleted, and can't be created again yet`;
     return failed(
       prepared.record,
       isGone ? problem.within(gone).with({ note: "Inlay retries", retryPolicy: "Backoff" }) : problem,

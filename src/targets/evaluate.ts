@@ -2,7 +2,7 @@
  * Evaluates a target: checks its entry in the binding, which depends on no value, and computes what it would write from the values of the
  * sources. The controller writes the result, `inlay diff` sends it as a dry run, and `inlay render` shows it. Pure.
  */
-import { fieldsOfTarget, manifestOf, type Target } from "../api/binding.ts";
+import { type Field, fieldsOfTarget, manifestOf, type Target } from "../api/binding.ts";
 import { assertManifest } from "../api/manifest.ts";
 import { parseApiVersion } from "../apimachinery/objects.ts";
 import { allIn, attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
@@ -86,7 +86,7 @@ export function evaluate(
   entry: CheckedEntry,
   sources: ReadonlyMap<string, LiveSource | Problem>,
   schema: KindSchema | undefined,
-  isDue: (recipe: Recipe | InvalidField) => boolean = () => true,
+  isDue: (field: Field) => boolean = () => true,
 ): Evaluation {
   const { target, recipes, problems } = checkTypes(entry, schema);
   const schemaAt = schema && schemaIn(schema.root, schema.resolve);
@@ -95,7 +95,11 @@ export function evaluate(
     const problem = check && attemptSync(() => fields.forEach(check));
     return problem instanceof Problem ? problem : undefined;
   };
-  const fields = planFields(recipes.filter(isDue), sources, schemaAt).map((each) => ({
+  const fields = planFields(
+    recipes.filter(({ field }) => isDue(field)),
+    sources,
+    schemaAt,
+  ).map((each) => ({
     ...each,
     problem: each.problem ?? misfit(each.planned),
   }));

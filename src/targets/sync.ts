@@ -1,10 +1,10 @@
 /** Syncs one target of a binding: decides what to write, from its fields and sources, and writes it. */
-import { modeOf, onConflictOf, onReleaseOf, type Target, type TargetStatus } from "../api/binding.ts";
+import { type Field, modeOf, onConflictOf, onReleaseOf, type Target, type TargetStatus } from "../api/binding.ts";
 import { fieldManagerOf } from "../api/field-manager.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import { describeObject, type KubeObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
-import { Problem, throwFirst } from "../apimachinery/problem.ts";
+import { allIn, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { type Decision, type Desired, decide, recordedPaths } from "../apply/decide.ts";
 import { pathByKeys } from "../apply/forms.ts";
 import { decideByLastApplied, digestOf, type LastApplied, lastAppliedObject } from "../apply/last-applied.ts";
@@ -68,7 +68,7 @@ export async function prepareTarget(
   if (creates && isCreatedOnce(context.binding, target, before)) return { record: named, note: onceNote(target) };
   const found = await attempt(examine(context, target, ref, before, sources, blocked));
   if (creates && found instanceof Problem) return { record: named, problem: found };
-  if (found instanceof Problem && isMistake(found)) return { record: named, problem: found };
+  if (found instanceof Problem && allIn(found).some(isMistake)) return { record: named, problem: found };
   if (creates && !(found instanceof Problem)) return prepareObject(context, target, found, named);
   const { record, released, problem } = await releaseDropped(context, named, target, found);
   if (problem) return { record, problem };
@@ -138,13 +138,14 @@ export async function examine(
   const once = modeOf(binding, target) === "Once" && !target.create ? await read() : undefined;
   const kept = once && (once instanceof Problem ? [] : writtenOnce(target, record, once));
   const recipes = entry.recipes as readonly Recipe[];
-  const isDue = ({ path }: Recipe) => !kept?.some((each) => each.equals(path));
+  const isDue = ({ path }: Field) => !kept?.some((each) => each.equals(FieldPath.parse(path)));
   const schemaAt = schema && schemaIn(schema.root, schema.resolve);
   const findCopies = () => readableCopies(binding, secretNamespaces, recipes, ref, schemaAt);
   const readable = await planning.copies(target, ref.namespace, findCopies);
   const isReadable = ({ path }: Recipe) => readable?.paths.includes(String(path));
-  if (recipes.some((each) => isReadable(each) && isDue(each))) assertAcknowledged(binding, readable, deps.installation);
-  const make = () => planIn(evaluate(entry, sources, schema, (each) => isDue(each as Recipe)));
+  if (recipes.some((each) => isReadable(each) && isDue(each.field)))
+    assertAcknowledged(binding, readable, deps.installation);
+  const make = () => planIn(evaluate(entry, sources, schema, isDue));
   const planned = kept ? await planning.alone(make) : await planning.plan(target, make);
   const copies = readable && withParts(readable, planned);
   const plan: Plan = { ...planned, ...(kept && { kept }), ...(copies && { readable: copies }) };

@@ -3,7 +3,7 @@ import { type FieldPath, isNameable, type Segment } from "../apimachinery/field-
 import { remembered } from "../apimachinery/newest.ts";
 import { type JsonObject, type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { itemsOf, type OpenApiSchema, type OpenApiType, type ResolveRef } from "../apimachinery/openapi.ts";
-import { allOf, attemptSync, Problem } from "../apimachinery/problem.ts";
+import { attemptSync, eachOf, MAX_PROBLEMS, Problem } from "../apimachinery/problem.ts";
 import { below, dottedKeyHint, elementAt, elementHint, type Known, type Place, unknownField } from "./path-advice.ts";
 import type { Plan, PlannedField } from "./plan-types.ts";
 import { brokenRule } from "./schema-rules.ts";
@@ -79,10 +79,10 @@ const NO_FIELDS: OpenApiSchema = { properties: {} };
 const MAX_EFFORT = 1_000_000;
 
 /**
- * Returns the check of the fields of one target, which follows the path of a field through the kind's schema. It throws Problem("UnknownField") with the known names,
- * Problem("TypeMismatch") if a value or a segment of the path has another type than the field, Problem("InvalidValue")
- * with the rule that a value breaks, and what `assertNotInManagedFields` throws. Accepts what the schema leaves open, and
- * ignores rules about several fields (required, oneOf, CEL), which only the API server checks.
+ * Returns the check of the fields of one target, which follows the path of a field through the kind's schema. It throws
+ * Problem("UnknownField") with the known names, Problem("TypeMismatch") if a value or a segment of the path has another type than the
+ * field, Problem("InvalidValue") with the rule that a value breaks, and what `assertNotInManagedFields` throws. Accepts what the schema
+ * leaves open, and ignores rules about several fields (required, oneOf, CEL), which only the API server checks.
  */
 export function schemaChecker(root: OpenApiSchema, resolveRef: ResolveRef): (field: PlannedField) => void {
   const walk = new Walk(root, resolveRef);
@@ -151,6 +151,8 @@ class Walk {
   readonly #kind: string;
   readonly #version: string | undefined;
   readonly #effort = { left: MAX_EFFORT };
+  /** How many problems of a manifest are found. */
+  #problems = 0;
 
   constructor(root: OpenApiSchema, resolveRef: ResolveRef) {
     this.#root = root;
@@ -220,7 +222,17 @@ class Walk {
     };
     // A message about a value names no part of it, so one is enough.
     if (at === undefined) children.forEach(check);
-    else allOf(...children.map((each) => () => check(each)));
+    else
+      eachOf(children, (child) => {
+        if (this.#problems < MAX_PROBLEMS) this.#counted(() => check(child));
+      });
+  }
+
+  #counted(work: () => void): void {
+    const problem = attemptSync(work);
+    if (problem === undefined) return;
+    this.#problems++;
+    throw problem;
   }
 
   /** Follows $ref and merges allOf, so that a schema's own keys are complete. */

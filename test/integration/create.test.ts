@@ -203,7 +203,7 @@ describe("an object that a binding did not create", () => {
 
   it("belongs to the binding that created it, even if another binding is older", async () => {
     const team = await newMaker();
-    const other = { ...made(), create: undefined, fields: [{ path: "spec.version", template: "1" }] };
+    const other = { ...made(), create: undefined, fields: [{ path: "spec.version", template: "2.9.0" }] };
     await team.bind("a-first", specOf(other));
     await team.until("a-first", "TargetNotFound");
     await team.rebind("a-first", { suspend: true });

@@ -216,7 +216,7 @@ describe("inlay diff", () => {
     );
     assert.equal(command, `inlay rbac -f ${file} --cluster | kubectl apply -f -`);
     const { stdout } = await inlay(admin(), "diff", "-f", file);
-    assert.ok(stdout.includes(`\n    ${command}\n`), stdout);
+    assert.ok(stdout.includes(`\n  ${command}\n`), stdout);
     await team.createAccount();
     assert.equal((await diff(file, 1)).bindings[0].account, undefined);
   });

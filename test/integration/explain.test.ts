@@ -82,7 +82,7 @@ describe("inlay explain", () => {
     const team = await createNamespace();
     await team.secret("bucket", { other: secretText("other") });
     await team.harbor();
-    const annotations = (from: object) => ({ path: "spec.imageSource", from: { source: "bucket", ...from } });
+    const annotations = (from: object) => ({ path: "spec.storage.spec.s3", from: { source: "bucket", ...from } });
     const fields = [annotations({ include: ["^access", "key$"] })];
     const { targets, ...spec } = accessKeySpec() as { targets: object[] };
     await team.bind("harbor-s3", { ...spec, targets: [{ ...targets[0], fields }] });

@@ -154,7 +154,8 @@ describe("a rollout of a binding with targets", function () {
     await team.until("rolls", "TargetNotFound");
     await rotate(team);
     const { status } = await shop.until("rolls", "TargetsNotSynced");
-    assert.match(status.conditions[1].message, /: .*HarborCluster/);
+    assert.match(status.conditions[0].message, /^HarborCluster .*: there is no/);
+    assert.match(status.conditions[1].message, /see the condition Ready$/);
     await rolloutBarrier(team);
     assert.deepEqual(await shop.restarts(), { core: 0, named: 0 });
     await team.harbor();

@@ -263,12 +263,9 @@ describe("all data of a source, with include and exclude", () => {
     await bind(team, target({ include: ["A"] }));
     await team.until("all", "Synced");
     for (const [from, said] of [
-      [{ include: ["B", "(A"] }, "spec.targets[0].fields[1].from.include[1]: "],
-      [{ exclude: ["(?=A)"] }, "spec.targets[0].fields[1].from.exclude[0]: "],
-      [
-        { exclude: ["(a{999}){999}"] },
-        "spec.targets[0].fields[1].from.exclude[0]: the regular expression is too large",
-      ],
+      [{ include: ["B", "(A"] }, "spec.env: from.include[1]: "],
+      [{ exclude: ["(?=A)"] }, "spec.env: from.exclude[0]: "],
+      [{ exclude: ["(a{999}){999}"] }, "spec.env: from.exclude[0]: the regular expression is too large"],
     ] as const) {
       await team.rebind("all", { targets: [target(from)] });
       await eventually(async () => {

@@ -1,6 +1,6 @@
 /** Checks and prepares the patches of a composition: paths, policies, formats and transforms. */
 import type { Patch, PatchSet } from "../../api/composition.ts";
-import { allOf, attemptSync, Problem } from "../../apimachinery/problem.ts";
+import { allOf, attemptSync, eachOf, Problem } from "../../apimachinery/problem.ts";
 import { suggestNames } from "../../apimachinery/suggest-names.ts";
 import { compileFormat } from "./go-format.ts";
 import type { MergePolicy } from "./merge.ts";
@@ -98,7 +98,7 @@ export function compilePatches(
     if (type !== "PatchSet") return [compilePatch(type, options, patch, rules)];
     return compileSet(setOf(options, patchSets ?? []), `${options.place}.`, rules);
   };
-  return allOf(...(patches ?? []).map((patch, index) => () => compile(patch, index))).flat();
+  return eachOf(patches ?? [], compile).flat();
 }
 
 /** Checks every PatchSet, even one that no binding uses. Throws Problem("InvalidComposition"). */
@@ -110,7 +110,7 @@ export function checkPatchSets(patchSets: readonly PatchSet[] | undefined): void
     names.add(set.name);
     compileSet(set, "", ANY);
   };
-  allOf(...(patchSets ?? []).map((set, index) => () => check(set, index)));
+  eachOf(patchSets ?? [], check);
 }
 
 function compileSet({ name, patches }: PatchSet, prefix: string, rules: PatchRules): CompiledPatch[] {
@@ -120,7 +120,7 @@ function compileSet({ name, patches }: PatchSet, prefix: string, rules: PatchRul
     if (type !== "PatchSet") return compilePatch(type, options, patch, rules);
     throw options.wrong("type", "must not be PatchSet in a PatchSet; copy the patches of the other one");
   };
-  return allOf(...patches.map((patch, index) => () => compile(patch, index)));
+  return eachOf(patches, compile);
 }
 
 function setOf(options: Options, patchSets: readonly PatchSet[]): PatchSet {
@@ -156,7 +156,7 @@ function compilePatch(
   const [{ reads, combine, constants }, transforms, writes, policy] = allOf(
     () => {
       const input = isCombined ? compileCombine(options) : compileCopy(options);
-      allOf(...input.reads.map((path) => () => rules.reads(named, path)));
+      eachOf(input.reads, (path) => rules.reads(named, path));
       return input;
     },
     () => {

@@ -2,7 +2,7 @@
 import type { Transform } from "../../api/composition.ts";
 import { isInt64, isObject, isTooDeep, MAX_LEVELS, parseJson } from "../../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
-import { allOf, attemptSync, Problem } from "../../apimachinery/problem.ts";
+import { attemptSync, eachOf, Problem } from "../../apimachinery/problem.ts";
 import { getField, MAX_WRITTEN_INDEX, setField } from "./fields.ts";
 import { formatFloat } from "./go/floats.ts";
 import { parseBoolean, parseFloat64, parseInteger, parseQuantity } from "./go/numbers.ts";
@@ -201,7 +201,7 @@ export function compileTransforms(transforms: readonly Transform[] | undefined, 
   const given: unknown = transforms ?? [];
   if (!Array.isArray(given))
     throw mistake(`${place}.transforms`, "must be a list; write each transform with a dash before it");
-  const steps = allOf(...given.map((transform, n) => () => compileTransform(transform, `${place}.transforms[${n}]`)));
+  const steps = eachOf(given, (transform, n) => compileTransform(transform, `${place}.transforms[${n}]`));
   const chain = (value: GoValue, work: Work) => steps.reduce((from, step, n) => applied(step, from, n, work), value);
   return {
     apply: (value, work) => (steps.length === 0 ? value : toJson(chain(fromJson(value), work))),

@@ -45,14 +45,17 @@ export function failedTargets(
 
 const reasonIn = ({ problem }: Failed): string => problem.reason;
 
-/** Each problem once, although many targets may have it. */
+/** Each problem once, although many targets may have it: those of an entry share one. */
 function distinct(failed: readonly Failed[]): Failed[] {
-  const seen = new Map<string, Failed>();
-  for (const each of failed.flatMap(({ target, problem }) =>
-    allIn(problem).map((one) => ({ ...(target && { target }), problem: one })),
-  ))
-    if (!seen.has(each.problem.message)) seen.set(each.problem.message, each);
-  return [...seen.values()];
+  const known = new Set<Problem>();
+  const byMessage = new Map<string, Failed>();
+  for (const { target, problem } of failed) {
+    if (known.has(problem)) continue;
+    known.add(problem);
+    for (const each of allIn(problem))
+      if (!byMessage.has(each.message)) byMessage.set(each.message, { ...(target && { target }), problem: each });
+  }
+  return [...byMessage.values()];
 }
 
 /** The problem as a condition says it: with its target, and the number of other problems. */
@@ -69,8 +72,9 @@ export function judge(
   overview: Overview = NOTHING_MORE,
   binding?: SecretBinding,
   message?: string,
+  failed = distinct(failedTargets(outcomes, overview)),
 ): Verdict {
-  const [first, ...others] = distinct(failedTargets(outcomes, overview));
+  const [first, ...others] = failed;
   if (first === undefined)
     return { ready: "True", reason: "Synced", message: message ?? syncedMessage(outcomes, overview.notes) };
   const said = inCondition(first, others.length);
@@ -135,10 +139,10 @@ export function statusOf(
   const { commands = [] } = lacking ?? {};
   const counted = outcomes.filter(({ excluded }) => excluded === undefined);
   const synced = counted.filter(({ problem }) => problem === undefined).length;
-  const failed = failedTargets(all, overview);
+  const failed = distinct(failedTargets(all, overview));
   const rolledOut = rollout ? rolledOutCondition(binding, rollout, now, failed[0]?.problem, lacking) : [];
   const protects = all.length === 0 && overview.unresolved.length === 0 ? onlyProtects(binding) : undefined;
-  const { message, ...verdict } = protects && incomplete ? incomplete : judge(all, overview, binding, protects);
+  const { message, ...verdict } = protects && incomplete ? incomplete : judge(all, overview, binding, protects, failed);
   const hint = verdict.ready === "True" ? rolloutHint(rolledOut[0]) : "";
   const isAcknowledged = binding.spec.acknowledge?.includes("ReadableCopies") ?? false;
   return {

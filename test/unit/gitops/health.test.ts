@@ -208,6 +208,32 @@ describe("the health of an object in Argo CD and Flux", () => {
     assert.equal(await healthOf({ kind: "SecretGrant", metadata, spec: {} }), "Healthy");
   });
 
+  it("says in Argo CD what a binding waits for, with its target and the command", async () => {
+    const metadata = { name: "it", generation: 2 };
+    const conditions = [
+      { type: "Ready", status: "False", reason: "ServiceAccountNotFound", message: "a sentence" },
+      { type: "Reconciling", status: "True", reason: "ServiceAccountNotFound", message: "see the condition Ready" },
+    ];
+    const target = { apiVersion: "v1", kind: "ConfigMap", namespace: "web", name: "app" };
+    const problem = {
+      target,
+      reason: "ServiceAccountNotFound",
+      path: "data.a",
+      message: "no account",
+      fix: "create it",
+    };
+    const judge = async (kind: string, problems: object[]) => {
+      const status = { observedGeneration: 2, conditions, problems };
+      return (await runLua(script, { kind, metadata, spec: {}, status }))["message"];
+    };
+    assert.equal(
+      await judge("SecretBinding", [{ ...problem, command: "kubectl a" }]),
+      "ServiceAccountNotFound: ConfigMap web/app: data.a: no account; create it with: kubectl a",
+    );
+    for (const kind of ["SecretBinding", "BindingComposition"])
+      assert.equal(await judge(kind, []), "ServiceAccountNotFound: a sentence");
+  });
+
   it("is current in deploy/flux when the values are there or the binding is suspended, and failed for a mistake", async () => {
     for (const each of all.filter(({ kind }) => kind === "SecretBinding")) {
       const ready = conditionIn(each, "Ready");

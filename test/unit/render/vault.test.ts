@@ -37,7 +37,7 @@ async function rendered(texts: Record<string, string>, vault?: string) {
   return {
     mistakes,
     notes: [...notes, ...bindings.flatMap((each) => each.notes)],
-    grants: bindings.flatMap((each) => each.grants),
+    grants: bindings.flatMap((each) => each.grants ?? []),
     values: Object.fromEntries(fields.map(({ path, value }) => [path.replace("data.", ""), value])),
     problems: fields.flatMap(({ problem }) => problem ?? []),
   };

@@ -126,7 +126,7 @@ spec: {server: main}
 `;
     const { bindings } = await renderTexts({ a: server + composition });
     assert.match(
-      bindings[0]?.grants[0]?.message ?? "",
+      bindings[0]?.grants?.[0]?.message ?? "",
       /permits BindingComposition shops to use CounterServer shop\/main/,
     );
   });

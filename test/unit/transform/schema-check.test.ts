@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
-import type { Problem } from "../../../src/apimachinery/problem.ts";
+import { allIn, attemptSync, Problem } from "../../../src/apimachinery/problem.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
 import { checkAgainstSchema, checkManifest } from "../../../src/transform/schema-check.ts";
 
@@ -231,5 +231,18 @@ describe("the check against the published schema", () => {
       [{ data: { "a.b": 1 } }, /^data\["a\.b"\]: the field is a string, the value is an integer$/],
     ];
     for (const [manifest, message] of broken) assert.throws(check(manifest), { name: "Problem", message });
+  });
+
+  it("finds at most 100 mistakes of a manifest, however many it has, and takes a large valid one", () => {
+    const list = {
+      type: "object",
+      properties: { list: { type: "array", items: { type: "array", items: { type: "string" } } } },
+    };
+    const check = (list_: unknown) =>
+      attemptSync(() => checkManifest({ list: list_ } as JsonObject, list as never, () => undefined));
+    const wrong = check(Array.from({ length: 300 }, () => Array.from({ length: 300 }, () => 1)));
+    assert.ok(wrong instanceof Problem);
+    assert.equal(allIn(wrong).length, 100);
+    assert.equal(check([Array.from({ length: 200_000 }, () => "a")]), undefined);
   });
 });
