@@ -22,41 +22,14 @@ export interface BindingComposition {
       kind: string;
       /** Selects the objects that match all criteria, including objects that are created later. Defaults to all objects. */
       selector?: {
-        /**
-         * The name must match one of these patterns; * matches any characters, and ? matches one character.
-         *
-         * @minItems 1
-         * @maxItems 16
-         */
+        /** The name must match one of these patterns; * matches any characters, and ? matches one character. */
         names?: string[];
-        /**
-         * The name must match none of these patterns; * matches any characters, and ? matches one character.
-         *
-         * @minItems 1
-         * @maxItems 16
-         */
+        /** The name must match none of these patterns; * matches any characters, and ? matches one character. */
         exceptNames?: string[];
         /** The object must have all these labels with these values. */
-        matchLabels?: {
-          [k: string]: string;
-        };
-        /**
-         * The labels must meet all these requirements.
-         *
-         * @maxItems 16
-         */
-        matchExpressions?: {
-          /** The key of the label. */
-          key: string;
-          /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
-          operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-          /**
-           * The values for In and NotIn.
-           *
-           * @maxItems 64
-           */
-          values?: string[];
-        }[];
+        matchLabels?: MatchLabels;
+        /** The labels must meet all these requirements. */
+        matchExpressions?: MatchExpression[];
         /** The object must have all these annotations with matching values; * matches any characters, and ? matches one character. */
         annotations?: {
           [k: string]: string;
@@ -64,50 +37,19 @@ export interface BindingComposition {
       };
       /** Selects objects in the namespaces that match all criteria, including namespaces that are created later. Not for cluster-scoped kinds. Defaults to all namespaces. */
       namespaceSelector?: {
-        /**
-         * The name must match one of these patterns; * matches any characters, and ? matches one character.
-         *
-         * @minItems 1
-         * @maxItems 16
-         */
+        /** The name must match one of these patterns; * matches any characters, and ? matches one character. */
         names?: string[];
-        /**
-         * The name must match none of these patterns; * matches any characters, and ? matches one character.
-         *
-         * @minItems 1
-         * @maxItems 16
-         */
+        /** The name must match none of these patterns; * matches any characters, and ? matches one character. */
         exceptNames?: string[];
         /** The object must have all these labels with these values. */
-        matchLabels?: {
-          [k: string]: string;
-        };
-        /**
-         * The labels must meet all these requirements.
-         *
-         * @maxItems 16
-         */
-        matchExpressions?: {
-          /** The key of the label. */
-          key: string;
-          /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
-          operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-          /**
-           * The values for In and NotIn.
-           *
-           * @maxItems 64
-           */
-          values?: string[];
-        }[];
+        matchLabels?: MatchLabels;
+        /** The labels must meet all these requirements. */
+        matchExpressions?: MatchExpression[];
       };
     };
     /** The namespaces that patches may write into a binding. ClaimNamespace: only the namespace of the claim. Cluster: any namespace, so users who may write a claim choose it. Defaults to ClaimNamespace. */
     reach: "ClaimNamespace" | "Cluster";
-    /**
-     * The fields and values that a claim may not have. For a claim with one of them, Inlay creates no binding, does not change existing bindings, and reports NotSupported.
-     *
-     * @maxItems 64
-     */
+    /** The fields and values that a claim may not have. For a claim with one of them, Inlay creates no binding, does not change existing bindings, and reports NotSupported. */
     notSupported?: {
       /** The path of a field in the claim. A field that is missing, empty or false is not reported. */
       fromFieldPath: string;
@@ -118,173 +60,19 @@ export interface BindingComposition {
       /** What to write instead. */
       message: string;
     }[];
-    /**
-     * Patches that several bindings share. A patch of type PatchSet refers to them.
-     *
-     * @maxItems 64
-     */
+    /** Patches that several bindings share. A patch of type PatchSet refers to them. */
     patchSets?: {
       /** The name that patches refer to. */
       name: string;
       /**
        * The patches, in order.
        *
-       * @maxItems 256
-       *
        * Items: A patch. The condition Accepted reports unknown types and fields.
        */
-      patches: {
-        /** FromCompositeFieldPath, ToCompositeFieldPath, CombineFromComposite, CombineToComposite or PatchSet. The composite is the claim. Defaults to FromCompositeFieldPath. */
-        type?: string;
-        /** The path of the field to read, such as spec.bucket or metadata.labels[team]. */
-        fromFieldPath?: string;
-        /** The path of the field to write. [*] selects every existing element of a list. Defaults to fromFieldPath. */
-        toFieldPath?: string;
-        /** The name of an entry of patchSets, for type PatchSet. */
-        patchSetName?: string;
-        /** Combines several fields into one value, for types CombineFromComposite and CombineToComposite. */
-        combine?: {
-          /** The only strategy is string. */
-          strategy?: string;
-          /**
-           * The fields to read. All of them must exist.
-           *
-           * @maxItems 64
-           */
-          variables?: {
-            /** The path of the field to read. */
-            fromFieldPath?: string;
-          }[];
-          /** The options of the strategy string. */
-          string?: {
-            /** A format string as in Go, with one verb for each variable. */
-            fmt?: string;
-          };
-        };
-        /** What to do if the field to read is missing, or the field to write has a value. */
-        policy?: {
-          /** Optional or Required. Required: Inlay does not create the binding until the field exists. Defaults to Optional. */
-          fromFieldPath?: string;
-          /** Keep or Remove: what happens in the binding when an optional field of the claim is removed. Keep: the binding stays as it is. Remove: the field is removed from the binding. Defaults to Keep. */
-          onMissing?: string;
-          /** Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or ForceMergeObjectsAppendArrays. Defaults to Replace. */
-          toFieldPath?: string;
-        };
-        /**
-         * The steps that change the value, in order.
-         *
-         * @maxItems 32
-         *
-         * Items: A step that changes the value. The condition Accepted reports unknown types.
-         */
-        transforms?: {
-          /** math, map, match, string, convert or forEach. */
-          type?: string;
-          /** Changes a number. */
-          math?: {
-            /** Multiply, ClampMin or ClampMax. Defaults to Multiply. */
-            type?: string;
-            /** The factor. */
-            multiply?: number;
-            /** The smallest value. */
-            clampMin?: number;
-            /** The largest value. */
-            clampMax?: number;
-          };
-          /** Replaces a string by the value of the key with that name. */
-          map?: Record<string, unknown>;
-          /** Replaces a string by the result of the first pattern that matches. */
-          match?: {
-            /**
-             * The patterns, in order.
-             *
-             * @maxItems 64
-             */
-            patterns?: {
-              /** literal or regexp. Defaults to literal. */
-              type?: string;
-              /** Matches exactly this string. */
-              literal?: string;
-              /** Matches a string that contains a match of this regular expression (RE2). */
-              regexp?: string;
-              /** The result, any JSON value. */
-              result?: unknown | null;
-            }[];
-            /** Value or Input: the result if no pattern matches. Value: fallbackValue. Input: the string itself. Defaults to Value. */
-            fallbackTo?: string;
-            /** The result for fallbackTo Value, any JSON value. Defaults to null. */
-            fallbackValue?: unknown | null;
-          };
-          /** Changes the value to a string. */
-          string?: {
-            /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join, Replace or Split. Defaults to Format. */
-            type?: string;
-            /** A format string as in Go, such as "%s-primary". */
-            fmt?: string;
-            /** ToUpper, ToLower, ToJson, ToBase64, FromBase64, ToSha1, ToSha256, ToSha512 or ToAdler32. */
-            convert?: string;
-            /** The prefix or suffix to remove. */
-            trim?: string;
-            /** Extracts the part of the string that a regular expression matches. */
-            regexp?: {
-              /** The regular expression (RE2). */
-              match?: string;
-              /** The number of the capturing group. Defaults to 0, the whole match. */
-              group?: number;
-            };
-            /** Joins the elements of a list. */
-            join?: {
-              /** The text between two elements. */
-              separator?: string;
-            };
-            /** Splits a string into a list. Spaces around each element are removed, and empty elements are omitted. */
-            split?: {
-              /** The text between two elements. */
-              separator?: string;
-            };
-            /** Replaces every occurrence of a text. */
-            replace?: {
-              /** The text to replace. It is compared exactly. */
-              search?: string;
-              /** The replacement. */
-              replace?: string;
-            };
-          };
-          /** Changes the type of the value. */
-          convert?: {
-            /** string, int, int64, bool, float64, object or array. */
-            toType?: string;
-            /** none, quantity or json. Defaults to none. */
-            format?: string;
-          };
-          /** Converts each element of a list to an object. */
-          forEach?: {
-            /**
-             * The fields of each object. A field that is missing in the element is omitted.
-             *
-             * @maxItems 32
-             */
-            fields?: {
-              /** The path of the field in the element. */
-              fromFieldPath?: string;
-              /** The path of the field in the object. Defaults to fromFieldPath. */
-              toFieldPath?: string;
-              /**
-               * The steps that change the value. forEach is not allowed here.
-               *
-               * @maxItems 32
-               */
-              transforms?: Record<string, unknown>[];
-            }[];
-          };
-        }[];
-      }[];
+      patches: Patch[];
     }[];
     /**
      * The bindings of each claim.
-     *
-     * @minItems 1
-     * @maxItems 32
      *
      * Items: A SecretBinding. Its name is the name of the claim, a dash, and the name of this entry.
      */
@@ -296,156 +84,9 @@ export interface BindingComposition {
       /**
        * The patches, in order.
        *
-       * @maxItems 256
-       *
        * Items: A patch. The condition Accepted reports unknown types and fields.
        */
-      patches?: {
-        /** FromCompositeFieldPath, ToCompositeFieldPath, CombineFromComposite, CombineToComposite or PatchSet. The composite is the claim. Defaults to FromCompositeFieldPath. */
-        type?: string;
-        /** The path of the field to read, such as spec.bucket or metadata.labels[team]. */
-        fromFieldPath?: string;
-        /** The path of the field to write. [*] selects every existing element of a list. Defaults to fromFieldPath. */
-        toFieldPath?: string;
-        /** The name of an entry of patchSets, for type PatchSet. */
-        patchSetName?: string;
-        /** Combines several fields into one value, for types CombineFromComposite and CombineToComposite. */
-        combine?: {
-          /** The only strategy is string. */
-          strategy?: string;
-          /**
-           * The fields to read. All of them must exist.
-           *
-           * @maxItems 64
-           */
-          variables?: {
-            /** The path of the field to read. */
-            fromFieldPath?: string;
-          }[];
-          /** The options of the strategy string. */
-          string?: {
-            /** A format string as in Go, with one verb for each variable. */
-            fmt?: string;
-          };
-        };
-        /** What to do if the field to read is missing, or the field to write has a value. */
-        policy?: {
-          /** Optional or Required. Required: Inlay does not create the binding until the field exists. Defaults to Optional. */
-          fromFieldPath?: string;
-          /** Keep or Remove: what happens in the binding when an optional field of the claim is removed. Keep: the binding stays as it is. Remove: the field is removed from the binding. Defaults to Keep. */
-          onMissing?: string;
-          /** Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or ForceMergeObjectsAppendArrays. Defaults to Replace. */
-          toFieldPath?: string;
-        };
-        /**
-         * The steps that change the value, in order.
-         *
-         * @maxItems 32
-         *
-         * Items: A step that changes the value. The condition Accepted reports unknown types.
-         */
-        transforms?: {
-          /** math, map, match, string, convert or forEach. */
-          type?: string;
-          /** Changes a number. */
-          math?: {
-            /** Multiply, ClampMin or ClampMax. Defaults to Multiply. */
-            type?: string;
-            /** The factor. */
-            multiply?: number;
-            /** The smallest value. */
-            clampMin?: number;
-            /** The largest value. */
-            clampMax?: number;
-          };
-          /** Replaces a string by the value of the key with that name. */
-          map?: Record<string, unknown>;
-          /** Replaces a string by the result of the first pattern that matches. */
-          match?: {
-            /**
-             * The patterns, in order.
-             *
-             * @maxItems 64
-             */
-            patterns?: {
-              /** literal or regexp. Defaults to literal. */
-              type?: string;
-              /** Matches exactly this string. */
-              literal?: string;
-              /** Matches a string that contains a match of this regular expression (RE2). */
-              regexp?: string;
-              /** The result, any JSON value. */
-              result?: unknown | null;
-            }[];
-            /** Value or Input: the result if no pattern matches. Value: fallbackValue. Input: the string itself. Defaults to Value. */
-            fallbackTo?: string;
-            /** The result for fallbackTo Value, any JSON value. Defaults to null. */
-            fallbackValue?: unknown | null;
-          };
-          /** Changes the value to a string. */
-          string?: {
-            /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join, Replace or Split. Defaults to Format. */
-            type?: string;
-            /** A format string as in Go, such as "%s-primary". */
-            fmt?: string;
-            /** ToUpper, ToLower, ToJson, ToBase64, FromBase64, ToSha1, ToSha256, ToSha512 or ToAdler32. */
-            convert?: string;
-            /** The prefix or suffix to remove. */
-            trim?: string;
-            /** Extracts the part of the string that a regular expression matches. */
-            regexp?: {
-              /** The regular expression (RE2). */
-              match?: string;
-              /** The number of the capturing group. Defaults to 0, the whole match. */
-              group?: number;
-            };
-            /** Joins the elements of a list. */
-            join?: {
-              /** The text between two elements. */
-              separator?: string;
-            };
-            /** Splits a string into a list. Spaces around each element are removed, and empty elements are omitted. */
-            split?: {
-              /** The text between two elements. */
-              separator?: string;
-            };
-            /** Replaces every occurrence of a text. */
-            replace?: {
-              /** The text to replace. It is compared exactly. */
-              search?: string;
-              /** The replacement. */
-              replace?: string;
-            };
-          };
-          /** Changes the type of the value. */
-          convert?: {
-            /** string, int, int64, bool, float64, object or array. */
-            toType?: string;
-            /** none, quantity or json. Defaults to none. */
-            format?: string;
-          };
-          /** Converts each element of a list to an object. */
-          forEach?: {
-            /**
-             * The fields of each object. A field that is missing in the element is omitted.
-             *
-             * @maxItems 32
-             */
-            fields?: {
-              /** The path of the field in the element. */
-              fromFieldPath?: string;
-              /** The path of the field in the object. Defaults to fromFieldPath. */
-              toFieldPath?: string;
-              /**
-               * The steps that change the value. forEach is not allowed here.
-               *
-               * @maxItems 32
-               */
-              transforms?: Record<string, unknown>[];
-            }[];
-          };
-        }[];
-      }[];
+      patches?: Patch[];
     }[];
     /** If true, Inlay creates, changes and deletes no bindings, and writes no claims. Defaults to false. */
     suspend?: boolean;
@@ -464,11 +105,7 @@ export interface BindingComposition {
     bindings?: number;
     /** The number of these bindings that are ready. */
     readyBindings?: number;
-    /**
-     * Up to ten problems that prevent the composition from creating a binding or writing a claim.
-     *
-     * @maxItems 10
-     */
+    /** Up to ten problems that prevent the composition from creating a binding or writing a claim. */
     problems?: {
       /** The claim, as namespace/name. */
       claim: string;
@@ -479,11 +116,7 @@ export interface BindingComposition {
       /** What is wrong and what to do. */
       message: string;
     }[];
-    /**
-     * Accepted: whether Inlay can carry out the spec. Ready: whether every visible claim has its bindings and all of them are ready. Reconciling: True while Inlay waits or retries. Stalled: True while only a change of the composition or a claim can help, while a binding is Stalled, and once a problem that a user must fix has lasted for a minute. Neither exists otherwise.
-     *
-     * @maxItems 8
-     */
+    /** Accepted: whether Inlay can carry out the spec. Ready: whether every visible claim has its bindings and all of them are ready. Reconciling: True while Inlay waits or retries. Stalled: True while only a change of the composition or a claim can help, while a binding is Stalled, and once a problem that a user must fix has lasted for a minute. Neither exists otherwise. */
     conditions?: {
       /** Accepted, Ready, Reconciling or Stalled. */
       type: string;
@@ -499,4 +132,146 @@ export interface BindingComposition {
       observedGeneration?: number;
     }[];
   };
+}
+
+export interface MatchLabels {
+  [k: string]: string;
+}
+
+export interface MatchExpression {
+  /** The key of the label. */
+  key: string;
+  /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
+  operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+  /** The values for In and NotIn. */
+  values?: string[];
+}
+
+export interface Patch {
+  /** FromCompositeFieldPath, ToCompositeFieldPath, CombineFromComposite, CombineToComposite or PatchSet. The composite is the claim. Defaults to FromCompositeFieldPath. */
+  type?: string;
+  /** The path of the field to read, such as spec.bucket or metadata.labels[team]. */
+  fromFieldPath?: string;
+  /** The path of the field to write. [*] selects every existing element of a list. Defaults to fromFieldPath. */
+  toFieldPath?: string;
+  /** The name of an entry of patchSets, for type PatchSet. */
+  patchSetName?: string;
+  /** Combines several fields into one value, for types CombineFromComposite and CombineToComposite. */
+  combine?: {
+    /** The only strategy is string. */
+    strategy?: string;
+    /** The fields to read. All of them must exist. */
+    variables?: {
+      /** The path of the field to read. */
+      fromFieldPath?: string;
+    }[];
+    /** The options of the strategy string. */
+    string?: {
+      /** A format string as in Go, with one verb for each variable. */
+      fmt?: string;
+    };
+  };
+  /** What to do if the field to read is missing, or the field to write has a value. */
+  policy?: {
+    /** Optional or Required. Required: Inlay does not create the binding until the field exists. Defaults to Optional. */
+    fromFieldPath?: string;
+    /** Keep or Remove: what happens in the binding when an optional field of the claim is removed. Keep: the binding stays as it is. Remove: the field is removed from the binding. Defaults to Keep. */
+    onMissing?: string;
+    /** Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or ForceMergeObjectsAppendArrays. Defaults to Replace. */
+    toFieldPath?: string;
+  };
+  /**
+   * The steps that change the value, in order.
+   *
+   * Items: A step that changes the value. The condition Accepted reports unknown types.
+   */
+  transforms?: {
+    /** math, map, match, string, convert or forEach. */
+    type?: string;
+    /** Changes a number. */
+    math?: {
+      /** Multiply, ClampMin or ClampMax. Defaults to Multiply. */
+      type?: string;
+      /** The factor. */
+      multiply?: number;
+      /** The smallest value. */
+      clampMin?: number;
+      /** The largest value. */
+      clampMax?: number;
+    };
+    /** Replaces a string by the value of the key with that name. */
+    map?: Record<string, unknown>;
+    /** Replaces a string by the result of the first pattern that matches. */
+    match?: {
+      /** The patterns, in order. */
+      patterns?: {
+        /** literal or regexp. Defaults to literal. */
+        type?: string;
+        /** Matches exactly this string. */
+        literal?: string;
+        /** Matches a string that contains a match of this regular expression (RE2). */
+        regexp?: string;
+        /** The result, any JSON value. */
+        result?: unknown | null;
+      }[];
+      /** Value or Input: the result if no pattern matches. Value: fallbackValue. Input: the string itself. Defaults to Value. */
+      fallbackTo?: string;
+      /** The result for fallbackTo Value, any JSON value. Defaults to null. */
+      fallbackValue?: unknown | null;
+    };
+    /** Changes the value to a string. */
+    string?: {
+      /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join, Replace or Split. Defaults to Format. */
+      type?: string;
+      /** A format string as in Go, such as "%s-primary". */
+      fmt?: string;
+      /** ToUpper, ToLower, ToJson, ToBase64, FromBase64, ToSha1, ToSha256, ToSha512 or ToAdler32. */
+      convert?: string;
+      /** The prefix or suffix to remove. */
+      trim?: string;
+      /** Extracts the part of the string that a regular expression matches. */
+      regexp?: {
+        /** The regular expression (RE2). */
+        match?: string;
+        /** The number of the capturing group. Defaults to 0, the whole match. */
+        group?: number;
+      };
+      /** Joins the elements of a list. */
+      join?: {
+        /** The text between two elements. */
+        separator?: string;
+      };
+      /** Splits a string into a list. Spaces around each element are removed, and empty elements are omitted. */
+      split?: {
+        /** The text between two elements. */
+        separator?: string;
+      };
+      /** Replaces every occurrence of a text. */
+      replace?: {
+        /** The text to replace. It is compared exactly. */
+        search?: string;
+        /** The replacement. */
+        replace?: string;
+      };
+    };
+    /** Changes the type of the value. */
+    convert?: {
+      /** string, int, int64, bool, float64, object or array. */
+      toType?: string;
+      /** none, quantity or json. Defaults to none. */
+      format?: string;
+    };
+    /** Converts each element of a list to an object. */
+    forEach?: {
+      /** The fields of each object. A field that is missing in the element is omitted. */
+      fields?: {
+        /** The path of the field in the element. */
+        fromFieldPath?: string;
+        /** The path of the field in the object. Defaults to fromFieldPath. */
+        toFieldPath?: string;
+        /** The steps that change the value. forEach is not allowed here. */
+        transforms?: Record<string, unknown>[];
+      }[];
+    };
+  }[];
 }

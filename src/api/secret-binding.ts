@@ -11,11 +11,7 @@ export interface StoredBinding {
     serviceAccountName: string;
     /** If true, Inlay writes nothing, and releases nothing unless the binding is deleted. When you set it to false, Inlay applies all changes since then. */
     suspend?: boolean;
-    /**
-     * Confirms effects of this binding that you intend. ReadableCopies: values of Secrets are written where users can read them who may not read the Secret, which is in objects of other kinds or in other namespaces. Without it, an event and readablePaths in status report such copies. The configuration of Inlay can require it; then Inlay does not write such copies without it.
-     *
-     * @maxItems 8
-     */
+    /** Confirms effects of this binding that you intend. ReadableCopies: values of Secrets are written where users can read them who may not read the Secret, which is in objects of other kinds or in other namespaces. Without it, an event and readablePaths in status report such copies. The configuration of Inlay can require it; then Inlay does not write such copies without it. */
     acknowledge?: "ReadableCopies"[];
     /** The key of an annotation that all sources must have with the same value; until then, Inlay writes nothing. Use it for values in several objects that belong together, because Inlay can't read several objects at one moment. */
     requireSame?: string;
@@ -33,43 +29,39 @@ export interface StoredBinding {
     /**
      * The objects to read values from.
      *
-     * @minItems 1
-     * @maxItems 16
-     *
      * Items: An object to read values from. Set exactly one of secret, configMap, object, vault and providerClass.
      */
-    sources: (
+    sources: ({
+      /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
+      name?: string;
+      /** Overrides spec.defaults.onMissing for this source. */
+      onMissing?: "Wait" | "Remove";
+      /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
+      optional?: boolean;
+      /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
+      protect?: {
+        /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
+        liftedBy?: "Admins" | "Writers";
+        /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
+        message?: string;
+        /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
+        writerVerb?: string;
+        /**
+         * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
+         *
+         * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
+         */
+        writers?: {
+          /** The kind of the subject. */
+          kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
+          /** The name of the subject, as the API server knows it. */
+          name: string;
+          /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
+          namespace?: string;
+        }[];
+      };
+    } & (
       | {
-          /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
-          name?: string;
-          /** Overrides spec.defaults.onMissing for this source. */
-          onMissing?: "Wait" | "Remove";
-          /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
-          optional?: boolean;
-          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
-          protect?: {
-            /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
-            liftedBy?: "Admins" | "Writers";
-            /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
-            message?: string;
-            /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
-            writerVerb?: string;
-            /**
-             * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
-             *
-             * @maxItems 16
-             *
-             * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
-             */
-            writers?: {
-              /** The kind of the subject. */
-              kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
-              /** The name of the subject, as the API server knows it. */
-              name: string;
-              /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
-              namespace?: string;
-            }[];
-          };
           /** A Secret. */
           secret: {
             /** The name of the Secret. */
@@ -85,36 +77,6 @@ export interface StoredBinding {
           providerClass?: never;
         }
       | {
-          /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
-          name?: string;
-          /** Overrides spec.defaults.onMissing for this source. */
-          onMissing?: "Wait" | "Remove";
-          /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
-          optional?: boolean;
-          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
-          protect?: {
-            /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
-            liftedBy?: "Admins" | "Writers";
-            /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
-            message?: string;
-            /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
-            writerVerb?: string;
-            /**
-             * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
-             *
-             * @maxItems 16
-             *
-             * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
-             */
-            writers?: {
-              /** The kind of the subject. */
-              kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
-              /** The name of the subject, as the API server knows it. */
-              name: string;
-              /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
-              namespace?: string;
-            }[];
-          };
           secret?: never;
           /** A ConfigMap. */
           configMap: {
@@ -130,36 +92,6 @@ export interface StoredBinding {
           providerClass?: never;
         }
       | {
-          /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
-          name?: string;
-          /** Overrides spec.defaults.onMissing for this source. */
-          onMissing?: "Wait" | "Remove";
-          /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
-          optional?: boolean;
-          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
-          protect?: {
-            /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
-            liftedBy?: "Admins" | "Writers";
-            /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
-            message?: string;
-            /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
-            writerVerb?: string;
-            /**
-             * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
-             *
-             * @maxItems 16
-             *
-             * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
-             */
-            writers?: {
-              /** The kind of the subject. */
-              kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
-              /** The name of the subject, as the API server knows it. */
-              name: string;
-              /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
-              namespace?: string;
-            }[];
-          };
           secret?: never;
           configMap?: never;
           vault?: never;
@@ -177,52 +109,23 @@ export interface StoredBinding {
           providerClass?: never;
         }
       | {
-          /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
-          name?: string;
-          /** Overrides spec.defaults.onMissing for this source. */
-          onMissing?: "Wait" | "Remove";
-          /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
-          optional?: boolean;
-          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
-          protect?: {
-            /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
-            liftedBy?: "Admins" | "Writers";
-            /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
-            message?: string;
-            /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
-            writerVerb?: string;
-            /**
-             * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
-             *
-             * @maxItems 16
-             *
-             * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
-             */
-            writers?: {
-              /** The kind of the subject. */
-              kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
-              /** The name of the subject, as the API server knows it. */
-              name: string;
-              /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
-              namespace?: string;
-            }[];
-          };
           secret?: never;
           configMap?: never;
           /** A Vault or OpenBao server, which Inlay reads regularly through a VaultConnection. Set exactly one of data, metadata and health. Use its keys like the keys of a Secret. A value that is not a string becomes JSON. */
-          vault:
+          vault: {
+            /** The VaultConnection to read through. */
+            connection: {
+              /** The name of the VaultConnection. */
+              name: string;
+              /** The namespace of the VaultConnection. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to use the VaultConnection. */
+              namespace?: string;
+              /** If true, Inlay uses the VaultConnection only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to use it. A VaultConnection in another namespace always needs a SecretGrant. Defaults to false. */
+              granted?: boolean;
+            };
+            /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
+            refresh?: string;
+          } & (
             | {
-                /** The VaultConnection to read through. */
-                connection: {
-                  /** The name of the VaultConnection. */
-                  name: string;
-                  /** The namespace of the VaultConnection. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to use the VaultConnection. */
-                  namespace?: string;
-                  /** If true, Inlay uses the VaultConnection only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to use it. A VaultConnection in another namespace always needs a SecretGrant. Defaults to false. */
-                  granted?: boolean;
-                };
-                /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
-                refresh?: string;
                 /** The data at a path of a KV secrets engine. */
                 data: {
                   /** The path where the secrets engine is mounted, such as kv. */
@@ -238,17 +141,6 @@ export interface StoredBinding {
                 health?: never;
               }
             | {
-                /** The VaultConnection to read through. */
-                connection: {
-                  /** The name of the VaultConnection. */
-                  name: string;
-                  /** The namespace of the VaultConnection. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to use the VaultConnection. */
-                  namespace?: string;
-                  /** If true, Inlay uses the VaultConnection only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to use it. A VaultConnection in another namespace always needs a SecretGrant. Defaults to false. */
-                  granted?: boolean;
-                };
-                /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
-                refresh?: string;
                 data?: never;
                 /** The metadata of a path of a KV secrets engine of version 2, without its data. The keys are updated_time, created_time, current_version and custom_metadata. */
                 metadata: {
@@ -260,17 +152,6 @@ export interface StoredBinding {
                 health?: never;
               }
             | {
-                /** The VaultConnection to read through. */
-                connection: {
-                  /** The name of the VaultConnection. */
-                  name: string;
-                  /** The namespace of the VaultConnection. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to use the VaultConnection. */
-                  namespace?: string;
-                  /** If true, Inlay uses the VaultConnection only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to use it. A VaultConnection in another namespace always needs a SecretGrant. Defaults to false. */
-                  granted?: boolean;
-                };
-                /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
-                refresh?: string;
                 data?: never;
                 metadata?: never;
                 /** The health of a server, which Inlay reads without a login. The keys are initialized, sealed, standby, performance_standby, active and version. For a server that is shut down, sealed is true, and initialized, performance_standby and active are false. */
@@ -278,41 +159,12 @@ export interface StoredBinding {
                   /** The URL of one server, without a path. Defaults to the address of the VaultConnection. The configuration of Inlay must list it in vault.addresses. */
                   address?: string;
                 };
-              };
+              }
+          );
           object?: never;
           providerClass?: never;
         }
       | {
-          /** The name by which fields and templates refer to this source. Defaults to the name of the object. Required for a source with vault. */
-          name?: string;
-          /** Overrides spec.defaults.onMissing for this source. */
-          onMissing?: "Wait" | "Remove";
-          /** If true, the binding is ready even if this source, or a key in it, is missing. Inlay omits the fields that need the missing value, and writes the other fields of the target. Defaults to false. */
-          optional?: boolean;
-          /** Denies changes and the deletion of the Secret or ConfigMap to all users but the writers and cluster admins, also to other bindings and to users who act as the account of this binding. The binding must have the label inlay.dev/protects=true. liftedBy decides who may delete this binding or weaken its protection. */
-          protect?: {
-            /** The users who may delete this binding, or change its protection, account or owners. Admins are cluster admins, the writers, and users with the verb unprotect on secretbindings, such as those with the role admin in the namespace. Writers are only cluster admins and the writers; to set it, you must have the verb unprotect. Defaults to Admins. */
-            liftedBy?: "Admins" | "Writers";
-            /** A sentence for users whose change is denied, such as whom to ask. The denial contains it. */
-            message?: string;
-            /** All users to whom RBAC gives this verb on the object are writers too, whatever role gives it, for the whole cluster or for the namespace. Choose a verb of your own, such as change-shared-secret. */
-            writerVerb?: string;
-            /**
-             * The users and bindings that may change and delete the object, besides cluster admins. They need the RBAC permission too.
-             *
-             * @maxItems 16
-             *
-             * Items: A subject, as in a RoleBinding, or a SecretBinding: then Inlay may write the object for that binding.
-             */
-            writers?: {
-              /** The kind of the subject. */
-              kind: "User" | "Group" | "ServiceAccount" | "SecretBinding";
-              /** The name of the subject, as the API server knows it. */
-              name: string;
-              /** The namespace of the ServiceAccount or SecretBinding. Defaults to the namespace of this binding. */
-              namespace?: string;
-            }[];
-          };
           secret?: never;
           configMap?: never;
           vault?: never;
@@ -323,552 +175,180 @@ export interface StoredBinding {
             name: string;
           };
         }
-    )[];
+    ))[];
     /**
      * The objects to write to. They must exist, unless create is set. A binding with rollout needs no targets.
      *
-     * @maxItems 64
-     *
      * Items: One object, or all objects that selectors match. If several targets match an object, the target with its name applies, otherwise the first one in the list. The other targets do not write to the object.
      */
-    targets: (
+    targets: ({
+      /** The group and version, such as goharbor.io/v1beta1. */
+      apiVersion: string;
+      /** The kind, such as HarborCluster. */
+      kind: string;
+      /** The namespace of the target. Defaults to the namespace of this binding. Not for cluster-scoped kinds. */
+      namespace?: string;
+      /** Selects the namespaces that match all criteria, including namespaces that are created later. With name, the target is one object in each namespace; with selector, the matching objects in all of them. The account needs list and watch on namespaces, unless names is the only criterion and has no * and ?. */
+      namespaceSelector?: {
+        /** The name must match one of these patterns; * matches any characters, and ? matches one character. */
+        names?: string[];
+        /** The name must match none of these patterns; * matches any characters, and ? matches one character. */
+        exceptNames?: string[];
+        /** The object must have all these labels with these values. */
+        matchLabels?: MatchLabels;
+        /** The labels must meet all these requirements. */
+        matchExpressions?: MatchExpression[];
+      };
+      /** When Inlay writes a value. BeforeRollout: at once; the rollout begins afterwards. AfterRollout: when every workload has rolled out for the value; a value that changes meanwhile waits for its own rollout. Defaults to BeforeRollout. */
+      when?: "BeforeRollout" | "AfterRollout";
+      /** Overrides spec.defaults.mode for this target. */
+      mode?: "Continuous" | "Once";
+      /** Overrides spec.defaults.onConflict for this target. */
+      onConflict?: "Fail" | "Force";
+      /** Overrides spec.defaults.onRelease for this target. */
+      onRelease?: "Retain" | "Remove";
+      /** Creates the object when every value exists, and keeps it equal to the manifest and the fields. Inlay never changes an object of that name that this binding did not create, unless adopt is set. */
+      create?: {
+        /** Takes over an object of that name that this binding did not create. Equal: only if it already has everything that the binding would write. Any: Inlay overwrites what differs. Inlay then treats the object as one that the binding created, and deletes it with the binding unless onRelease is Retain. If unset, Inlay reports a Conflict and does not change the object. */
+        adopt?: "Equal" | "Any";
+        /** If true, the data and binaryData of this Secret or ConfigMap have only the keys that this binding writes: Inlay removes all other keys. It also removes those of an object that it adopts, which count as a difference for adopt: Equal. Otherwise, keys of others stay. */
+        exact?: boolean;
+        /** What Inlay does when the object must change in a field that can't change, such as the type of a Secret, or the data of an object with immutable: true. Fail: it reports Immutable. Recreate: it deletes the object and creates it again at once, but only an object that it created, never one that it adopted. The account then needs delete. Defaults to Fail. */
+        onImmutable?: "Fail" | "Recreate";
+        /** The metadata of the source that Inlay also copies, for a field with path data that copies all data of one source. Labels and annotations of the manifest have precedence. Inlay copies at most 32 of each, and none by which Kubernetes or another tool finds or manages its objects. */
+        copy?: {
+          /** The keys of the labels that Inlay copies, as patterns; * matches any characters, and ? matches one character. */
+          labels?: string[];
+          /** The keys of the annotations that Inlay copies, as patterns; * matches any characters, and ? matches one character. */
+          annotations?: string[];
+        };
+        /** The object without apiVersion, kind, name, namespace and status. Of metadata, only labels and annotations are allowed. Inlay adds the values of fields to it. Do not write secret values here. */
+        manifest: {
+          /** Not allowed here; set it in the target. */
+          apiVersion?: string;
+          /** Not allowed here; set it in the target. */
+          kind?: string;
+          /** Not allowed; the controller of the object writes it. */
+          status?: Record<string, unknown>;
+          /** The labels and annotations of the object. Other fields are not allowed. */
+          metadata?: {
+            /** Not allowed here; set it in the target. */
+            name?: string;
+            /** Not allowed here; set it in the target. */
+            namespace?: string;
+            /** The labels of the object. */
+            labels?: {
+              [k: string]: string;
+            };
+            /** The annotations of the object. */
+            annotations?: {
+              [k: string]: string;
+            };
+          };
+        };
+      };
+      /**
+       * The fields to write, all in one request. Required without create.
+       *
+       * Items: One field to write. Set exactly one of from and template.
+       */
+      fields?: ({
+        /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
+        path: string;
+        /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
+        onMissingElement?: "Wait" | "Append";
+        /** The type of the written value. If unset, a key or template gets the type that the schema of the target has at the path: string, integer, number, boolean or bytes. A field of an object, a value that pointer selects, and a template of one expression keep their type. bytes are encoded in base64; json and yaml are parsed. */
+        as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
+      } & (
+        | {
+            /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. With sources instead of source, it copies all data of several sources. */
+            from: {
+              /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
+              onCollision?: "Fail" | "LaterWins";
+              /** A key of the source. */
+              key?: string;
+              /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
+              pointer?: string;
+              /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
+              fieldPath?: string;
+              /** Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys. */
+              include?: string[];
+              /** Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them. */
+              exclude?: string[];
+            } & (
+              | {
+                  /** The name of a source in spec.sources. */
+                  source: string;
+                  sources?: never;
+                }
+              | {
+                  source?: never;
+                  /** The names of several sources in spec.sources, whose data Inlay copies together, in this order. It omits an optional source that is missing. */
+                  sources: string[];
+                }
+            );
+            template?: never;
+          }
+        | {
+            from?: never;
+            /** A text with values in it, in the syntax of Handlebars, such as https://{{bucket.host}}. Write a key with dots as {{bucket.[tls.crt]}}. */
+            template: string;
+          }
+      ))[];
+    } & (
       | {
-          /** The group and version, such as goharbor.io/v1beta1. */
-          apiVersion: string;
-          /** The kind, such as HarborCluster. */
-          kind: string;
           /** The name of the object. Set exactly one of name and selector. */
           name: string;
           selector?: never;
-          /** The namespace of the target. Defaults to the namespace of this binding. Not for cluster-scoped kinds. */
-          namespace?: string;
-          /** Selects the namespaces that match all criteria, including namespaces that are created later. With name, the target is one object in each namespace; with selector, the matching objects in all of them. The account needs list and watch on namespaces, unless names is the only criterion and has no * and ?. */
-          namespaceSelector?: {
-            /**
-             * The name must match one of these patterns; * matches any characters, and ? matches one character.
-             *
-             * @minItems 1
-             * @maxItems 16
-             */
-            names?: string[];
-            /**
-             * The name must match none of these patterns; * matches any characters, and ? matches one character.
-             *
-             * @minItems 1
-             * @maxItems 16
-             */
-            exceptNames?: string[];
-            /** The object must have all these labels with these values. */
-            matchLabels?: {
-              [k: string]: string;
-            };
-            /**
-             * The labels must meet all these requirements.
-             *
-             * @maxItems 16
-             */
-            matchExpressions?: {
-              /** The key of the label. */
-              key: string;
-              /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
-              operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-              /**
-               * The values for In and NotIn.
-               *
-               * @maxItems 64
-               */
-              values?: string[];
-            }[];
-          };
-          /** When Inlay writes a value. BeforeRollout: at once; the rollout begins afterwards. AfterRollout: when every workload has rolled out for the value; a value that changes meanwhile waits for its own rollout. Defaults to BeforeRollout. */
-          when?: "BeforeRollout" | "AfterRollout";
-          /** Overrides spec.defaults.mode for this target. */
-          mode?: "Continuous" | "Once";
-          /** Overrides spec.defaults.onConflict for this target. */
-          onConflict?: "Fail" | "Force";
-          /** Overrides spec.defaults.onRelease for this target. */
-          onRelease?: "Retain" | "Remove";
-          /** Creates the object when every value exists, and keeps it equal to the manifest and the fields. Inlay never changes an object of that name that this binding did not create, unless adopt is set. */
-          create?: {
-            /** Takes over an object of that name that this binding did not create. Equal: only if it already has everything that the binding would write. Any: Inlay overwrites what differs. Inlay then treats the object as one that the binding created, and deletes it with the binding unless onRelease is Retain. If unset, Inlay reports a Conflict and does not change the object. */
-            adopt?: "Equal" | "Any";
-            /** If true, the data and binaryData of this Secret or ConfigMap have only the keys that this binding writes: Inlay removes all other keys. It also removes those of an object that it adopts, which count as a difference for adopt: Equal. Otherwise, keys of others stay. */
-            exact?: boolean;
-            /** What Inlay does when the object must change in a field that can't change, such as the type of a Secret, or the data of an object with immutable: true. Fail: it reports Immutable. Recreate: it deletes the object and creates it again at once, but only an object that it created, never one that it adopted. The account then needs delete. Defaults to Fail. */
-            onImmutable?: "Fail" | "Recreate";
-            /** The metadata of the source that Inlay also copies, for a field with path data that copies all data of one source. Labels and annotations of the manifest have precedence. Inlay copies at most 32 of each, and none by which Kubernetes or another tool finds or manages its objects. */
-            copy?: {
-              /**
-               * The keys of the labels that Inlay copies, as patterns; * matches any characters, and ? matches one character.
-               *
-               * @minItems 1
-               * @maxItems 16
-               */
-              labels?: string[];
-              /**
-               * The keys of the annotations that Inlay copies, as patterns; * matches any characters, and ? matches one character.
-               *
-               * @minItems 1
-               * @maxItems 16
-               */
-              annotations?: string[];
-            };
-            /** The object without apiVersion, kind, name, namespace and status. Of metadata, only labels and annotations are allowed. Inlay adds the values of fields to it. Do not write secret values here. */
-            manifest: {
-              /** Not allowed here; set it in the target. */
-              apiVersion?: string;
-              /** Not allowed here; set it in the target. */
-              kind?: string;
-              /** Not allowed; the controller of the object writes it. */
-              status?: Record<string, unknown>;
-              /** The labels and annotations of the object. Other fields are not allowed. */
-              metadata?: {
-                /** Not allowed here; set it in the target. */
-                name?: string;
-                /** Not allowed here; set it in the target. */
-                namespace?: string;
-                /** The labels of the object. */
-                labels?: {
-                  [k: string]: string;
-                };
-                /** The annotations of the object. */
-                annotations?: {
-                  [k: string]: string;
-                };
-              };
-            };
-          };
-          /**
-           * The fields to write, all in one request. Required without create.
-           *
-           * @maxItems 64
-           *
-           * Items: One field to write. Set exactly one of from and template.
-           */
-          fields?: (
-            | {
-                /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
-                path: string;
-                /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. With sources instead of source, it copies all data of several sources. */
-                from:
-                  | {
-                      /** The name of a source in spec.sources. */
-                      source: string;
-                      sources?: never;
-                      /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
-                      onCollision?: "Fail" | "LaterWins";
-                      /** A key of the source. */
-                      key?: string;
-                      /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
-                      pointer?: string;
-                      /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
-                      fieldPath?: string;
-                      /**
-                       * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
-                       *
-                       * @minItems 1
-                       * @maxItems 16
-                       */
-                      include?: string[];
-                      /**
-                       * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
-                       *
-                       * @minItems 1
-                       * @maxItems 16
-                       */
-                      exclude?: string[];
-                    }
-                  | {
-                      source?: never;
-                      /**
-                       * The names of several sources in spec.sources, whose data Inlay copies together, in this order. It omits an optional source that is missing.
-                       *
-                       * @minItems 1
-                       * @maxItems 16
-                       */
-                      sources: string[];
-                      /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
-                      onCollision?: "Fail" | "LaterWins";
-                      /** A key of the source. */
-                      key?: string;
-                      /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
-                      pointer?: string;
-                      /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
-                      fieldPath?: string;
-                      /**
-                       * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
-                       *
-                       * @minItems 1
-                       * @maxItems 16
-                       */
-                      include?: string[];
-                      /**
-                       * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
-                       *
-                       * @minItems 1
-                       * @maxItems 16
-                       */
-                      exclude?: string[];
-                    };
-                template?: never;
-                /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
-                onMissingElement?: "Wait" | "Append";
-                /** The type of the written value. If unset, a key or template gets the type that the schema of the target has at the path: string, integer, number, boolean or bytes. A field of an object, a value that pointer selects, and a template of one expression keep their type. bytes are encoded in base64; json and yaml are parsed. */
-                as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
-              }
-            | {
-                /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
-                path: string;
-                from?: never;
-                /** A text with values in it, in the syntax of Handlebars, such as https://{{bucket.host}}. Write a key with dots as {{bucket.[tls.crt]}}. */
-                template: string;
-                /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
-                onMissingElement?: "Wait" | "Append";
-                /** The type of the written value. If unset, a key or template gets the type that the schema of the target has at the path: string, integer, number, boolean or bytes. A field of an object, a value that pointer selects, and a template of one expression keep their type. bytes are encoded in base64; json and yaml are parsed. */
-                as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
-              }
-          )[];
         }
       | {
-          /** The group and version, such as goharbor.io/v1beta1. */
-          apiVersion: string;
-          /** The kind, such as HarborCluster. */
-          kind: string;
           name?: never;
           /** Selects the objects that match all criteria, including objects that are created later. Inlay releases an object that no longer matches. The account needs list and watch on the kind. */
-          selector: {
-            /**
-             * The name must match one of these patterns; * matches any characters, and ? matches one character.
-             *
-             * @minItems 1
-             * @maxItems 16
-             */
-            names?: string[];
-            /**
-             * The name must match none of these patterns; * matches any characters, and ? matches one character.
-             *
-             * @minItems 1
-             * @maxItems 16
-             */
-            exceptNames?: string[];
-            /** The object must have all these labels with these values. */
-            matchLabels?: {
-              [k: string]: string;
-            };
-            /**
-             * The labels must meet all these requirements.
-             *
-             * @maxItems 16
-             */
-            matchExpressions?: {
-              /** The key of the label. */
-              key: string;
-              /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
-              operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-              /**
-               * The values for In and NotIn.
-               *
-               * @maxItems 64
-               */
-              values?: string[];
-            }[];
-          };
-          /** The namespace of the target. Defaults to the namespace of this binding. Not for cluster-scoped kinds. */
-          namespace?: string;
-          /** Selects the namespaces that match all criteria, including namespaces that are created later. With name, the target is one object in each namespace; with selector, the matching objects in all of them. The account needs list and watch on namespaces, unless names is the only criterion and has no * and ?. */
-          namespaceSelector?: {
-            /**
-             * The name must match one of these patterns; * matches any characters, and ? matches one character.
-             *
-             * @minItems 1
-             * @maxItems 16
-             */
-            names?: string[];
-            /**
-             * The name must match none of these patterns; * matches any characters, and ? matches one character.
-             *
-             * @minItems 1
-             * @maxItems 16
-             */
-            exceptNames?: string[];
-            /** The object must have all these labels with these values. */
-            matchLabels?: {
-              [k: string]: string;
-            };
-            /**
-             * The labels must meet all these requirements.
-             *
-             * @maxItems 16
-             */
-            matchExpressions?: {
-              /** The key of the label. */
-              key: string;
-              /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
-              operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-              /**
-               * The values for In and NotIn.
-               *
-               * @maxItems 64
-               */
-              values?: string[];
-            }[];
-          };
-          /** When Inlay writes a value. BeforeRollout: at once; the rollout begins afterwards. AfterRollout: when every workload has rolled out for the value; a value that changes meanwhile waits for its own rollout. Defaults to BeforeRollout. */
-          when?: "BeforeRollout" | "AfterRollout";
-          /** Overrides spec.defaults.mode for this target. */
-          mode?: "Continuous" | "Once";
-          /** Overrides spec.defaults.onConflict for this target. */
-          onConflict?: "Fail" | "Force";
-          /** Overrides spec.defaults.onRelease for this target. */
-          onRelease?: "Retain" | "Remove";
-          /** Creates the object when every value exists, and keeps it equal to the manifest and the fields. Inlay never changes an object of that name that this binding did not create, unless adopt is set. */
-          create?: {
-            /** Takes over an object of that name that this binding did not create. Equal: only if it already has everything that the binding would write. Any: Inlay overwrites what differs. Inlay then treats the object as one that the binding created, and deletes it with the binding unless onRelease is Retain. If unset, Inlay reports a Conflict and does not change the object. */
-            adopt?: "Equal" | "Any";
-            /** If true, the data and binaryData of this Secret or ConfigMap have only the keys that this binding writes: Inlay removes all other keys. It also removes those of an object that it adopts, which count as a difference for adopt: Equal. Otherwise, keys of others stay. */
-            exact?: boolean;
-            /** What Inlay does when the object must change in a field that can't change, such as the type of a Secret, or the data of an object with immutable: true. Fail: it reports Immutable. Recreate: it deletes the object and creates it again at once, but only an object that it created, never one that it adopted. The account then needs delete. Defaults to Fail. */
-            onImmutable?: "Fail" | "Recreate";
-            /** The metadata of the source that Inlay also copies, for a field with path data that copies all data of one source. Labels and annotations of the manifest have precedence. Inlay copies at most 32 of each, and none by which Kubernetes or another tool finds or manages its objects. */
-            copy?: {
-              /**
-               * The keys of the labels that Inlay copies, as patterns; * matches any characters, and ? matches one character.
-               *
-               * @minItems 1
-               * @maxItems 16
-               */
-              labels?: string[];
-              /**
-               * The keys of the annotations that Inlay copies, as patterns; * matches any characters, and ? matches one character.
-               *
-               * @minItems 1
-               * @maxItems 16
-               */
-              annotations?: string[];
-            };
-            /** The object without apiVersion, kind, name, namespace and status. Of metadata, only labels and annotations are allowed. Inlay adds the values of fields to it. Do not write secret values here. */
-            manifest: {
-              /** Not allowed here; set it in the target. */
-              apiVersion?: string;
-              /** Not allowed here; set it in the target. */
-              kind?: string;
-              /** Not allowed; the controller of the object writes it. */
-              status?: Record<string, unknown>;
-              /** The labels and annotations of the object. Other fields are not allowed. */
-              metadata?: {
-                /** Not allowed here; set it in the target. */
-                name?: string;
-                /** Not allowed here; set it in the target. */
-                namespace?: string;
-                /** The labels of the object. */
-                labels?: {
-                  [k: string]: string;
-                };
-                /** The annotations of the object. */
-                annotations?: {
-                  [k: string]: string;
-                };
-              };
-            };
-          };
-          /**
-           * The fields to write, all in one request. Required without create.
-           *
-           * @maxItems 64
-           *
-           * Items: One field to write. Set exactly one of from and template.
-           */
-          fields?: (
-            | {
-                /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
-                path: string;
-                /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. With sources instead of source, it copies all data of several sources. */
-                from:
-                  | {
-                      /** The name of a source in spec.sources. */
-                      source: string;
-                      sources?: never;
-                      /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
-                      onCollision?: "Fail" | "LaterWins";
-                      /** A key of the source. */
-                      key?: string;
-                      /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
-                      pointer?: string;
-                      /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
-                      fieldPath?: string;
-                      /**
-                       * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
-                       *
-                       * @minItems 1
-                       * @maxItems 16
-                       */
-                      include?: string[];
-                      /**
-                       * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
-                       *
-                       * @minItems 1
-                       * @maxItems 16
-                       */
-                      exclude?: string[];
-                    }
-                  | {
-                      source?: never;
-                      /**
-                       * The names of several sources in spec.sources, whose data Inlay copies together, in this order. It omits an optional source that is missing.
-                       *
-                       * @minItems 1
-                       * @maxItems 16
-                       */
-                      sources: string[];
-                      /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
-                      onCollision?: "Fail" | "LaterWins";
-                      /** A key of the source. */
-                      key?: string;
-                      /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
-                      pointer?: string;
-                      /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
-                      fieldPath?: string;
-                      /**
-                       * Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys.
-                       *
-                       * @minItems 1
-                       * @maxItems 16
-                       */
-                      include?: string[];
-                      /**
-                       * Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them.
-                       *
-                       * @minItems 1
-                       * @maxItems 16
-                       */
-                      exclude?: string[];
-                    };
-                template?: never;
-                /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
-                onMissingElement?: "Wait" | "Append";
-                /** The type of the written value. If unset, a key or template gets the type that the schema of the target has at the path: string, integer, number, boolean or bytes. A field of an object, a value that pointer selects, and a template of one expression keep their type. bytes are encoded in base64; json and yaml are parsed. */
-                as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
-              }
-            | {
-                /** The path of the field from the root of the object, such as spec.storage.spec.s3.accesskey. Quote a key with dots or slashes: metadata.annotations["example.com/key"]. Select an element of a list by its fields, as in spec.triggers[name=web].metadata.token, or by its index, as in spec.hosts[0].host. */
-                path: string;
-                from?: never;
-                /** A text with values in it, in the syntax of Handlebars, such as https://{{bucket.host}}. Write a key with dots as {{bucket.[tls.crt]}}. */
-                template: string;
-                /** What Inlay does when the path selects an element of a list that does not exist. Wait: Inlay waits until it exists. Append: Inlay appends an element with the fields in the path and the values of this binding. Defaults to Wait. */
-                onMissingElement?: "Wait" | "Append";
-                /** The type of the written value. If unset, a key or template gets the type that the schema of the target has at the path: string, integer, number, boolean or bytes. A field of an object, a value that pointer selects, and a template of one expression keep their type. bytes are encoded in base64; json and yaml are parsed. */
-                as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
-              }
-          )[];
+          selector: Selector;
         }
-    )[];
+    ))[];
     /** The workloads that restart when a value changes that they depend on, with their order and pace. Without it, nothing restarts. A rollout begins when every target holds the new values. */
     rollout?: {
-      /**
-       * The names of sources with secret, configMap or providerClass. Workloads in the namespace of the source whose pods refer to it restart when a key changes that their own pods refer to. The account needs list and watch on kinds.
-       *
-       * @maxItems 16
-       */
+      /** The names of sources with secret, configMap or providerClass. Workloads in the namespace of the source whose pods refer to it restart when a key changes that their own pods refer to. The account needs list and watch on kinds. */
       consumersOf?: string[];
       /** If true, workloads restart whose pods refer to a Secret or ConfigMap in spec.targets, in the namespace of that object. Each restarts when this binding writes a new value to a key that its pods refer to. Targets with when: AfterRollout do not count. The account needs list and watch on kinds in these namespaces. */
       consumersOfTargets?: boolean;
-      /**
-       * The kinds of references from pods that consumersOf and consumersOfTargets look for. Other references, and keys that only they name, do not count. SubPath is a file that a container mounts by subPath or subPathExpr from a volume of any kind; it never changes while the container runs. Volume and Projected include such files. CSI is a volume of the Secrets Store CSI driver. Defaults to all kinds of references.
-       *
-       * @minItems 1
-       * @maxItems 7
-       */
+      /** The kinds of references from pods that consumersOf and consumersOfTargets look for. Other references, and keys that only they name, do not count. SubPath is a file that a container mounts by subPath or subPathExpr from a volume of any kind; it never changes while the container runs. Volume and Projected include such files. CSI is a volume of the Secrets Store CSI driver. Defaults to all kinds of references. */
       consumersBy?: ("Env" | "EnvFrom" | "Volume" | "SubPath" | "Projected" | "ImagePullSecret" | "CSI")[];
-      /**
-       * The kinds of workloads that consumersOf, consumersOfTargets and ownedByTargets look for. With Job, Inlay deletes and recreates Jobs that have finished, but never Jobs of a CronJob; the account then needs create and delete on jobs.
-       *
-       * @minItems 1
-       * @maxItems 8
-       */
+      /** The kinds of workloads that consumersOf, consumersOfTargets and ownedByTargets look for. With Job, Inlay deletes and recreates Jobs that have finished, but never Jobs of a CronJob; the account then needs create and delete on jobs. */
       kinds: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job" | "Rollout")[];
       /** If true, workloads that an object in spec.targets owns by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds. */
       ownedByTargets?: boolean;
       /**
        * The workloads that restart when a key changes that the fields of this binding use, or any key of its sources if the binding has no fields.
        *
-       * @maxItems 64
-       *
        * Items: One workload, or all workloads that a selector matches.
        */
-      targets?: (
+      targets?: ({
+        /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
+        apiVersion?: string;
+        /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
+        kind: string;
+        /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
+        namespace?: string;
+        /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
+        template?: string;
+        /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
+        restartPath?: string;
+      } & (
         | {
-            /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
-            apiVersion?: string;
-            /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
-            kind: string;
-            /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
-            namespace?: string;
             /** The name of the workload. Set exactly one of name and selector. */
             name: string;
             selector?: never;
-            /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
-            template?: string;
-            /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
-            restartPath?: string;
           }
         | {
-            /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
-            apiVersion?: string;
-            /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
-            kind: string;
-            /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
-            namespace?: string;
             name?: never;
             /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
-            selector: {
-              /**
-               * The name must match one of these patterns; * matches any characters, and ? matches one character.
-               *
-               * @minItems 1
-               * @maxItems 16
-               */
-              names?: string[];
-              /**
-               * The name must match none of these patterns; * matches any characters, and ? matches one character.
-               *
-               * @minItems 1
-               * @maxItems 16
-               */
-              exceptNames?: string[];
-              /** The object must have all these labels with these values. */
-              matchLabels?: {
-                [k: string]: string;
-              };
-              /**
-               * The labels must meet all these requirements.
-               *
-               * @maxItems 16
-               */
-              matchExpressions?: {
-                /** The key of the label. */
-                key: string;
-                /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
-                operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-                /**
-                 * The values for In and NotIn.
-                 *
-                 * @maxItems 64
-                 */
-                values?: string[];
-              }[];
-            };
-            /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
-            template?: string;
-            /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
-            restartPath?: string;
+            selector: Selector;
           }
-      )[];
+      ))[];
       /**
        * Groups of workloads that restart in order. Each step begins when all workloads of the step before have rolled out.
-       *
-       * @minItems 1
-       * @maxItems 16
        *
        * Items: A group of workloads. A workload that several steps match belongs to the first of them.
        */
@@ -879,113 +359,48 @@ export interface StoredBinding {
         onFailure?: "Halt" | "Continue";
         /** Overrides spec.rollout.timeout for this step. */
         timeout?: string;
-        /**
-         * The names of sources with secret, configMap or providerClass. Workloads in the namespace of the source whose pods refer to it restart when a key changes that their own pods refer to. The account needs list and watch on kinds.
-         *
-         * @maxItems 16
-         */
+        /** The names of sources with secret, configMap or providerClass. Workloads in the namespace of the source whose pods refer to it restart when a key changes that their own pods refer to. The account needs list and watch on kinds. */
         consumersOf?: string[];
         /** If true, workloads restart whose pods refer to a Secret or ConfigMap in spec.targets, in the namespace of that object. Each restarts when this binding writes a new value to a key that its pods refer to. Targets with when: AfterRollout do not count. The account needs list and watch on kinds in these namespaces. */
         consumersOfTargets?: boolean;
-        /**
-         * The kinds of references from pods that consumersOf and consumersOfTargets look for. Other references, and keys that only they name, do not count. SubPath is a file that a container mounts by subPath or subPathExpr from a volume of any kind; it never changes while the container runs. Volume and Projected include such files. CSI is a volume of the Secrets Store CSI driver. Defaults to all kinds of references.
-         *
-         * @minItems 1
-         * @maxItems 7
-         */
+        /** The kinds of references from pods that consumersOf and consumersOfTargets look for. Other references, and keys that only they name, do not count. SubPath is a file that a container mounts by subPath or subPathExpr from a volume of any kind; it never changes while the container runs. Volume and Projected include such files. CSI is a volume of the Secrets Store CSI driver. Defaults to all kinds of references. */
         consumersBy?: ("Env" | "EnvFrom" | "Volume" | "SubPath" | "Projected" | "ImagePullSecret" | "CSI")[];
-        /**
-         * The kinds of workloads that consumersOf, consumersOfTargets and ownedByTargets look for. With Job, Inlay deletes and recreates Jobs that have finished, but never Jobs of a CronJob; the account then needs create and delete on jobs. Defaults to Deployment, StatefulSet and DaemonSet.
-         *
-         * @minItems 1
-         * @maxItems 8
-         */
+        /** The kinds of workloads that consumersOf, consumersOfTargets and ownedByTargets look for. With Job, Inlay deletes and recreates Jobs that have finished, but never Jobs of a CronJob; the account then needs create and delete on jobs. Defaults to Deployment, StatefulSet and DaemonSet. */
         kinds?: ("Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Job" | "Rollout")[];
         /** If true, workloads that an object in spec.targets owns by an owner reference restart when a key changes that the fields of this binding use. The account needs list and watch on kinds. */
         ownedByTargets?: boolean;
         /**
          * The workloads that restart when a key changes that the fields of this binding use, or any key of its sources if the binding has no fields.
          *
-         * @maxItems 64
-         *
          * Items: One workload, or all workloads that a selector matches.
          */
-        targets?: (
+        targets?: ({
+          /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
+          apiVersion?: string;
+          /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
+          kind: string;
+          /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
+          namespace?: string;
+          /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
+          template?: string;
+          /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
+          restartPath?: string;
+        } & (
           | {
-              /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
-              apiVersion?: string;
-              /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
-              kind: string;
-              /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
-              namespace?: string;
               /** The name of the workload. Set exactly one of name and selector. */
               name: string;
               selector?: never;
-              /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
-              template?: string;
-              /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
-              restartPath?: string;
             }
           | {
-              /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
-              apiVersion?: string;
-              /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
-              kind: string;
-              /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
-              namespace?: string;
               name?: never;
               /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
-              selector: {
-                /**
-                 * The name must match one of these patterns; * matches any characters, and ? matches one character.
-                 *
-                 * @minItems 1
-                 * @maxItems 16
-                 */
-                names?: string[];
-                /**
-                 * The name must match none of these patterns; * matches any characters, and ? matches one character.
-                 *
-                 * @minItems 1
-                 * @maxItems 16
-                 */
-                exceptNames?: string[];
-                /** The object must have all these labels with these values. */
-                matchLabels?: {
-                  [k: string]: string;
-                };
-                /**
-                 * The labels must meet all these requirements.
-                 *
-                 * @maxItems 16
-                 */
-                matchExpressions?: {
-                  /** The key of the label. */
-                  key: string;
-                  /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
-                  operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-                  /**
-                   * The values for In and NotIn.
-                   *
-                   * @maxItems 64
-                   */
-                  values?: string[];
-                }[];
-              };
-              /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
-              template?: string;
-              /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
-              restartPath?: string;
+              selector: Selector;
             }
-        )[];
+        ))[];
       }[];
       /** What Inlay does when it reads a key for the first time. None: it records the value, and restarts nothing. Rollout: it restarts the workloads that use the key. IfDifferent: when Inlay first reconciles this binding, it restarts them if a field of a target with when: AfterRollout has a value that differs from the one to be written. Use IfDifferent when another tool has maintained that field. */
       onFirstSync: "None" | "Rollout" | "IfDifferent";
-      /**
-       * Additional changes that restart workloads. SourceCreated: a source is created. SourceDeleted: a source is deleted; a workload whose pods can't start without the source waits until it exists again. Defaults to none.
-       *
-       * @maxItems 2
-       */
+      /** Additional changes that restart workloads. SourceCreated: a source is created. SourceDeleted: a source is deleted; a workload whose pods can't start without the source waits until it exists again. Defaults to none. */
       restartOn?: ("SourceCreated" | "SourceDeleted")[];
       /** If true, a CronJob that restarts also runs a Job at once, as kubectl create job --from does, once for each restart. A suspended CronJob runs none. The account needs create on jobs. Defaults to false. */
       runCronJobs?: boolean;
@@ -1006,9 +421,6 @@ export interface StoredBinding {
       maxConcurrent?: number;
       /**
        * The times when workloads may restart. A workload that is rolling out when a window closes finishes. Defaults to any time.
-       *
-       * @minItems 1
-       * @maxItems 16
        *
        * Items: A time window that opens on a schedule.
        */
@@ -1062,11 +474,7 @@ export interface StoredBinding {
     }[];
     /** Notes that are no problems: a selector that matches no object, and values that the last release could not remove, because other field managers own them too. */
     notes?: string[];
-    /**
-     * The first problems, as parts for tools, the most urgent one first. The conditions have the same as sentences.
-     *
-     * @maxItems 10
-     */
+    /** The first problems, as parts for tools, the most urgent one first. The conditions have the same as sentences. */
     problems?: {
       /** The target that has the problem. Without a name, its objects are not known. */
       target?: {
@@ -1097,91 +505,54 @@ export interface StoredBinding {
     /** The sources whose values this binding copied by a SecretGrant, such as "Secret storage/bucket". Rotate these values when the grant is withdrawn. */
     copiedSources?: string[];
     /** Every object that this binding writes or has written, with a record of what it wrote. Selected objects in the same state share one entry. */
-    targets?: (
+    targets?: ({
+      /** The group and version of the last write. */
+      apiVersion: string;
+      /** The kind of the object. */
+      kind: string;
+      /** The namespace of the object. Unset for cluster-scoped kinds. */
+      namespace?: string;
+      /** The uid of the object that created, paths, pendingPaths and parents describe. */
+      uid?: string;
+      /** Synced, or the reason why the object does not hold the current values. */
+      reason: string;
+      /** What is wrong with the object and what to do, or a note on it. It never contains a value. */
+      message?: string;
+      /** What happens to paths when the binding no longer names this target. */
+      onRelease?: "Retain" | "Remove";
+      /** Whether this binding created or adopted the object, or was about to. The uid, or the label inlay.dev/created-by of the object, shows whether it did. */
+      created?: boolean;
+      /** Whether this binding adopted the object, or was about to, instead of creating it. If unset for an object of this binding, an earlier version of Inlay created or adopted it. */
+      adopted?: boolean;
+      /** A digest of the manifest that was last applied, with the paths of the fields in it. */
+      manifestDigest?: string;
+      /** Set if the API server stores a value in a similar form, such as in lower case. It is a digest of the generation and the versions of the sources from which Inlay wrote the value, and not of the value. While they are the same, the stored form needs no other write. */
+      normalizedFor?: string;
+      /** The paths of the fields that this binding owns. */
+      paths?: string[];
+      /** The paths, among those in paths, whose values come from a Secret and can be read here by more users than in the Secret. Unset if the binding acknowledges ReadableCopies. */
+      readablePaths?: string[];
+      /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
+      pendingPaths?: string[];
+      /** The paths, among those in pendingPaths, where the API server kept the value from before when Inlay wrote the first time. A release keeps that value. */
+      revertedPaths?: string[];
+      /** The paths of the fields that another binding owns, and that this binding waits for. */
+      awaitedPaths?: string[];
+      /** The parent objects that were created to write a path. Inlay removes them with the path if they are empty then. */
+      parents?: string[];
+    } & (
       | {
-          /** The group and version of the last write. */
-          apiVersion: string;
-          /** The kind of the object. */
-          kind: string;
-          /** The namespace of the object. Unset for cluster-scoped kinds. */
-          namespace?: string;
           /** The name of the object. */
           name: string;
-          /** The uid of the object that created, paths, pendingPaths and parents describe. */
-          uid?: string;
           objects?: never;
-          /** Synced, or the reason why the object does not hold the current values. */
-          reason: string;
-          /** What is wrong with the object and what to do, or a note on it. It never contains a value. */
-          message?: string;
-          /** What happens to paths when the binding no longer names this target. */
-          onRelease?: "Retain" | "Remove";
-          /** Whether this binding created or adopted the object, or was about to. The uid, or the label inlay.dev/created-by of the object, shows whether it did. */
-          created?: boolean;
-          /** Whether this binding adopted the object, or was about to, instead of creating it. If unset for an object of this binding, an earlier version of Inlay created or adopted it. */
-          adopted?: boolean;
-          /** A digest of the manifest that was last applied, with the paths of the fields in it. */
-          manifestDigest?: string;
-          /** Set if the API server stores a value in a similar form, such as in lower case. It is a digest of the generation and the versions of the sources from which Inlay wrote the value, and not of the value. While they are the same, the stored form needs no other write. */
-          normalizedFor?: string;
-          /** The paths of the fields that this binding owns. */
-          paths?: string[];
-          /** The paths, among those in paths, whose values come from a Secret and can be read here by more users than in the Secret. Unset if the binding acknowledges ReadableCopies. */
-          readablePaths?: string[];
-          /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
-          pendingPaths?: string[];
-          /** The paths, among those in pendingPaths, where the API server kept the value from before when Inlay wrote the first time. A release keeps that value. */
-          revertedPaths?: string[];
-          /** The paths of the fields that another binding owns, and that this binding waits for. */
-          awaitedPaths?: string[];
-          /** The parent objects that were created to write a path. Inlay removes them with the path if they are empty then. */
-          parents?: string[];
         }
       | {
-          /** The group and version of the last write. */
-          apiVersion: string;
-          /** The kind of the object. */
-          kind: string;
-          /** The namespace of the object. Unset for cluster-scoped kinds. */
-          namespace?: string;
           name?: never;
-          /** The uid of the object that created, paths, pendingPaths and parents describe. */
-          uid?: string;
           /** The selected objects, as "namespace/name uid", or "name uid" for cluster-scoped kinds. It replaces namespace, name and uid. */
           objects: string[];
-          /** Synced, or the reason why the object does not hold the current values. */
-          reason: string;
-          /** What is wrong with the object and what to do, or a note on it. It never contains a value. */
-          message?: string;
-          /** What happens to paths when the binding no longer names this target. */
-          onRelease?: "Retain" | "Remove";
-          /** Whether this binding created or adopted the object, or was about to. The uid, or the label inlay.dev/created-by of the object, shows whether it did. */
-          created?: boolean;
-          /** Whether this binding adopted the object, or was about to, instead of creating it. If unset for an object of this binding, an earlier version of Inlay created or adopted it. */
-          adopted?: boolean;
-          /** A digest of the manifest that was last applied, with the paths of the fields in it. */
-          manifestDigest?: string;
-          /** Set if the API server stores a value in a similar form, such as in lower case. It is a digest of the generation and the versions of the sources from which Inlay wrote the value, and not of the value. While they are the same, the stored form needs no other write. */
-          normalizedFor?: string;
-          /** The paths of the fields that this binding owns. */
-          paths?: string[];
-          /** The paths, among those in paths, whose values come from a Secret and can be read here by more users than in the Secret. Unset if the binding acknowledges ReadableCopies. */
-          readablePaths?: string[];
-          /** The paths of the fields that Inlay is about to write for the first time. Inlay releases them like paths, and never forces them. */
-          pendingPaths?: string[];
-          /** The paths, among those in pendingPaths, where the API server kept the value from before when Inlay wrote the first time. A release keeps that value. */
-          revertedPaths?: string[];
-          /** The paths of the fields that another binding owns, and that this binding waits for. */
-          awaitedPaths?: string[];
-          /** The parent objects that were created to write a path. Inlay removes them with the path if they are empty then. */
-          parents?: string[];
         }
-    )[];
-    /**
-     * The protected Secrets with the token of a ServiceAccount. Kubernetes deletes such a Secret with its ServiceAccount. Users who may not delete the Secret may not delete the ServiceAccount either.
-     *
-     * @maxItems 8
-     */
+    ))[];
+    /** The protected Secrets with the token of a ServiceAccount. Kubernetes deletes such a Secret with its ServiceAccount. Users who may not delete the Secret may not delete the ServiceAccount either. */
     protectedTokens?: {
       /** The name of the Secret. */
       secret: string;
@@ -1262,4 +633,28 @@ export interface StoredBinding {
       };
     };
   };
+}
+
+export interface MatchLabels {
+  [k: string]: string;
+}
+
+export interface MatchExpression {
+  /** The key of the label. */
+  key: string;
+  /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
+  operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+  /** The values for In and NotIn. */
+  values?: string[];
+}
+
+export interface Selector {
+  /** The name must match one of these patterns; * matches any characters, and ? matches one character. */
+  names?: string[];
+  /** The name must match none of these patterns; * matches any characters, and ? matches one character. */
+  exceptNames?: string[];
+  /** The object must have all these labels with these values. */
+  matchLabels?: MatchLabels;
+  /** The labels must meet all these requirements. */
+  matchExpressions?: MatchExpression[];
 }

@@ -14,15 +14,10 @@ export interface VaultConnection {
     /** How Inlay verifies the certificate of the server. The verification can't be turned off. */
     tls?: {
       /** The certificates, in PEM format, of the authorities that may sign the certificate of the server. Defaults to the public authorities of Node.js. Set exactly one of secret and configMap, in the namespace of the connection. */
-      ca?:
+      ca?: {} & (
         | {
             /** A key of a Secret in the namespace of the connection. */
-            secret: {
-              /** The name of the Secret. */
-              name: string;
-              /** The key in the object. */
-              key: string;
-            };
+            secret: Secret;
             configMap?: never;
           }
         | {
@@ -34,14 +29,15 @@ export interface VaultConnection {
               /** The key in the object. */
               key: string;
             };
-          };
+          }
+      );
       /** The host name in the certificate of the server. Defaults to the host of address. */
       serverName?: string;
     };
     /** The name of the ServiceAccount in this namespace that Inlay impersonates to read the Secrets and ConfigMaps that this connection names, and to log in if auth.kubernetes.as is Connection. For a name other than inlay, a RoleBinding in this namespace must allow Inlay to impersonate the account. Defaults to inlay. */
     serviceAccountName: string;
     /** How bindings log in. Set exactly one of kubernetes, appRole and token. */
-    auth?:
+    auth?: {} & (
       | {
           /** The Kubernetes auth method of Vault. Inlay impersonates the account to create a token for it, valid for audiences and for 10 minutes. The account needs create on serviceaccounts/token for itself. */
           kubernetes: {
@@ -49,12 +45,7 @@ export interface VaultConnection {
             mount: string;
             /** The role in Vault. {namespace} is replaced by the namespace of the binding, or of the claim for a composed binding. */
             role: string;
-            /**
-             * The audiences of the token. Set the same audience in the role in Vault, otherwise Vault accepts tokens for any audience.
-             *
-             * @minItems 1
-             * @maxItems 8
-             */
+            /** The audiences of the token. Set the same audience in the role in Vault, otherwise Vault accepts tokens for any audience. */
             audiences: string[];
             /** The account that logs in. Binding: the account of each binding, so that the policies of Vault decide for each. Connection: the account of this connection, for all bindings that may use it. Defaults to Binding. */
             as: "Binding" | "Connection";
@@ -73,12 +64,7 @@ export interface VaultConnection {
             /** The SecretID. */
             secretID: {
               /** A key of a Secret in the namespace of the connection. */
-              secret: {
-                /** The name of the Secret. */
-                name: string;
-                /** The key in the object. */
-                key: string;
-              };
+              secret: Secret;
             };
           };
           token?: never;
@@ -87,15 +73,10 @@ export interface VaultConnection {
           kubernetes?: never;
           appRole?: never;
           /** A Vault token. All bindings that may use this connection share it. Inlay renews it if Vault allows that, and never revokes it. Set exactly one of secret and configMap. */
-          token:
+          token: {} & (
             | {
                 /** A key of a Secret in the namespace of the connection. */
-                secret: {
-                  /** The name of the Secret. */
-                  name: string;
-                  /** The key in the object. */
-                  key: string;
-                };
+                secret: Secret;
                 configMap?: never;
               }
             | {
@@ -107,14 +88,11 @@ export interface VaultConnection {
                   /** The key in the object. */
                   key: string;
                 };
-              };
-        };
-    /**
-     * The paths that bindings may read through this connection, as mount/path, whatever the policies of Vault allow. * matches any characters, and ? matches one character. {namespace} is replaced by the namespace of the binding, or of the claim for a composed binding.
-     *
-     * @minItems 1
-     * @maxItems 64
-     */
+              }
+          );
+        }
+    );
+    /** The paths that bindings may read through this connection, as mount/path, whatever the policies of Vault allow. * matches any characters, and ? matches one character. {namespace} is replaced by the namespace of the binding, or of the claim for a composed binding. */
     paths?: string[];
     /** How long Inlay waits for each response, as a duration from 100ms to 60s. Defaults to 5s. */
     timeout: string;
@@ -143,4 +121,11 @@ export interface VaultConnection {
     /** The version that the server reports. */
     version?: string;
   };
+}
+
+export interface Secret {
+  /** The name of the Secret. */
+  name: string;
+  /** The key in the object. */
+  key: string;
 }
