@@ -1,30 +1,120 @@
 /** Computes what would change in the cluster if files were applied and Inlay reconciled their bindings. Changes nothing. */
 import { bindingKey, type SecretBinding, type StoredBinding } from "../api/binding.ts";
+import { composedFrom } from "../api/composed.ts";
+import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
 import { asRecorded } from "../api/status-records.ts";
-import { apiVersionOf, type KubeObject, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
-import type { Advice, Problem } from "../apimachinery/problem.ts";
-import { SECRET_BINDINGS, SECRET_GRANTS } from "../apimachinery/resources.ts";
+import {
+  apiVersionOf,
+  describeObject,
+  type JsonObject,
+  type KubeObject,
+  type ObjectRef,
+  objectId,
+  parseApiVersion,
+  type Resource,
+} from "../apimachinery/objects.ts";
+import { type Advice, Problem } from "../apimachinery/problem.ts";
+import { BINDING_COMPOSITIONS, NAMESPACES, SECRET_BINDINGS, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { FieldClaims } from "../cache/field-claims.ts";
 import { Protections } from "../cache/protections.ts";
 import type { CollectionSubscription } from "../cache/subscription.ts";
 import { Reader, type Reading } from "../explain/reading.ts";
+import { attempt } from "../kube/access-error.ts";
 import type { Transport } from "../kube/transport.ts";
-import { composeBindings } from "../render/claims.ts";
+import { type Composed, composeBindings } from "../render/claims.ts";
 import { readDocuments, type TextFile } from "../render/documents.ts";
 import { fileCluster } from "../render/file-cluster.ts";
 import { type Inputs, inputsOf } from "../render/inputs.ts";
+import { type ServedKinds, servedKinds } from "../render/kinds.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import { CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { change, essence } from "./changes.ts";
-import { claimsIn } from "./claims.ts";
 import { type BindingChange, type Difference, reasonForUser } from "./difference.ts";
-import { type ObsoleteBinding, obsoleteBindings } from "./obsolete.ts";
 import { ownChange, ownResource } from "./own-objects.ts";
 import { type DiffWorld, planBinding, planDeletion } from "./plan-binding.ts";
 import { Readers } from "./readers.ts";
 import { type DecideRestarts, RestartPlanner } from "./restarts.ts";
+
+/** A binding of a composition that the controller would delete. */
+interface ObsoleteBinding {
+  readonly composition: string;
+  readonly binding: StoredBinding;
+}
+
+/** `compositions` are those that are not suspended and whose claims are known. `inFiles` are keys of bindings in the files. */
+export function obsoleteBindings(
+  { bindings, notMade }: Pick<Composed, "bindings" | "notMade">,
+  compositions: readonly BindingComposition[],
+  live: readonly StoredBinding[],
+  inFiles: ReadonlySet<string>,
+): ObsoleteBinding[] {
+  const kinds = new Map(compositions.map(({ metadata, spec }) => [metadata.name, spec.for.kind]));
+  const keys = new Set([...inFiles, ...bindings.map(({ binding }) => bindingKey(binding))]);
+  // The controller keeps a binding that it can't compose now.
+  const held = new Set(notMade.map(({ composition, claim, entry }) => entryId(composition, claim, entry)));
+  return live.flatMap((binding) => {
+    const from = composedFrom(binding);
+    const kind = kinds.get(from?.composition ?? "");
+    if (from === undefined || kind === undefined || binding.metadata.deletionTimestamp !== undefined) return [];
+    const [name = "", namespace] = from.claim.split("/").reverse();
+    const id = entryId(from.composition, describeObject(kind, namespace, name), from.template);
+    return keys.has(bindingKey(binding)) || held.has(id) ? [] : [{ composition: from.composition, binding }];
+  });
+}
+
+const entryId = (composition: string, claim: string, entry: string): string => [composition, claim, entry].join("|");
+
+interface LiveClaims {
+  readonly kinds: ServedKinds;
+  readonly objects: readonly (KubeObject & JsonObject)[];
+  readonly notes: readonly string[];
+  /** Whether `objects` has all claims of the composition. */
+  areKnown(composition: BindingComposition): boolean;
+}
+
+/** Reads the live claims of the compositions in files, and the kinds that they have. */
+export async function claimsIn({ transport, discovery }: Readers, { objects }: Inputs): Promise<LiveClaims> {
+  const compositions = objects.filter(({ object }) => ownResource(object) === BINDING_COMPOSITIONS);
+  const reader = new Reader(transport);
+  const resources: Resource[] = [];
+  const notes: string[] = [];
+  const found: (KubeObject & JsonObject)[] = [];
+  const listed = new Set<string>();
+  const list = async (resource: Resource) => {
+    const scope = { resource, namespace: undefined, form: "whole" as const };
+    const seen = await reader.list(scope, (object) => object as KubeObject & JsonObject);
+    if (seen.state === "Found") {
+      found.push(...seen.it);
+      listed.add(idOf(apiVersionOf(resource), resource.kind));
+    } else if (seen.state === "Unreadable") notes.push(`${seen.message}, so bindings of compositions may be missing`);
+  };
+  const wanted = new Map(
+    compositions.map(({ object }) => {
+      const { apiVersion, kind } = (object as unknown as BindingComposition).spec.for;
+      return [idOf(apiVersion, kind), { apiVersion, kind }] as const;
+    }),
+  );
+  for (const { apiVersion, kind } of wanted.values()) {
+    const resource = await attempt(discovery.byKindAsNamed(apiVersion, kind));
+    if (resource instanceof Problem) notes.push(resource.message);
+    else if (resource === undefined) notes.push(`the cluster serves no ${kind} in ${apiVersion}, so it has no claims`);
+    else {
+      resources.push(resource);
+      await list(resource);
+    }
+  }
+  if (wanted.size > 0 && !wanted.has(idOf("v1", NAMESPACES.kind))) await list(NAMESPACES);
+  return {
+    kinds: servedKinds(resources),
+    objects: found,
+    notes,
+    areKnown: ({ spec }) => listed.has(idOf(spec.for.apiVersion, spec.for.kind)),
+  };
+}
+
+const idOf = (apiVersion: string, kind: string): string => `${apiVersion} ${kind}`;
 
 interface Wanted {
   readonly object: KubeObject;

@@ -1,9 +1,15 @@
 /** Computes the least permissions for the bindings in files, and for the bindings that compositions create for claims. */
+
+import type { SecretBinding } from "../api/binding.ts";
 import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
-import { isSameKind, type KubeObject } from "../apimachinery/objects.ts";
+import { isSameKind, type KubeObject, type Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { attempt } from "../kube/access-error.ts";
+import { SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { compileComposition } from "../composition/compile.ts";
+import type { RequiredPermission } from "../controllers/binding/required-access.ts";
+import { claimVerbs } from "../controllers/composition/claim-writer.ts";
+import { attempt, OPEN_ACCOUNT, OWN_ACCOUNT, READ_VERBS, STREAM_VERBS } from "../kube/access-error.ts";
 import { bindingIn } from "../render/analysis.ts";
 import { type BindingToRender, composeBindings, isBinding } from "../render/claims.ts";
 import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "../render/documents.ts";
@@ -11,12 +17,106 @@ import { fileCluster } from "../render/file-cluster.ts";
 import { FROM_CLUSTER, type InputObject, type Inputs, inputsOf, mistakeAt } from "../render/inputs.ts";
 import { isCrd } from "../render/kinds.ts";
 import { OWN_VERSION } from "../render/own-kinds.ts";
-import { connectionKindOf } from "../sources/registry.ts";
-import { AccountList } from "./account-list.ts";
+import { statusesOf } from "../sources/provider-class.ts";
+import { connectionKindOf, parseSources } from "../sources/registry.ts";
 import { bindingAccess } from "./binding-access.ts";
-import { authorAccess, claimAccess } from "./composition-access.ts";
-import { fileKinds, type KindSearch } from "./kinds.ts";
+import { fileKinds, type KindSearch, kindOf, withSourceKinds } from "./kinds.ts";
 import type { AccountAccess } from "./roles.ts";
+
+/** Throws Problem. `namespaces` are those of the claims; undefined for claims that are cluster-scoped. */
+async function claimAccess(
+  { metadata, spec }: BindingComposition,
+  namespaces: readonly (string | undefined)[],
+  kinds: KindSearch,
+): Promise<RequiredPermission[]> {
+  const resource = await kindOf(kinds, spec.for.apiVersion, spec.for.kind);
+  const { writes } = compileComposition(spec, resource);
+  const isStatus = (path: (typeof writes)[number]) => resource.hasStatus && String(path).startsWith("status");
+  const why = `claims of BindingComposition ${metadata.name}`;
+  const on = (kind: Resource, verbs: readonly string[]) =>
+    namespaces.map((namespace) => ({ ref: { resource: kind, namespace }, verbs, why }));
+  return [
+    ...on(resource, STREAM_VERBS),
+    ...(writes.some((path) => !isStatus(path)) ? on(resource, claimVerbs(resource)) : []),
+    ...(writes.some(isStatus)
+      ? on(
+          resource,
+          claimVerbs(resource).filter((verb) => verb === "get"),
+        )
+      : []),
+    ...(writes.some(isStatus) ? on({ ...resource, plural: `${resource.plural}/status` }, ["patch"]) : []),
+  ];
+}
+
+/** As its author, the account also needs what policies/authors.yaml asks. Sources that need a grant are permitted by the grant. */
+async function authorAccess(
+  composition: string,
+  binding: SecretBinding,
+  kinds: KindSearch,
+): Promise<RequiredPermission[]> {
+  const { namespace } = binding.metadata;
+  const why = `author of the bindings of BindingComposition ${composition}`;
+  const account = { resource: SERVICE_ACCOUNTS, namespace, name: binding.spec.serviceAccountName };
+  const discovery = withSourceKinds(kinds, binding);
+  const reads = parseSources(binding).map(async (source): Promise<RequiredPermission[]> => {
+    const { data, store, providerClass, locate } = source;
+    const connection = store?.connection;
+    if (data?.needsGrant || connection?.needsGrant) return [];
+    if (connection !== undefined) return [{ ref: connection.ref, verbs: ["use"], why }];
+    if (providerClass !== undefined)
+      return [{ ref: { resource: await statusesOf(discovery), namespace }, verbs: ["list"], why }];
+    const ref = await locate?.(discovery);
+    return ref === undefined ? [] : [{ ref, verbs: ["get"], why }];
+  });
+  return [
+    { ref: { resource: SECRET_BINDINGS, namespace }, verbs: ["create", "update", "delete"], why },
+    { ref: account, verbs: ["impersonate"], why },
+    ...(await Promise.all(reads)).flat(),
+  ];
+}
+
+/** The account for BindingCompositions that the manifests create. */
+const COMPOSITIONS_ACCOUNT = "inlay-compositions";
+
+/** Collects the permissions of accounts, and what the controller needs to impersonate them. */
+class AccountList {
+  readonly #ownNamespace: string;
+  readonly #accounts = new Map<string, AccountAccess & { permissions: RequiredPermission[] }>();
+
+  /** In the namespace of the controller are the accounts of the installation. */
+  constructor(ownNamespace: string) {
+    this.#ownNamespace = ownNamespace;
+  }
+
+  get isEmpty(): boolean {
+    return this.#accounts.size === 0;
+  }
+
+  /** `isRead`: the controller also watches the account. */
+  add(namespace: string, name: string, permissions: readonly RequiredPermission[], isRead = true): void {
+    const isInstalled = namespace === this.#ownNamespace && [OWN_ACCOUNT, COMPOSITIONS_ACCOUNT].includes(name);
+    const isNew = !this.#accounts.has(`${namespace}/${name}`);
+    const account = this.#of(namespace, name, isInstalled);
+    account.permissions.push(...permissions);
+    if (!isNew || isInstalled || name === OPEN_ACCOUNT) return;
+    const ref = { resource: SERVICE_ACCOUNTS, namespace, name };
+    const verbs = ["impersonate", ...(isRead ? READ_VERBS : [])];
+    const why = `acts as ServiceAccount ${namespace}/${name}`;
+    this.#of(this.#ownNamespace, OWN_ACCOUNT, true).permissions.push({ ref, verbs, why });
+  }
+
+  /** Sorted by namespace and name. */
+  all(): AccountAccess[] {
+    return [...this.#accounts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, account]) => account);
+  }
+
+  #of(namespace: string, name: string, isInstalled: boolean) {
+    const key = `${namespace}/${name}`;
+    const account = this.#accounts.get(key) ?? { namespace, name, isInstalled, permissions: [] };
+    this.#accounts.set(key, account);
+    return account;
+  }
+}
 
 export interface RbacOptions {
   /** The default namespace of objects. */

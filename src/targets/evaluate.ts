@@ -4,10 +4,12 @@
  */
 import { type Field, fieldsOfTarget, manifestOf, type Target } from "../api/binding.ts";
 import { assertManifest } from "../api/manifest.ts";
-import { parseApiVersion } from "../apimachinery/objects.ts";
+import { FieldPath } from "../apimachinery/field-path.ts";
+import { type JsonValue, parseApiVersion } from "../apimachinery/objects.ts";
+import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
 import { allIn, attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
 import type { KindSchema } from "../kube/schemas.ts";
-import { checkFieldType } from "../transform/field-check.ts";
+import { type As, inferAs } from "../transform/convert.ts";
 import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import {
@@ -20,8 +22,34 @@ import {
   recipesOf,
 } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
-import { checkManifest, schemaChecker, schemaIn } from "../transform/schema-check.ts";
+import { checkManifest, checkPath, schemaChecker, schemaIn } from "../transform/schema-check.ts";
 import { withInherited } from "../transform/whole-copy.ts";
+
+/** A value of each type that is known from `as` alone. */
+const SAMPLES: Readonly<Record<As, JsonValue | undefined>> = {
+  string: "",
+  integer: 0,
+  number: 0,
+  boolean: true,
+  bytes: "",
+  json: undefined,
+  yaml: undefined,
+};
+
+/** Throws Problem: InvalidPath, UnknownField or TypeMismatch. */
+function checkFieldType(field: Field, root: OpenApiSchema, resolve: ResolveRef): void {
+  const path = FieldPath.parse(field.path);
+  checkPath(path, sampleOf(field, schemaIn(root, resolve)(path)), root, resolve);
+}
+
+function sampleOf({ from, as }: Field, schema: OpenApiSchema | undefined): { value?: JsonValue; isBytes?: boolean } {
+  // All keys of a source: an object.
+  if (from !== undefined && from.key === undefined && from.fieldPath === undefined) return { value: {} };
+  const isText = from?.key !== undefined && from.pointer === undefined;
+  const type = as ?? (isText ? (inferAs(schema, "") ?? "string") : undefined);
+  const value = type && SAMPLES[type];
+  return value === undefined ? {} : { value, isBytes: type === "bytes" };
+}
 
 /** An entry of spec.targets after the checks that need neither a value nor a schema. */
 export interface CheckedEntry {

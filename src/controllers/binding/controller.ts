@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { bindingKey, namespaceIn, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
 import { claimsToBeGenerated } from "../../api/reloader.ts";
-import { parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
+import { idOf, parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import type { Informers } from "../../cache/informers.ts";
@@ -21,9 +21,9 @@ import type { RolloutDependencies } from "../../rollout/dependencies.ts";
 import type { DigestKeys } from "../../rollout/digest/keys.ts";
 import { DigestCache } from "../../rollout/digest/values.ts";
 import { RolloutController } from "../../rollout/rollout-controller.ts";
-import { ConnectionUsers } from "../../sources/connection-users.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import { Poller } from "../../sources/poller.ts";
+import { parseSources } from "../../sources/registry.ts";
 import { SharedReads } from "../../sources/shared-reads.ts";
 import type { Connections } from "../../sources/source.ts";
 import { type Actor, actorOf as actorOfBinding } from "../../targets/actor.ts";
@@ -34,6 +34,34 @@ import { readinessOf } from "../readiness.ts";
 import { dependsOn, incompleteFor } from "./incomplete.ts";
 import { Reconciler } from "./reconciler.ts";
 import { BACKOFF_MS } from "./requeue.ts";
+
+/** The bindings that read through each connection to a store, so that a change of a connection does not look at all bindings. */
+export class ConnectionUsers {
+  /** The connections of each binding, and the bindings of each connection: bindings by `namespace/name`, connections by their id. */
+  readonly #connections = new Map<string, ReadonlySet<string>>();
+  readonly #bindings = new Map<string, Set<string>>();
+
+  set(key: string, binding: SecretBinding): void {
+    const used = parseSources(binding).flatMap(({ store }) => (store?.connection ? [idOf(store.connection.ref)] : []));
+    this.delete(key);
+    if (used.length === 0) return;
+    this.#connections.set(key, new Set(used));
+    for (const each of used) this.#bindings.set(each, (this.#bindings.get(each) ?? new Set()).add(key));
+  }
+
+  delete(binding: string): void {
+    for (const each of this.#connections.get(binding) ?? []) {
+      const bindings = this.#bindings.get(each);
+      bindings?.delete(binding);
+      if (bindings?.size === 0) this.#bindings.delete(each);
+    }
+    this.#connections.delete(binding);
+  }
+
+  of(connection: string): string[] {
+    return [...(this.#bindings.get(connection) ?? [])];
+  }
+}
 
 /** Generates bindings that are reconciled as an account of the installation. */
 export interface BindingGenerator {

@@ -1,4 +1,7 @@
 /** Finds everything that a binding's account lacks when a request was denied, so that one block of commands grants it. */
+
+import type { SecretBinding } from "../../api/binding.ts";
+import { refreshOf } from "../../api/refresh.ts";
 import { dropOutdated } from "../../apimachinery/newest.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -11,11 +14,83 @@ import { grantCommands, inWords } from "../../kube/grant-commands.ts";
 import { homeOf, type Identity } from "../../kube/identity.ts";
 import type { Actor } from "../../targets/actor.ts";
 import type { LackingAccess } from "../../targets/outcome.ts";
-import { ReviewBudget } from "../../workqueue/review-budget.ts";
 import type { BindingDependencies, Observation } from "./dependencies.ts";
-import { LackingAnswers, questionOf } from "./lacking-answers.ts";
 import { MissingPermissions } from "./missing-permissions.ts";
 import { requiredAccess } from "./required-access.ts";
+
+/** How long an answer is used. The user may grant a part of the permissions in the meantime. */
+const FRESH_MS = 60_000;
+
+interface Answer {
+  /** The generation of the binding, its last request to reconcile now, and its denied requests. */
+  question: string;
+  lacking: LackingAccess;
+  since: number;
+}
+
+/** Remembers what each denied binding lacks, so that its retries send no further reviews. */
+class LackingAnswers {
+  readonly #answers = new Map<string, Answer>();
+
+  /** The last answer for the same denied requests, and whether it is fresh. */
+  get(key: string, question: string): { lacking: LackingAccess; isFresh: boolean } | undefined {
+    const known = this.#answers.get(key);
+    if (known?.question !== question) return undefined;
+    const { lacking, since } = known;
+    // A denied request looks the same after the user has created its namespace.
+    return { lacking, isFresh: lacking.missingNamespaces.length === 0 && Date.now() - since < FRESH_MS };
+  }
+
+  set(key: string, question: string, lacking: LackingAccess): void {
+    this.#answers.set(key, { question, lacking, since: Date.now() });
+  }
+
+  forget(key: string): void {
+    this.#answers.delete(key);
+  }
+}
+
+/** The same for each retry that is denied the same requests. */
+function questionOf({ metadata }: SecretBinding, denied: readonly AccessDenied[]): string {
+  const { uid, generation } = metadata;
+  return JSON.stringify([
+    uid,
+    generation,
+    refreshOf({ metadata }) ?? "",
+    ...new Set(denied.map(({ what }) => what).sort()),
+  ]);
+}
+
+const REQUESTS_A_SECOND = 10;
+/** Enough for dozens of usual bindings that fail together. */
+const BURST = 100;
+const AT_A_TIME = 4;
+
+/** Limits requests that only improve a message: their rate, and how much work sends them at a time. Nothing waits for its turn. */
+class ReviewBudget {
+  #left = BURST;
+  #since = Date.now();
+  #running = 0;
+
+  /** Undefined if it is not the turn of the work. The requests of work that has begun may exceed the rate, and later work waits for that. */
+  async run<T>(work: () => Promise<T>): Promise<{ result: T } | undefined> {
+    const now = Date.now();
+    this.#left = Math.min(BURST, this.#left + (Math.max(0, now - this.#since) / 1_000) * REQUESTS_A_SECOND);
+    this.#since = now;
+    if (this.#left < 1 || this.#running >= AT_A_TIME) return undefined;
+    this.#running++;
+    try {
+      return { result: await work() };
+    } finally {
+      this.#running--;
+    }
+  }
+
+  /** Counts one request. */
+  spend(): void {
+    this.#left--;
+  }
+}
 
 /** The most namespaces of which it is asked whether they exist. */
 const MAX_NAMESPACES = 3;

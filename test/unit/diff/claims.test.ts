@@ -1,6 +1,6 @@
 /** The compositions in files whose claims `inlay diff` reads from the cluster. */
 import assert from "node:assert/strict";
-import { claimsIn } from "../../../src/diff/claims.ts";
+import { claimsIn } from "../../../src/diff/diff.ts";
 import { Readers } from "../../../src/diff/readers.ts";
 import { Transport } from "../../../src/kube/transport.ts";
 import { readDocuments } from "../../../src/render/documents.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { bindingKey, type SecretBinding, type StoredBinding } from "../../../src/api/binding.ts";
 import type { BindingComposition } from "../../../src/api/composition.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
-import { obsoleteBindings } from "../../../src/diff/obsolete.ts";
+import { obsoleteBindings } from "../../../src/diff/diff.ts";
 
 const binding = (name: string, entry: string, uid = "1", namespace = "team") =>
   ({

@@ -1,9 +1,9 @@
 /** When sources belong together, and the message if they don't. */
 import assert from "node:assert/strict";
 import { Problem } from "../../../src/apimachinery/problem.ts";
+import { sourcesDiffer } from "../../../src/pipeline/compile.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
-import { sourcesDiffer } from "../../../src/transform/require-same.ts";
-import { absent, object, secret } from "./sources.ts";
+import { absent, object, secret } from "../transform/sources.ts";
 
 const KEY = "example.com/rotation";
 const marked = (name: string, value: string) =>
