@@ -1,5 +1,5 @@
 /** Names the parts of a SecretBinding, and derives facts from a binding without asking the cluster. */
-import { type JsonObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
+import { describeObject, type JsonObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import type { StoredBinding } from "./secret-binding.ts";
 
 export type { StoredBinding };
@@ -28,6 +28,17 @@ export function bindingKey(binding: Pick<SecretBinding, "metadata">): string {
 /** The command that prints all commands for the permissions that a binding's account lacks. `explain` prints these instead. */
 export const missingPermissionsCommand = (namespace: string | undefined, name: string): string =>
   `kubectl get secretbinding ${name} -n ${namespace} -o jsonpath='{.status.missingPermissions}'`;
+
+/** The target of a problem in the status, in words. Without a name, its objects are not known. */
+export const describeTarget = ({
+  kind,
+  namespace,
+  name,
+}: {
+  kind: string;
+  namespace?: string;
+  name?: string;
+}): string => (name === undefined ? `${kind} objects` : describeObject(kind, namespace, name));
 
 export const namespaceIn = (key: string): string => key.slice(0, key.indexOf("/"));
 

@@ -1,5 +1,11 @@
 /** Builds the Explanation of a binding: reads all objects that it names, in parallel. */
-import { type Condition, missingPermissionsCommand, type SecretBinding, type StoredBinding } from "../api/binding.ts";
+import {
+  type Condition,
+  describeTarget,
+  missingPermissionsCommand,
+  type SecretBinding,
+  type StoredBinding,
+} from "../api/binding.ts";
 import { composedFrom } from "../api/composed.ts";
 import { claimsToBeGenerated } from "../api/reloader.ts";
 import { asRecorded } from "../api/status-records.ts";
@@ -62,7 +68,7 @@ function adviceOn({ binding, problems, missingPermissions }: Facts, { reason, me
   const found = problems?.find((each) => each.reason === reason);
   if (found === undefined) return { reason, message };
   const { target, path, fix, command } = found;
-  const places = [target && nameOf(target), path].filter((place) => place !== undefined);
+  const places = [target && describeTarget(target), path].filter((place) => place !== undefined);
   const parts = { at: places, what: found.message, fix, command };
   const denied = problems?.filter((each) => each.reason === "Forbidden").map((each) => each.command) ?? [];
   const commands = new Set([...denied, missingPermissions?.join("; ")].filter((each) => each !== undefined));
@@ -72,9 +78,6 @@ function adviceOn({ binding, problems, missingPermissions }: Facts, { reason, me
     ? adviceOf(reason, parts)
     : adviceOf(reason, { ...parts, fix: "allow what the controller found missing", command: all });
 }
-
-const nameOf = ({ kind, namespace, name }: { kind: string; namespace?: string; name?: string }): string =>
-  name === undefined ? `${kind} objects` : describeObject(kind, namespace, name);
 
 /** An optional source needs its connection too: only the store knows whether the source exists. */
 function connectionFindings(

@@ -11,7 +11,7 @@ import { compileFile, fileWorld } from "../render/file-world.ts";
 import type { Inputs } from "../render/inputs.ts";
 import { secretNamespaces } from "../sources/registry.ts";
 import { isSelection, type References } from "../targets/references.ts";
-import type { SelectedObject, SelectionResult } from "../targets/select.ts";
+import { noSelection, type SelectedObject } from "../targets/select.ts";
 import { checkFields } from "../transform/plan.ts";
 import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
 import { type KindSearch, withSourceKinds } from "./kinds.ts";
@@ -40,7 +40,7 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
     ...fileWorld(cluster, inputs, installation),
     discovery: withSourceKinds(services.kinds, binding),
     // All objects that a target may have, whatever the files contain.
-    select: ({ targets }: References) => ({ ...NO_SELECTION, objects: targets.flatMap(objectsOf) }),
+    select: ({ targets }: References) => ({ ...noSelection(), objects: targets.flatMap(objectsOf) }),
   };
   const compiled = await compileFile(binding, world);
   const { references, selection, rollout: found } = compiled;
@@ -65,16 +65,6 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
     ],
   };
 }
-
-const NO_SELECTION: SelectionResult = {
-  objects: [],
-  unresolved: [],
-  closed: [],
-  notes: [],
-  dependencies: [],
-  collections: [],
-  versions: new Map(),
-};
 
 /** The objects that a target names, or one without a name for all objects that it may select. */
 function objectsOf({ target, at }: References["targets"][number]): SelectedObject[] {

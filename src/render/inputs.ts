@@ -14,7 +14,7 @@ import { type ProblemParts, sentenceOf } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import type { Mistake, MistakeReason, ObjectDocument } from "./documents.ts";
 import { type Kinds, kindsOf, type ServedKinds } from "./kinds.ts";
-import { type Checked, checkOwn, isOwn, OWN_KINDS } from "./own-kinds.ts";
+import { type Checked, checkOwn, isOwn, OWN_KINDS, wrongAt } from "./own-kinds.ts";
 import { type Step, stepsOf } from "./place.ts";
 import { readStoreValues, type StoreValues } from "./store-values.ts";
 
@@ -156,12 +156,12 @@ function check(object: JsonObject): Checked {
 function* wrongIn(object: JsonObject): Generator<ProblemParts> {
   const { apiVersion, kind, metadata } = object;
   for (const [field, value] of Object.entries({ apiVersion, kind }))
-    if (typeof value !== "string" || value === "") yield at(field, "must be a string");
+    if (typeof value !== "string" || value === "") yield wrongAt(field, "must be a string");
   if (typeof apiVersion !== "string" || typeof kind !== "string") return;
-  if (!isObject(metadata)) return yield at("metadata", "must be an object");
+  if (!isObject(metadata)) return yield wrongAt("metadata", "must be an object");
   const { name, namespace = "" } = metadata;
-  if (typeof name !== "string" || name === "") yield at("metadata.name", "must be a string");
-  if (typeof namespace !== "string") yield at("metadata.namespace", TEXT_RULE);
+  if (typeof name !== "string" || name === "") yield wrongAt("metadata.name", "must be a string");
+  if (typeof namespace !== "string") yield wrongAt("metadata.namespace", TEXT_RULE);
   for (const map of ["labels", "annotations"]) yield* notTexts(metadata, map, "metadata.");
   if (apiVersion === "v1") {
     const [texts, bytes] = [TEXTS.get(kind), BYTES.get(kind)];
@@ -170,20 +170,18 @@ function* wrongIn(object: JsonObject): Generator<ProblemParts> {
   }
 }
 
-const at = (place: string, what: string): ProblemParts => ({ at: [place], what });
-
 function* notTexts(holder: JsonObject, field: string, prefix = ""): Generator<ProblemParts> {
   const map = holder[field] ?? {};
-  if (!isObject(map)) return yield at(`${prefix}${field}`, "must be an object");
+  if (!isObject(map)) return yield wrongAt(`${prefix}${field}`, "must be an object");
   for (const [key, value] of Object.entries(map))
-    if (typeof value !== "string") yield at(`${prefix}${field}[${key}]`, TEXT_RULE);
+    if (typeof value !== "string") yield wrongAt(`${prefix}${field}[${key}]`, TEXT_RULE);
 }
 
 function* notBytes(object: JsonObject, field: string): Generator<ProblemParts> {
   yield* notTexts(object, field);
   for (const [key, value] of Object.entries(fieldsAt(object, field)))
     if (typeof value === "string" && !BASE64.test(value.replace(/[\r\n]/g, "")))
-      yield at(
+      yield wrongAt(
         `${field}[${key}]`,
         "must be base64; write plain text into stringData of a Secret, or data of a ConfigMap",
       );

@@ -45,7 +45,7 @@ export function checkOwn(object: JsonObject, name: string): Checked {
   return { wrong: [...wrongName, ...others, ...rules], corrected };
 }
 
-const wrongAt = (place: string, what: string): ProblemParts => ({ at: [place], what });
+export const wrongAt = (place: string, what: string): ProblemParts => ({ at: [place], what });
 
 /** The rules of the CRD that an object breaks. */
 export const brokenRulesOf = (kind: string, object: JsonObject): ProblemParts[] =>

@@ -72,6 +72,17 @@ interface Search {
   membersOf(target: Target, collection: CollectionSubscription, verbs: readonly string[]): readonly ListedObject[];
 }
 
+/** No object is selected. */
+export const noSelection = (): SelectionResult => ({
+  objects: [],
+  unresolved: [],
+  closed: [],
+  notes: [],
+  dependencies: [],
+  collections: [],
+  versions: new Map(),
+});
+
 /** Yields where it may be interrupted: the objects of a namespace have no limit. */
 export function* selectTargets(
   watcher: Pick<Watcher, "list">,
@@ -80,15 +91,7 @@ export function* selectTargets(
   references: Pick<References, "targets">,
 ): Generator<void, SelectionResult> {
   const effort = { left: MAX_EFFORT };
-  const found: SelectionResult = {
-    objects: [],
-    unresolved: [],
-    closed: [],
-    notes: [],
-    dependencies: [],
-    collections: [],
-    versions: new Map(),
-  };
+  const found = noSelection();
   const search: Search = {
     identity,
     found,

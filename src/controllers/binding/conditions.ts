@@ -1,11 +1,17 @@
 /** Computes the status of a binding, its conditions and its warnings from the outcomes of its targets. Pure. */
 import { isDeepStrictEqual } from "node:util";
-import type { Condition, SecretBinding, Status, TargetStatus } from "../../api/binding.ts";
+import {
+  type Condition,
+  describeTarget,
+  type SecretBinding,
+  type Status,
+  type TargetStatus,
+} from "../../api/binding.ts";
 import { withProgress } from "../../api/progress.ts";
 import { handledRefresh } from "../../api/refresh.ts";
 import { storedStatus } from "../../api/status-records.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
-import { describeObject, parseApiVersion } from "../../apimachinery/objects.ts";
+import { parseApiVersion } from "../../apimachinery/objects.ts";
 import { allIn, type Problem } from "../../apimachinery/problem.ts";
 import { mostUrgent } from "../../apimachinery/reasons.ts";
 import type { rolloutOf } from "../../rollout/status.ts";
@@ -27,7 +33,7 @@ interface Failed {
 }
 
 /** The problems of all targets, the one that needs a user most first. A withdrawn grant comes before all others. */
-export function failedTargets(
+function failedTargets(
   outcomes: readonly TargetOutcome[],
   { unresolved }: Pick<Overview, "unresolved">,
 ): readonly Failed[] {
@@ -60,9 +66,7 @@ function distinct(failed: readonly Failed[]): Failed[] {
 
 /** The problem as a condition says it: with its target, and the number of other problems. */
 function inCondition({ target, problem }: Failed, others: number): Problem {
-  const { kind = "", namespace, name } = target ?? {};
-  const at = name === undefined ? `${kind} objects` : describeObject(kind, namespace, name);
-  const placed = target === undefined ? problem : problem.within(at);
+  const placed = target === undefined ? problem : problem.within(describeTarget(target));
   return others === 0 ? placed : placed.with({ what: `${placed.what} (and ${others} more, see status.problems)` });
 }
 
@@ -91,7 +95,8 @@ const refusedAs = ({ reason, message }: Problem, problem: Problem): Verdict => (
 
 /** For tools: the parts of the first problems. */
 function problemsIn(binding: SecretBinding, all: readonly Failed[], lacking?: LackingAccess): Pick<Status, "problems"> {
-  const shown = distinct(all).slice(0, MAX_PROBLEMS);
+  // Those of the targets are distinct already; one of the rollout may repeat them.
+  const shown = distinct(all.slice(0, MAX_PROBLEMS + 1)).slice(0, MAX_PROBLEMS);
   if (shown.length === 0) return {};
   return {
     problems: shown.map(({ target, problem }, position) => {

@@ -95,7 +95,7 @@ export class Reconciler {
       ...deps,
       client,
       stepsOf: (binding) => (work) => cpu.steps(binding.metadata.namespace as string, work),
-      grantOptions: (binding) => this.#grantOptionsIn(binding),
+      grantOptions: (binding) => this.#grantOptionsFor(binding),
     };
   }
 
@@ -255,11 +255,11 @@ export class Reconciler {
     return { key, binding, status, actor, compiled, observed, rollout, workloads, schemas };
   }
 
-  #grantOptionsIn({ metadata: { namespace } }: SecretBinding): GrantOptions {
-    const { cpu, installation, metrics } = this.#deps;
+  #grantOptionsFor(binding: SecretBinding): GrantOptions {
+    const { installation, metrics } = this.#deps;
     return {
       limits: installation.limits,
-      steps: (work) => cpu.steps(namespace as string, work),
+      steps: this.#world.stepsOf(binding),
       limited: (where, index) => {
         metrics.limited("grantsPerNamespace");
         this.#uncounted.report(where, index, installation.limits);
