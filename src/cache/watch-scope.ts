@@ -91,12 +91,13 @@ export class WatchScopes {
 
   /** Returns how wide a stream may be, or why there may be none. */
   async of(dependency: Subscription): Promise<WatchScope | ApiError> {
-    const known = this.#decisions.get(groupKey(dependency))?.decision;
-    const decision = await (known ?? this.#note(dependency));
+    const known = this.#decisions.get(groupKey(dependency));
+    const decision = await (known?.decision ?? this.#note(dependency));
     const { scope, names, refused } = decision;
+    if (refused === undefined && !isDenied(names, dependency)) return scope;
+    // Permissions may have been granted since.
+    if (known !== undefined && this.reconsider(dependency, REVIEW_AGAIN_MS)) return this.of(dependency);
     if (refused !== undefined) return refused;
-    const isAllowed = names === undefined || (!isCollection(dependency) && names.has(dependency.ref.name));
-    if (isAllowed) return scope;
     decision.denied ??= forbiddenStream(dependency);
     return decision.denied;
   }
@@ -162,7 +163,7 @@ export class WatchScopes {
     const isNarrow = this.#isNamespaced || most === "namespace" || most === "name";
     const wider = isNarrow ? undefined : await this.#beyondNamespace(dependency, resource, name, most);
     if (wider !== undefined) return { scope: wider };
-    const names = await this.#namesOf(dependency, STREAM_VERBS);
+    const names = await this.#streamNames(dependency);
     if (name === undefined) return names instanceof Set ? refusedAs(dependency) : { scope: "namespace" };
     if (names instanceof Set) return { scope: "name", names };
     if (most === "namespace" || most === "name") return { scope: most };
@@ -171,6 +172,15 @@ export class WatchScopes {
     const scope: NarrowScope =
       isKnown || (await this.#client.may(identity, "watch", resource, namespace)) ? "namespace" : "name";
     return { scope };
+  }
+
+  /** Like `#namesOf`. No older answer denies a stream, because permissions may have been granted since. */
+  async #streamNames(dependency: Subscription): Promise<Names | undefined> {
+    const known = await this.#namesOf(dependency, STREAM_VERBS);
+    const place = placeOf(dependency);
+    if (place === undefined || !isDenied(known, dependency)) return known;
+    this.#reviews.expire(place, REVIEW_AGAIN_MS);
+    return this.#namesOf(dependency, STREAM_VERBS);
   }
 
   /** The names of a kind for which an identity has all of some verbs; undefined if they can't be listed. */
@@ -206,8 +216,8 @@ export class WatchScopes {
   async #mayAtHome(dependency: Subscription): Promise<boolean> {
     const { identity } = dependency;
     const namespace = homeOf(identity);
-    const names = namespace && (await this.#namesOf(dependency, STREAM_VERBS, { identity, namespace }));
-    return !(names instanceof Set) || (!isCollection(dependency) && names.has(dependency.ref.name));
+    if (namespace === undefined) return true;
+    return !isDenied(await this.#namesOf(dependency, STREAM_VERBS, { identity, namespace }), dependency);
   }
 
   async #mayList(dependency: Subscription): Promise<boolean> {
@@ -236,6 +246,9 @@ export class WatchScopes {
     return known.allowed;
   }
 }
+
+const isDenied = (names: Names | undefined, dependency: Subscription): boolean =>
+  names instanceof Set && (isCollection(dependency) || !names.has(dependency.ref.name));
 
 const OF_ONE_NAME: readonly WatchScope[] = ["sharedName", "clusterName", "name"];
 

@@ -65,6 +65,31 @@ describe("a subscription that is refused", () => {
     assert.equal(phaseOf("a", named(SECRETS, "other")), "synced");
   });
 
+  it("is never refused by an answer from before its permission was granted", async () => {
+    api.rules.set(PLACE, rules(["secrets", "bucket"]));
+    api.rights.add(`${ACCOUNT} registry/secrets bucket`);
+    await observe("a", named(SECRETS, "bucket"));
+    await seconds(2);
+    api.rules.set(PLACE, rules(["secrets", "bucket", "other"], ["configmaps", "c"]));
+    api.rights.add(`${ACCOUNT} registry/secrets other`).add(`${ACCOUNT} registry/configmaps c`);
+    await observe("b", named(CONFIGMAPS, "c"), named(SECRETS, "other"));
+    assert.deepEqual(
+      [named(CONFIGMAPS, "c"), named(SECRETS, "other")].map((each) => phaseOf("b", each)),
+      ["synced", "synced"],
+    );
+    const [bucketsOf, allOf] = [
+      { identity: ACCOUNT, resource: SECRETS, namespace: "registry", labels: "", names: undefined },
+      `${ACCOUNT} registry/secrets *`,
+    ];
+    await observe("c", bucketsOf);
+    assert.equal(watcher.list("c", bucketsOf).phase, "failed");
+    await observe("c");
+    await seconds(2);
+    allowAllSecrets();
+    await observe("d", bucketsOf);
+    assert.deepEqual([watcher.list("d", bucketsOf).phase, api.open.includes(allOf)], ["synced", true]);
+  });
+
   it("is reviewed again for a later subscriber, and leaves no reviews behind", async () => {
     api.rules.set(PLACE, rules(["configmaps"]));
     api.rights.add(`${ACCOUNT} registry/configmaps *`);
