@@ -1,6 +1,7 @@
 /** Evaluates the CEL rules of a CRD on an object, as the API server does when it stores the object. Pure. */
 import { Environment } from "@marcbachmann/cel-js";
 import { isObject } from "./json.ts";
+import { getOrInsert } from "./maps.ts";
 import type { JsonObject, JsonValue } from "./objects.ts";
 
 /** A schema with only its rules, and what leads to them. */
@@ -88,9 +89,7 @@ function culprits(isBroken: (value: JsonValue) => boolean, value: JsonValue): st
 /** Undefined if the rule can't be evaluated on this value. */
 function evaluate(rule: string, self: JsonValue): unknown {
   try {
-    const program = programs.get(rule) ?? environment.parse(rule);
-    programs.set(rule, program);
-    return program({ self });
+    return getOrInsert(programs, rule, () => environment.parse(rule))({ self });
   } catch {
     return undefined;
   }

@@ -2,7 +2,7 @@
  * Parses and prints paths to fields, such as `spec.host`. Each path has one canonical text, so code can compare and
  * record texts.
  */
-import { remembered } from "./newest.ts";
+import { getOrInsert, Remembered } from "./maps.ts";
 import { plainPath, plainWord, quoted } from "./objects.ts";
 import { attemptSync, Problem } from "./problem.ts";
 
@@ -55,7 +55,7 @@ const REFUSED = new Set(["__proto__", "constructor", "prototype"]);
 export const isNameable = (key: string): boolean => !REFUSED.has(key);
 
 /** Each change of a value needs the same paths several times. */
-const parsed = new Map<string, FieldPath>();
+const parsed = new Remembered<FieldPath>();
 
 /** A path from the root of an object, such as `spec.hosts[0].name` or `metadata.annotations["example.com/key"]`. */
 export class FieldPath {
@@ -76,7 +76,7 @@ export class FieldPath {
 
   /** Parses a path. Throws Problem("InvalidPath") with the error and its column (from 1). */
   static parse(text: string): FieldPath {
-    return remembered(parsed, text, () => new FieldPath([...new Parser(text).segments()]));
+    return parsed.get(text, () => new FieldPath([...new Parser(text).segments()]));
   }
 
   /** The canonical text: keys are quoted only where necessary. `parse` of it equals this path. */
@@ -104,10 +104,7 @@ export class FieldPath {
   upTo(length: number): FieldPath {
     if (length === this.segments.length) return this;
     this.#parents ??= new Map();
-    const known = this.#parents.get(length);
-    const path = known ?? new FieldPath(this.segments.slice(0, length));
-    if (known === undefined) this.#parents.set(length, path);
-    return path;
+    return getOrInsert(this.#parents, length, () => new FieldPath(this.segments.slice(0, length)));
   }
 
   /** Whether the path contains only keys, no elements of lists. */
@@ -178,8 +175,7 @@ export function elementsOf(
 ): readonly number[] {
   const known = list.length > SHORT_LIST ? searches.get(object as object) : undefined;
   if (known === undefined) return search(list, conditions);
-  const ofList = known.get(list) ?? new Map<string, readonly number[]>();
-  known.set(list, ofList);
+  const ofList = getOrInsert(known, list, () => new Map<string, readonly number[]>());
   const text = pathText([{ kind: "element", conditions }]);
   const found = ofList.get(text) ?? search(list, conditions);
   // Many indexes would take much memory. They are a mistake in the binding, which ends its reconcile.

@@ -5,6 +5,7 @@
  */
 import { RE2JS } from "re2js";
 import type { Effort } from "./glob.ts";
+import { BoundedMap } from "./maps.ts";
 
 /** `TooLarge`: compiling it takes too long. */
 type CompiledPattern = Pattern | "Invalid" | "TooLarge";
@@ -33,8 +34,9 @@ const FOLDING = /\(\?[a-z-]*i/i;
 const ESCAPED = /\\(?:x\{?([\da-f]+)|([0-7]{1,3}))/gi;
 const TOKEN = /\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|./gsu;
 
-const cache = new Map<string, CompiledPattern>();
-let cachedSize = 0;
+const cache = new BoundedMap<string, CompiledPattern>(Number.POSITIVE_INFINITY, MAX_CACHED_SIZE, (_, text) =>
+  sizeOf(text),
+);
 
 export class Pattern {
   /** An upper bound of its compiled instructions. */
@@ -84,12 +86,6 @@ export function compilePattern(text: string, effort: Effort): CompiledPattern | 
   if (known !== undefined) return known;
   const pattern = compiled(text, size);
   cache.set(text, pattern);
-  cachedSize += size;
-  for (const oldest of cache.keys()) {
-    if (cachedSize <= MAX_CACHED_SIZE) break;
-    cache.delete(oldest);
-    cachedSize -= sizeOf(oldest);
-  }
   return pattern;
 }
 

@@ -1,5 +1,6 @@
 /** Caches what identities may do in namespaces, from the API server's rules reviews. One review answers for all kinds and names. */
 import { createHash } from "node:crypto";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import { isImpersonation } from "../kube/access-error.ts";
 import { type AccessRules, rulesText } from "../kube/access-rules.ts";
 import { isStatus } from "../kube/api-error.ts";
@@ -38,8 +39,7 @@ interface Answer {
 export class AccountRules {
   readonly #client: Pick<Client, "rules">;
   /** From the oldest answer to the newest. */
-  readonly #answers = new Map<string, Answer>();
-  #words = 0;
+  readonly #answers = new BoundedMap<string, Answer>(Infinity, MAX_KEPT_WORDS, ({ words }) => words);
 
   constructor(client: Pick<Client, "rules">) {
     this.#client = client;
@@ -57,7 +57,7 @@ export class AccountRules {
   /** Drops the cached answer if it is older than `sinceMs`, so that the next call of `of` reviews again. */
   expire(place: AccessPlace, sinceMs: number): void {
     const known = this.#answers.get(keyOf(place));
-    if (known !== undefined && !isNewerThan(known, sinceMs)) this.#drop(place);
+    if (known !== undefined && !isNewerThan(known, sinceMs)) this.#answers.delete(keyOf(place));
   }
 
   /** Reviews again now, unless the last review was slow, and returns a digest of the answer. Throws ApiError if there is no answer. */
@@ -68,35 +68,24 @@ export class AccountRules {
   }
 
   #ask(place: AccessPlace): Promise<AccessRules> {
-    for (const [key, oldest] of this.#answers) {
-      if (isNewerThan(oldest, LIVES_MS) && this.#words <= MAX_KEPT_WORDS) break;
-      this.#answers.delete(key);
-      this.#words -= oldest.words;
-    }
+    this.#answers.dropOutdated((oldest) => !isNewerThan(oldest, LIVES_MS));
+    const key = keyOf(place);
     const rules = this.#review(place);
     const answer: Answer = { rules, since: Date.now(), pauseMs: 0, words: 0 };
-    this.#drop(place);
-    this.#answers.set(keyOf(place), answer);
-    const isKept = () => this.#answers.get(keyOf(place)) === answer;
+    this.#answers.set(key, answer);
+    const isKept = () => this.#answers.get(key) === answer;
     rules.then(
       (known) => {
         if (!isKept()) return;
         const tookMs = Date.now() - answer.since;
         const pauseMs = known === TOO_LARGE ? MAX_PAUSE_MS : tookMs < SLOW_MS ? 0 : SLOW_FACTOR * tookMs;
-        answer.pauseMs = Math.min(pauseMs, MAX_PAUSE_MS);
-        answer.words = wordsIn(known);
-        this.#words += answer.words;
+        this.#answers.set(key, { ...answer, pauseMs: Math.min(pauseMs, MAX_PAUSE_MS), words: wordsIn(known) });
       },
       (error) => {
-        if (!isStatus(error, 403) && isKept()) this.#drop(place);
+        if (!isStatus(error, 403) && isKept()) this.#answers.delete(key);
       },
     );
     return rules;
-  }
-
-  #drop(place: AccessPlace): void {
-    this.#words -= this.#answers.get(keyOf(place))?.words ?? 0;
-    this.#answers.delete(keyOf(place));
   }
 
   async #review({ identity, namespace }: AccessPlace): Promise<AccessRules> {

@@ -6,6 +6,7 @@ import type { StoredBinding, StoredRecord } from "../api/binding.ts";
 import type { Limits } from "../api/limits.ts";
 import { bindingLength, isStub, stubOf } from "../api/stub.ts";
 import { insertionPoint } from "../apimachinery/insertion-point.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import type { Entry, Keeper } from "./resource-store.ts";
 
 /**
@@ -64,14 +65,8 @@ export class BindingRoom implements Pick<Keeper<StoredBinding>, "put" | "removed
 
   put(entry: Entry<StoredBinding>): void {
     const { namespace = "" } = entry.object.metadata;
-    const there = this.#namespaces.get(namespace) ?? {
-      members: [],
-      fitting: 0,
-      bytes: 0,
-      fields: 0,
-      passed: new Set(),
-    };
-    this.#namespaces.set(namespace, there);
+    const empty = () => ({ members: [], fitting: 0, bytes: 0, fields: 0, passed: new Set<Entry<StoredBinding>>() });
+    const there = getOrInsert(this.#namespaces, namespace, empty);
     const at = positionOf(there, entry);
     const known = there.members[at];
     const isKnown = isStub(entry.object) && known?.entry === entry;

@@ -2,6 +2,7 @@
  * Keeps Secrets and ConfigMaps as the watch of an account has shown their last change, until a binding of that account reads
  * them. So many changes at once need no request each. Objects are kept for a moment, up to a total size.
  */
+import { BoundedMap } from "../apimachinery/maps.ts";
 import { idOf, type JsonValue, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { allowedNames } from "../kube/access-rules.ts";
@@ -16,52 +17,33 @@ const MAX_SIZE = 4 * 1024 ** 2;
 const PER_VALUE = 16;
 
 interface Kept<T> {
-  value: T;
-  size: number;
-  timer: NodeJS.Timeout;
+  readonly value: T;
+  readonly size: number;
+  readonly timer: NodeJS.Timeout;
 }
 
-/** `T` holds the object, sealed if it is secret. */
-export class KeptObjects<T> {
+/** `T` holds the object, sealed if it is secret. The oldest objects are dropped for others. */
+export class KeptObjects<T> extends BoundedMap<string, Kept<T>> {
   readonly #maxEach: number;
-  /** The oldest first. */
-  readonly #kept = new Map<string, Kept<T>>();
-  #size = 0;
 
   /** `maxEach` is the most characters of one object. A larger one is not kept. */
   constructor(maxEach: number) {
+    super(Number.POSITIVE_INFINITY, MAX_SIZE, ({ size }) => size);
     this.#maxEach = maxEach;
   }
 
-  get count(): number {
-    return this.#kept.size;
-  }
-
-  get(key: string): T | undefined {
-    return this.#kept.get(key)?.value;
-  }
-
-  /** Replaces what is kept for the key, for so many milliseconds. The oldest objects are dropped for others. */
-  set(key: string, value: T, object: KubeObject, ms: number): void {
+  /** Replaces what is kept for the key, for so many milliseconds. */
+  keep(key: string, value: T, object: KubeObject, ms: number): void {
     this.delete(key);
     const { characters, elements } = sizeOf(object as unknown as JsonValue);
     const size = characters + elements * PER_VALUE;
     if (size > this.#maxEach) return;
-    const timer = setTimeout(() => this.delete(key), ms).unref();
-    this.#kept.set(key, { value, size, timer });
-    this.#size += size;
-    for (const oldest of this.#kept.keys()) {
-      if (this.#size <= MAX_SIZE) break;
-      this.delete(oldest);
-    }
+    this.set(key, { value, size, timer: setTimeout(() => this.delete(key), ms).unref() });
   }
 
-  delete(key: string): void {
-    const kept = this.#kept.get(key);
-    if (kept === undefined) return;
-    clearTimeout(kept.timer);
-    this.#size -= kept.size;
-    this.#kept.delete(key);
+  override delete(key: string): boolean {
+    clearTimeout(this.get(key)?.timer);
+    return super.delete(key);
   }
 }
 
@@ -93,7 +75,7 @@ export class ChangedObjects {
     const { managedFields: _, ...rest } = metadata;
     const kept: KubeObject = { ...object, metadata: rest };
     const changed = { object: new SecretValue(kept), version: rest.resourceVersion, since: Date.now() };
-    this.#kept.set(keyOf(identity, ref), changed, kept, KEPT_MS);
+    this.#kept.keep(keyOf(identity, ref), changed, kept, KEPT_MS);
   }
 
   /**
@@ -102,10 +84,10 @@ export class ChangedObjects {
    */
   async take(identity: Identity, ref: ObjectRef, version: string): Promise<KubeObject | undefined> {
     const key = keyOf(identity, ref);
-    const kept = this.#kept.get(key);
+    const kept = this.#kept.get(key)?.value;
     if (kept?.version !== version) return undefined;
     this.#kept.delete(key);
-    if (this.#kept.count < MIN_WAITING) return undefined;
+    if (this.#kept.size < MIN_WAITING) return undefined;
     const place = { identity, namespace: ref.namespace ?? "" };
     try {
       // An authorizer that can't list its rules may also forbid.

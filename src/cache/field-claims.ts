@@ -14,6 +14,7 @@ import {
 import { expand } from "../api/status-records.ts";
 import { isStub } from "../api/stub.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
+import { BoundedMap, getOrInsert } from "../apimachinery/maps.ts";
 import { idOf, type ObjectRef, objectId, parseApiVersion } from "../apimachinery/objects.ts";
 import { mayOverlap, parsePaths } from "../apimachinery/path-overlap.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";
@@ -116,10 +117,9 @@ export class FieldClaims {
   /** Notes the current spec and status of a binding, for `update`. */
   put(binding: StoredBinding): void {
     const key = bindingKey(binding);
-    const known = this.#bindings.get(key);
     const nothing = { binding: undefined, resolved: undefined };
-    const claimant = known ?? { ...nothing, objects: new Set(), isDue: true, recorded: nothing };
-    this.#bindings.set(key, claimant);
+    const newOne = () => ({ ...nothing, objects: new Set<string>(), isDue: true, recorded: nothing });
+    const claimant = getOrInsert(this.#bindings, key, newOne);
     claimant.isDue ||= claimant.binding !== binding;
     claimant.binding = binding;
     // A stub names no targets.
@@ -232,11 +232,8 @@ function* claimsOf(
   const stored = status?.targets ?? [];
   const names: PathList[] = [];
   const parts = new Map<string, Parts>();
-  const partsOf = (object: string): Parts => {
-    const known = parts.get(object) ?? { records: [], created: false, named: [] };
-    parts.set(object, known);
-    return known;
-  };
+  const partsOf = (object: string): Parts =>
+    getOrInsert(parts, object, () => ({ records: [], created: false, named: [] }));
   for (const [position, entry] of stored.entries()) {
     yield;
     for (const [n, record] of expand([entry]).entries()) {
@@ -248,9 +245,7 @@ function* claimsOf(
   }
   const places = new Map<PathList, number>();
   const addNamed = (object: string, paths: PathList) => {
-    const place = places.get(paths) ?? names.push(paths) - 1;
-    places.set(paths, place);
-    partsOf(object).named.push(place);
+    partsOf(object).named.push(getOrInsert(places, paths, () => names.push(paths) - 1));
   };
   for (const [n, [object, paths]] of namedIn(binding, resolved).entries()) {
     if (n % STEP === 0) yield;
@@ -312,12 +307,12 @@ function namedIn({ metadata, spec }: StoredBinding, resolved: Claimant["resolved
 /** Compares each pair of objects once. */
 function eachOnce<T extends object, R>(compare: (a: T, b: T) => R): (a: T, b: T) => R {
   const known = new Map<T, Map<T, R>>();
-  return (a, b) => {
-    const those = known.get(a) ?? new Map<T, R>();
-    known.set(a, those);
-    if (!those.has(b)) those.set(b, compare(a, b));
-    return those.get(b) as R;
-  };
+  return (a, b) =>
+    getOrInsert(
+      getOrInsert(known, a, () => new Map<T, R>()),
+      b,
+      () => compare(a, b),
+    );
 }
 
 function isSameTargets(known: readonly ResolvedTarget[], now: readonly ResolvedTarget[]): boolean {
@@ -385,8 +380,7 @@ function* firstOfAccounts<T extends FieldClaim>(claims: readonly T[]): Generator
   const named = new Map<string, Set<string>>();
   for (const claim of claims) {
     yield;
-    const seen = named.get(accountOf(claim)) ?? new Set();
-    named.set(accountOf(claim), seen);
+    const seen = getOrInsert(named, accountOf(claim), () => new Set());
     const isAlwaysFirst = claim.held || claim.created;
     if (isAlwaysFirst || claim.paths.some((path) => !seen.has(path))) first.push(claim);
     if (!isAlwaysFirst) for (const path of claim.paths) seen.add(path);
@@ -499,14 +493,12 @@ function* touches(paths: PathList, others: PathList): Generator<void, boolean> {
     yield;
   }
   if (++pairs > MAX_PAIRS) [touching, pairs] = [new WeakMap(), 0];
-  const pairsOfPaths = touching.get(paths) ?? new WeakMap<PathList, boolean>();
-  touching.set(paths, pairsOfPaths.set(others, isTouching));
+  getOrInsert(touching, paths, () => new WeakMap()).set(others, isTouching);
   return isTouching;
 }
 
 /** From the one that was parsed first. */
-const parsed = new Map<PathList, readonly FieldPath[]>();
-let parsedCharacters = 0;
+const parsed = new BoundedMap<PathList, readonly FieldPath[]>(Infinity, MAX_PARSED, (_, paths) => charactersIn(paths));
 
 /** The parsed paths of a list, which are kept for the next time up to a total size. */
 export const parsedPaths = (paths: PathList): readonly FieldPath[] => finish(parsing(paths));
@@ -520,13 +512,7 @@ function* parsing(paths: PathList): Generator<void, readonly FieldPath[]> {
     if (at > 0) yield;
     now.push(...parsePaths(all.slice(at, at + STEP)));
   }
-  if (!parsed.has(paths)) parsedCharacters += charactersIn(paths);
   parsed.set(paths, now);
-  for (const [oldest] of parsed) {
-    if (parsedCharacters <= MAX_PARSED) break;
-    parsed.delete(oldest);
-    parsedCharacters -= charactersIn(oldest);
-  }
   return now;
 }
 

@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ReloaderView } from "../api/reloader.ts";
 import { type Effort, isGlob } from "../apimachinery/glob.ts";
+import { Counts } from "../apimachinery/maps.ts";
 import { isImpersonation } from "../kube/access-error.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
@@ -49,7 +50,7 @@ import type { ChangeHandler, ListedObject, Watcher } from "./watcher.ts";
 class Allowance {
   readonly #most: number;
   readonly #hasRoom: (name: string) => void;
-  readonly #counts = new Map<string, number>();
+  readonly #counts = new Counts();
   /** The names that are about to be called. */
   readonly #called = new Set<string>();
 
@@ -61,18 +62,14 @@ class Allowance {
 
   /** Takes one if there is room. Returns whether it did. */
   take(name: string): boolean {
-    const count = this.#counts.get(name) ?? 0;
-    if (count >= this.#most) return false;
-    this.#counts.set(name, count + 1);
+    if (this.#counts.get(name) >= this.#most) return false;
+    this.#counts.add(name, 1);
     return true;
   }
 
   release(name: string): void {
-    const count = this.#counts.get(name) ?? 0;
-    if (count > 1) this.#counts.set(name, count - 1);
-    else this.#counts.delete(name);
     // If it was not full, nothing waits for room.
-    if (count < this.#most || this.#called.has(name)) return;
+    if (this.#counts.add(name, -1) < this.#most - 1 || this.#called.has(name)) return;
     this.#called.add(name);
     queueMicrotask(() => {
       this.#called.delete(name);

@@ -1,5 +1,6 @@
 /** The objects of each namespace by age, for a limit of which only the oldest ones count. */
 import { insertionPoint } from "../apimachinery/insertion-point.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import type { ObjectMeta } from "../apimachinery/objects.ts";
 import { objectKey } from "./reflector.ts";
 
@@ -18,8 +19,7 @@ export class OldestFirst {
   /** Returns the key of the object that no longer counts because of it. */
   add(metadata: Metadata): string | undefined {
     const { namespace = "" } = metadata;
-    const order = this.#orders.get(namespace) ?? [];
-    this.#orders.set(namespace, order);
+    const order = getOrInsert(this.#orders, namespace, () => []);
     const at = positionIn(order, ageOf(metadata));
     if (order[at] === ageOf(metadata)) return undefined;
     order.splice(at, 0, ageOf(metadata));

@@ -3,6 +3,7 @@
  * the elements of a list nor what is deeper than some levels: the caller does.
  */
 import type { FieldPath, Segment } from "../apimachinery/field-path.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 
 /** The levels of a path that are indexed. */
 const MAX_DEPTH = 8;
@@ -25,11 +26,7 @@ export class PathIndex {
 
   add(path: FieldPath, item: string): void {
     let node = this.#root;
-    for (const name of namesOf(path)) {
-      const next = node.below.get(name) ?? newNode();
-      node.below.set(name, next);
-      node = next;
-    }
+    for (const name of namesOf(path)) node = getOrInsert(node.below, name, newNode);
     if (!node.here.has(item)) this.#count(1);
     node.here.add(item);
   }

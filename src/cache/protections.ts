@@ -1,5 +1,6 @@
 /** Which bindings protect which Secrets and ConfigMaps. */
 import type { StoredBinding } from "../api/binding.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 
 const keyOf = (kind: string, namespace: string | undefined, name: string) => `${kind} ${namespace}/${name}`;
@@ -19,8 +20,7 @@ export class Protections {
     });
     if (keys.length > 0) this.#objects.set(uid, keys);
     for (const key of keys) {
-      const bindings = this.#byObject.get(key) ?? new Map<string, string>();
-      this.#byObject.set(key, bindings.set(uid, name));
+      getOrInsert(this.#byObject, key, () => new Map()).set(uid, name);
     }
   }
 

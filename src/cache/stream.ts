@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from "node:util";
 import type { ReloaderView } from "../api/reloader.ts";
 import { type NameMatcher, nameMatcher } from "../apimachinery/glob.ts";
 import { isObject } from "../apimachinery/json.ts";
-import type { Resource } from "../apimachinery/objects.ts";
+import { Counts, SetsByKey } from "../apimachinery/maps.ts";
+import { type Resource, resourceName } from "../apimachinery/objects.ts";
 import type { ApiError } from "../kube/api-error.ts";
 import { CONTROLLER, homeOf } from "../kube/identity.ts";
 import { WORKLOAD_KINDS } from "../workloads/workload.ts";
@@ -25,7 +26,7 @@ import type { ListedObject } from "./watcher.ts";
 type Store = Pick<Reflector<CachedObject>, "get" | "keys" | "revision">;
 
 export class CollectionIndex {
-  readonly #keys = new Map<string, Set<string>>();
+  readonly #keys = new SetsByKey<string, string>();
   /** The collections that were listed since their objects last changed. */
   readonly #members = new Map<string, readonly ListedObject[]>();
   /** The revision of the store that is indexed. */
@@ -65,18 +66,14 @@ export class CollectionIndex {
   #add(key: string, seen: CachedObject): void {
     for (const collection of collectionsOf(key, seen)) {
       this.#members.delete(collection);
-      const known = this.#keys.get(collection);
-      if (known === undefined) this.#keys.set(collection, new Set([key]));
-      else known.add(key);
+      this.#keys.add(collection, key);
     }
   }
 
   #remove(key: string, seen: CachedObject): void {
     for (const collection of collectionsOf(key, seen)) {
       this.#members.delete(collection);
-      const known = this.#keys.get(collection);
-      known?.delete(key);
-      if (known?.size === 0) this.#keys.delete(collection);
+      this.#keys.remove(collection, key);
     }
   }
 }
@@ -108,22 +105,16 @@ const PER_VALUE = 32;
  * Objects beyond the limit are kept without the fields of subscriptions, SecretProviderClasses and workloads.
  * The estimated bytes in all streams, by the namespace that the streams count for and that of the objects.
  */
-export class KeptTotals {
+export class KeptTotals extends Counts {
   readonly #most: number;
-  readonly #costs = new Map<string, number>();
 
   constructor(most = MAX_COST) {
+    super();
     this.#most = most;
   }
 
   roomFor(key: string): number {
-    return this.#most - (this.#costs.get(key) ?? 0);
-  }
-
-  add(key: string, cost: number): void {
-    const sum = (this.#costs.get(key) ?? 0) + cost;
-    if (sum > 0) this.#costs.set(key, sum);
-    else this.#costs.delete(key);
+    return this.#most - this.get(key);
   }
 }
 
@@ -132,7 +123,7 @@ export class KeptFields {
   readonly #totals: KeptTotals;
   readonly #tenant: string;
   readonly #countsWorkloads: boolean;
-  readonly #costs = new Map<string, number>();
+  readonly #costs = new Counts();
   readonly #costOf = new WeakMap<CachedObject, number>();
   /** The objects that count. */
   #counted = new WeakSet<CachedObject>();
@@ -193,9 +184,7 @@ export class KeptFields {
 
   #add(namespace: string, cost: number): void {
     this.#totals.add(this.#keyOf(namespace), cost);
-    const sum = (this.#costs.get(namespace) ?? 0) + cost;
-    if (sum > 0) this.#costs.set(namespace, sum);
-    else this.#costs.delete(namespace);
+    this.#costs.add(namespace, cost);
   }
 
   #keyOf(namespace: string): string {
@@ -232,18 +221,14 @@ export interface Stream {
   ownPaths: string | undefined;
   /** The reason why it is not open. Set while it waits for a slot, until it has received something. */
   held: ApiError | undefined;
-  /** It counts among the open streams of its namespace. */
-  hasRoom: boolean;
-  /** It was started, and has received nothing yet. */
-  isOpening: boolean;
   wasRefused: boolean;
   wasSynced: boolean;
   /** Undefined while it waits for a slot, or for its turn. */
   reflector: Reflector<CachedObject> | undefined;
   /** By subject. A binding may subscribe twice: by its own identity and by its account. */
-  subscribers: Map<string, Set<Subscriber>>;
+  subscribers: SetsByKey<string, Subscriber>;
   /** Those who want the consumers of an object in a namespace, by the subject of workloads that may consume any. */
-  consumers: Map<string, Set<Subscriber>>;
+  consumers: SetsByKey<string, Subscriber>;
   index: CollectionIndex;
   kept: KeptFields;
 }
@@ -290,8 +275,7 @@ export function phaseOf({ held, reflector }: Stream): ReflectorState {
 export function stateOf({ reflector, resource, key, subscribers }: Stream): StreamState {
   const more = { stream: key, subscribers: subscribers.size };
   if (reflector !== undefined) return { ...reflector.stateOf(resource), ...more };
-  const { group, plural } = resource;
-  const name = group === "" ? plural : `${group}/${plural}`;
+  const name = resourceName(resource);
   return { resource: name, phase: "waiting", refused: true, quietSeconds: 0, interruptedSeconds: 0, ...more };
 }
 
@@ -330,15 +314,15 @@ export function isLent(watchScope: WatchScope, dependency: Subscription): boolea
 
 /** Adds a subscriber to those that a stream calls. */
 export function join({ subscribers, consumers }: Stream, subscriber: Subscriber): void {
-  add(subscribers, subjectKey(subscriber.dependency), subscriber);
+  subscribers.add(subjectKey(subscriber.dependency), subscriber);
   const place = consumedAt(subscriber.dependency);
-  if (place !== undefined) add(consumers, place, subscriber);
+  if (place !== undefined) consumers.add(place, subscriber);
 }
 
 export function leave({ subscribers, consumers }: Stream, subscriber: Subscriber): void {
-  remove(subscribers, subjectKey(subscriber.dependency), subscriber);
+  subscribers.remove(subjectKey(subscriber.dependency), subscriber);
   const place = consumedAt(subscriber.dependency);
-  if (place !== undefined) remove(consumers, place, subscriber);
+  if (place !== undefined) consumers.remove(place, subscriber);
 }
 
 /** The subject of the workloads that may be consumers of what a subscriber names. */
@@ -346,17 +330,6 @@ const consumedAt = (dependency: Subscription): string | undefined =>
   isCollection(dependency) && dependency.consumersOf !== undefined
     ? unknownConsumersKey(`${dependency.namespace}/`)
     : undefined;
-
-function add(to: Map<string, Set<Subscriber>>, subject: string, subscriber: Subscriber): void {
-  const known = to.get(subject) ?? new Set();
-  to.set(subject, known.add(subscriber));
-}
-
-function remove(from: Map<string, Set<Subscriber>>, subject: string, subscriber: Subscriber): void {
-  const known = from.get(subject);
-  known?.delete(subscriber);
-  if (known?.size === 0) from.delete(subject);
-}
 
 export function subscribersOf({ subscribers }: Stream): Subscriber[] {
   return [...subscribers.values()].flatMap((each) => [...each]);

@@ -1,11 +1,12 @@
 /**
  * Opens streams when slots are free, and closes them. Reports changes to their subscribers, and refused streams to the owner of this class.
  */
+import { SetsByKey } from "../apimachinery/maps.ts";
 import { type KubeObject, type Resource, resourceName } from "../apimachinery/objects.ts";
 import { ApiError } from "../kube/api-error.ts";
 import { CONTROLLER, type Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
-import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
+import { Slots } from "../workqueue/slots.ts";
 import { SlowBucket } from "../workqueue/slow-bucket.ts";
 import { type CachedObject, classifyChange, type Projection, withHistory } from "./cached-object.ts";
 import type { ChangedObjects } from "./changed-objects.ts";
@@ -28,83 +29,26 @@ import {
   subscribersOf,
 } from "./stream.ts";
 
-interface StreamLimits {
-  namespace: number;
-  installation: number;
-}
-
 /** A stream takes 29 KB, and the pod has 1 GiB. */
-const STREAM_LIMITS: StreamLimits = { namespace: 1_000, installation: 12_000 };
+const STREAM_LIMITS = { namespace: 1_000, installation: 12_000 };
 /** Limits of streams that are being opened. A list and a watch take the API server some ms, during which it serves nothing else. */
-const OPENING_LIMITS: StreamLimits = { namespace: 8, installation: 32 };
+const OPENING_LIMITS = { namespace: 8, installation: 32 };
 /**
  * A namespace may take at most this part of the free slots, so most stay free for others. About forty namespaces with a thousand streams
  * each are needed to use up all slots.
  */
 const PART_OF_THE_REST = 1 / 4;
 
-interface Waiting {
-  namespace: string;
-  open: () => void;
-}
-
-/** Limits the streams of each namespace and in total, and the parts of objects kept of one kind. Without a slot, namespaces take turns. */
-export class StreamSlots {
-  readonly #limits: StreamLimits;
-  /** The number of slots in use, by namespace. */
-  readonly #taken = new Map<string, number>();
-  #total = 0;
-  readonly #waiting = new RoundRobinQueue<Waiting>();
-
-  constructor(limits: StreamLimits) {
-    this.#limits = limits;
-  }
-
-  /** Calls `open`: at once, or when a slot is free. */
-  take(namespace: string, key: string, open: () => void): void {
-    this.#waiting.set(namespace, key, { namespace, open });
-    this.#admit();
-  }
-
-  /** Releases the slot of a key, or removes the key from the queue. */
-  release(namespace: string, key: string, isOpen: boolean): void {
-    this.#waiting.delete(namespace, key);
-    if (!isOpen) return;
-    this.#count(namespace, -1);
-    this.#admit();
-  }
-
-  /** Opens nothing from now on. */
-  stop(): void {
-    this.#waiting.clear();
-  }
-
-  #admit(): void {
-    const { installation, namespace: most } = this.#limits;
-    const hasRoom = (namespace: string) => {
-      const rest = installation - this.#total;
-      return (this.#taken.get(namespace) ?? 0) < Math.min(most, rest * PART_OF_THE_REST);
-    };
-    for (let next = this.#waiting.next(hasRoom); next !== undefined; next = this.#waiting.next(hasRoom)) {
-      this.#count(next.namespace, 1);
-      next.open();
-    }
-  }
-
-  #count(namespace: string, more: 1 | -1): void {
-    this.#total += more;
-    const taken = (this.#taken.get(namespace) ?? 0) + more;
-    if (taken > 0) this.#taken.set(namespace, taken);
-    else this.#taken.delete(namespace);
-  }
-}
+/** Limits the streams of each namespace and in total. */
+export const streamSlots = (most: typeof STREAM_LIMITS): Slots =>
+  new Slots((taken, total) => taken < Math.min(most.namespace, (most.installation - total) * PART_OF_THE_REST));
 
 /** For a kind, the paths of pod templates and restart fields that the bindings of one namespace may name, besides the usual ones. */
 export const MAX_PROJECTIONS = 8;
 
 /** Limits the different projections of a group. The streams with one projection share its slot. */
 export class ProjectionSlots {
-  readonly #slots = new StreamSlots({ namespace: MAX_PROJECTIONS, installation: Number.POSITIVE_INFINITY });
+  readonly #slots = new Slots((taken) => taken < MAX_PROJECTIONS);
   /** The streams of each projection that has or needs a slot, with what opens them. */
   readonly #streams = new Map<string, { isOpen: boolean; openers: Map<string, () => void> }>();
 
@@ -131,7 +75,7 @@ export class ProjectionSlots {
     const known = this.#streams.get(id);
     if (!known?.openers.delete(stream) || known.openers.size > 0) return;
     this.#streams.delete(id);
-    this.#slots.release(group, projection, known.isOpen);
+    this.#slots.release(group, projection);
   }
 
   /** Opens nothing from now on. */
@@ -176,9 +120,9 @@ export class Streams {
   readonly #events: StreamEvents;
   readonly #run: RunFor | undefined;
   readonly #streams = new Map<string, Stream>();
-  readonly #slots = new StreamSlots(STREAM_LIMITS);
+  readonly #slots = streamSlots(STREAM_LIMITS);
   /** Slots of streams that were started and have received nothing yet. */
-  readonly #opening = new StreamSlots(OPENING_LIMITS);
+  readonly #opening = streamSlots(OPENING_LIMITS);
   readonly #projections = new ProjectionSlots();
   readonly #kept = new KeptTotals();
   readonly #retries = new SlowBucket(RETRIES_A_SECOND);
@@ -217,12 +161,10 @@ export class Streams {
       ...of,
       resource: scope.resource,
       held: undefined,
-      hasRoom: of.tenant === undefined,
-      isOpening: false,
       wasRefused: false,
       wasSynced: false,
-      subscribers: new Map(),
-      consumers: new Map(),
+      subscribers: new SetsByKey(),
+      consumers: new SetsByKey(),
       index: new CollectionIndex(),
       // What the whole cluster shares, or an account that may list a kind in the whole cluster, is not multiplied by tenants.
       kept: new KeptFields(this.#kept, of.tenant, scope.namespace !== undefined),
@@ -231,7 +173,6 @@ export class Streams {
     this.#streams.set(of.key, stream);
     const { tenant, key } = stream;
     const start = () => {
-      stream.isOpening = true;
       // With a selector, an object may be added because its labels or fields changed.
       const showsCreations = (scope.labels ?? "") === "" && scope.fields === undefined;
       const source = new ListWatch(this.#transport, identity, scope);
@@ -247,15 +188,16 @@ export class Streams {
     };
     if (tenant === undefined) start();
     else {
+      let hasRoom = false;
       stream.held = TOO_MANY_PATHS;
       this.#inProjection(stream, () => {
         stream.held = NO_ROOM;
         this.#slots.take(tenant, key, () => {
-          stream.hasRoom = true;
+          hasRoom = true;
           this.#opening.take(tenant, key, start);
         });
       });
-      if (stream.hasRoom) stream.held = undefined;
+      if (hasRoom) stream.held = undefined;
     }
     return stream;
   }
@@ -286,12 +228,12 @@ export class Streams {
   }
 
   close(stream: Stream): void {
-    const { key, tenant, ownPaths, reflector, hasRoom } = stream;
+    const { key, tenant, ownPaths, reflector } = stream;
     this.#streams.delete(key);
     void reflector?.stop();
     stream.kept.end();
     this.#opened(stream);
-    if (tenant !== undefined) this.#slots.release(tenant, key, hasRoom);
+    if (tenant !== undefined) this.#slots.release(tenant, key);
     if (ownPaths !== undefined) this.#projections.release(groupOf(stream), ownPaths, key);
   }
 
@@ -304,10 +246,8 @@ export class Streams {
   }
 
   /** The stream has received something, or is closed, so the next one may be opened. */
-  #opened(stream: Stream): void {
-    const { key, tenant, isOpening } = stream;
-    stream.isOpening = false;
-    if (tenant !== undefined) this.#opening.release(tenant, key, isOpening);
+  #opened({ key, tenant }: Stream): void {
+    if (tenant !== undefined) this.#opening.release(tenant, key);
   }
 
   /** What serves one namespace alone is done on its behalf. */
@@ -326,7 +266,7 @@ export class Streams {
       stateChanged: (state) => {
         if (stream.held !== undefined) this.#events.opened(stream);
         stream.held = undefined;
-        if (stream.isOpening) this.#opened(stream);
+        this.#opened(stream);
         stream.wasSynced ||= state.phase === "synced";
         if (state.phase === "failed") {
           stream.wasRefused ||= takesTurns(state.error);

@@ -1,4 +1,5 @@
 /** What a binding depends on: one object, or all objects that match. Also the keys by which subscriptions share streams. */
+import { getOrInsert } from "../apimachinery/maps.ts";
 import { apiVersionOf, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../apimachinery/resources.ts";
 import type { Identity, WatchIdentity } from "../kube/identity.ts";
@@ -108,9 +109,7 @@ export const isOfSources = (dependency: Subscription): boolean =>
 const keys = new WeakMap<Subscription, string>();
 
 export function subscriptionKey(dependency: Subscription): string {
-  const known = keys.get(dependency) ?? keyOf(dependency);
-  keys.set(dependency, known);
-  return known;
+  return getOrInsert(keys, dependency, () => keyOf(dependency));
 }
 
 const keyOf = (dependency: Subscription): string =>

@@ -1,6 +1,7 @@
 /** Decides how wide a stream for a dependency may be, by the permissions of its identity. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { dropOutdated } from "../apimachinery/newest.ts";
+import { Answers } from "../apimachinery/answers.ts";
+import { Counts } from "../apimachinery/maps.ts";
 import type { Resource } from "../apimachinery/objects.ts";
 import { isImpersonation, STREAM_VERBS } from "../kube/access-error.ts";
 import { allowedNames } from "../kube/access-rules.ts";
@@ -33,6 +34,7 @@ const OWN = [
 const EVERYTHING = { group: "*", version: "*", plural: "*" };
 /** How long an answer about a permission in all namespaces is used. */
 const EVERYWHERE_LIVES_MS = 60_000;
+const MAX_EVERYWHERE = 50_000;
 const REVIEW_AGAIN_MS = 1_000;
 
 type Kind = Pick<Resource, "group" | "version" | "plural">;
@@ -62,9 +64,9 @@ export class WatchScopes {
   readonly #isNamespaced: boolean;
   readonly #decisions = new Map<string, Known>();
   /** The number of subscribers of each group. A decision is kept while there are any. */
-  readonly #members = new Map<string, number>();
-  /** Whether an identity may watch a kind, or one name of it, in all namespaces. From the oldest answer to the newest. */
-  readonly #everywhere = new Map<string, { allowed: Promise<boolean>; until: number }>();
+  readonly #members = new Counts();
+  /** Whether an identity may watch a kind, or one name of it, in all namespaces. */
+  readonly #everywhere = new Answers<string, boolean>(MAX_EVERYWHERE);
   #stopped = false;
 
   /** An installation for one namespace opens no wider streams, even for identities that may have them. */
@@ -76,17 +78,13 @@ export class WatchScopes {
 
   /** Call it for each subscriber before `of`. */
   join(dependency: Subscription): void {
-    const key = groupKey(dependency);
-    this.#members.set(key, (this.#members.get(key) ?? 0) + 1);
+    this.#members.add(groupKey(dependency), 1);
   }
 
   /** Call it for each subscriber that joined, when it is removed. Do not call `of` for the subscriber after that. */
   leave(dependency: Subscription): void {
     const key = groupKey(dependency);
-    const left = (this.#members.get(key) ?? 0) - 1;
-    if (left > 0) return void this.#members.set(key, left);
-    this.#members.delete(key);
-    this.#decisions.delete(key);
+    if (this.#members.add(key, -1) === 0) this.#decisions.delete(key);
   }
 
   /** Returns how wide a stream may be, or why there may be none. */
@@ -235,15 +233,8 @@ export class WatchScopes {
 
   #mayEverywhere(identity: Identity, resource: Kind, name?: string): Promise<boolean> {
     const key = `${identity}|${resourceKey(resource)}|${name ?? ""}`;
-    let known = this.#everywhere.get(key);
-    if (known === undefined || known.until < Date.now()) {
-      dropOutdated(this.#everywhere, ({ until }) => until < Date.now());
-      const allowed = this.#client.may(identity, "watch", resource, undefined, name);
-      known = { allowed, until: Date.now() + EVERYWHERE_LIVES_MS };
-      this.#everywhere.set(key, known);
-      allowed.catch(() => this.#everywhere.delete(key));
-    }
-    return known.allowed;
+    const ask = () => this.#client.may(identity, "watch", resource, undefined, name);
+    return this.#everywhere.get(key, EVERYWHERE_LIVES_MS, ask);
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Condition } from "../api/binding.ts";
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { jsonLength } from "../apimachinery/json-length.ts";
-import { setNewest } from "../apimachinery/newest.ts";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import {
   apiVersionOf,
   type JsonObject,
@@ -83,7 +83,7 @@ export class StatusWriter<T extends StatusObject, S extends object> {
   readonly #services: Services;
   readonly #kind: StatusKind<T, S>;
   /** By uid: the version of an object that had no room for a status, and the size of that status. */
-  readonly #refused = new Map<string, { resourceVersion: string; size: number }>();
+  readonly #refused = new BoundedMap<string, { resourceVersion: string; size: number }>(MAX_REMEMBERED);
 
   constructor({ client, events, log, metrics }: Services, kind: StatusKind<T, S>) {
     this.#services = { client, events, log, metrics };
@@ -140,7 +140,7 @@ export class StatusWriter<T extends StatusObject, S extends object> {
   }
 
   #remember({ metadata: { uid, resourceVersion } }: T, size: number): void {
-    setNewest(this.#refused, uid, { resourceVersion, size }, MAX_REMEMBERED);
+    this.#refused.set(uid, { resourceVersion, size });
   }
 
   /**

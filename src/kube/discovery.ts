@@ -1,5 +1,5 @@
 /** Finds resources by kind or plural, as the API server serves them. */
-import { setNewest } from "../apimachinery/newest.ts";
+import { Answers } from "../apimachinery/answers.ts";
 import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { attempt, type KindName, kindAdvice, kindNotFound, type ServedKind } from "./access-error.ts";
@@ -58,9 +58,11 @@ const MAX_KNOWN = 1_000;
 export class Discovery {
   readonly #transport: Pick<Transport, "request">;
   readonly #inVersion: (resource: Resource) => Promise<Resource>;
-  #groups: { versions: Promise<Set<string>>; until: number } | undefined;
-  #all: { kinds: Promise<ServedKind[] | Problem>; until: number } | undefined;
-  readonly #versions = new Map<string, { resources: Promise<Resource[]>; until: number }>();
+  /** The groups and versions that are served. */
+  readonly #groups = new Answers<"all", Set<string>>(1);
+  readonly #kinds = new Answers<"all", ServedKind[] | Problem>(1);
+  /** By group and version. */
+  readonly #resources = new Answers<string, Resource[]>(MAX_KNOWN);
 
   /** `inVersion` returns the resource in the version to use, which may not be the named one. */
   constructor(transport: Pick<Transport, "request">, inVersion = async (resource: Resource) => resource) {
@@ -84,9 +86,7 @@ export class Discovery {
 
   /** The Problem of a kind or plural that is not served, with the kind that was probably meant. */
   async kindNotFound(apiVersion: string, wanted: string, by: KindName = "kind"): Promise<Problem> {
-    if (this.#all === undefined || this.#all.until < Date.now())
-      this.#all = { kinds: attempt(this.allKinds()), until: Date.now() + ALL_LIVE_MS };
-    const served = await this.#all.kinds;
+    const served = await this.#kinds.get("all", ALL_LIVE_MS, () => attempt(this.allKinds()));
     return kindNotFound(
       apiVersion,
       wanted,
@@ -108,35 +108,28 @@ export class Discovery {
 
   /** Drops the cached answer for a group and version, after the server said that it does not serve them. */
   forget(apiVersion: string): void {
-    this.#versions.delete(apiVersion);
+    this.#resources.forget(apiVersion);
   }
 
   async #servedKind(apiVersion: string, kind: string): Promise<Resource | undefined> {
-    const { resources } = this.#load(apiVersion, () => this.#resourcesOf(apiVersion));
-    const found = (await resources).find((resource) => resource.kind === kind);
+    const resources = await this.#resources.get(apiVersion, 0, () => this.#resourcesOf(apiVersion));
+    const found = resources.find((resource) => resource.kind === kind);
     return found && this.#inVersion(found);
   }
 
   async #find(apiVersion: string, matches: (resource: Resource) => boolean): Promise<Resource | undefined> {
-    const known = this.#versions.get(apiVersion);
-    const fresh = known !== undefined && known.until > Date.now() ? known : this.#load(apiVersion);
-    const found = (await fresh.resources).find(matches);
-    if (found === undefined) fresh.until = Math.min(fresh.until, Date.now() + MISSING_LIVES_MS);
-    return found;
+    const findIn = async (withinMs: number) =>
+      (await this.#resources.get(apiVersion, withinMs, () => this.#fetch(apiVersion))).find(matches);
+    return (await findIn(FOUND_LIVES_MS)) ?? (await findIn(MISSING_LIVES_MS));
   }
 
   /** One list of all groups serves all callers, so an unknown group in a binding costs no request. */
   async #isServed(apiVersion: string): Promise<boolean> {
-    if (this.#groups === undefined || this.#groups.until < Date.now()) {
-      const versions = this.#get<{ groups: ApiGroup[] }>("/apis").then(
-        ({ groups }) => new Set(groups.flatMap((each) => each.versions.map(({ groupVersion }) => groupVersion))),
-      );
-      this.#groups = { versions, until: Date.now() + MISSING_LIVES_MS };
-      versions.catch(() => {
-        this.#groups = undefined;
-      });
-    }
-    return (await this.#groups.versions).has(apiVersion);
+    const served = await this.#groups.get("all", MISSING_LIVES_MS, async () => {
+      const { groups } = await this.#get<{ groups: ApiGroup[] }>("/apis");
+      return new Set(groups.flatMap(({ versions }) => versions.map(({ groupVersion }) => groupVersion)));
+    });
+    return served.has(apiVersion);
   }
 
   /** All kinds, in each group the preferred version first. An API server without aggregated discovery answers with no items. */
@@ -158,15 +151,6 @@ export class Discovery {
     const served = await this.#getIfServed<ApiGroup>(`/apis/${group}`);
     if (served === undefined) return [];
     return [...new Set([served.preferredVersion, ...served.versions].map(({ groupVersion }) => groupVersion))];
-  }
-
-  #load(apiVersion: string, fetch = () => this.#fetch(apiVersion)): { resources: Promise<Resource[]>; until: number } {
-    const entry = { resources: fetch(), until: Date.now() + FOUND_LIVES_MS };
-    setNewest(this.#versions, apiVersion, entry, MAX_KNOWN);
-    entry.resources.catch(() => {
-      if (this.#versions.get(apiVersion) === entry) this.#versions.delete(apiVersion);
-    });
-    return entry;
   }
 
   async #fetch(apiVersion: string): Promise<Resource[]> {

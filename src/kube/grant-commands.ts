@@ -1,5 +1,6 @@
 /** Prints the commands that grant permissions to an account: one Role for each set of verbs. Pure. */
 import { createHash } from "node:crypto";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import { plainWord, type Resource } from "../apimachinery/objects.ts";
 import { homeOf, type Identity } from "./identity.ts";
 
@@ -78,9 +79,7 @@ export function rulesFor(permissions: readonly Permission[]): Rule[] {
       const { resource, namespace, name } = ref;
       const names = name === undefined || isOnAll(verb, resource.plural) ? [] : [name];
       const rule = { namespace, resources: [resourceText(resource)], names };
-      const known = verbsOf.get(keyOf(rule)) ?? { rule, verbs: new Set() };
-      verbsOf.set(keyOf(rule), known);
-      known.verbs.add(verb);
+      getOrInsert(verbsOf, keyOf(rule), () => ({ rule, verbs: new Set<string>() })).verbs.add(verb);
     }
   const single = [...verbsOf.values()].flatMap(({ rule, verbs }): Rule[] => {
     const onAll = rule.names.length === 0 ? undefined : verbsOf.get(keyOf({ ...rule, names: [] }))?.verbs;

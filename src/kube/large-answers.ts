@@ -2,7 +2,7 @@
  * Limits how many large answers of the API server are in memory at once. Namespaces take turns, so that one with many large objects does not
  * delay others. Small answers need no permit.
  */
-import { RoundRobinQueue } from "../workqueue/round-robin-queue.ts";
+import { Slots } from "../workqueue/slots.ts";
 
 /** The most characters of an answer without a permit. */
 export const FREE_CHARACTERS = 256 * 1024;
@@ -11,74 +11,30 @@ const AT_ONCE_PER_GROUP = 2;
 /** The group of answers that concern no single namespace, such as the controller's own lists. It does not compete with the others. */
 export const ALL_NAMESPACES = "";
 
+const hasRoom = (taken: number, total: number) => taken < AT_ONCE_PER_GROUP && total < AT_ONCE;
+
 export class LargeAnswers {
-  readonly #waiting = new RoundRobinQueue<() => void>();
-  /** The number of permits of each group. */
-  readonly #held = new Map<string, number>();
+  readonly #ofNamespaces = new Slots(hasRoom);
+  readonly #ofAll = new Slots(hasRoom);
   #count = 0;
 
   /** A permit of a namespace, or of ALL_NAMESPACES, that is not held yet. */
   permit(group: string): Permit {
-    return new Permit(
-      (signal) => this.#take(group, signal),
-      () => this.#release(group),
-    );
-  }
-
-  async #take(group: string, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const key = `${this.#count++}`;
-    const onAbort = () => {
-      this.#waiting.delete(group, key);
-      reject(signal.reason);
-    };
-    signal.addEventListener("abort", onAbort, { once: true });
-    this.#waiting.set(group, key, () => {
-      signal.removeEventListener("abort", onAbort);
-      resolve();
-    });
-    this.#grant();
-    await promise;
-  }
-
-  #release(group: string): void {
-    const left = (this.#held.get(group) ?? 0) - 1;
-    if (left > 0) this.#held.set(group, left);
-    else this.#held.delete(group);
-    this.#grant();
-  }
-
-  #grant(): void {
-    let group = "";
-    const may = (each: string) => {
-      group = each;
-      return this.#hasRoom(each);
-    };
-    for (let begin = this.#waiting.next(may); begin !== undefined; begin = this.#waiting.next(may)) {
-      this.#held.set(group, (this.#held.get(group) ?? 0) + 1);
-      begin();
-    }
-  }
-
-  #hasRoom(group: string): boolean {
-    if ((this.#held.get(group) ?? 0) >= AT_ONCE_PER_GROUP) return false;
-    if (group === ALL_NAMESPACES) return true;
-    let all = 0;
-    for (const [each, held] of this.#held) if (each !== ALL_NAMESPACES) all += held;
-    return all < AT_ONCE;
+    return new Permit(group === ALL_NAMESPACES ? this.#ofAll : this.#ofNamespaces, group, `${this.#count++}`);
   }
 }
 
 /** Held by one answer at a time. */
 export class Permit {
-  readonly #take: (signal: AbortSignal) => Promise<void>;
-  readonly #release: () => void;
+  readonly #slots: Slots;
+  readonly #group: string;
+  readonly #key: string;
   #state: "none" | "waiting" | "held" = "none";
 
-  constructor(take: (signal: AbortSignal) => Promise<void>, release: () => void) {
-    this.#take = take;
-    this.#release = release;
+  constructor(slots: Slots, group: string, key: string) {
+    this.#slots = slots;
+    this.#group = group;
+    this.#key = key;
   }
 
   get isWaiting(): boolean {
@@ -88,19 +44,25 @@ export class Permit {
   /** Resolves when the permit is held. Rejects when `signal` aborts before that. */
   async take(signal: AbortSignal): Promise<void> {
     if (this.#state === "held") return;
+    signal.throwIfAborted();
     this.#state = "waiting";
-    try {
-      await this.#take(signal);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const onAbort = () => {
+      this.release();
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    this.#slots.take(this.#group, this.#key, () => {
       this.#state = "held";
-    } finally {
-      if (this.isWaiting) this.#state = "none";
-    }
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    await promise;
   }
 
   /** Does nothing if it is not held. */
   release(): void {
-    if (this.#state !== "held") return;
     this.#state = "none";
-    this.#release();
+    this.#slots.release(this.#group, this.#key);
   }
 }

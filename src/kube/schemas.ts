@@ -2,7 +2,9 @@
  * Reads the OpenAPI v3 schemas that the API server publishes. Fetches a document again only when the hash in its
  * address changes, and then calls listeners with the kinds whose schemas changed.
  */
+import { Answers } from "../apimachinery/answers.ts";
 import { sameJson } from "../apimachinery/json.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import type { Resource } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
 import { MAX_DEFINITION_CHARACTERS } from "./answer-text.ts";
@@ -36,13 +38,14 @@ type SchemaListener = (apiVersion: string, isChanged: (kind: string) => boolean)
 const INDEX_LIVES_MS = 5_000;
 /** How long it is used if it lacks a group: the group's CRD may have just been installed. */
 const NEW_LIVES_MS = 500;
+const INDEX = "/openapi/v3";
 const PREFIX = "#/components/schemas/";
 
 export class Schemas {
   readonly #transport: Pick<Transport, "request">;
   readonly #documents = new Map<string, Document>();
   readonly #listeners: SchemaListener[] = [];
-  #index: { content: Promise<Index>; since: number } | undefined;
+  readonly #index = new Answers<typeof INDEX, Index>(1);
   #revision = 0;
 
   constructor(transport: Pick<Transport, "request">) {
@@ -116,20 +119,11 @@ export class Schemas {
   }
 
   #indexOf(livesMs: number): Promise<Index> {
-    if (this.#index === undefined || this.#index.since + livesMs <= Date.now()) {
-      const content = this.#get<Index>("/openapi/v3");
-      this.#index = { content, since: Date.now() };
-      content.catch(() => {
-        this.#index = undefined;
-      });
-    }
-    return this.#index.content;
+    return this.#index.get(INDEX, livesMs, () => this.#get<Index>(INDEX));
   }
 
   #lastDocument(key: string): Document {
-    const document = this.#documents.get(key) ?? { url: undefined, schemas: Promise.resolve({}) };
-    this.#documents.set(key, document);
-    return document;
+    return getOrInsert(this.#documents, key, () => ({ url: undefined, schemas: Promise.resolve({}) }));
   }
 
   #document(key: string, url: string): Document {

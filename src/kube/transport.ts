@@ -7,6 +7,7 @@ import { setImmediate as immediate, setTimeout as sleep } from "node:timers/prom
 import { Agent, type Dispatcher } from "undici";
 import { listAt } from "../apimachinery/fields.ts";
 import { isTooDeep } from "../apimachinery/json.ts";
+import { Counts } from "../apimachinery/maps.ts";
 import { type CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
 import {
   type AnswerForm,
@@ -91,7 +92,7 @@ export class Transport {
   readonly #retired = new Set<Agent>();
   readonly #refusals = new Refusals((signal) => this.#isReady(signal));
   /** The number of open streams of each agent for watches. */
-  readonly #open = new Map<Agent, number>();
+  readonly #open = new Counts<Agent>();
   /** How far the API server's clock is ahead of this one, in ms. */
   #aheadMs = 0;
   #closed = false;
@@ -138,7 +139,7 @@ export class Transport {
     const group = this.#groupOf(request);
     const permit = this.#large.permit(group);
     signal.addEventListener("abort", onAbort, { once: true });
-    this.#open.set(agent, (this.#open.get(agent) ?? 0) + 1);
+    this.#open.add(agent, 1);
     try {
       signal.throwIfAborted();
       const { body } = await this.#withinDeadline(request, agent, signal, async (late) => {
@@ -331,10 +332,7 @@ export class Transport {
 
   /** A stream on the agent has ended. */
   #left(agent: Agent): void {
-    const open = (this.#open.get(agent) ?? 0) - 1;
-    if (open > 0) return void this.#open.set(agent, open);
-    this.#open.delete(agent);
-    if (this.#retired.has(agent)) this.#end(agent);
+    if (this.#open.add(agent, -1) === 0 && this.#retired.has(agent)) this.#end(agent);
   }
 
   #end(agent: Agent): void {

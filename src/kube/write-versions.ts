@@ -4,7 +4,8 @@
  * compared whenever they change.
  */
 import { createHash } from "node:crypto";
-import { setNewest } from "../apimachinery/newest.ts";
+import { Answers } from "../apimachinery/answers.ts";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -138,14 +139,6 @@ interface Answer {
   versions: Versions | undefined;
 }
 
-interface Known {
-  /** The time of the request. */
-  since: number;
-  answer: Promise<Answer>;
-  /** The last answer that arrived. */
-  last: Answer | undefined;
-}
-
 /** What the published schemas show, without a CustomResourceDefinition. */
 interface Published {
   addresses: string;
@@ -171,8 +164,10 @@ export class WriteVersions {
   readonly #transport: Pick<Transport, "request">;
   readonly #schemas: Pick<Schemas, "of" | "addressesIn">;
   readonly #mayReadCrds: boolean;
-  readonly #crds = new Map<string, Known>();
-  readonly #published = new Map<string, Published>();
+  readonly #crds = new Answers<string, Answer>(MAX_KNOWN);
+  /** The last answers that arrived. */
+  readonly #last = new BoundedMap<string, Answer>(MAX_KNOWN);
+  readonly #published = new BoundedMap<string, Published>(MAX_KNOWN);
 
   /**
    * Without permission to read CustomResourceDefinitions, it uses the published schemas, which change a moment later.
@@ -250,24 +245,13 @@ export class WriteVersions {
 
   /** Undefined if Inlay may not read it. */
   async #byCrd({ plural, group }: Resource, livesMs: number): Promise<Versions | undefined> {
-    const name = `${plural}.${group}`;
-    const known = this.#crds.get(name);
-    if (known !== undefined && known.since + livesMs > Date.now()) return (await known.answer).versions;
-    // Pending answers are not awaited: they may be slow, and are older than the next one.
-    const answer = this.#readCrd(`${CRDS}/${name}`, known?.last);
-    const next: Known = { since: Date.now(), answer, last: known?.last };
-    setNewest(this.#crds, name, next, MAX_KNOWN);
-    try {
-      next.last = await answer;
-      return next.last.versions;
-    } catch (error) {
-      if (this.#crds.get(name) === next) this.#crds.delete(name);
-      throw error;
-    }
+    const path = `${CRDS}/${plural}.${group}`;
+    return (await this.#crds.get(path, livesMs, () => this.#readCrd(path))).versions;
   }
 
   /** An unchanged generation means an unchanged answer. Reading only that takes little. */
-  async #readCrd(path: string, last: Answer | undefined): Promise<Answer> {
+  async #readCrd(path: string): Promise<Answer> {
+    const last = this.#last.get(path);
     try {
       if (last?.uid !== undefined) {
         // From the API server's cache, which shows a change before the API server applies it.
@@ -278,7 +262,9 @@ export class WriteVersions {
       // Kinds of an aggregated API server, which converts its versions itself.
       if (crd === undefined) return { versions: NOTHING_DROPS };
       const { uid, generation } = crd.metadata;
-      return { uid, generation, versions: versionsIn(crd) };
+      const answer = { uid, generation, versions: versionsIn(crd) };
+      this.#last.set(path, answer);
+      return answer;
     } catch (error) {
       if (isStatus(error, 403)) return { versions: undefined };
       throw error;
@@ -293,7 +279,7 @@ export class WriteVersions {
     let known = this.#published.get(key);
     if (known?.addresses !== addresses) {
       known = { addresses, published: this.#publishedIn(resource, [...found.keys()]), versions: new Map() };
-      setNewest(this.#published, key, known, MAX_KNOWN);
+      this.#published.set(key, known);
     }
     try {
       const published = await known.published;

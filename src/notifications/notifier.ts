@@ -4,7 +4,7 @@ import { Agent } from "undici";
 import type { ReceiverRules, ReceiverType } from "../api/notification-rules.ts";
 import { at } from "../apimachinery/fields.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
-import { setNewest } from "../apimachinery/newest.ts";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRETS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -276,7 +276,7 @@ interface NotifierServices {
 
 export class Notifier {
   readonly #receivers: readonly Receiver[];
-  readonly #known = new Map<string, true>();
+  readonly #known = new BoundedMap<string, true>(MAX_KNOWN);
 
   constructor(rules: readonly ReceiverRules[], { client, ownNamespace, notified, log }: NotifierServices) {
     this.#receivers = rules.map((each) => {
@@ -290,7 +290,7 @@ export class Notifier {
   notify(notification: Notification): void {
     const { id } = notification;
     if (this.#receivers.length === 0 || this.#known.has(id)) return;
-    setNewest(this.#known, id, true, MAX_KNOWN);
+    this.#known.set(id, true);
     for (const receiver of this.#receivers) receiver.offer(notification);
   }
 

@@ -9,7 +9,7 @@ import type { Server, Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
-import { setNewest } from "../apimachinery/newest.ts";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import type { AccessReviews } from "../kube/access-reviews.ts";
 import { answer, answerWith, type HttpServer, listen, type MetricsText } from "./http-server.ts";
 import { describeError, type Log } from "./log.ts";
@@ -39,12 +39,12 @@ export class MetricsAccess {
   readonly #reviews: Pick<AccessReviews, "userOf" | "mayGetPath">;
   readonly #log: Pick<Log, "warn">;
   /** By the SHA-256 of a token, when its answer expires. Allowed tokens are separate, so that a flood does not displace them. */
-  readonly #allowed = new Map<string, number>();
-  readonly #refused = new Map<string, { verdict: Verdict; until: number }>();
+  readonly #allowed = new BoundedMap<string, number>(MAX_REMEMBERED);
+  readonly #refused = new BoundedMap<string, { verdict: Verdict; until: number }>(MAX_REMEMBERED);
   /** At most one review for each token at a time. */
   readonly #underWay = new Map<string, Promise<ScrapeStatus>>();
-  /** Addresses that sent an allowed token, in the order of insertion. */
-  readonly #addresses = new Set<string>();
+  /** Addresses that sent an allowed token. */
+  readonly #addresses = new BoundedMap<string, true>(MAX_REMEMBERED);
   readonly #strangers = new Budget();
   readonly #known = new Budget();
   /** Failing reviews are logged once, until one succeeds. */
@@ -76,20 +76,13 @@ export class MetricsAccess {
     });
     this.#underWay.set(digest, review);
     const status = await review;
-    if (status === 200) this.#learn(address);
+    if (status === 200) this.#addresses.set(address, true);
     return status;
   }
 
   /** Whether this address sent an allowed token before. */
   knows(address: string): boolean {
     return this.#addresses.has(address);
-  }
-
-  #learn(address: string): void {
-    this.#addresses.delete(address);
-    this.#addresses.add(address);
-    const [oldest] = this.#addresses;
-    if (this.#addresses.size > MAX_REMEMBERED && oldest !== undefined) this.#addresses.delete(oldest);
   }
 
   async #review(token: string, digest: string): Promise<ScrapeStatus> {
@@ -114,8 +107,8 @@ export class MetricsAccess {
     const until = performance.now() + REMEMBERED_MS[verdict];
     this.#allowed.delete(digest);
     this.#refused.delete(digest);
-    if (verdict === 200) setNewest(this.#allowed, digest, until, MAX_REMEMBERED);
-    else setNewest(this.#refused, digest, { verdict, until }, MAX_REMEMBERED);
+    if (verdict === 200) this.#allowed.set(digest, until);
+    else this.#refused.set(digest, { verdict, until });
   }
 }
 

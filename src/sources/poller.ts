@@ -3,6 +3,7 @@
  * it changes. No reconcile waits for such a server.
  */
 import { namespaceIn } from "../api/binding.ts";
+import { getOrInsert, SetsByKey } from "../apimachinery/maps.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { Turns } from "../workqueue/turns.ts";
 import { AnswerCache, type PollAnswer } from "./answer-cache.ts";
@@ -83,7 +84,7 @@ export class Poller {
   readonly #maxPolls: number;
   /** The polls of each namespace that are requested, and those that are refused. */
   readonly #namespaces = new Map<string, { count: number; readonly refused: Set<Entry> }>();
-  readonly #groups = new Map<string, Set<Entry>>();
+  readonly #groups = new SetsByKey<string, Entry>();
   readonly #answers: AnswerCache;
   #asks = 0;
   #isStopped = false;
@@ -200,10 +201,8 @@ export class Poller {
       isAwaited: false,
     };
     this.#entries.set(poll.id, entry);
-    const group = this.#groups.get(poll.group) ?? new Set();
-    this.#groups.set(poll.group, group.add(entry));
-    const own = this.#namespaces.get(namespace) ?? { count: 0, refused: new Set() };
-    this.#namespaces.set(namespace, own);
+    this.#groups.add(poll.group, entry);
+    const own = getOrInsert(this.#namespaces, namespace, () => ({ count: 0, refused: new Set<Entry>() }));
     if (own.count < this.#maxPolls) this.#begin(entry);
     else {
       entry.isRefused = true;
@@ -245,9 +244,7 @@ export class Poller {
     clearTimeout(entry.timer);
     clearTimeout(entry.patience);
     this.#entries.delete(id);
-    const group = this.#groups.get(entry.poll.group);
-    group?.delete(entry);
-    if (group?.size === 0) this.#groups.delete(entry.poll.group);
+    this.#groups.remove(entry.poll.group, entry);
     this.#namespaces.get(entry.namespace)?.refused.delete(entry);
     this.#ended(entry);
     this.#answers.delete(entry.poll.group, id);

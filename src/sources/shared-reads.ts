@@ -41,7 +41,7 @@ export class SharedReads {
     if (seen === undefined) return this.#client.get<T>(identity, ref, undefined, "values");
     const { resource, namespace, name } = ref;
     const key = [identity, pathOf(resource, namespace, name), seen].join("|");
-    const known = this.#answered.get(key) ?? this.#pending.get(key);
+    const known = this.#answered.get(key)?.value ?? this.#pending.get(key);
     const isRecent = known !== undefined && this.#now() < known.sentAt + SHARED_MS;
     const { answer } = isRecent ? known : this.#send(key, identity, ref, seen);
     return (await answer).reveal() as T;
@@ -65,7 +65,7 @@ export class SharedReads {
       const object = sealed.reveal();
       const left = read.sentAt + SHARED_MS - this.#now();
       // A later version is shared only once the watch shows it.
-      if (left > 0 && object.metadata.resourceVersion === seen) this.#answered.set(key, read, object, left);
+      if (left > 0 && object.metadata.resourceVersion === seen) this.#answered.keep(key, read, object, left);
     }, arrived);
     return read;
   }

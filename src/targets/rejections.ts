@@ -3,7 +3,7 @@
  * fields of a rejected write are refused alone, because a rejected write is repeated every half minute and finding that
  * takes up to twenty-one requests. Limits how often that is tried.
  */
-import { setNewest } from "../apimachinery/newest.ts";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 
 /** How long a result is used. The rules of the cluster may change in the meantime. */
@@ -54,11 +54,11 @@ interface Reverted {
 }
 
 export class Rejections {
-  readonly #known = new Map<string, Known>();
+  readonly #known = new BoundedMap<string, Known>(MAX_KNOWN);
   /** By binding and target. */
-  readonly #reverted = new Map<string, Reverted>();
+  readonly #reverted = new BoundedMap<string, Reverted>(MAX_KNOWN);
   /** When each namespace will have made use of all its trials until then. */
-  readonly #usedUntil = new Map<string, number>();
+  readonly #usedUntil = new BoundedMap<string, number>(MAX_KNOWN);
   readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {
@@ -78,13 +78,13 @@ export class Rejections {
     }
     if (!this.#mayTry(namespace, now)) return usable;
     const trial = await attempt();
-    setNewest(this.#known, key, { ...state, at: now, trial }, MAX_KNOWN);
+    this.#known.set(key, { ...state, at: now, trial });
     return trial;
   }
 
   /** Remembers a write that the API server accepted without storing its values. */
   reverted(key: string, sourceRevisions: string, problem: Problem): void {
-    setNewest(this.#reverted, key, { at: this.#now(), sourceRevisions, problem }, MAX_KNOWN);
+    this.#reverted.set(key, { at: this.#now(), sourceRevisions, problem });
   }
 
   /** The problem of the last write of these values, if it was reverted and may not be repeated yet. */
@@ -102,7 +102,7 @@ export class Rejections {
   #mayTry(namespace: string, now: number): boolean {
     const used = Math.max(this.#usedUntil.get(namespace) ?? 0, now);
     if (used - now > (BURST - 1) * EVERY_MS) return false;
-    setNewest(this.#usedUntil, namespace, used + EVERY_MS, MAX_KNOWN);
+    this.#usedUntil.set(namespace, used + EVERY_MS);
     return true;
   }
 }

@@ -2,8 +2,8 @@
 import type { SecretBinding } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import type { FieldPath } from "../apimachinery/field-path.ts";
+import { getOrInsert, Remembered } from "../apimachinery/maps.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
-import { remembered } from "../apimachinery/newest.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -25,16 +25,15 @@ const IS_CREDENTIAL = /^(user(name)?|login|pass(word|wd|phrase)?|token|(api|acce
 const MAX_LEVELS = 16;
 
 /** By the lookup in a schema. */
-const answers = new WeakMap<SchemaAt, Map<string, string | undefined>>();
+const answers = new WeakMap<SchemaAt, Remembered<string | undefined>>();
 
 /**
  * A path such as `spec.auth.passwordSecretRef`. Undefined for a required field: a reference next to it is for another
  * field.
  */
 export function secretReferenceFor(path: FieldPath, schemaAt: SchemaAt): string | undefined {
-  const known = answers.get(schemaAt) ?? new Map<string, string | undefined>();
-  answers.set(schemaAt, known);
-  return remembered(known, String(path), () => find(path, schemaAt));
+  const known = getOrInsert(answers, schemaAt, () => new Remembered());
+  return known.get(String(path), () => find(path, schemaAt));
 }
 
 function find(path: FieldPath, schemaAt: SchemaAt): string | undefined {

@@ -1,6 +1,6 @@
 /** Checks a plan against the target's schema as the API server would, but quotes no value. Pure. */
 import { type FieldPath, isNameable, type Segment } from "../apimachinery/field-path.ts";
-import { remembered } from "../apimachinery/newest.ts";
+import { Remembered } from "../apimachinery/maps.ts";
 import { type JsonObject, type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { itemsOf, type OpenApiSchema, type OpenApiType, type ResolveRef } from "../apimachinery/openapi.ts";
 import { attemptSync, eachOf, MAX_PROBLEMS, Problem } from "../apimachinery/problem.ts";
@@ -120,9 +120,9 @@ export function schemaIn(root: OpenApiSchema, resolveRef: ResolveRef): Lookup {
   const before = lookups.get(root);
   if (before !== undefined) return before;
   const walk = new Walk(root, resolveRef);
-  const known = new Map<string, OpenApiSchema | undefined>();
+  const known = new Remembered<OpenApiSchema | undefined>();
   const lookup: Lookup = (path, key) =>
-    remembered(known, key === undefined ? String(path) : `${path}\n${key}`, () => lookUp(walk, path, key));
+    known.get(key === undefined ? String(path) : `${path}\n${key}`, () => lookUp(walk, path, key));
   lookups.set(root, lookup);
   return lookup;
 }

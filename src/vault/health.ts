@@ -5,6 +5,7 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { quoted } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -69,7 +70,7 @@ export class ServerHealth {
   readonly #addresses: Pick<ConnectionServices["addresses"], "refusal">;
   readonly #now: () => number;
   /** By origin. The most recently requested servers are at the end. */
-  readonly #servers = new Map<string, Server>();
+  readonly #servers = new BoundedMap<string, Server>(MAX_SERVERS);
 
   constructor(
     settings: Settings,
@@ -196,10 +197,7 @@ export class ServerHealth {
       silentSince: undefined,
       askedForAt: undefined,
     };
-    this.#servers.delete(url.origin);
     this.#servers.set(url.origin, server);
-    const [oldest] = this.#servers.keys();
-    if (this.#servers.size > MAX_SERVERS && oldest !== undefined) this.#servers.delete(oldest);
     return server;
   }
 

@@ -7,6 +7,7 @@ import type { LookupFunction } from "node:net";
 import { createSecureContext, type SecureContext } from "node:tls";
 import { Agent, buildConnector, type Dispatcher } from "undici";
 import { isObject, parseJson } from "../apimachinery/json.ts";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -68,9 +69,8 @@ const MAX_CHARACTERS = 4 * 1024 ** 2;
 /** Connections with the same certificates share a context, which takes up to 20 ms to create. */
 export class Contexts {
   readonly #make: (ca: string | undefined) => SecureContext;
-  /** By certificates, in PEM. The most recently used are at the end. */
-  readonly #kept = new Map<string, SecureContext>();
-  #characters = 0;
+  /** By certificates, in PEM. The most recently used are the newest. */
+  readonly #kept = new BoundedMap<string, SecureContext>(MAX_KEPT, MAX_CHARACTERS, (_, { length }) => length);
 
   constructor(make: (ca: string | undefined) => SecureContext = contextOf) {
     this.#make = make;
@@ -80,13 +80,7 @@ export class Contexts {
   of(ca: string | undefined): SecureContext {
     const key = ca ?? "";
     const context = this.#kept.get(key) ?? this.#make(ca);
-    if (!this.#kept.delete(key)) this.#characters += key.length;
     this.#kept.set(key, context);
-    for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= MAX_KEPT && this.#characters <= MAX_CHARACTERS) break;
-      this.#kept.delete(oldest);
-      this.#characters -= oldest.length;
-    }
     return context;
   }
 }

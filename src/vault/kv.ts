@@ -6,6 +6,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject, isTooDeep } from "../apimachinery/json.ts";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import { type JsonObject, type JsonValue, plainPath, quoted } from "../apimachinery/objects.ts";
 import { Problem, type Reason } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -105,6 +106,8 @@ function spelled(_: string, value: unknown, { source }: { source?: string }): un
 const METADATA = ["updated_time", "created_time", "current_version"];
 /** How long denied metadata is not requested again, and how long the version of a secrets engine is cached. */
 const REMEMBERED_MS = 10 * 60_000;
+/** How many logins and mounts are remembered. */
+const MAX_REMEMBERED = 10_000;
 
 /** Reasons that concern the request itself, not a login. */
 const OF_REQUESTS: ReadonlySet<Reason> = new Set<Reason>(["ForbiddenAddress", "ForbiddenPath"]);
@@ -122,8 +125,8 @@ export class KvReader {
   readonly #now: () => number;
   readonly #cpu: ConnectionServices["cpu"];
   /** Until when the metadata of a secrets engine counts as denied, by login and mount. */
-  readonly #denied = new Map<string, number>();
-  readonly #engines = new Map<string, { engine: Engine; until: number }>();
+  readonly #denied = new BoundedMap<string, number>(MAX_REMEMBERED);
+  readonly #engines = new BoundedMap<string, { engine: Engine; until: number }>(MAX_REMEMBERED);
 
   constructor(
     settings: Settings,
@@ -212,7 +215,7 @@ export class KvReader {
     if (this.#now() < (this.#denied.get(key) ?? 0)) return undefined;
     const reply = await this.#get(reader, place, "metadata", ["metadata"]);
     if (reply.status === 403) {
-      remember(this.#denied, key, this.#now() + REMEMBERED_MS);
+      this.#denied.set(key, this.#now() + REMEMBERED_MS);
       return undefined;
     }
     if (reply.status === 404) return (await this.#absent(reader, place, 2, "set kv: 1")).version;
@@ -250,7 +253,7 @@ export class KvReader {
     const type = textOf(data["type"]);
     const version = fieldsAt(data, "options")["version"] === "2" ? 2 : 1;
     const engine = type === "" ? undefined : KV_ENGINE.test(type) ? version : "other";
-    remember(this.#engines, key, { engine, until: this.#now() + REMEMBERED_MS });
+    this.#engines.set(key, { engine, until: this.#now() + REMEMBERED_MS });
     return engine;
   }
 
@@ -314,16 +317,6 @@ export class KvReader {
   #keyOf(reader: VaultReader, { mount }: KvPlace): string {
     return `${mount}|${this.#logins.keyOf(reader)}`;
   }
-}
-
-/** How many logins and mounts are remembered. */
-const MAX_REMEMBERED = 10_000;
-
-function remember<V>(memory: Map<string, V>, key: string, value: V): void {
-  memory.delete(key);
-  memory.set(key, value);
-  const [oldest] = memory.keys();
-  if (memory.size > MAX_REMEMBERED && oldest !== undefined) memory.delete(oldest);
 }
 
 const describe = ({ mount, path }: KvPlace): string => plainPath(`${mount}/${path}`);

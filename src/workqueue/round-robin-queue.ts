@@ -1,3 +1,5 @@
+import { getOrInsert } from "../apimachinery/maps.ts";
+
 /** A queue of items with keys, in groups that take turns, so that a group with many items does not delay a group with few. */
 export class RoundRobinQueue<T> {
   readonly #most: number;
@@ -19,8 +21,7 @@ export class RoundRobinQueue<T> {
    * dropped.
    */
   set(group: string, key: string, item: T): boolean {
-    const items = this.#groups.get(group) ?? new Map<string, T>();
-    this.#groups.set(group, items);
+    const items = getOrInsert(this.#groups, group, () => new Map<string, T>());
     this.#size -= items.size;
     items.set(key, item);
     this.#size += items.size;

@@ -2,6 +2,7 @@
  * Limits the running requests to each server, and the running requests and the rate of each namespace. Waiting namespaces take turns at a
  * server, and the servers of a namespace take turns within its limits.
  */
+import { getOrInsert } from "../apimachinery/maps.ts";
 import { RoundRobinQueue } from "./round-robin-queue.ts";
 
 type Work = () => Promise<void> | undefined;
@@ -50,8 +51,7 @@ export class Turns {
 
   /** Runs `work` when it is its turn; at once if a slot is free. Replaces waiting work with the same key. */
   take(server: string, namespace: string, key: string, work: Work): void {
-    const turns = this.#servers.get(server) ?? { running: 0, waiting: new RoundRobinQueue() };
-    this.#servers.set(server, turns);
+    const turns = getOrInsert(this.#servers, server, () => ({ running: 0, waiting: new RoundRobinQueue() }));
     turns.waiting.set(namespace, key, { namespace, work });
     this.#fill(server);
   }
@@ -109,14 +109,8 @@ export class Turns {
     const { perSecond = 0, burst = 0 } = this.#limits.perNamespace ?? {};
     const now = this.#now();
     if (this.#shares.size > MAX_IDLE) this.#forgetIdle();
-    const share = this.#shares.get(namespace) ?? {
-      running: 0,
-      tokens: burst,
-      at: now,
-      servers: new Set(),
-      timer: undefined,
-    };
-    this.#shares.set(namespace, share);
+    const newShare = () => ({ running: 0, tokens: burst, at: now, servers: new Set<string>(), timer: undefined });
+    const share = getOrInsert(this.#shares, namespace, newShare);
     share.tokens = Math.min(burst, share.tokens + ((now - share.at) * perSecond) / 1_000);
     share.at = now;
     return share;

@@ -2,6 +2,7 @@
  * Runs the work for keys: one run at a time for each key, and a fixed number of runs at once. Changed keys go first, and groups
  * of keys take turns. A key that is added while it runs is run once more afterwards.
  */
+import { Counts } from "../apimachinery/maps.ts";
 import { RoundRobinQueue } from "./round-robin-queue.ts";
 
 /**
@@ -89,13 +90,13 @@ export class WorkQueue {
   readonly #waiting = new Map<string, Waiting>();
   readonly #running = new Map<string, Running>();
   /** The number of runs of each group. */
-  readonly #runs = new Map<string, number>();
+  readonly #runs = new Counts();
   /** Keys that were added while they ran. */
   readonly #dirty = new Map<string, AddedPriority>();
   readonly #timers = new Map<string, { timer: NodeJS.Timeout; rateLimitGroup: string | undefined }>();
   /** The number of timers of each rate limit group. */
-  readonly #pendingRetries = new Map<string, number>();
-  readonly #failures = new Map<string, number>();
+  readonly #pendingRetries = new Counts();
+  readonly #failures = new Counts();
   #starts = 0;
   #stopped = false;
 
@@ -209,7 +210,7 @@ export class WorkQueue {
    */
   #mayStart(group: string): boolean {
     const { concurrency } = this.#options;
-    const own = this.#runs.get(group) ?? 0;
+    const own = this.#runs.get(group);
     const free = concurrency - this.#running.size;
     if (own === 0) return free > 0 || this.#hasRoomForGroup;
     return this.#options.groupOf === undefined ? free > 0 : own < (own < FEW_RUNS ? 3 * free : free / 3);
@@ -228,8 +229,7 @@ export class WorkQueue {
     // Only after it counts as running: the worker may add its own key, or throw, before its first await.
     const done = Promise.resolve().then(() => this.#run(key, started));
     this.#running.set(key, { priority, since: performance.now(), done });
-    const group = this.#groupOf(key);
-    this.#runs.set(group, (this.#runs.get(group) ?? 0) + 1);
+    this.#runs.add(this.#groupOf(key), 1);
   }
 
   async #run(key: string, { worker, onError, hooks }: Started): Promise<void> {
@@ -244,11 +244,8 @@ export class WorkQueue {
     }
     hooks?.ended(secondsSince(began), hasFailed ? "error" : result.retry);
     this.#running.delete(key);
-    const group = this.#groupOf(key);
-    const runs = (this.#runs.get(group) ?? 0) - 1;
-    if (runs > 0) this.#runs.set(group, runs);
-    else this.#runs.delete(group);
-    if (result.retry === "backoff") this.#failures.set(key, (this.#failures.get(key) ?? 0) + 1);
+    this.#runs.add(this.#groupOf(key), -1);
+    if (result.retry === "backoff") this.#failures.add(key, 1);
     else this.#failures.delete(key);
     const dirty = this.#dirty.get(key);
     this.#dirty.delete(key);
@@ -260,7 +257,8 @@ export class WorkQueue {
   #addRateLimited(key: string, result: Exclude<WorkResult, { retry: "never" }>): void {
     const { rateLimitGroup } = result;
     const ownMs = result.retry === "after" ? result.ms : this.#backoffMs(key, result.mostMs);
-    const groupMs = this.#countRetries(rateLimitGroup, 1) * RATE_LIMIT_MS * jitter();
+    const retries = rateLimitGroup === undefined ? 0 : this.#pendingRetries.add(rateLimitGroup, 1);
+    const groupMs = retries * RATE_LIMIT_MS * jitter();
     this.#started?.hooks?.retried();
     const timer = setTimeout(() => this.add(key, "resync"), Math.min(Math.max(ownMs, groupMs), MAX_TIMER_MS));
     this.#timers.set(key, { timer, rateLimitGroup });
@@ -271,21 +269,12 @@ export class WorkQueue {
     if (pending === undefined) return;
     clearTimeout(pending.timer);
     this.#timers.delete(key);
-    this.#countRetries(pending.rateLimitGroup, -1);
-  }
-
-  /** Returns the new number. */
-  #countRetries(group: string | undefined, more: 1 | -1): number {
-    if (group === undefined) return 0;
-    const count = (this.#pendingRetries.get(group) ?? 0) + more;
-    if (count > 0) this.#pendingRetries.set(group, count);
-    else this.#pendingRetries.delete(group);
-    return count;
+    if (pending.rateLimitGroup !== undefined) this.#pendingRetries.add(pending.rateLimitGroup, -1);
   }
 
   #backoffMs(key: string, mostMs: number | undefined): number {
     const { first, most } = this.#options.backoffMs;
-    const failures = (this.#failures.get(key) ?? 1) - 1;
+    const failures = Math.max(0, this.#failures.get(key) - 1);
     return Math.min(first * 2 ** Math.min(failures, 20), mostMs ?? most) * jitter();
   }
 }

@@ -3,6 +3,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { bindingKey, namespaceIn, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
 import { claimsToBeGenerated } from "../../api/reloader.ts";
+import { SetsByKey } from "../../apimachinery/maps.ts";
 import { idOf, parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
@@ -39,22 +40,18 @@ import { BACKOFF_MS } from "./requeue.ts";
 export class ConnectionUsers {
   /** The connections of each binding, and the bindings of each connection: bindings by `namespace/name`, connections by their id. */
   readonly #connections = new Map<string, ReadonlySet<string>>();
-  readonly #bindings = new Map<string, Set<string>>();
+  readonly #bindings = new SetsByKey<string, string>();
 
   set(key: string, binding: SecretBinding): void {
     const used = parseSources(binding).flatMap(({ store }) => (store?.connection ? [idOf(store.connection.ref)] : []));
     this.delete(key);
     if (used.length === 0) return;
     this.#connections.set(key, new Set(used));
-    for (const each of used) this.#bindings.set(each, (this.#bindings.get(each) ?? new Set()).add(key));
+    for (const each of used) this.#bindings.add(each, key);
   }
 
   delete(binding: string): void {
-    for (const each of this.#connections.get(binding) ?? []) {
-      const bindings = this.#bindings.get(each);
-      bindings?.delete(binding);
-      if (bindings?.size === 0) this.#bindings.delete(each);
-    }
+    for (const each of this.#connections.get(binding) ?? []) this.#bindings.remove(each, binding);
     this.#connections.delete(binding);
   }
 

@@ -2,7 +2,7 @@
 
 import type { SecretBinding } from "../../api/binding.ts";
 import { refreshOf } from "../../api/refresh.ts";
-import { dropOutdated } from "../../apimachinery/newest.ts";
+import { Answers } from "../../apimachinery/answers.ts";
 import type { ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { NAMESPACES } from "../../apimachinery/resources.ts";
@@ -99,6 +99,7 @@ const MAX_COMMANDS = 64;
 const MAX_LENGTH = 16 * 1024;
 /** How long it is remembered whether a namespace has the account `inlay`. */
 const ACCOUNT_FRESH_MS = 5_000;
+const MAX_ACCOUNTS = 1_000;
 
 type Reviewer = Pick<Client, "may" | "rules" | "get">;
 type Services = Pick<BindingDependencies, "connections" | "installation"> & { client: Reviewer };
@@ -111,8 +112,8 @@ export class PermissionAdvice {
   readonly #missing: MissingPermissions;
   readonly #budget = new ReviewBudget();
   readonly #answers = new LackingAnswers();
-  /** Whether a namespace has the account `inlay`, from the oldest answer to the newest. */
-  readonly #accounts = new Map<string, { exists: Promise<boolean>; since: number }>();
+  /** Whether a namespace has the account `inlay`. */
+  readonly #accounts = new Answers<string, boolean>(MAX_ACCOUNTS);
 
   constructor(services: Services) {
     this.#services = services;
@@ -212,18 +213,15 @@ export class PermissionAdvice {
   /** Whether the namespace of an account has the account `inlay` too. */
   #hasUsual(account: ObjectRef): Promise<boolean> {
     const { namespace = "" } = account;
-    dropOutdated(this.#accounts, ({ since }) => Date.now() - since >= ACCOUNT_FRESH_MS);
-    const known = this.#accounts.get(namespace);
-    if (known !== undefined) return known.exists;
-    const exists = getAsController(this.#services.client, { ...account, name: OPEN_ACCOUNT }).then(
-      (found) => found !== undefined,
-      (error) => {
-        if (error instanceof Problem) return false;
-        throw error;
-      },
+    return this.#accounts.get(namespace, ACCOUNT_FRESH_MS, () =>
+      getAsController(this.#services.client, { ...account, name: OPEN_ACCOUNT }).then(
+        (found) => found !== undefined,
+        (error) => {
+          if (error instanceof Problem) return false;
+          throw error;
+        },
+      ),
     );
-    this.#accounts.set(namespace, { exists, since: Date.now() });
-    return exists;
   }
 }
 

@@ -1,6 +1,6 @@
 /** Reports SecretGrants that don't count, by events: they have no status. */
 import type { Limits } from "../../api/limits.ts";
-import { setNewest } from "../../apimachinery/newest.ts";
+import { BoundedMap } from "../../apimachinery/maps.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import { SECRET_GRANTS } from "../../apimachinery/resources.ts";
 import type { ListedObject } from "../../cache/watcher.ts";
@@ -12,7 +12,7 @@ const MAX_REMEMBERED = 1_000;
 export class UncountedGrants {
   readonly #events: Pick<EventRecorder, "recordOn">;
   /** The uid of the grant that was reported last, by namespace and reason. */
-  readonly #reported = new Map<string, string>();
+  readonly #reported = new BoundedMap<string, string>(MAX_REMEMBERED);
 
   constructor(events: Pick<EventRecorder, "recordOn">) {
     this.#events = events;
@@ -33,7 +33,7 @@ export class UncountedGrants {
     const { uid, resourceVersion } = version;
     const key = `${namespace} ${reason}`;
     if (this.#reported.get(key) === uid) return;
-    setNewest(this.#reported, key, uid, MAX_REMEMBERED);
+    this.#reported.set(key, uid);
     const metadata = { name, namespace, uid, resourceVersion };
     const regarding = { apiVersion: apiVersionOf(SECRET_GRANTS), kind: SECRET_GRANTS.kind, metadata };
     this.#events.recordOn(regarding, { type: "Warning", reason, action: "Grant", note });

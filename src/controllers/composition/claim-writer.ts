@@ -1,7 +1,7 @@
 /** Writes the fields of a claim that patches copy from its bindings, by server-side apply as the composition's account. */
 import { at } from "../../apimachinery/fields.ts";
 import { isObject, sameJson } from "../../apimachinery/json.ts";
-import { setNewest } from "../../apimachinery/newest.ts";
+import { BoundedMap } from "../../apimachinery/maps.ts";
 import type { JsonObject, JsonValue, ObjectRef, Resource } from "../../apimachinery/objects.ts";
 import { refusal } from "../../kube/access-error.ts";
 import { isStatus } from "../../kube/api-error.ts";
@@ -41,7 +41,7 @@ const MAX_REMEMBERED = 20_000;
 export class ClaimWriter {
   readonly #services: Services;
   /** The revision of the last applied fields, by composition and uid of the claim. */
-  readonly #applied = new Map<string, string>();
+  readonly #applied = new BoundedMap<string, string>(MAX_REMEMBERED);
 
   constructor(services: Services) {
     this.#services = services;
@@ -69,7 +69,7 @@ export class ClaimWriter {
         throw refusal(error, { identity, ref, verbs: part ? ["get"] : claimVerbs(ref.resource) }, "patch");
       }
     }
-    setNewest(this.#applied, key, revision, MAX_REMEMBERED);
+    this.#applied.set(key, revision);
     contention.wrote(contender, revision);
     return { retry: "never" };
   }

@@ -1,6 +1,7 @@
 /** Finds the bindings that are labelled as composed for a claim of a composition. The labels prove nothing. */
 import { namespaceIn, type SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
+import { getOrInsert, SetsByKey } from "../../apimachinery/maps.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 
 interface Place {
@@ -20,7 +21,7 @@ const MOST = 256;
 export class ComposedIndex {
   readonly #bindings: Pick<BindingStore, "get" | "listen">;
   /** Keys of bindings, by composition, claim, and the namespace of the binding. */
-  readonly #keys = new Map<string, Map<string, Map<string, Set<string>>>>();
+  readonly #keys = new Map<string, Map<string, SetsByKey<string, string>>>();
   /** The place in the index, by the key of a binding. */
   readonly #places = new Map<string, Place>();
   /** The claims that want a binding of that key, whatever its labels say. */
@@ -94,18 +95,14 @@ export class ComposedIndex {
     if (before !== undefined) {
       const claims = this.#keys.get(before.composition);
       const namespaces = claims?.get(before.claim);
-      const keys = namespaces?.get(namespace);
-      keys?.delete(key);
-      if (keys?.size === 0) namespaces?.delete(namespace);
+      namespaces?.remove(namespace, key);
       if (namespaces?.size === 0) claims?.delete(before.claim);
       if (claims?.size === 0) this.#keys.delete(before.composition);
     }
     if (now === undefined) return void this.#places.delete(key);
     const { composition, claim } = now;
     this.#places.set(key, { composition, claim });
-    const claims = this.#keys.get(composition) ?? new Map<string, Map<string, Set<string>>>();
-    this.#keys.set(composition, claims);
-    const namespaces = claims.get(claim) ?? new Map<string, Set<string>>();
-    claims.set(claim, namespaces.set(namespace, (namespaces.get(namespace) ?? new Set()).add(key)));
+    const claims = getOrInsert(this.#keys, composition, () => new Map<string, SetsByKey<string, string>>());
+    getOrInsert(claims, claim, () => new SetsByKey<string, string>()).add(namespace, key);
   }
 }

@@ -4,6 +4,7 @@
  * or its last slot. The state is that of this process: what rolls out is recorded in status, and restored from there.
  */
 import type { Installation } from "../../api/installation.ts";
+import { Counts, SetsByKey } from "../../apimachinery/maps.ts";
 import { MAX_SLOT_MS } from "./schedule.ts";
 
 export interface Limits {
@@ -52,7 +53,7 @@ export class ConcurrencyLimiter {
   /** By the id of the workload. */
   readonly #rolling = new Map<string, Rolling>();
   /** By the key of the binding: the ids of the workloads that it rolls out. */
-  readonly #rolled = new Map<string, Set<string>>();
+  readonly #rolled = new SetsByKey<string, string>();
   /** Requests in the order of arrival, but namespaces and bindings that had a slot since are moved back. */
   readonly #asked = new Map<string, Asked>();
   /** The requests for which a slot is kept. */
@@ -141,13 +142,11 @@ export class ConcurrencyLimiter {
     };
     rolling.bindings.add(bindingKey);
     this.#rolling.set(id, rolling);
-    this.#rolled.set(bindingKey, (this.#rolled.get(bindingKey) ?? new Set()).add(id));
+    this.#rolled.add(bindingKey, id);
   }
 
   #release(bindingKey: string, id: string): void {
-    const own = this.#rolled.get(bindingKey);
-    own?.delete(id);
-    if (own?.size === 0) this.#rolled.delete(bindingKey);
+    this.#rolled.remove(bindingKey, id);
     const rolling = this.#rolling.get(id);
     rolling?.bindings.delete(bindingKey);
     if (rolling?.bindings.size !== 0) return;
@@ -227,18 +226,18 @@ export class ConcurrencyLimiter {
     const { maxConcurrent = Number.POSITIVE_INFINITY, ...limits } = this.#limits();
     const { maxConcurrentPerNamespace = Math.max(1, maxConcurrent - 1) } = limits;
     const ids = new Set<string>();
-    const perNamespace = new Map<string, number>();
+    const perNamespace = new Counts();
     const use = (id: string, namespace: string) => {
       if (ids.has(id)) return;
       ids.add(id);
-      perNamespace.set(namespace, (perNamespace.get(namespace) ?? 0) + 1);
+      perNamespace.add(namespace, 1);
     };
     for (const [id, { namespace }] of this.#rolling) use(id, namespace);
     for (const { bindingKey, id, namespace } of this.#called) {
       if (bindingKey !== asking?.bindingKey && id !== asking?.id) use(id, namespace);
     }
     const isUsed = (id: string) => ids.has(id);
-    const usedIn = (namespace: string) => perNamespace.get(namespace) ?? 0;
+    const usedIn = (namespace: string) => perNamespace.get(namespace);
     const has = (id: string, namespace: string) =>
       ids.has(id) || (ids.size < maxConcurrent && usedIn(namespace) < maxConcurrentPerNamespace);
     return { has, use, isUsed, usedIn };

@@ -6,7 +6,7 @@
 import type { SecretBinding } from "../../api/binding.ts";
 import { claimsToBeGenerated } from "../../api/reloader.ts";
 import type { RolloutSpec, RolloutStatus } from "../../api/rollout.ts";
-import { setNewest } from "../../apimachinery/newest.ts";
+import { BoundedMap } from "../../apimachinery/maps.ts";
 import { isOlder } from "../../apimachinery/objects.ts";
 import type { CachedObject } from "../../cache/cached-object.ts";
 import { ABSENT, isPresent } from "../digest/presence.ts";
@@ -160,7 +160,8 @@ export class FirstLooks {
     const { all, unknown } = dependents;
     this.#specOf(binding);
     const hidden = new Set<string | undefined>(unknown.map(({ namespace }) => namespace));
-    const looks = new Map([...(this.#looks ?? [])].filter(([, { namespace }]) => hidden.has(namespace)));
+    const looks = new BoundedMap<string, Looked>(all.length + MAX_HIDDEN);
+    for (const [uid, looked] of this.#looks ?? []) if (hidden.has(looked.namespace)) looks.set(uid, looked);
     const pending = pendingIn(before);
     for (const { ref, version, uses } of all) {
       yield;
@@ -184,7 +185,7 @@ export class FirstLooks {
         }
         recorded = now.size === uses.size && [...uses].every((id) => now.has(id)) ? uses : now;
       }
-      setNewest(looks, version.uid, { namespace: ref.namespace, open, recorded }, all.length + MAX_HIDDEN);
+      looks.set(version.uid, { namespace: ref.namespace, open, recorded });
     }
     this.#looks = looks;
     return ({ version }, id) => looks.get(version.uid)?.open.get(id)?.result;

@@ -3,7 +3,7 @@
  * Jobs lose their annotation, and operators may remove it, so this process remembers its own restarts as well.
  */
 import type { RestartLimit } from "../../api/installation.ts";
-import { setNewest } from "../../apimachinery/newest.ts";
+import { BoundedMap } from "../../apimachinery/maps.ts";
 import { idOf } from "../../apimachinery/objects.ts";
 import type { Dependent } from "../types.ts";
 
@@ -15,7 +15,7 @@ type Restarted = Pick<Dependent, "ref" | "workload">;
 
 export class RecentRestarts {
   /** By workload. */
-  readonly #own = new Map<string, readonly number[]>();
+  readonly #own = new BoundedMap<string, readonly number[]>(MAX_SIZE);
 
   /** In ms, ascending. */
   timesOf({ ref, workload: { restarts = NONE } }: Restarted): readonly number[] {
@@ -32,6 +32,6 @@ export class RecentRestarts {
 
   /** The restart was written. */
   remember({ ref }: Restarted, times: readonly number[]): void {
-    setNewest(this.#own, idOf(ref), times, MAX_SIZE);
+    this.#own.set(idOf(ref), times);
   }
 }

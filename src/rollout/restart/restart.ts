@@ -5,7 +5,7 @@ import { claimsToBeGenerated, LAST_RELOADED_FROM } from "../../api/reloader.ts";
 import { digestParts, ROLLOUT_MANAGER, type RolloutStatus, type WorkloadStatus } from "../../api/rollout.ts";
 import type { FieldPath } from "../../apimachinery/field-path.ts";
 import { at, fieldsAt, listAt, valueAt } from "../../apimachinery/fields.ts";
-import { setNewest } from "../../apimachinery/newest.ts";
+import { BoundedMap } from "../../apimachinery/maps.ts";
 import {
   apiVersionOf,
   describeObject,
@@ -257,7 +257,7 @@ const MAX_SIZE = 20_000;
 /** The restarts of this process that bindings share. After a start nothing is shared, and at worst a workload restarts once more. */
 class SharedStamps {
   /** By the uid of the workload. */
-  readonly #written = new Map<string, Written>();
+  readonly #written = new BoundedMap<string, Written>(MAX_SIZE);
 
   /**
    * Returns the workload's metadata after the restart, or what `write` returns instead, and the text that was written. `readyAt` is
@@ -275,7 +275,7 @@ class SharedStamps {
     }
     const sentAt = performance.now();
     const answer = write();
-    setNewest(this.#written, uid, { by, place, text, sentAt, answer: answer.catch(() => "stale" as const) }, MAX_SIZE);
+    this.#written.set(uid, { by, place, text, sentAt, answer: answer.catch(() => "stale" as const) });
     return { answer: await answer, text };
   }
 }

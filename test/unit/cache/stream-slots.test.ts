@@ -1,13 +1,14 @@
 /** Slots for streams, shared between namespaces. */
 import assert from "node:assert/strict";
-import { MAX_PROJECTIONS, ProjectionSlots, StreamSlots } from "../../../src/cache/streams.ts";
+import { MAX_PROJECTIONS, ProjectionSlots, streamSlots } from "../../../src/cache/streams.ts";
+import type { Slots } from "../../../src/workqueue/slots.ts";
 
 describe("slots for streams", () => {
   const limits = { namespace: 10, installation: 40 };
-  let slots: StreamSlots;
+  let slots: Slots;
   let open: string[];
   beforeEach(() => {
-    slots = new StreamSlots(limits);
+    slots = streamSlots(limits);
     open = [];
   });
   const take = (namespace: string, count: number) => {
@@ -30,16 +31,16 @@ describe("slots for streams", () => {
   it("go to waiting namespaces in turns when they are released", () => {
     take("a", 9);
     assert.equal(countOf("a"), 8);
-    slots.release("a", "0", true);
+    slots.release("a", "0");
     assert.deepEqual(open.at(-1), "a/8");
-    slots.release("a", "nothing that waits", false);
+    slots.release("a", "nothing that waits");
     assert.equal(countOf("a"), 9);
   });
 
   it("are not given to streams that no longer wait", () => {
     take("a", 9);
-    slots.release("a", "8", false);
-    slots.release("a", "0", true);
+    slots.release("a", "8");
+    slots.release("a", "0");
     assert.equal(countOf("a"), 8);
   });
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { ReloaderView } from "../../../src/api/reloader.ts";
 import { isObject } from "../../../src/apimachinery/json.ts";
+import { SetsByKey } from "../../../src/apimachinery/maps.ts";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { projectionFor } from "../../../src/cache/cached-object.ts";
 import { Informers } from "../../../src/cache/informers.ts";
@@ -219,7 +220,7 @@ describe("informers of workloads", () => {
 
   it("look at no subscriber of another namespace for a workload with too many references", () => {
     const looked = new Set<string>();
-    const stream = { subscribers: new Map(), consumers: new Map() } as unknown as Stream;
+    const stream = { subscribers: new SetsByKey(), consumers: new SetsByKey() } as unknown as Stream;
     for (const namespace of ["registry", "a", "b", "c"]) {
       const dependency = consumersOf("bucket", { namespace });
       const subscriber = subscriberOf(namespace, dependency, () => called.push(namespace));
