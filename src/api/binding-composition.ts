@@ -1,10 +1,12 @@
 /** Generated from apis/bindingcompositions.yaml by `npm run generate`. Do not edit. */
+import type { ObjectMeta } from "../apimachinery/objects.ts";
+import type { Selector, MatchExpression, Condition } from "./secret-binding.ts";
 
 /** A BindingComposition creates SecretBindings for every object of a kind. Such an object is called a claim. Patches copy fields from the claim to its bindings, and from the bindings back to the claim. */
 export interface BindingComposition {
   apiVersion: string;
   kind: string;
-  metadata: import("../apimachinery/objects.ts").ObjectMeta;
+  metadata: ObjectMeta;
   /** The objects that are claims, and the bindings of each claim. */
   spec: {
     /** The ServiceAccount that Inlay impersonates to read and write claims and to write bindings. Its RBAC permissions decide which kinds and namespaces the composition reaches. */
@@ -27,25 +29,14 @@ export interface BindingComposition {
         /** The name must match none of these patterns; * matches any characters, and ? matches one character. */
         exceptNames?: string[];
         /** The object must have all these labels with these values. */
-        matchLabels?: MatchLabels;
+        matchLabels?: Record<string, string>;
         /** The labels must meet all these requirements. */
         matchExpressions?: MatchExpression[];
         /** The object must have all these annotations with matching values; * matches any characters, and ? matches one character. */
-        annotations?: {
-          [k: string]: string;
-        };
+        annotations?: Record<string, string>;
       };
       /** Selects objects in the namespaces that match all criteria, including namespaces that are created later. Not for cluster-scoped kinds. Defaults to all namespaces. */
-      namespaceSelector?: {
-        /** The name must match one of these patterns; * matches any characters, and ? matches one character. */
-        names?: string[];
-        /** The name must match none of these patterns; * matches any characters, and ? matches one character. */
-        exceptNames?: string[];
-        /** The object must have all these labels with these values. */
-        matchLabels?: MatchLabels;
-        /** The labels must meet all these requirements. */
-        matchExpressions?: MatchExpression[];
-      };
+      namespaceSelector?: Selector;
     };
     /** The namespaces that patches may write into a binding. ClaimNamespace: only the namespace of the claim. Cluster: any namespace, so users who may write a claim choose it. Defaults to ClaimNamespace. */
     reach: "ClaimNamespace" | "Cluster";
@@ -117,34 +108,8 @@ export interface BindingComposition {
       message: string;
     }[];
     /** Accepted: whether Inlay can carry out the spec. Ready: whether every visible claim has its bindings and all of them are ready. Reconciling: True while Inlay waits or retries. Stalled: True while only a change of the composition or a claim can help, while a binding is Stalled, and once a problem that a user must fix has lasted for a minute. Neither exists otherwise. */
-    conditions?: {
-      /** Accepted, Ready, Reconciling or Stalled. */
-      type: string;
-      /** True, False or Unknown. */
-      status: "True" | "False" | "Unknown";
-      /** A word that programs can compare. */
-      reason: string;
-      /** The reason in words, with what to do. */
-      message: string;
-      /** When the status last changed. */
-      lastTransitionTime: string;
-      /** The generation of the spec that this condition describes. */
-      observedGeneration?: number;
-    }[];
+    conditions?: Condition[];
   };
-}
-
-export interface MatchLabels {
-  [k: string]: string;
-}
-
-export interface MatchExpression {
-  /** The key of the label. */
-  key: string;
-  /** In and NotIn compare the value of the label with values. Exists and DoesNotExist check whether the label exists. */
-  operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-  /** The values for In and NotIn. */
-  values?: string[];
 }
 
 export interface Patch {

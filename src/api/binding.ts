@@ -1,8 +1,8 @@
 /** Names the parts of a SecretBinding, and derives facts from a binding without asking the cluster. */
 import { describeObject, type JsonObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
-import type { StoredBinding } from "./secret-binding.ts";
+import type { Condition, StoredBinding } from "./secret-binding.ts";
 
-export type { StoredBinding };
+export type { Condition, StoredBinding };
 export type StoredStatus = NonNullable<StoredBinding["status"]>;
 export type StoredRecord = NonNullable<StoredStatus["targets"]>[number];
 /** A binding as the API server has it, but with one record for each object; see status-records.ts. */
@@ -11,7 +11,6 @@ export type Source = SecretBinding["spec"]["sources"][number];
 export type Target = SecretBinding["spec"]["targets"][number];
 export type Field = NonNullable<Target["fields"]>[number];
 export type Status = Omit<StoredStatus, "targets"> & { targets?: TargetStatus[] };
-export type Condition = NonNullable<Status["conditions"]>[number];
 /** The record of one object in the status: its outcome, and the fields that the binding owns there. */
 export type TargetStatus = Omit<Extract<StoredRecord, { name: string }>, "objects"> & {
   /** The target selects this object instead of naming it. The status groups such objects by their state. */

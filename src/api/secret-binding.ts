@@ -1,10 +1,11 @@
 /** Generated from apis/secretbindings.yaml by `npm run generate`. Do not edit. */
+import type { ObjectMeta, OneOf } from "../apimachinery/objects.ts";
 
 /** A SecretBinding copies values from Secrets, ConfigMaps, Vault and fields of other objects into fields of any object. It keeps these fields up to date, and releases them when the binding is deleted. */
 export interface StoredBinding {
   apiVersion: string;
   kind: string;
-  metadata: import("../apimachinery/objects.ts").ObjectMeta;
+  metadata: ObjectMeta;
   /** The values to read, and the fields to write. */
   spec: {
     /** The name of the ServiceAccount in this namespace that Inlay impersonates to read every source and write every target. Its RBAC permissions decide what this binding may do. For a name other than inlay, a RoleBinding in this namespace must allow Inlay to impersonate the account. Defaults to inlay. */
@@ -60,122 +61,59 @@ export interface StoredBinding {
           namespace?: string;
         }[];
       };
-    } & (
-      | {
-          /** A Secret. */
-          secret: {
-            /** The name of the Secret. */
-            name: string;
-            /** The namespace of the object. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to read the object, and the account needs the RBAC permission too. */
-            namespace?: string;
-            /** If true, Inlay reads the object only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to get the object. The account needs the RBAC permission too. An object in another namespace always needs a SecretGrant. Defaults to false. */
-            granted?: boolean;
-          };
-          configMap?: never;
-          vault?: never;
-          object?: never;
-          providerClass?: never;
-        }
-      | {
-          secret?: never;
-          /** A ConfigMap. */
-          configMap: {
-            /** The name of the ConfigMap. */
-            name: string;
-            /** The namespace of the object. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to read the object, and the account needs the RBAC permission too. */
-            namespace?: string;
-            /** If true, Inlay reads the object only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to get the object. The account needs the RBAC permission too. An object in another namespace always needs a SecretGrant. Defaults to false. */
-            granted?: boolean;
-          };
-          vault?: never;
-          object?: never;
-          providerClass?: never;
-        }
-      | {
-          secret?: never;
-          configMap?: never;
-          vault?: never;
-          /** An object of any other kind, in this namespace or cluster-scoped. */
-          object: {
-            /** The group and version, such as v1 or apps/v1. */
-            apiVersion: string;
-            /** The plural name of the kind, as kubectl api-resources lists it, such as services. */
-            resource: string;
-            /** The name of the object. */
-            name: string;
-            /** Whether the object is in this namespace (Namespaced) or cluster-scoped (Cluster). Defaults to Namespaced. */
-            scope?: "Namespaced" | "Cluster";
-          };
-          providerClass?: never;
-        }
-      | {
-          secret?: never;
-          configMap?: never;
-          /** A Vault or OpenBao server, which Inlay reads regularly through a VaultConnection. Set exactly one of data, metadata and health. Use its keys like the keys of a Secret. A value that is not a string becomes JSON. */
-          vault: {
-            /** The VaultConnection to read through. */
-            connection: {
-              /** The name of the VaultConnection. */
-              name: string;
-              /** The namespace of the VaultConnection. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to use the VaultConnection. */
-              namespace?: string;
-              /** If true, Inlay uses the VaultConnection only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to use it. A VaultConnection in another namespace always needs a SecretGrant. Defaults to false. */
-              granted?: boolean;
-            };
-            /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
-            refresh?: string;
-          } & (
-            | {
-                /** The data at a path of a KV secrets engine. */
-                data: {
-                  /** The path where the secrets engine is mounted, such as kv. */
-                  mount: string;
-                  /** The path below the mount, as in the command vault kv get, without wildcards. */
-                  path: string;
-                  /** The version of the data to read. Defaults to the current version. */
-                  version?: number;
-                  /** The version of the KV secrets engine: 1 or 2. Defaults to 2. */
-                  kv?: 1 | 2;
-                };
-                metadata?: never;
-                health?: never;
-              }
-            | {
-                data?: never;
-                /** The metadata of a path of a KV secrets engine of version 2, without its data. The keys are updated_time, created_time, current_version and custom_metadata. */
-                metadata: {
-                  /** The path where the secrets engine is mounted, such as kv. */
-                  mount: string;
-                  /** The path below the mount, as in the command vault kv get, without wildcards. */
-                  path: string;
-                };
-                health?: never;
-              }
-            | {
-                data?: never;
-                metadata?: never;
-                /** The health of a server, which Inlay reads without a login. The keys are initialized, sealed, standby, performance_standby, active and version. For a server that is shut down, sealed is true, and initialized, performance_standby and active are false. */
-                health: {
-                  /** The URL of one server, without a path. Defaults to the address of the VaultConnection. The configuration of Inlay must list it in vault.addresses. */
-                  address?: string;
-                };
-              }
-          );
-          object?: never;
-          providerClass?: never;
-        }
-      | {
-          secret?: never;
-          configMap?: never;
-          vault?: never;
-          object?: never;
-          /** A SecretProviderClass of the Secrets Store CSI driver in this namespace. Inlay reads the SecretProviderClassPodStatus objects of the pods that mount it. The keys are the ids of the external objects, and the values are their versions, never the contents. While pods have different versions, the value has one line for each version. The account needs list and watch on secretproviderclasspodstatuses. */
-          providerClass: {
-            /** The name of the SecretProviderClass. */
-            name: string;
-          };
-        }
-    ))[];
+    } & OneOf<{
+      /** A Secret. */
+      secret: SourceReference;
+      /** A ConfigMap. */
+      configMap: SourceReference;
+      /** A Vault or OpenBao server, which Inlay reads regularly through a VaultConnection. Set exactly one of data, metadata and health. Use its keys like the keys of a Secret. A value that is not a string becomes JSON. */
+      vault: {
+        /** The VaultConnection to read through. */
+        connection: SourceReference;
+        /** How often Inlay reads from the server, as a duration from 1s to 24h. To have Inlay read at once, change the annotation inlay.dev/refresh of the binding or the VaultConnection. Defaults to 1m. */
+        refresh?: string;
+      } & OneOf<{
+        /** The data at a path of a KV secrets engine. */
+        data: {
+          /** The path where the secrets engine is mounted, such as kv. */
+          mount: string;
+          /** The path below the mount, as in the command vault kv get, without wildcards. */
+          path: string;
+          /** The version of the data to read. Defaults to the current version. */
+          version?: number;
+          /** The version of the KV secrets engine: 1 or 2. Defaults to 2. */
+          kv?: 1 | 2;
+        };
+        /** The metadata of a path of a KV secrets engine of version 2, without its data. The keys are updated_time, created_time, current_version and custom_metadata. */
+        metadata: {
+          /** The path where the secrets engine is mounted, such as kv. */
+          mount: string;
+          /** The path below the mount, as in the command vault kv get, without wildcards. */
+          path: string;
+        };
+        /** The health of a server, which Inlay reads without a login. The keys are initialized, sealed, standby, performance_standby, active and version. For a server that is shut down, sealed is true, and initialized, performance_standby and active are false. */
+        health: {
+          /** The URL of one server, without a path. Defaults to the address of the VaultConnection. The configuration of Inlay must list it in vault.addresses. */
+          address?: string;
+        };
+      }>;
+      /** An object of any other kind, in this namespace or cluster-scoped. */
+      object: {
+        /** The group and version, such as v1 or apps/v1. */
+        apiVersion: string;
+        /** The plural name of the kind, as kubectl api-resources lists it, such as services. */
+        resource: string;
+        /** The name of the object. */
+        name: string;
+        /** Whether the object is in this namespace (Namespaced) or cluster-scoped (Cluster). Defaults to Namespaced. */
+        scope?: "Namespaced" | "Cluster";
+      };
+      /** A SecretProviderClass of the Secrets Store CSI driver in this namespace. Inlay reads the SecretProviderClassPodStatus objects of the pods that mount it. The keys are the ids of the external objects, and the values are their versions, never the contents. While pods have different versions, the value has one line for each version. The account needs list and watch on secretproviderclasspodstatuses. */
+      providerClass: {
+        /** The name of the SecretProviderClass. */
+        name: string;
+      };
+    }>)[];
     /**
      * The objects to write to. They must exist, unless create is set. A binding with rollout needs no targets.
      *
@@ -189,16 +127,7 @@ export interface StoredBinding {
       /** The namespace of the target. Defaults to the namespace of this binding. Not for cluster-scoped kinds. */
       namespace?: string;
       /** Selects the namespaces that match all criteria, including namespaces that are created later. With name, the target is one object in each namespace; with selector, the matching objects in all of them. The account needs list and watch on namespaces, unless names is the only criterion and has no * and ?. */
-      namespaceSelector?: {
-        /** The name must match one of these patterns; * matches any characters, and ? matches one character. */
-        names?: string[];
-        /** The name must match none of these patterns; * matches any characters, and ? matches one character. */
-        exceptNames?: string[];
-        /** The object must have all these labels with these values. */
-        matchLabels?: MatchLabels;
-        /** The labels must meet all these requirements. */
-        matchExpressions?: MatchExpression[];
-      };
+      namespaceSelector?: Selector;
       /** When Inlay writes a value. BeforeRollout: at once; the rollout begins afterwards. AfterRollout: when every workload has rolled out for the value; a value that changes meanwhile waits for its own rollout. Defaults to BeforeRollout. */
       when?: "BeforeRollout" | "AfterRollout";
       /** Overrides spec.defaults.mode for this target. */
@@ -237,13 +166,9 @@ export interface StoredBinding {
             /** Not allowed here; set it in the target. */
             namespace?: string;
             /** The labels of the object. */
-            labels?: {
-              [k: string]: string;
-            };
+            labels?: Record<string, string>;
             /** The annotations of the object. */
-            annotations?: {
-              [k: string]: string;
-            };
+            annotations?: Record<string, string>;
           };
         };
       };
@@ -259,54 +184,36 @@ export interface StoredBinding {
         onMissingElement?: "Wait" | "Append";
         /** The type of the written value. If unset, a key or template gets the type that the schema of the target has at the path: string, integer, number, boolean or bytes. A field of an object, a value that pointer selects, and a template of one expression keep their type. bytes are encoded in base64; json and yaml are parsed. */
         as?: "string" | "integer" | "number" | "boolean" | "bytes" | "json" | "yaml";
-      } & (
-        | {
-            /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. With sources instead of source, it copies all data of several sources. */
-            from: {
-              /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
-              onCollision?: "Fail" | "LaterWins";
-              /** A key of the source. */
-              key?: string;
-              /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
-              pointer?: string;
-              /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
-              fieldPath?: string;
-              /** Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys. */
-              include?: string[];
-              /** Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them. */
-              exclude?: string[];
-            } & (
-              | {
-                  /** The name of a source in spec.sources. */
-                  source: string;
-                  sources?: never;
-                }
-              | {
-                  source?: never;
-                  /** The names of several sources in spec.sources, whose data Inlay copies together, in this order. It omits an optional source that is missing. */
-                  sources: string[];
-                }
-            );
-            template?: never;
-          }
-        | {
-            from?: never;
-            /** A text with values in it, in the syntax of Handlebars, such as https://{{bucket.host}}. Write a key with dots as {{bucket.[tls.crt]}}. */
-            template: string;
-          }
-      ))[];
-    } & (
-      | {
-          /** The name of the object. Set exactly one of name and selector. */
-          name: string;
-          selector?: never;
-        }
-      | {
-          name?: never;
-          /** Selects the objects that match all criteria, including objects that are created later. Inlay releases an object that no longer matches. The account needs list and watch on the kind. */
-          selector: Selector;
-        }
-    ))[];
+      } & OneOf<{
+        /** The source of the value, which Inlay copies unchanged. For a Secret, ConfigMap, Vault or SecretProviderClass, set key, and pointer to select a value within it; for an object, set fieldPath. With neither key nor fieldPath, Inlay copies all data as an object with these keys; include and exclude select among them. With sources instead of source, it copies all data of several sources. */
+        from: {
+          /** What Inlay does when several sources have the same key. Fail: it writes nothing and reports InvalidValue. LaterWins: the value of the later source in sources counts. Defaults to Fail. */
+          onCollision?: "Fail" | "LaterWins";
+          /** A key of the source. */
+          key?: string;
+          /** A JSON pointer (RFC 6901) into the JSON or YAML that the key holds, such as /spec/secretS3/endpoint. */
+          pointer?: string;
+          /** The path of a field from the root of the object, such as spec.clusterIP. It can select elements of lists, as the path of a target does. */
+          fieldPath?: string;
+          /** Regular expressions (RE2). Inlay copies only keys that one of them matches anywhere. Defaults to all keys. */
+          include?: string[];
+          /** Regular expressions (RE2). Inlay does not copy keys that one of them matches anywhere, even if include matches them. */
+          exclude?: string[];
+        } & OneOf<{
+          /** The name of a source in spec.sources. */
+          source: string;
+          /** The names of several sources in spec.sources, whose data Inlay copies together, in this order. It omits an optional source that is missing. */
+          sources: string[];
+        }>;
+        /** A text with values in it, in the syntax of Handlebars, such as https://{{bucket.host}}. Write a key with dots as {{bucket.[tls.crt]}}. */
+        template: string;
+      }>)[];
+    } & OneOf<{
+      /** The name of the object. Set exactly one of name and selector. */
+      name: string;
+      /** Selects the objects that match all criteria, including objects that are created later. Inlay releases an object that no longer matches. The account needs list and watch on the kind. */
+      selector: Selector;
+    }>)[];
     /** The workloads that restart when a value changes that they depend on, with their order and pace. Without it, nothing restarts. A rollout begins when every target holds the new values. */
     rollout?: {
       /** The names of sources with secret, configMap or providerClass. Workloads in the namespace of the source whose pods refer to it restart when a key changes that their own pods refer to. The account needs list and watch on kinds. */
@@ -324,29 +231,7 @@ export interface StoredBinding {
        *
        * Items: One workload, or all workloads that a selector matches.
        */
-      targets?: ({
-        /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
-        apiVersion?: string;
-        /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
-        kind: string;
-        /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
-        namespace?: string;
-        /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
-        template?: string;
-        /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
-        restartPath?: string;
-      } & (
-        | {
-            /** The name of the workload. Set exactly one of name and selector. */
-            name: string;
-            selector?: never;
-          }
-        | {
-            name?: never;
-            /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
-            selector: Selector;
-          }
-      ))[];
+      targets?: WorkloadTarget[];
       /**
        * Groups of workloads that restart in order. Each step begins when all workloads of the step before have rolled out.
        *
@@ -374,29 +259,7 @@ export interface StoredBinding {
          *
          * Items: One workload, or all workloads that a selector matches.
          */
-        targets?: ({
-          /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
-          apiVersion?: string;
-          /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
-          kind: string;
-          /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
-          namespace?: string;
-          /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
-          template?: string;
-          /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
-          restartPath?: string;
-        } & (
-          | {
-              /** The name of the workload. Set exactly one of name and selector. */
-              name: string;
-              selector?: never;
-            }
-          | {
-              name?: never;
-              /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
-              selector: Selector;
-            }
-        ))[];
+        targets?: WorkloadTarget[];
       }[];
       /** What Inlay does when it reads a key for the first time. None: it records the value, and restarts nothing. Rollout: it restarts the workloads that use the key. IfDifferent: when Inlay first reconciles this binding, it restarts them if a field of a target with when: AfterRollout has a value that differs from the one to be written. Use IfDifferent when another tool has maintained that field. */
       onFirstSync: "None" | "Rollout" | "IfDifferent";
@@ -458,20 +321,7 @@ export interface StoredBinding {
     /** The number of targets that hold the current values, of the number of all targets, such as 2/3. */
     synced?: string;
     /** Ready: whether every target holds the current values, and what to do if not. RolledOut, only with spec.rollout: whether every workload has restarted for the current values. InstallationComplete, only if a part of the installation is missing on which the binding depends: False, with the reason. Reconciling: True while Inlay waits, retries or rolls out. Stalled: True while only a change of the spec, or of what Inlay reads and writes, can help, and once a problem that a user must fix has lasted for a minute. Neither exists otherwise. */
-    conditions?: {
-      /** Ready, RolledOut, InstallationComplete, Reconciling or Stalled. */
-      type: string;
-      /** True or False, or Unknown while the binding is suspended. */
-      status: "True" | "False" | "Unknown";
-      /** Synced or RolledOut, or the first reason for another status. */
-      reason: string;
-      /** What is wrong and what to do. It never contains a value. */
-      message: string;
-      /** When the status last changed. */
-      lastTransitionTime: string;
-      /** The generation of the spec that this condition describes. */
-      observedGeneration?: number;
-    }[];
+    conditions?: Condition[];
     /** Notes that are no problems: a selector that matches no object, and values that the last release could not remove, because other field managers own them too. */
     notes?: string[];
     /** The first problems, as parts for tools, the most urgent one first. The conditions have the same as sentences. */
@@ -540,18 +390,12 @@ export interface StoredBinding {
       awaitedPaths?: string[];
       /** The parent objects that were created to write a path. Inlay removes them with the path if they are empty then. */
       parents?: string[];
-    } & (
-      | {
-          /** The name of the object. */
-          name: string;
-          objects?: never;
-        }
-      | {
-          name?: never;
-          /** The selected objects, as "namespace/name uid", or "name uid" for cluster-scoped kinds. It replaces namespace, name and uid. */
-          objects: string[];
-        }
-    ))[];
+    } & OneOf<{
+      /** The name of the object. */
+      name: string;
+      /** The selected objects, as "namespace/name uid", or "name uid" for cluster-scoped kinds. It replaces namespace, name and uid. */
+      objects: string[];
+    }>)[];
     /** The protected Secrets with the token of a ServiceAccount. Kubernetes deletes such a Secret with its ServiceAccount. Users who may not delete the Secret may not delete the ServiceAccount either. */
     protectedTokens?: {
       /** The name of the Secret. */
@@ -566,9 +410,7 @@ export interface StoredBinding {
       /** The number of finished rollouts. */
       revision: number;
       /** A keyed digest of each value that a workload restarts for. The keys are source and key, such as bucket/accessKeyID, or bucket/* for all keys of a source. A SecretProviderClass has one digest for each version that pods have. The value is absent if restartOn counts a missing source, and unmounted if no pod mounts the class. */
-      digests?: {
-        [k: string]: string;
-      };
+      digests?: Record<string, string>;
       /** When the last rollout began. */
       lastStartTime?: string;
       /** When you asked to continue after restarts were too frequent. Earlier restarts do not count. */
@@ -592,9 +434,7 @@ export interface StoredBinding {
         /** The reason in words, with the time until which the rollout waits, if it is known. */
         message: string;
         /** The digests that the workloads below restart for. */
-        digests?: {
-          [k: string]: string;
-        };
+        digests?: Record<string, string>;
         /** The workloads that the change affects, in the order of the steps. */
         workloads?: {
           /** The group and version of the workload. */
@@ -635,8 +475,24 @@ export interface StoredBinding {
   };
 }
 
-export interface MatchLabels {
-  [k: string]: string;
+export interface SourceReference {
+  /** The name of the Secret. Or: The name of the ConfigMap. Or: The name of the VaultConnection. */
+  name: string;
+  /** The namespace of the object. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to read the object, and the account needs the RBAC permission too. Or: The namespace of the VaultConnection. Defaults to the namespace of this binding. For another namespace, a SecretGrant there must permit this binding to use the VaultConnection. */
+  namespace?: string;
+  /** If true, Inlay reads the object only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to get the object. The account needs the RBAC permission too. An object in another namespace always needs a SecretGrant. Defaults to false. Or: If true, Inlay uses the VaultConnection only if a SecretGrant in its namespace permits it, even in the namespace of this binding. The grant replaces the permission of the binding's author to use it. A VaultConnection in another namespace always needs a SecretGrant. Defaults to false. */
+  granted?: boolean;
+}
+
+export interface Selector {
+  /** The name must match one of these patterns; * matches any characters, and ? matches one character. */
+  names?: string[];
+  /** The name must match none of these patterns; * matches any characters, and ? matches one character. */
+  exceptNames?: string[];
+  /** The object must have all these labels with these values. */
+  matchLabels?: Record<string, string>;
+  /** The labels must meet all these requirements. */
+  matchExpressions?: MatchExpression[];
 }
 
 export interface MatchExpression {
@@ -648,13 +504,35 @@ export interface MatchExpression {
   values?: string[];
 }
 
-export interface Selector {
-  /** The name must match one of these patterns; * matches any characters, and ? matches one character. */
-  names?: string[];
-  /** The name must match none of these patterns; * matches any characters, and ? matches one character. */
-  exceptNames?: string[];
-  /** The object must have all these labels with these values. */
-  matchLabels?: MatchLabels;
-  /** The labels must meet all these requirements. */
-  matchExpressions?: MatchExpression[];
+export type WorkloadTarget = {
+  /** The group and version. Defaults to apps/v1, batch/v1 or argoproj.io/v1alpha1 for the kinds that the field kinds allows. Required for any other kind. */
+  apiVersion?: string;
+  /** The kind: Deployment, StatefulSet, DaemonSet, CronJob, Job, Rollout, or any other kind with a pod template or a field that restarts it. */
+  kind: string;
+  /** The namespace of the workload. Defaults to the namespace of this binding. In another namespace, a RoleBinding must give the account of this binding the ClusterRole inlay-rollouts. */
+  namespace?: string;
+  /** The path of the pod template whose annotations Inlay changes, such as spec.template. Not needed for the kinds that the field kinds allows. */
+  template?: string;
+  /** The path of the field that restarts a workload without a pod template, such as spec.restartAt of an Argo Rollout, or metadata.annotations["kubectl.kubernetes.io/restartedAt"] of a CloudNativePG Cluster. The field must be a string. Inlay writes a time to a field called restartAt, and true to an annotation of strimzi.io/, whatever stamp.value is. */
+  restartPath?: string;
+} & OneOf<{
+  /** The name of the workload. Set exactly one of name and selector. */
+  name: string;
+  /** Selects the workloads that match all criteria, including workloads that are created later. The account needs list and watch on the kind. */
+  selector: Selector;
+}>;
+
+export interface Condition {
+  /** Ready, RolledOut, InstallationComplete, Reconciling or Stalled. Or: Accepted, Ready, Reconciling or Stalled. */
+  type: string;
+  /** True or False, or Unknown while the binding is suspended. Or: True, False or Unknown. */
+  status: "True" | "False" | "Unknown";
+  /** Synced or RolledOut, or the first reason for another status. Or: A word that programs can compare. */
+  reason: string;
+  /** What is wrong and what to do. It never contains a value. Or: The reason in words, with what to do. */
+  message: string;
+  /** When the status last changed. */
+  lastTransitionTime: string;
+  /** The generation of the spec that this condition describes. */
+  observedGeneration?: number;
 }

@@ -14,6 +14,9 @@ export interface ManagedFieldsEntry {
   time?: string;
 }
 
+/** An object with exactly one of the fields of T. */
+export type OneOf<T> = { [K in keyof T]: Pick<T, K> & { [Other in Exclude<keyof T, K>]?: never } }[keyof T];
+
 export interface ObjectMeta {
   name: string;
   namespace?: string;
