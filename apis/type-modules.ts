@@ -18,7 +18,6 @@ const SHARED_TYPES: Readonly<Record<string, string>> = {
   "SecretBinding.spec.targets.selector.matchExpressions": "MatchExpression",
   "SecretBinding.spec.rollout.targets": "WorkloadTarget",
   "SecretBinding.status.conditions": "Condition",
-  "BindingComposition.spec.patchSets.patches": "Patch",
   "VaultConnection.spec.tls.ca": "KeyReference",
   "VaultConnection.spec.tls.ca.secret": "ObjectKey",
 };
@@ -109,8 +108,9 @@ const KEPT = ["description", "type", "enum", "nullable", "oneOf"];
 function asRead(schema: JSONSchema): JSONSchema {
   const { type, properties, additionalProperties, items } = schema;
   const out: JSONSchema = Object.fromEntries(Object.entries(schema).filter(([key]) => KEPT.includes(key)));
-  const isFreeForm = schema["x-kubernetes-preserve-unknown-fields"] === true && properties === undefined;
-  if (isFreeForm && type !== "array") out.tsType = type === "object" ? "Record<string, unknown>" : "unknown";
+  // The API server requires nothing of it, so code has to check what it contains.
+  if (schema["x-kubernetes-preserve-unknown-fields"] === true && schema.required === undefined)
+    return { ...descriptionOf(schema), tsType: type === "object" ? "Record<string, unknown>" : "unknown" };
   if (typeof additionalProperties === "object") out.tsType = `Record<string, ${additionalProperties.type}>`;
   if (items) out.items = asRead(items as JSONSchema);
   if (properties === undefined) return out;

@@ -60,7 +60,7 @@ export interface BindingComposition {
        *
        * Items: A patch. The condition Accepted reports unknown types and fields.
        */
-      patches: Patch[];
+      patches: Record<string, unknown>[];
     }[];
     /**
      * The bindings of each claim.
@@ -77,7 +77,7 @@ export interface BindingComposition {
        *
        * Items: A patch. The condition Accepted reports unknown types and fields.
        */
-      patches?: Patch[];
+      patches?: Record<string, unknown>[];
     }[];
     /** If true, Inlay creates, changes and deletes no bindings, and writes no claims. Defaults to false. */
     suspend?: boolean;
@@ -110,133 +110,4 @@ export interface BindingComposition {
     /** Accepted: whether Inlay can carry out the spec. Ready: whether every visible claim has its bindings and all of them are ready. Reconciling: True while Inlay waits or retries. Stalled: True while only a change of the composition or a claim can help, while a binding is Stalled, and once a problem that a user must fix has lasted for a minute. Neither exists otherwise. */
     conditions?: Condition[];
   };
-}
-
-export interface Patch {
-  /** FromCompositeFieldPath, ToCompositeFieldPath, CombineFromComposite, CombineToComposite or PatchSet. The composite is the claim. Defaults to FromCompositeFieldPath. */
-  type?: string;
-  /** The path of the field to read, such as spec.bucket or metadata.labels[team]. */
-  fromFieldPath?: string;
-  /** The path of the field to write. [*] selects every existing element of a list. Defaults to fromFieldPath. */
-  toFieldPath?: string;
-  /** The name of an entry of patchSets, for type PatchSet. */
-  patchSetName?: string;
-  /** Combines several fields into one value, for types CombineFromComposite and CombineToComposite. */
-  combine?: {
-    /** The only strategy is string. */
-    strategy?: string;
-    /** The fields to read. All of them must exist. */
-    variables?: {
-      /** The path of the field to read. */
-      fromFieldPath?: string;
-    }[];
-    /** The options of the strategy string. */
-    string?: {
-      /** A format string as in Go, with one verb for each variable. */
-      fmt?: string;
-    };
-  };
-  /** What to do if the field to read is missing, or the field to write has a value. */
-  policy?: {
-    /** Optional or Required. Required: Inlay does not create the binding until the field exists. Defaults to Optional. */
-    fromFieldPath?: string;
-    /** Keep or Remove: what happens in the binding when an optional field of the claim is removed. Keep: the binding stays as it is. Remove: the field is removed from the binding. Defaults to Keep. */
-    onMissing?: string;
-    /** Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or ForceMergeObjectsAppendArrays. Defaults to Replace. */
-    toFieldPath?: string;
-  };
-  /**
-   * The steps that change the value, in order.
-   *
-   * Items: A step that changes the value. The condition Accepted reports unknown types.
-   */
-  transforms?: {
-    /** math, map, match, string, convert or forEach. */
-    type?: string;
-    /** Changes a number. */
-    math?: {
-      /** Multiply, ClampMin or ClampMax. Defaults to Multiply. */
-      type?: string;
-      /** The factor. */
-      multiply?: number;
-      /** The smallest value. */
-      clampMin?: number;
-      /** The largest value. */
-      clampMax?: number;
-    };
-    /** Replaces a string by the value of the key with that name. */
-    map?: Record<string, unknown>;
-    /** Replaces a string by the result of the first pattern that matches. */
-    match?: {
-      /** The patterns, in order. */
-      patterns?: {
-        /** literal or regexp. Defaults to literal. */
-        type?: string;
-        /** Matches exactly this string. */
-        literal?: string;
-        /** Matches a string that contains a match of this regular expression (RE2). */
-        regexp?: string;
-        /** The result, any JSON value. */
-        result?: unknown | null;
-      }[];
-      /** Value or Input: the result if no pattern matches. Value: fallbackValue. Input: the string itself. Defaults to Value. */
-      fallbackTo?: string;
-      /** The result for fallbackTo Value, any JSON value. Defaults to null. */
-      fallbackValue?: unknown | null;
-    };
-    /** Changes the value to a string. */
-    string?: {
-      /** Format, Convert, TrimPrefix, TrimSuffix, Regexp, Join, Replace or Split. Defaults to Format. */
-      type?: string;
-      /** A format string as in Go, such as "%s-primary". */
-      fmt?: string;
-      /** ToUpper, ToLower, ToJson, ToBase64, FromBase64, ToSha1, ToSha256, ToSha512 or ToAdler32. */
-      convert?: string;
-      /** The prefix or suffix to remove. */
-      trim?: string;
-      /** Extracts the part of the string that a regular expression matches. */
-      regexp?: {
-        /** The regular expression (RE2). */
-        match?: string;
-        /** The number of the capturing group. Defaults to 0, the whole match. */
-        group?: number;
-      };
-      /** Joins the elements of a list. */
-      join?: {
-        /** The text between two elements. */
-        separator?: string;
-      };
-      /** Splits a string into a list. Spaces around each element are removed, and empty elements are omitted. */
-      split?: {
-        /** The text between two elements. */
-        separator?: string;
-      };
-      /** Replaces every occurrence of a text. */
-      replace?: {
-        /** The text to replace. It is compared exactly. */
-        search?: string;
-        /** The replacement. */
-        replace?: string;
-      };
-    };
-    /** Changes the type of the value. */
-    convert?: {
-      /** string, int, int64, bool, float64, object or array. */
-      toType?: string;
-      /** none, quantity or json. Defaults to none. */
-      format?: string;
-    };
-    /** Converts each element of a list to an object. */
-    forEach?: {
-      /** The fields of each object. A field that is missing in the element is omitted. */
-      fields?: {
-        /** The path of the field in the element. */
-        fromFieldPath?: string;
-        /** The path of the field in the object. Defaults to fromFieldPath. */
-        toFieldPath?: string;
-        /** The steps that change the value. forEach is not allowed here. */
-        transforms?: Record<string, unknown>[];
-      }[];
-    };
-  }[];
 }

@@ -152,25 +152,7 @@ export interface StoredBinding {
           annotations?: string[];
         };
         /** The object without apiVersion, kind, name, namespace and status. Of metadata, only labels and annotations are allowed. Inlay adds the values of fields to it. Do not write secret values here. */
-        manifest: {
-          /** Not allowed here; set it in the target. */
-          apiVersion?: string;
-          /** Not allowed here; set it in the target. */
-          kind?: string;
-          /** Not allowed; the controller of the object writes it. */
-          status?: Record<string, unknown>;
-          /** The labels and annotations of the object. Other fields are not allowed. */
-          metadata?: {
-            /** Not allowed here; set it in the target. */
-            name?: string;
-            /** Not allowed here; set it in the target. */
-            namespace?: string;
-            /** The labels of the object. */
-            labels?: Record<string, string>;
-            /** The annotations of the object. */
-            annotations?: Record<string, string>;
-          };
-        };
+        manifest: Record<string, unknown>;
       };
       /**
        * The fields to write, all in one request. Required without create.

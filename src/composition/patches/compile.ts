@@ -95,7 +95,7 @@ export function compilePatches(
   const compile = (patch: Patch, index: number) => {
     const options = new Options(patch, `${place}.patches[${index}]`);
     const type = typeOf(options);
-    if (type !== "PatchSet") return [compilePatch(type, options, patch, rules)];
+    if (type !== "PatchSet") return [compilePatch(type, options, rules)];
     return compileSet(setOf(options, patchSets ?? []), `${options.place}.`, rules);
   };
   return eachOf(patches ?? [], compile).flat();
@@ -117,7 +117,7 @@ function compileSet({ name, patches }: PatchSet, prefix: string, rules: PatchRul
   const compile = (patch: Patch, index: number) => {
     const options = new Options(patch, `${prefix}patchSets[${name}].patches[${index}]`);
     const type = typeOf(options);
-    if (type !== "PatchSet") return compilePatch(type, options, patch, rules);
+    if (type !== "PatchSet") return compilePatch(type, options, rules);
     throw options.wrong("type", "must not be PatchSet in a PatchSet; copy the patches of the other one");
   };
   return eachOf(patches, compile);
@@ -144,15 +144,10 @@ function typeOf(options: Options): PatchType {
   return type;
 }
 
-function compilePatch(
-  type: CopyType,
-  options: Options,
-  { transforms: given }: Patch,
-  rules: PatchRules,
-): CompiledPatch {
+function compilePatch(type: CopyType, options: Options, rules: PatchRules): CompiledPatch {
   const named = { place: options.place, direction: DIRECTIONS[type] };
   const isCombined = type === "CombineFromComposite" || type === "CombineToComposite";
-  const compiled = attemptSync(() => compileTransforms(given ?? undefined, options.place));
+  const compiled = attemptSync(() => compileTransforms(options.get("transforms"), options.place));
   const [{ reads, combine, constants }, transforms, writes, policy] = allOf(
     () => {
       const input = isCombined ? compileCombine(options) : compileCopy(options);

@@ -1,5 +1,4 @@
 /** Compiles the transforms of a patch to functions that change a value, one step after the other. */
-import type { Transform } from "../../api/composition.ts";
 import { isInt64, isObject, isTooDeep, MAX_LEVELS, parseJson } from "../../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
 import { attemptSync, eachOf, Problem } from "../../apimachinery/problem.ts";
@@ -130,15 +129,12 @@ function parsedJson(text: string): JsonValue {
   }
 }
 
-type Compile = (transforms: readonly Transform[] | undefined, place: string) => CompiledTransforms;
-
 const FIELD_NAMES = ["fromFieldPath", "toFieldPath", "transforms"];
 const EXAMPLE = "a list of fields, as in [{fromFieldPath: name}]";
 
-/** `compile` compiles the transforms of a field. */
-function compileForEach(options: Options, compile: Compile): Step {
+function compileForEach(options: Options): Step {
   options.only(["fields"]);
-  const fields = options.list("fields").map((each, n) => compileField(each, `${options.place}.fields[${n}]`, compile));
+  const fields = options.list("fields").map((each, n) => compileField(each, `${options.place}.fields[${n}]`));
   if (fields.length === 0) throw options.missing("fields", EXAMPLE);
   const apply = (value: GoValue, work: Work): GoValue => {
     if (!Array.isArray(value)) throw invalid(`forEach takes a list, not ${typeOf(value)}`);
@@ -156,11 +152,11 @@ interface CompiledField extends ElementField {
   readonly transforms: CompiledTransforms;
 }
 
-function compileField(field: unknown, place: string, compile: Compile): CompiledField {
+function compileField(field: unknown, place: string): CompiledField {
   const options = new Options(field, place).only(FIELD_NAMES);
   const reads = pathOf(options, "fromFieldPath");
   const writes = options.get("toFieldPath") === undefined ? reads : pathOf(options, "toFieldPath");
-  const transforms = compile(options.get("transforms") as readonly Transform[] | undefined, place);
+  const transforms = compileTransforms(options.get("transforms"), place);
   if (transforms.elements !== undefined)
     throw options.wrong("transforms", "has forEach, which can't be in another forEach; copy the inner list as it is");
   return { reads, writes, transforms, isListed: transforms.isListed };
@@ -192,13 +188,13 @@ const compilers = {
   match: compileMatch,
   string: compileString,
   convert: compileConvert,
-  forEach: (options: Options) => compileForEach(options, compileTransforms),
+  forEach: compileForEach,
 } as const;
 const TYPES = Object.keys(compilers) as (keyof typeof compilers)[];
 
 /** Throws Problem("InvalidComposition"). Its message begins with the place of the mistake, and says what to write instead. */
-export function compileTransforms(transforms: readonly Transform[] | undefined, place: string): CompiledTransforms {
-  const given: unknown = transforms ?? [];
+export function compileTransforms(transforms: unknown, place: string): CompiledTransforms {
+  const given = transforms ?? [];
   if (!Array.isArray(given))
     throw mistake(`${place}.transforms`, "must be a list; write each transform with a dash before it");
   const steps = eachOf(given, (transform, n) => compileTransform(transform, `${place}.transforms[${n}]`));

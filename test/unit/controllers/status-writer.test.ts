@@ -54,7 +54,7 @@ describe("the status writer", () => {
 
   /** A binding that the API server has in that state. */
   function stored(status?: Status, finalizers?: string[]): SecretBinding {
-    const manifest: object = { spec: { password: VALUE } };
+    const manifest = { spec: { password: VALUE } };
     const targets = [targetOf({ create: { manifest } })];
     const binding = bindingOf({ metadata: { ...(finalizers && { finalizers }) }, spec: { targets }, status });
     cluster.put(SECRET_BINDINGS, binding);

@@ -1,7 +1,6 @@
 /** The results of chains of transforms, and the intended differences from Crossplane. */
 
 import assert from "node:assert/strict";
-import type { Transform } from "../../../../src/api/composition.ts";
 import { stringifyJson } from "../../../../src/apimachinery/json.ts";
 import type { JsonValue } from "../../../../src/apimachinery/objects.ts";
 import { attemptSync, Problem } from "../../../../src/apimachinery/problem.ts";
@@ -9,7 +8,7 @@ import { compileTransforms } from "../../../../src/composition/patches/transform
 import { Work } from "../../../../src/composition/patches/work.ts";
 
 const of = (value: JsonValue, ...transforms: unknown[]) =>
-  compileTransforms(transforms as Transform[], "here").apply(value, new Work());
+  compileTransforms(transforms, "here").apply(value, new Work());
 const math = (options: object) => ({ type: "math", math: options });
 const string = (options: object) => ({ type: "string", string: options });
 const convert = (toType: string, format?: string) => ({
@@ -30,7 +29,7 @@ function fails(value: JsonValue, ...transforms: unknown[]): void {
 
 /** Refused as a mistake of the author, at a place below `here.transforms[0]`. */
 function isMistake(transform: unknown, place: string): void {
-  const problem = attemptSync(() => compileTransforms([transform as Transform], "here"));
+  const problem = attemptSync(() => compileTransforms([transform], "here"));
   assert.ok(problem instanceof Problem, `no mistake: ${stringifyJson(transform)}`);
   assert.equal(problem.reason, "InvalidComposition");
   assert.ok(problem.message.startsWith(`here.transforms[0]${place}: `), problem.message);
@@ -177,7 +176,7 @@ describe("a chain of transforms", () => {
       string({ type: "Join", join: { separator: "nine" } }),
       string({ type: "TrimPrefix", trim: "no" }),
     ];
-    const { constants } = compileTransforms(transforms as Transform[], "here");
+    const { constants } = compileTransforms(transforms, "here");
     assert.deepEqual(constants, ["one", "two", "three", "five", "six", "%s-seven", "eight", "nine"]);
   });
 });
@@ -212,7 +211,7 @@ describe("a mistake of the author", () => {
 
   it("in a name has the nearest one in its message", () => {
     const message = (transform: unknown) =>
-      (attemptSync(() => compileTransforms([transform as Transform], "here")) as Problem).message;
+      (attemptSync(() => compileTransforms([transform], "here")) as Problem).message;
     assert.match(message(string({ ftm: "%s" })), /mean fmt\?/);
     assert.match(message(convert("flaot64")), /mean float64\?/);
   });
