@@ -10,6 +10,7 @@ import type { WriteVersions } from "../../kube/write-versions.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import type { CompiledBinding } from "../../pipeline/compile.ts";
 import type { RolloutContext } from "../../rollout/discover/dependents.ts";
+import type { RolloutController } from "../../rollout/rollout-controller.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { Poller } from "../../sources/poller.ts";
 import type { SharedReads } from "../../sources/shared-reads.ts";
@@ -24,6 +25,8 @@ import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { StatusInProgress } from "./binding-status-writer.ts";
 import type { ObservedState } from "./observed-state.ts";
 import type { TargetResult } from "./result-cache.ts";
+
+export type Rollouts = Pick<RolloutController, "follow" | "look" | "needsValues" | "roll" | "forget">;
 
 export interface BindingDependencies extends ReleaseDependencies {
   installation: ReleaseDependencies["installation"] & Pick<Installation, "limits">;
@@ -58,7 +61,6 @@ export interface Observation {
   key: string;
   /** As it was read. */
   binding: SecretBinding;
-  status: StatusInProgress;
   actor: Actor;
   compiled: CompiledBinding;
   observed: ObservedState;
@@ -69,8 +71,10 @@ export interface Observation {
   schemas: number;
 }
 
-/** The targets to write, and the values for them. */
+/** The targets to write, the values for them, and the status that records what was written. */
 export interface Inputs {
+  observation: Observation;
+  status: StatusInProgress;
   targets: Targets;
   /** The targets whose result is known and whose state has not changed since. */
   known: ReadonlyMap<TargetWithRecord, TargetResult>;

@@ -14,7 +14,7 @@ import { prepareTarget, syncTarget } from "../../targets/sync.ts";
 import type { LiveSource } from "../../transform/live-source.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import { announce, needsAnnouncement } from "./announce.ts";
-import type { Inputs, Observation, Step } from "./dependencies.ts";
+import type { Inputs, Step } from "./dependencies.ts";
 
 /** How many characters of prepared and unwritten targets may be in memory. */
 const MAX_BATCH_SIZE = 16 * 1024 ** 2;
@@ -42,14 +42,12 @@ export function rolloutPending(
  * nothing may be written.
  */
 export async function syncTargets(
-  observation: Observation,
   inputs: Inputs,
   targets: readonly TargetWithRecord[],
   others: readonly { record: TargetStatus }[],
   blocked?: Problem,
 ): Promise<TargetOutcome[]> {
-  const { context, targets: all } = inputs;
-  const { status } = observation;
+  const { context, status, targets: all } = inputs;
   const outcomes = new Map<TargetWithRecord, TargetOutcome>();
   const write = async (each: Step) =>
     "result" in each ? { record: each.record, ...each.result } : syncTarget(context, each);
@@ -59,7 +57,7 @@ export async function syncTargets(
     await mapConcurrent(targets, async (target) => {
       // A batch holds a thousand small objects or a few large ones.
       if (outcomes.has(target) || size >= MAX_BATCH_SIZE) return;
-      const step = await prepare(observation, inputs, target, blocked);
+      const step = await prepare(inputs, target, blocked);
       if (!needsAnnouncement(status.stored, step)) return void outcomes.set(target, await write(step));
       announced.set(target, step);
       size += sizeOfPrepared(step);
@@ -75,14 +73,13 @@ export async function syncTargets(
 
 /** Decides what to write to a target, unless another binding has precedence or its result is known. */
 async function prepare(
-  { observed }: Observation,
-  { known, context, sources }: Inputs,
+  { observation: { observed }, known, context, sources }: Inputs,
   target: TargetWithRecord,
   held: Problem | undefined,
 ): Promise<Step> {
   const result = known.get(target);
   if (result !== undefined) return { record: target.record, result };
-  const blocked = observed.account ?? observed.problemOf(target.ref) ?? held;
+  const blocked = context.account ?? observed.problemOf(target.ref) ?? held;
   const deferred = blocked === undefined ? await deferToCompetingBinding(context, target) : undefined;
   return deferred ?? prepareTarget(context, target, sources, blocked);
 }
