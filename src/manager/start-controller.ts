@@ -200,7 +200,7 @@ function servicesOf(
   const { notifications, ownNamespace, scope, reloader } = installation;
   const schemas = new Schemas(transport);
   const versions = new WriteVersions(transport, schemas, scope === undefined);
-  const gate = { mayWrite, wrote: metrics.wrote.bind(metrics) };
+  const gate = { mayWrite, wrote: metrics.wrote };
   const requests = new RequestBudget(new MarkPermission(new Client(transport)));
   const client = new LosslessClient(requests.limit(transport), gate, versions);
   const restarted = (resource: Resource, reason: RestartReason) =>

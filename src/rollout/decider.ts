@@ -36,8 +36,10 @@ import type { Dependent, RolloutBlock } from "./types.ts";
 
 type Sources = ReadonlyMap<string, LiveSource | Problem>;
 
-/** `unread` is why a source was removed that the account may not read. */
-/** Without the sources that don't count for a generated binding: those with Reloader's ignore annotation, and those that its account may not read. */
+/**
+ * Without the sources that don't count for a generated binding: those with Reloader's ignore annotation, and those that its account may not
+ * read. `unread` is why a source was removed that the account may not read.
+ */
 function withoutIgnored<T extends { readonly sources: Sources }>(
   binding: SecretBinding,
   read: T,
@@ -107,30 +109,39 @@ export interface Decision {
   known: ValueDigests;
 }
 
+/** What a rollout asks besides the cluster. */
+interface DeciderParts {
+  values: Pick<DigestCache, "digests" | "digestsIn">;
+  slots: Pick<ConcurrencyLimiter, "take">;
+  recent: Pick<RecentRestarts, "timesOf">;
+}
+
+/** What one decision is made from. */
+interface Round extends RolloutContext, Facts, Pick<RolloutInput, "isAgain">, Pick<RollInputs, "differs"> {
+  memory: RolloutMemory;
+  known: ValueDigests;
+  unsynced: UnsyncedTargets;
+  /** Why nothing restarts now. */
+  blocked: RolloutBlock | undefined;
+  /** The workloads without a PodDisruptionBudget, as far as they were read. */
+  unbudgeted?: ReadonlySet<Dependent>;
+}
+
 export class Decider {
   readonly #deps: RolloutDependencies;
-  readonly #values: Pick<DigestCache, "digests" | "digestsIn">;
-  readonly #slots: Pick<ConcurrencyLimiter, "take">;
-  readonly #recent: Pick<RecentRestarts, "timesOf">;
+  readonly #parts: DeciderParts;
   readonly #view: ReloaderView;
 
-  constructor(
-    deps: RolloutDependencies,
-    values: Pick<DigestCache, "digests" | "digestsIn">,
-    slots: Pick<ConcurrencyLimiter, "take">,
-    recent: Pick<RecentRestarts, "timesOf">,
-  ) {
+  constructor(deps: RolloutDependencies, parts: DeciderParts) {
     this.#deps = deps;
-    this.#values = values;
-    this.#slots = slots;
-    this.#recent = recent;
+    this.#parts = parts;
     this.#view = new ReloaderView(deps.installation.reloader);
   }
 
   /** Decides what to do now. Throws Problem. */
   async decide(rolling: RolloutContext, inputs: RollInputs, memory: RolloutMemory): Promise<Decision> {
     const { binding, spec, wrong, references, dependents, sources, sourceRevisions } = rolling;
-    const { targets, differs } = inputs;
+    const { targets: unsynced, differs } = inputs;
     const { schemas } = this.#deps;
     if (dependents.problem) throw dependents.problem;
     const { generation } = binding.metadata;
@@ -142,137 +153,101 @@ export class Decider {
     if (before === undefined && differs instanceof Problem) throw differs;
     memory.setWritten(sourceRevisions, inputs.written);
     const counted = withoutIgnored(binding, inputs.read, this.#view);
-    const known = await this.#values.digests(key, sourceRevisions, dependents.used, sources, counted, before, spec);
-    const blocked = targets.everywhere ?? known.sourceMismatch ?? wrong;
+    const { values } = this.#parts;
+    const known = await values.digests(key, sourceRevisions, dependents.used, sources, counted, before, spec);
+    const blocked = unsynced.everywhere ?? known.sourceMismatch ?? wrong;
     // If there are targets, the values are ready once all targets have them.
-    if (blocked !== undefined || targets.namespaces.size > 0) memory.setReady(false);
+    if (blocked !== undefined || unsynced.namespaces.size > 0) memory.setReady(false);
     else if (binding.spec.targets.length === 0) memory.setReady(true, memory.observed?.since);
     else if (spec.waitForTargets === undefined) memory.setReady(true);
-    const judged = {
-      ...rolling,
-      ...(await this.#startsOf(rolling, known, memory)),
-      isAgain: isAgain(binding, memory),
-    };
-    if (judged.isAgain) memory.reverts.clear();
-    const first = this.#decideBy(judged, inputs, memory, known, blocked);
-    const read = await this.#read(judged, inputs, memory, known, blocked, first);
-    const decided = await this.#aged(judged, inputs, memory, known, blocked, read);
-    const checked = decided.stamps.length === 0 ? decided : await this.#checked(judged, inputs, memory, known, decided);
+    const facts = await this.#startsOf(rolling, known, memory);
+    const asked = { isAgain: isAgain(binding, memory) };
+    const round: Round = { ...rolling, ...facts, ...asked, differs, memory, known, unsynced, blocked };
+    if (round.isAgain) memory.reverts.clear();
+    const read = await this.#read(round, this.#decideBy(round));
+    const aged = await this.#aged(round, read);
+    const decided = aged.stamps.length === 0 ? aged : await this.#checked(round, aged);
     // No watch shows the deletion of their pods, or the permission to list them.
     for (const [uid, { revert }] of memory.reverts)
       if (revert.isEnding || revert.arePodsUnknown) memory.reverts.delete(uid);
-    return { decided: checked, known };
+    return { decided, known };
   }
 
   /** Reads the workloads that do not bear their restarts, and decides again. Throws Problem. */
-  async #read(
-    judged: JudgedRollout,
-    inputs: RollInputs,
-    memory: RolloutMemory,
-    known: ValueDigests,
-    blocked: RolloutBlock | undefined,
-    decided: RolloutDecision,
-  ): Promise<RolloutDecision> {
+  async #read(round: Round, decided: RolloutDecision): Promise<RolloutDecision> {
     if (decided.unread.length === 0) return decided;
     const entries = new Map(decided.status.pending?.workloads?.map((each) => [each.uid, each]));
     await mapConcurrent(decided.unread, async (dependent) => {
       const { uid, resourceVersion: version } = dependent.version;
       const { restartTime, firstRestartTime = restartTime } = entries.get(uid) ?? {};
       const since = firstRestartTime ?? new Date().toISOString();
-      memory.reverts.set(uid, {
-        version,
-        revert: await readRevert(this.#deps.client, judged.identity, dependent, since),
-      });
+      const revert = await readRevert(this.#deps.client, round.identity, dependent, since);
+      round.memory.reverts.set(uid, { version, revert });
     });
-    return this.#decideBy(judged, inputs, memory, known, blocked);
+    return this.#decideBy(round);
   }
 
   /** Reads whether the pods of workloads that would restart are younger than the change, and decides again. Throws Problem. */
-  async #aged(
-    judged: JudgedRollout,
-    inputs: RollInputs,
-    memory: RolloutMemory,
-    known: ValueDigests,
-    blocked: RolloutBlock | undefined,
-    first: RolloutDecision,
-  ): Promise<RolloutDecision> {
+  async #aged(round: Round, first: RolloutDecision): Promise<RolloutDecision> {
     let [decided, left] = [first, MAX_AGES];
     while (decided.unaged.length > 0) {
       const unaged = decided.unaged.slice(0, left);
       if (unaged.length === 0) return decided;
       left -= unaged.length;
       await mapConcurrent(unaged, async ({ dependent, causes }) => {
-        const change = judged.changeOf(dependent, causes);
+        const change = round.changeOf(dependent, causes);
         if (change === undefined) return;
-        const isYounger = await isTemplateYounger(this.#deps.client, judged.identity, dependent, change);
-        memory.ages.set(dependent.version.uid, { of: ageOf(dependent, change), isYounger });
+        const isYounger = await isTemplateYounger(this.#deps.client, round.identity, dependent, change);
+        round.memory.ages.set(dependent.version.uid, { of: ageOf(dependent, change), isYounger });
       });
-      decided = this.#decideBy(judged, inputs, memory, known, blocked);
+      decided = this.#decideBy(round);
     }
     return decided;
   }
 
   /** Reads what a restart needs, if a restart is due. Throws Problem. */
-  async #checked(
-    rolling: JudgedRollout,
-    inputs: RollInputs,
-    memory: RolloutMemory,
-    known: ValueDigests,
-    decided: RolloutDecision,
-  ): Promise<RolloutDecision> {
-    const { identity, targets, spec } = rolling;
-    let [held, checked] = [inputs, decided];
+  async #checked(round: Round, decided: RolloutDecision): Promise<RolloutDecision> {
+    const { identity, targets, spec, unsynced, memory } = round;
+    const { client, schemas } = this.#deps;
+    let [held, checked] = [round, decided];
     if (spec.waitForTargets !== undefined) {
-      const without = await kindsWithoutStatus(this.#deps.schemas, targets);
-      const versions = memory.setWritten(rolling.sourceRevisions, []);
+      const without = await kindsWithoutStatus(schemas, targets);
+      const versions = memory.setWritten(round.sourceRevisions, []);
       const awaited = targets
         .filter(({ ref }) => !without.has(ref.resource))
         .map((each) => ({ ...each, written: versions.get(idOf(each.ref)) }));
-      const { everywhere, namespaces } = await targetsNotObserved(
-        this.#deps.client,
-        identity,
-        awaited,
-        spec.waitForTargets,
-      );
+      const { everywhere, namespaces } = await targetsNotObserved(client, identity, awaited, spec.waitForTargets);
       const isReady = everywhere === undefined && namespaces.size === 0;
-      memory.setReady(isReady && inputs.targets.namespaces.size === 0);
-      held = {
-        ...inputs,
-        targets: { ...inputs.targets, namespaces: new Map([...inputs.targets.namespaces, ...namespaces]) },
-      };
-      if (!isReady) checked = this.#decideBy(rolling, held, memory, known, everywhere);
+      memory.setReady(isReady && unsynced.namespaces.size === 0);
+      const both = new Map([...unsynced.namespaces, ...namespaces]);
+      held = { ...round, unsynced: { ...unsynced, namespaces: both } };
+      if (!isReady) checked = this.#decideBy({ ...held, blocked: everywhere });
       if (everywhere !== undefined) return checked;
     }
-    return spec.requireDisruptionBudget ? this.#budgeted(rolling, held, memory, known, checked) : checked;
+    return spec.requireDisruptionBudget ? this.#budgeted(held, checked) : checked;
   }
 
   /**
    * Reads the budgets of the namespaces in which a restart is due, and decides again without the workloads that have none. That
    * may make restarts in further namespaces due. Throws Problem.
    */
-  async #budgeted(
-    { identity, ...rolling }: JudgedRollout,
-    inputs: RollInputs,
-    memory: RolloutMemory,
-    known: ValueDigests,
-    first: RolloutDecision,
-  ): Promise<RolloutDecision> {
+  async #budgeted(round: Round, first: RolloutDecision): Promise<RolloutDecision> {
+    const { identity, dependents, unsynced } = round;
     const asked = new Set<string>();
-    const without = new Set<Dependent>();
-    const namespaces = new Map(inputs.targets.namespaces);
+    const unbudgeted = new Set<Dependent>();
+    const namespaces = new Map(unsynced.namespaces);
     for (let decided = first; ; ) {
       const due = new Set(
         decided.stamps.map(({ dependent }) => namespaceOf(dependent)).filter((each) => !asked.has(each)),
       );
       if (due.size === 0) return decided;
-      const there = rolling.dependents.all.filter((each) => due.has(namespaceOf(each)));
+      const there = dependents.all.filter((each) => due.has(namespaceOf(each)));
       const found = await withoutDisruptionBudget(this.#deps.client, identity, there);
       for (const namespace of due) asked.add(namespace);
-      for (const each of found.without) without.add(each);
+      for (const each of found.without) unbudgeted.add(each);
       for (const [namespace, { message }] of found.unknown) namespaces.set(namespace, message);
       if (found.without.length === 0 && found.unknown.size === 0) continue;
-      const targets = { ...inputs.targets, namespaces };
-      const again = this.#decideBy({ identity, ...rolling }, { ...inputs, targets }, memory, known, undefined, without);
+      const again = this.#decideBy({ ...round, unsynced: { ...unsynced, namespaces }, unbudgeted });
       // PodDisruptionBudgets are not watched.
       decided = { ...again, requeueAfterMs: Math.min(again.requeueAfterMs ?? BUDGETS_AGAIN_MS, BUDGETS_AGAIN_MS) };
     }
@@ -352,7 +327,8 @@ export class Decider {
     if (source === undefined || source instanceof Problem || !source.watched || source.grantedObject) return "unknown";
     try {
       const former = source.fromObject(await this.#deps.client.getAt(identity, source.watched, version));
-      const digests = await this.#values.digestsIn(bindingKey(binding), known, [id], [name, former, source], spec);
+      const { values } = this.#parts;
+      const digests = await values.digestsIn(bindingKey(binding), known, [id], [name, former, source], spec);
       return digests === undefined ? "unknown" : { digest: digests[id] };
     } catch (error) {
       if (error instanceof ApiError || error instanceof Problem) return "unknown";
@@ -361,28 +337,23 @@ export class Decider {
   }
 
   /** Throws Problem. */
-  #decideBy(
-    { binding, spec, references, dependents, startedWith, isYounger, isAgain }: JudgedRollout,
-    { targets, differs }: RollInputs,
-    memory: RolloutMemory,
-    { keyId, digests, former }: ValueDigests,
-    blocked: RolloutBlock | undefined,
-    without: ReadonlySet<Dependent> = NONE,
-  ): RolloutDecision {
+  #decideBy({ binding, spec, dependents, memory, known, unsynced, blocked, unbudgeted = NONE, ...round }: Round) {
+    const { keyId, digests, former } = known;
     const key = bindingKey(binding);
     const before = memory.before(binding);
     const { installation } = this.#deps;
+    const { recent, slots } = this.#parts;
     const now = Date.now();
     const held = new Map([
-      ...targets.namespaces,
+      ...unsynced.namespaces,
       ...dependents.unknown.map(({ namespace, problem }) => [namespace, problem.brief] as const),
     ]);
     return decideRollout({
       now,
       binding: { ...binding.metadata, namespace: binding.metadata.namespace ?? "" },
       restartLimit: restartLimitOf(installation.rollouts),
-      restartTimesOf: (dependent) => this.#recent.timesOf(dependent),
-      steps: references.steps,
+      restartTimesOf: (dependent) => recent.timesOf(dependent),
+      steps: round.references.steps,
       dependents: dependents.all,
       before,
       key: keyId,
@@ -390,22 +361,22 @@ export class Decider {
       digests,
       ...(before !== undefined && before.digestKeyID !== keyId && { rekeyed: { former } }),
       restartOn: spec.restartOn,
-      rollFirst: spec.onFirstSync === "Rollout" || (before === undefined && differs === true),
+      rollFirst: spec.onFirstSync === "Rollout" || (before === undefined && round.differs === true),
       unknown: dependents.unknown,
       maxConcurrent: spec.maxConcurrent ?? Number.POSITIVE_INFINITY,
       block: (pending, last) =>
         blocked ?? (installation.rollouts.suspend ? STOPPED : undefined) ?? blockOf(spec, pending, last, now),
-      refusal: (dependent) => held.get(namespaceOf(dependent)) ?? refusalOf(spec, dependent, without.has(dependent)),
+      refusal: (dependent) => held.get(namespaceOf(dependent)) ?? refusalOf(spec, dependent, unbudgeted.has(dependent)),
       wasRefused: ({ version }) => memory.refused.has(version.uid),
-      take: (dependent) => this.#slots.take(key, idOf(dependent.ref), namespaceOf(dependent)),
+      take: (dependent) => slots.take(key, idOf(dependent.ref), namespaceOf(dependent)),
       isSeen: (dependent) => memory.isSeen(dependent),
       revertOf: ({ version }) => {
-        const known = memory.reverts.get(version.uid);
-        return known?.version === version.resourceVersion ? known.revert : undefined;
+        const last = memory.reverts.get(version.uid);
+        return last?.version === version.resourceVersion ? last.revert : undefined;
       },
-      isAgain,
-      startedWith,
-      isYounger,
+      isAgain: round.isAgain,
+      startedWith: round.startedWith,
+      isYounger: round.isYounger,
     });
   }
 }
@@ -414,8 +385,6 @@ interface Facts extends StartFacts {
   /** The last change of what the pods of the workload read of these digests. Undefined if that is not known. */
   changeOf(dependent: Dependent, ids: readonly string[]): SourceChange | undefined;
 }
-
-type JudgedRollout = RolloutContext & Facts & Pick<RolloutInput, "isAgain">;
 
 function newest(versions: readonly string[]): SourceChange | undefined {
   const [first, ...others] = versions.map((resourceVersion) => ({ resourceVersion }));

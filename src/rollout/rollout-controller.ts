@@ -66,7 +66,7 @@ export class RolloutController {
     this.#slots = slots;
     const recent = new RecentRestarts();
     this.#stamping = new Restarter(deps, recent);
-    this.#decider = new Decider(deps, values, slots, recent);
+    this.#decider = new Decider(deps, { values, slots, recent });
     this.#classes = new ProviderClasses(deps.discovery, deps.watcher);
   }
 
