@@ -1,7 +1,6 @@
 /** Suspends an object, or resumes it, by the field `spec.suspend`. */
 import { VAULT_CONNECTIONS } from "../apimachinery/resources.ts";
-import { change, read, type Tools } from "./change.ts";
-import { type NamedObject, textOf } from "./named-object.ts";
+import { change, type NamedObject, read, type Tools, textOf } from "./object.ts";
 
 interface Suspended {
   readonly kind: string;

@@ -3,8 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Condition } from "../api/binding.ts";
 import { REFRESH_ANNOTATION } from "../api/refresh.ts";
 import { findController } from "../explain/running.ts";
-import { change, type OwnObject, read, readyOf, type Tools } from "./change.ts";
-import { type NamedObject, textOf } from "./named-object.ts";
+import { change, type NamedObject, type OwnObject, read, readyOf, type Tools, textOf } from "./object.ts";
 
 interface Synced {
   readonly kind: string;

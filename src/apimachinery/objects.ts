@@ -101,6 +101,10 @@ export function describeObject(kind: string, namespace: string | undefined, name
   return namespace === undefined || namespace === "" ? `${what} ${there}` : `${what} ${plainWord(namespace)}/${there}`;
 }
 
+/** Like `describeObject`, for a reference. */
+export const describeRef = ({ resource, namespace, name }: ObjectRef): string =>
+  describeObject(resource.kind, namespace, name);
+
 /**
  * A text that a tenant chooses, in quotes as JSON, for messages. All such texts are quoted here: they never contain the text that separates
  * a command from the prose, so that no name or path can look like a command of Inlay.

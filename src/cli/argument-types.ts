@@ -1,6 +1,6 @@
 /** Parses arguments of the command line that several subcommands share. */
 import { InvalidArgumentError } from "commander";
-import { type NamedObject, namedObject } from "../actions/named-object.ts";
+import { type NamedObject, namedObject } from "../actions/object.ts";
 import { parseDuration } from "../apimachinery/duration.ts";
 
 /** Refuses an invalid name, such as an unset variable, at once. The API server would refuse it at every request. */

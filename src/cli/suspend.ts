@@ -1,6 +1,6 @@
 /** `inlay suspend` and `inlay resume`: stop Inlay from processing an object, or let it continue, by `spec.suspend`. */
 import { Command } from "commander";
-import type { NamedObject } from "../actions/named-object.ts";
+import type { NamedObject } from "../actions/object.ts";
 import { kindAndName } from "./argument-types.ts";
 import { type ClusterFlags, show, withClusterFlags } from "./cluster.ts";
 

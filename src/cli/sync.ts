@@ -1,6 +1,6 @@
 /** `inlay sync`: asks the controller to reconcile an object now, and to read everything again. */
 import { Command, Option } from "commander";
-import type { NamedObject } from "../actions/named-object.ts";
+import type { NamedObject } from "../actions/object.ts";
 import { kindAndName, milliseconds } from "./argument-types.ts";
 import { type ClusterFlags, show, withClusterFlags } from "./cluster.ts";
 
@@ -29,8 +29,8 @@ export function syncCommand(): Command {
 async function run(object: NamedObject, { wait, timeout, ...flags }: SyncFlags): Promise<void> {
   const [{ sync }, { conditionText }, { textOf }] = await Promise.all([
     import("../actions/sync.ts"),
-    import("../actions/change.ts"),
-    import("../actions/named-object.ts"),
+    import("../actions/object.ts"),
+    import("../actions/object.ts"),
   ]);
   const synced = await show(
     flags,

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { type Digests, digestParts } from "../api/rollout.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { isPresent } from "../rollout/digest/presence.ts";
+import { isPresent } from "../rollout/digest/digest.ts";
 import { type DigestCache, digestsOf, type ValueDigests, versionsOf } from "../rollout/digest/values.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";

@@ -1,12 +1,16 @@
-/** Remembers the rollout of each binding by its uid, so that a recreated binding starts without a memory. */
+/**
+ * Remembers the rollout of each binding by its uid, so that a recreated binding starts without a memory, and the restarts of each workload.
+ */
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
+import type { RestartLimit } from "../api/installation.ts";
 import type { RolloutStatus } from "../api/rollout.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import { idOf, isOlder, type ObjectRef, type Version } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { FirstLooks } from "./decide/first-looks.ts";
 import type { Revert } from "./decide/reverts.ts";
-import type { RecreatedJob } from "./restart/recreated-jobs.ts";
+import type { RecreatedJob } from "./restart/recreate-job.ts";
 import type { Dependent } from "./types.ts";
 
 const COUNTED_FOR_MS = 100;
@@ -154,5 +158,38 @@ export class RolloutMemories {
   /** The bindings with a rollout: the key, and the reason why it waits. */
   *waits(): Generator<[key: string, reason: string]> {
     for (const [key, { waits }] of this.#all) if (waits !== undefined) yield [key, waits];
+  }
+}
+
+/** How many workloads are remembered. The oldest are forgotten. */
+const MAX_SIZE = 20_000;
+const NONE: readonly never[] = [];
+
+type Restarted = Pick<Dependent, "ref" | "workload">;
+
+/**
+ * Knows when workloads last restarted for changing values, by all bindings. Their annotations have these times, which another leader reads.
+ * Jobs lose their annotation, and operators may remove it, so this process remembers its own restarts as well.
+ */
+export class RecentRestarts {
+  /** By workload. */
+  readonly #own = new BoundedMap<string, readonly number[]>(MAX_SIZE);
+
+  /** In ms, ascending. */
+  timesOf({ ref, workload: { restarts = NONE } }: Restarted): readonly number[] {
+    const own = this.#own.get(idOf(ref));
+    if (own === undefined) return restarts;
+    return [...new Set([...restarts, ...own])].sort((a, b) => a - b);
+  }
+
+  /** The times after a restart at `now`, without those that do not matter any more. */
+  after(dependent: Restarted, now: number, { max, windowMs }: RestartLimit): readonly number[] {
+    const recent = this.timesOf(dependent).filter((each) => each < now && each + windowMs > now);
+    return [...recent, now].slice(-max);
+  }
+
+  /** The restart was written. */
+  remember({ ref }: Restarted, times: readonly number[]): void {
+    this.#own.set(idOf(ref), times);
   }
 }

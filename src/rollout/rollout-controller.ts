@@ -27,12 +27,11 @@ import type { DigestCache } from "./digest/values.ts";
 import { apartFrom, dependentsOf, type Owners, type RolloutContext, withHiddenUses } from "./discover/dependents.ts";
 import type { RolloutReferences } from "./discover/lookups.ts";
 import { ProviderClasses, type WorkloadQueries } from "./discover/provider-classes.ts";
-import { RolloutMemories } from "./memory.ts";
-import { failureNotifications, refusalNotifications } from "./notifications.ts";
-import { RecentRestarts } from "./restart/recent-restarts.ts";
-import { finishCutOff, withRecreated } from "./restart/recreated-jobs.ts";
+import { failureNotifications, refusalNotifications } from "./events.ts";
+import { RecentRestarts, RolloutMemories } from "./memory.ts";
+import { finishCutOff, JobCopies, withRecreated } from "./restart/recreate-job.ts";
 import { replacePods } from "./restart/replace-pods.ts";
-import { JobCopies, Restarter } from "./restart/restart.ts";
+import { Restarter } from "./restart/restart.ts";
 import { type RolloutResult, recordRolloutEvents, rolloutResult, untilShown, waitsFor } from "./status.ts";
 import type { Dependent } from "./types.ts";
 

@@ -7,9 +7,9 @@ import type { Problem } from "../apimachinery/problem.ts";
 import { storedReason } from "../apimachinery/reasons.ts";
 import type { RolloutDecision } from "./decide/engine.ts";
 import type { RestartDependencies } from "./dependencies.ts";
-import { bindingEvent } from "./event-messages.ts";
+import { bindingEvent } from "./events.ts";
 import type { RolloutMemory } from "./memory.ts";
-import { type RecreatedJob, SHOWN_WITHIN_MS } from "./restart/recreated-jobs.ts";
+import { type RecreatedJob, SHOWN_WITHIN_MS } from "./restart/recreate-job.ts";
 import type { RolloutEvent } from "./types.ts";
 
 /** Records the events and metrics. */

@@ -7,7 +7,7 @@ import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import { jsonLength } from "../apimachinery/json-length.ts";
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { ARGO_ROLLOUT, groupKindOf, JOB } from "./group-kinds.ts";
-import { copied, isPassing } from "./job-copy.ts";
+import { copied, isPassing } from "./jobs.ts";
 import { isBeside, type PodReference, podReferences } from "./pod-references.ts";
 import { type PodReplacement, replacingOf } from "./pod-replacement.ts";
 import { isOnDelete, type Progress, progressOf } from "./progress.ts";

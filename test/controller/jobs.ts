@@ -1,7 +1,7 @@
 /** Jobs for tests, which KWOK's node completes at once. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../src/apimachinery/objects.ts";
-import { copyName, copyOf, jobToCreate, originalOf } from "../../src/workloads/job-copy.ts";
+import { copyName, copyOf, jobToCreate, originalOf } from "../../src/workloads/jobs.ts";
 import type { AnyObject } from "./api.ts";
 import { eventually } from "./eventually.ts";
 import type { Rule, TestNamespace } from "./test-namespace.ts";

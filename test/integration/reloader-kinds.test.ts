@@ -1,7 +1,7 @@
 /** Shows Reloader's annotations on workloads of every kind, with Jobs, and for SecretProviderClasses. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../src/apimachinery/objects.ts";
-import { copyName } from "../../src/workloads/job-copy.ts";
+import { copyName } from "../../src/workloads/jobs.ts";
 import { AUTO, annotated, named, newShop, type Shop, warningsOn } from "../controller/annotated.ts";
 import { CLASS_AUTO, mounting, newStore, sourcesOf } from "../controller/annotated-classes.ts";
 import { BINDING, JOB, newJobShop, uidsIn } from "../controller/annotated-jobs.ts";

@@ -1,7 +1,7 @@
 /** Shows that a completed Job that a binding names is deleted and recreated, and that no Job is lost. */
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../src/apimachinery/objects.ts";
-import { copyName } from "../../src/workloads/job-copy.ts";
+import { copyName } from "../../src/workloads/jobs.ts";
 import type { AnyObject } from "../controller/api.ts";
 import { eventually } from "../controller/eventually.ts";
 import {

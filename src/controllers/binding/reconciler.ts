@@ -10,7 +10,7 @@ import { isStub } from "../../api/stub.ts";
 import type { Verdict } from "../../api/verdict.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { readValues } from "../../pipeline/compile.ts";
-import { unsyncedTargets } from "../../rollout/decide/unsynced-targets.ts";
+import { unsyncedTargets } from "../../rollout/decide/wait-for-targets.ts";
 import type { RolloutResult } from "../../rollout/status.ts";
 import type { Actor } from "../../targets/actor.ts";
 import { holdsOtherValues } from "../../targets/compare.ts";

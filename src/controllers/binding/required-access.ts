@@ -11,8 +11,7 @@ import type { Permission } from "../../kube/grant-commands.ts";
 import type { WorkloadLookup } from "../../rollout/discover/lookups.ts";
 import { JOB_VERBS } from "../../rollout/restart/recreate-job.ts";
 import type { Connections, ParsedSource, ResolvedSource } from "../../sources/source.ts";
-import { isJob } from "../../workloads/job-copy.ts";
-import { isCronJob } from "../../workloads/manual-job.ts";
+import { isCronJob, isJob } from "../../workloads/jobs.ts";
 
 /** What is known of a binding when a permission is missing. */
 export interface Needs {

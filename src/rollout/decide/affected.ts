@@ -10,7 +10,7 @@ import {
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import { ALL_KEYS } from "../../sources/uses.ts";
 import { isStampOf, stampOf } from "../../workloads/rollout-stamp.ts";
-import { ABSENT, isPresent } from "../digest/presence.ts";
+import { ABSENT, isPresent } from "../digest/digest.ts";
 import type { Dependent, Step } from "../types.ts";
 import type { StartedWith } from "./first-looks.ts";
 import { withoutRestart } from "./reverts.ts";

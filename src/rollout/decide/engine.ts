@@ -5,8 +5,7 @@
 import type { Digests, Pending, RolloutSpec, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
 import { sameJson } from "../../apimachinery/json.ts";
 import type { Progress } from "../../workloads/progress.ts";
-import { digestsIn } from "../digest/digest.ts";
-import { ABSENT, isPresent } from "../digest/presence.ts";
+import { ABSENT, digestsIn, isPresent } from "../digest/digest.ts";
 import type { Dependent, NamespaceProblem, RolloutBlock, RolloutEvent } from "../types.ts";
 import {
   affectedBy,

@@ -9,7 +9,7 @@ import type { RolloutSpec, RolloutStatus } from "../../api/rollout.ts";
 import { BoundedMap } from "../../apimachinery/maps.ts";
 import { isOlder } from "../../apimachinery/objects.ts";
 import type { CachedObject } from "../../cache/cached-object.ts";
-import { ABSENT, isPresent } from "../digest/presence.ts";
+import { ABSENT, isPresent } from "../digest/digest.ts";
 import type { Dependent, NamespaceProblem } from "../types.ts";
 
 /** The values of a source that the pods of a workload started with. Undefined if that is unknown. */

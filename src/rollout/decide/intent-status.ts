@@ -7,7 +7,7 @@ import type { RolloutRules } from "../../api/installation.ts";
 import type { RolloutSpec, RolloutStatus, WorkloadStatus } from "../../api/rollout.ts";
 import { idOf } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
-import { isJob } from "../../workloads/job-copy.ts";
+import { isJob } from "../../workloads/jobs.ts";
 import { givenText } from "../../workloads/workload.ts";
 import type { Dependent } from "../types.ts";
 import type { RolloutDecision } from "./engine.ts";

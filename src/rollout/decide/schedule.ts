@@ -2,7 +2,7 @@
 
 import type { RestartLimit } from "../../api/installation.ts";
 import type { Digests, RolloutStatus } from "../../api/rollout.ts";
-import { describeObject } from "../../apimachinery/objects.ts";
+import { describeRef } from "../../apimachinery/objects.ts";
 import type { ConditionReason } from "../../apimachinery/reasons.ts";
 import type { Dependent, NamespaceProblem, RolloutBlock, Step } from "../types.ts";
 import { type AffectedWorkload as Entry, type Rollout, stampFor } from "./affected.ts";
@@ -78,7 +78,7 @@ const tooFrequent = ({ max, window }: RestartLimit): string =>
 
 /** For the condition and the event. `changed`: the ids of the digests. */
 function stoppedMessage(
-  { ref: { resource, namespace, name } }: Dependent,
+  { ref }: Dependent,
   limit: RestartLimit,
   { binding }: Pick<FrequencyInput, "binding">,
   changed: readonly string[],
@@ -86,7 +86,7 @@ function stoppedMessage(
 ): string {
   const more = changed.length > MAX_NAMED_STOPPED ? ` and ${changed.length - MAX_NAMED_STOPPED} more` : "";
   const values = `${changed.slice(0, MAX_NAMED_STOPPED).join(", ")}${more}`;
-  const why = `${describeObject(resource.kind, namespace, name)}: ${tooFrequent(limit)}: ${values}`;
+  const why = `${describeRef(ref)}: ${tooFrequent(limit)}: ${values}`;
   const when = `Inlay restarts it when they have stayed the same for ${limit.window}, at ${new Date(until).toISOString()} at the earliest`;
   return `${why}. Find out what changes them. ${when}; restart it at once with: inlay sync ${binding.name} -n ${binding.namespace}`;
 }

@@ -1,10 +1,15 @@
-/** Finds out which controllers of a binding's targets have not observed the written values yet. */
+/**
+ * Decides which workloads have to wait for the targets of their binding: for those without the new values, and for those whose
+ * controllers have not observed the written values yet. A target holds back all workloads; a target in one of many namespaces
+ * holds back those of its namespace.
+ */
+import { isApart, type SecretBinding, type Target } from "../../api/binding.ts";
 import type { RolloutSpec } from "../../api/rollout.ts";
 import { FieldPath } from "../../apimachinery/field-path.ts";
 import { at, conditionIn, numberOf } from "../../apimachinery/fields.ts";
 import { firstOf } from "../../apimachinery/name-list.ts";
 import {
-  describeObject,
+  describeRef,
   type KubeObject,
   type ObjectRef,
   type Resource,
@@ -19,7 +24,6 @@ import type { Schemas } from "../../kube/schemas.ts";
 import { schemaIn } from "../../transform/schema-check.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import type { RolloutBlock } from "../types.ts";
-import type { UnsyncedTargets } from "./unsynced-targets.ts";
 
 type WaitFor = NonNullable<RolloutSpec["waitForTargets"]>;
 
@@ -90,14 +94,9 @@ export async function targetsNotObserved(
   return { everywhere, namespaces };
 }
 
-function notObserved(
-  { resource, namespace, name }: ObjectRef,
-  found: KubeObject | undefined,
-  waitFor: WaitFor,
-  written: Version | undefined,
-) {
-  const why = found === undefined ? "does not exist" : whyNot(found, resource, waitFor, written);
-  return why && `${describeObject(resource.kind, namespace, name)} ${why}`;
+function notObserved(ref: ObjectRef, found: KubeObject | undefined, waitFor: WaitFor, written: Version | undefined) {
+  const why = found === undefined ? "does not exist" : whyNot(found, ref.resource, waitFor, written);
+  return why && `${describeRef(ref)} ${why}`;
 }
 
 /**
@@ -129,3 +128,35 @@ function whyNot(
 
 const NO_SUBRESOURCE =
   " (its kind has no status subresource, so each write of its status increments the generation, and the controller may never report it; change the value, or remove waitForTargets)";
+
+export interface UnsyncedTargets {
+  /** Why all workloads wait. */
+  everywhere: RolloutBlock | undefined;
+  /** Why the workloads of single namespaces wait. */
+  namespaces: ReadonlyMap<string, string>;
+}
+
+/** An object of a target that was tried, or a part of a target whose objects can't be known. */
+export interface Tried {
+  target: Pick<Target, "namespaceSelector">;
+  namespace?: string | undefined;
+  problem?: Problem | undefined;
+}
+
+/** `account` is why Inlay can't impersonate the account of the binding. */
+export function unsyncedTargets(
+  binding: Pick<SecretBinding, "metadata">,
+  account: Problem | undefined,
+  tried: readonly Tried[],
+): UnsyncedTargets {
+  let first = account;
+  const namespaces = new Map<string, string>();
+  for (const { target, namespace = "", problem } of tried) {
+    if (problem === undefined) continue;
+    const message = `the target in its namespace does not hold the new values yet: ${problem.brief}`;
+    if (!isApart(target, namespace || undefined, binding)) first ??= problem;
+    else if (!namespaces.has(namespace)) namespaces.set(namespace, message);
+  }
+  const message = first && "not every target holds the new values yet; see the condition Ready";
+  return { everywhere: message === undefined ? undefined : { reason: "TargetsNotSynced", message }, namespaces };
+}

@@ -1,8 +1,9 @@
 /**
  * Computes the keyed digest of a source's value. It shows that a value changed, and nothing else: without the key, guesses of the
- * value can't be checked. Pure.
+ * value can't be checked. The status has a word in place of a digest if there is no value. Pure.
  */
 import { createHmac } from "node:crypto";
+import type { RolloutSpec } from "../../api/rollout.ts";
 import { FieldPath } from "../../apimachinery/field-path.ts";
 import type { Effort } from "../../apimachinery/glob.ts";
 import { stringifyJson } from "../../apimachinery/json.ts";
@@ -153,4 +154,21 @@ function* inOrder(value: JsonValue): Generator<void, JsonValue> {
     entries.push([key, typeof each === "object" ? yield* inOrder(each) : each]);
   }
   return Array.isArray(value) ? entries.map(([, each]) => each) : Object.fromEntries(entries);
+}
+
+/** The source does not exist. Used only if restartOn makes that count. */
+export const ABSENT = "absent";
+/** No pod mounts the SecretProviderClass, so no pod has an old version of anything. */
+const UNMOUNTED = "unmounted";
+
+export const isPresent = (digest: string | undefined): digest is string =>
+  digest !== undefined && digest !== ABSENT && digest !== UNMOUNTED;
+
+/** Undefined if it is not known whether the source exists, as when a grant was withdrawn. */
+export function presenceOf(
+  { problem, isUnmounted }: Extract<LiveSource, { kind: "absent" }>,
+  { restartOn = [] }: Pick<RolloutSpec, "restartOn">,
+): string | undefined {
+  if (isUnmounted) return UNMOUNTED;
+  return restartOn.length > 0 && problem.reason === "SourceNotFound" ? ABSENT : undefined;
 }

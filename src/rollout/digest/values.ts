@@ -10,9 +10,8 @@ import type { LiveSource } from "../../transform/live-source.ts";
 import { givenText, restartTime } from "../../workloads/workload.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import type { PlannedRestart } from "../decide/schedule.ts";
-import { type DigestKey, digestOf, newDigestEffort } from "./digest.ts";
+import { type DigestKey, digestOf, newDigestEffort, presenceOf } from "./digest.ts";
 import type { DigestKeys } from "./keys.ts";
-import { presenceOf } from "./presence.ts";
 
 /** The sources of a binding as they were read, and why they don't belong together, if they don't. */
 export interface SourceReadings {

@@ -7,7 +7,7 @@ import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
 import { digestId, digestParts, groupsOf, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
 import type { Effort } from "../../apimachinery/glob.ts";
 import { firstOf } from "../../apimachinery/name-list.ts";
-import { describeObject, idOf, type ObjectRef } from "../../apimachinery/objects.ts";
+import { describeRef, idOf, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { CONFIG_MAPS, SECRETS } from "../../apimachinery/resources.ts";
 import { similarName } from "../../apimachinery/suggest-names.ts";
@@ -415,10 +415,9 @@ export function apartFrom({
     return first.problem.within(`namespace ${first.namespace}`).with({ note: and });
   }
   if (missing.length === 0) return unread.length === 0 ? undefined : notRead(unread);
-  const names = missing.map(({ resource, namespace, name, similar }, at) => {
-    const meant = at < MAX_NAMED ? similar?.() : undefined;
-    const guess = meant === undefined ? "" : ` (did you mean ${meant}?)`;
-    return `${describeObject(resource.kind, namespace, name)}${guess}`;
+  const names = missing.map((each, at) => {
+    const meant = at < MAX_NAMED ? each.similar?.() : undefined;
+    return `${describeRef(each)}${meant === undefined ? "" : ` (did you mean ${meant}?)`}`;
   });
   const what = `there is no ${firstOf(names, MAX_NAMED)}; create it, or correct the name`;
   return new Problem("WorkloadNotFound", { at: ["spec.rollout"], what });
@@ -427,8 +426,7 @@ export function apartFrom({
 function notRead(unread: readonly UnreadWorkload[]): Problem {
   const large = unread.filter(({ isTooLarge }) => isTooLarge);
   const all = large.length > 0 ? large : unread;
-  const names = all.map(({ resource, namespace, name }) => describeObject(resource.kind, namespace, name));
-  const first = firstOf(names, MAX_NAMED);
+  const first = firstOf(all.map(describeRef), MAX_NAMED);
   const message =
     large.length > 0
       ? `spec.rollout: Inlay does not restart ${first}, because the workloads that the bindings of the namespace watch are too large together; remove references from workloads, or use one service account and the same template and restartPath in all bindings, then change the workload`

@@ -17,7 +17,7 @@ import { ALL_KEYS } from "../../sources/uses.ts";
 import type { References } from "../../targets/references.ts";
 import type { SelectedObject } from "../../targets/select.ts";
 import { choiceOf, type SelectionCriteria } from "../../targets/selection.ts";
-import { isCronJob, MANUAL_JOB_PATHS } from "../../workloads/manual-job.ts";
+import { isCronJob, MANUAL_JOB_PATHS } from "../../workloads/jobs.ts";
 import { PLACES, type PodPlace, type PodReference } from "../../workloads/pod-references.ts";
 import { WORKLOAD_KINDS, type WorkloadPaths } from "../../workloads/workload.ts";
 import type { RunSteps } from "../../workqueue/cpu-scheduler.ts";

@@ -8,7 +8,7 @@ import { at, fieldsAt, listAt, valueAt } from "../../apimachinery/fields.ts";
 import { BoundedMap } from "../../apimachinery/maps.ts";
 import {
   apiVersionOf,
-  describeObject,
+  describeRef,
   type JsonObject,
   type JsonValue,
   type KubeObject,
@@ -22,76 +22,22 @@ import { isNotFound, isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { getIfExists } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
-import { isJob } from "../../workloads/job-copy.ts";
-import { isCronJob, isSuspended, manualJobName, manualJobOf } from "../../workloads/manual-job.ts";
+import { isCronJob, isJob, isSuspended, manualJobName, manualJobOf } from "../../workloads/jobs.ts";
 import { podReferences } from "../../workloads/pod-references.ts";
 import { isMark } from "../../workloads/rollout-stamp.ts";
 import { RESTARTS_ANNOTATION, restartText, restartTimesText } from "../../workloads/workload.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
 import { withoutDisruptionBudget } from "../decide/disruption-budgets.ts";
 import type { RolloutDecision } from "../decide/engine.ts";
-import { withWorkloads } from "../decide/intent-status.ts";
 import { textAt } from "../decide/reverts.ts";
 import type { PlannedRestart } from "../decide/schedule.ts";
 import type { RestartDependencies } from "../dependencies.ts";
 import { type ValueDigests, writtenFor } from "../digest/values.ts";
 import type { RolloutContext } from "../discover/dependents.ts";
-import { unbudgetedEvent, unprobedEvent, workloadEvent } from "../event-messages.ts";
-import type { RolloutMemory } from "../memory.ts";
-import { restartNotification } from "../notifications.ts";
+import { restartNotification, unbudgetedEvent, unprobedEvent, workloadEvent } from "../events.ts";
+import type { RecentRestarts, RolloutMemory } from "../memory.ts";
 import type { Dependent } from "../types.ts";
-import type { RecentRestarts } from "./recent-restarts.ts";
-import { type CopyRecord, recreateJob } from "./recreate-job.ts";
-import { recreated } from "./recreated-jobs.ts";
-
-export class JobCopies {
-  readonly #note: (status: RolloutStatus) => Promise<void>;
-  readonly #before: RolloutStatus | undefined;
-  /** The uids of the copies, by the uids of their Jobs. */
-  readonly #uids: Map<string, string>;
-  #last: Promise<void> = Promise.resolve();
-  /** The next write, which has not begun and includes every copy until then. */
-  #next: Promise<void> | undefined;
-
-  /** `before` is the present status, with the Jobs; `note` writes a status. */
-  constructor(before: RolloutStatus | undefined, note: (status: RolloutStatus) => Promise<void>) {
-    this.#note = note;
-    this.#before = before;
-    const recorded = before?.pending?.workloads ?? [];
-    this.#uids = new Map(recorded.flatMap(({ uid, copyUID }) => (copyUID === undefined ? [] : [[uid, copyUID]])));
-  }
-
-  /** The record for the Job with that uid. */
-  of(job: string): CopyRecord {
-    return { uid: this.#uids.get(job), write: (copy) => this.#write(job, copy) };
-  }
-
-  /** A status with the copies. */
-  in(status: RolloutStatus): RolloutStatus {
-    return withWorkloads(status, (each) => {
-      const copyUID = this.#uids.get(each.uid);
-      return copyUID === undefined ? each : { ...each, copyUID };
-    });
-  }
-
-  /** The present status. */
-  get status(): RolloutStatus | undefined {
-    return this.#before && this.in(this.#before);
-  }
-
-  #write(job: string, copy: string): Promise<void> {
-    if (this.#uids.get(job) === copy) return this.#last;
-    this.#uids.set(job, copy);
-    this.#next ??= this.#last
-      .catch(() => undefined)
-      .then(async () => {
-        this.#next = undefined;
-        if (this.status !== undefined) await this.#note(this.status);
-      });
-    this.#last = this.#next;
-    return this.#next;
-  }
-}
+import { isTaken, type JobCopies, recreated, recreateJob } from "./recreate-job.ts";
 
 /** Reloader's names of the kinds. */
 const TYPES = { Secret: "SECRET", ConfigMap: "CONFIGMAP", SecretProviderClass: "SECRETPROVIDERCLASS" };
@@ -206,7 +152,7 @@ export async function stamp(
     const problem = refusal(error, use, "patch");
     // Its message names no object: a target has its name before it.
     const isNameless = problem.reason === "VersionDropsFields";
-    throw isNameless ? problem.within(describeObject(ref.resource.kind, ref.namespace, ref.name)) : problem;
+    throw isNameless ? problem.within(describeRef(ref)) : problem;
   }
   const message = `${ref.resource.kind} ${ref.name} changes faster than it can be restarted; Inlay retries`;
   throw new Problem("Unavailable", message);
@@ -299,7 +245,7 @@ export async function runCronJob(
     await client.createObject(identity, job, manualJobOf(cronJob, { [annotation]: stamp }), ROLLOUT_MANAGER);
   } catch (error) {
     // An earlier try has created it.
-    if (isStatus(error, 409) && error.reason === "AlreadyExists") return undefined;
+    if (isTaken(error)) return undefined;
     throw refusal(error, { identity, ref: { resource: JOBS, namespace }, verbs: ["create"] }, "create");
   }
   return undefined;
@@ -421,8 +367,7 @@ export class Restarter {
   ): void {
     const { events, log, notifier, rollouts } = this.#deps;
     const { ref, workload } = dependent;
-    const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
-    log.info({ binding: bindingKey(binding), workload: where, changedKeys: causes }, "restarted");
+    log.info({ binding: bindingKey(binding), workload: describeRef(ref), changedKeys: causes }, "restarted");
     rollouts.restarted();
     events.recordOn(regarding(dependent, metadata), workloadEvent(binding, causes));
     notifier.notify(restartNotification(binding, dependent, metadata, causes));

@@ -1,6 +1,6 @@
 /** How objects are named on the command line. */
 import assert from "node:assert/strict";
-import { namedObject, textOf } from "../../../src/actions/named-object.ts";
+import { namedObject, textOf } from "../../../src/actions/object.ts";
 
 describe("an object on the command line", () => {
   it("is a SecretBinding unless it names its kind, in one of the forms of kubectl", () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../src/api/rollout.ts";
 import { Problem } from "../../../src/apimachinery/problem.ts";
 import { withFewMessages, withoutUnwritten } from "../../../src/rollout/decide/intent-status.ts";
-import { failureNotifications, refusalNotifications } from "../../../src/rollout/notifications.ts";
+import { failureNotifications, refusalNotifications } from "../../../src/rollout/events.ts";
 import { bindingOf, dependentOf } from "../objects.ts";
 
 const BINDING = bindingOf({});

@@ -12,7 +12,7 @@ import {
   jobToCreate,
   originalIn,
   whyNoCopy,
-} from "../../../src/workloads/job-copy.ts";
+} from "../../../src/workloads/jobs.ts";
 
 const byController = { "controller-uid": "1", "batch.kubernetes.io/job-name": "migrate", "job-name": "migrate" };
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../../src/api/rollout.ts";
 import { decideRollout, type RolloutDecision, type RolloutInput } from "../../../../src/rollout/decide/engine.ts";
 import { withoutUnwritten } from "../../../../src/rollout/decide/intent-status.ts";
-import { RecentRestarts } from "../../../../src/rollout/restart/recent-restarts.ts";
+import { RecentRestarts } from "../../../../src/rollout/memory.ts";
 import type { Dependent } from "../../../../src/rollout/types.ts";
 import { dependentOf } from "../../objects.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { KubeObject, ObjectRef, Resource } from "../../../../src/apimachinery/objects.ts";
 import { DEPLOYMENTS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import { isTemplateYounger } from "../../../../src/rollout/decide/read-age.ts";
+import { isTemplateYounger } from "../../../../src/rollout/decide/read-workload.ts";
 
 const REVISION = "deployment.kubernetes.io/revision";
 const AT = 1_800_000_000;

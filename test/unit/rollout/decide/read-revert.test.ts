@@ -4,7 +4,7 @@ import type { Resource } from "../../../../src/apimachinery/objects.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import type { Client } from "../../../../src/kube/client.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import { readRevert } from "../../../../src/rollout/decide/read-revert.ts";
+import { readRevert } from "../../../../src/rollout/decide/read-workload.ts";
 import { dependentOf } from "../../objects.ts";
 
 const ACCOUNT = serviceAccountIdentity("registry", "inlay");

@@ -4,7 +4,7 @@ import type { Target } from "../../../../src/api/binding.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { SECRETS } from "../../../../src/apimachinery/resources.ts";
 import { AccessDenied } from "../../../../src/kube/access-error.ts";
-import { unsyncedTargets } from "../../../../src/rollout/decide/unsynced-targets.ts";
+import { unsyncedTargets } from "../../../../src/rollout/decide/wait-for-targets.ts";
 import { bindingOf, targetOf } from "../../objects.ts";
 
 const problem = new Problem("Forbidden", "it may not patch it");

@@ -1,7 +1,7 @@
 /** The record of the copies of Jobs in the status. */
 import assert from "node:assert/strict";
 import type { RolloutStatus } from "../../../../src/api/rollout.ts";
-import { JobCopies } from "../../../../src/rollout/restart/restart.ts";
+import { JobCopies } from "../../../../src/rollout/restart/recreate-job.ts";
 
 type Entry = NonNullable<NonNullable<RolloutStatus["pending"]>["workloads"]>[number];
 

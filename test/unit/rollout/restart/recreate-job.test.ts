@@ -5,7 +5,7 @@ import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
 import { finishRecreation, recreateJob } from "../../../../src/rollout/restart/recreate-job.ts";
-import { copyName, copyOf, jobToCreate, originalOf } from "../../../../src/workloads/job-copy.ts";
+import { copyName, copyOf, jobToCreate, originalOf } from "../../../../src/workloads/jobs.ts";
 import { fakeClient } from "../../fakes.ts";
 
 const ACCOUNT = serviceAccountIdentity("shop", "inlay");

@@ -13,10 +13,10 @@ import {
   type RecreatedJob,
   recreated,
   withRecreated,
-} from "../../../../src/rollout/restart/recreated-jobs.ts";
+} from "../../../../src/rollout/restart/recreate-job.ts";
 import { untilShown } from "../../../../src/rollout/status.ts";
 import type { Dependent } from "../../../../src/rollout/types.ts";
-import { copyName, copyOf } from "../../../../src/workloads/job-copy.ts";
+import { copyName, copyOf } from "../../../../src/workloads/jobs.ts";
 import { fakeClient } from "../../fakes.ts";
 import { bindingOf, dependentOf, kubeObjectOf, rolloutSpecOf } from "../../objects.ts";
 
