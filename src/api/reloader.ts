@@ -1,7 +1,7 @@
 /** Reads the annotations with which users configure Stakater Reloader. No I/O. */
 import { isObject } from "../apimachinery/json.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
-import type { SecretBinding } from "./binding.ts";
+import type { SecretBinding, Source } from "./binding.ts";
 import { RELOADER_KEYS, type ReloaderKeys, type ReloaderRules } from "./reloader-rules.ts";
 
 /**
@@ -24,6 +24,13 @@ export const isLabelled = (labels: Readonly<Record<string, string>> | undefined)
 /** Whether a binding looks generated from annotations. Any user can write such a binding. */
 export const claimsToBeGenerated = ({ metadata, spec }: Pick<SecretBinding, "metadata" | "spec">): boolean =>
   isLabelled(metadata.labels) && spec.serviceAccountName === RELOADER_ACCOUNT;
+
+/** The object that a source of such a binding names. */
+export function namedObject({ secret, configMap, providerClass }: Source) {
+  if (secret?.name !== undefined) return { kind: "Secret", name: secret.name } as const;
+  if (providerClass !== undefined) return { kind: "SecretProviderClass", name: providerClass.name } as const;
+  return configMap?.name === undefined ? undefined : ({ kind: "ConfigMap", name: configMap.name } as const);
+}
 
 const DOMAIN = "reloader.stakater.com";
 /** The annotation that Reloader writes to a pod template at each restart. */

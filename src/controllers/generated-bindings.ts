@@ -18,7 +18,7 @@ import type { Log } from "../observability/log.ts";
 import type { ContentionBudget } from "../targets/contention-budget.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { soonest } from "../workqueue/soonest.ts";
-import type { WorkResult } from "../workqueue/work-queue.ts";
+import { BACKOFF, DONE, type WorkResult } from "../workqueue/work-queue.ts";
 
 /** The same text for the same JSON, whatever the order of its keys. */
 export const revisionOf = (value: object): string =>
@@ -78,8 +78,6 @@ export interface GeneratedBindingServices {
   log: Pick<Log, "warn">;
 }
 
-const BACKOFF: WorkResult = { retry: "backoff" };
-const DONE: WorkResult = { retry: "never" };
 /** A finalizer may hold a namespace for long. No watch shows that a namespace of that name exists again. */
 const LATER: WorkResult = { retry: "after", ms: 30_000 };
 
@@ -132,33 +130,25 @@ export class GeneratedBindings<G extends GeneratedBinding> {
     find: (desired: G) => SecretBinding | undefined,
   ): Promise<WorkResult> {
     this.#syncing.add(key);
-    let result: WorkResult | undefined;
+    let isRetried = false;
     try {
-      result = await this.#sync(key, desired, obsolete, find);
+      const failures = new Map<string, Problem>();
+      // If a quota is used up, only deletions free it. A failed deletion does not keep the writes back.
+      const [deleted] = await Promise.allSettled([mapConcurrent(obsolete, (each) => this.#delete(each))]);
+      const before = this.failuresOf(key);
+      const [written] = await Promise.allSettled([
+        mapConcurrent(desired, (each) => this.#correct(each, find(each), before, failures)),
+      ]);
+      this.forget(key);
+      if (failures.size > 0) this.#failures.set(key, failures);
+      if (deleted.status === "rejected") throw deleted.reason;
+      if (written.status === "rejected") throw written.reason;
+      const result = soonest([...deleted.value, ...written.value]);
+      isRetried = result.retry === "backoff";
       return result;
     } finally {
-      if (result?.retry !== "backoff") this.#syncing.delete(key);
+      if (!isRetried) this.#syncing.delete(key);
     }
-  }
-
-  async #sync(
-    key: string,
-    desired: readonly G[],
-    obsolete: readonly SecretBinding[],
-    find: (desired: G) => SecretBinding | undefined,
-  ): Promise<WorkResult> {
-    const failures = new Map<string, Problem>();
-    // If a quota is used up, only deletions free it. A failed deletion does not keep the writes back.
-    const [deleted] = await Promise.allSettled([mapConcurrent(obsolete, (each) => this.#delete(each))]);
-    const before = this.failuresOf(key);
-    const [written] = await Promise.allSettled([
-      mapConcurrent(desired, (each) => this.#correct(each, find(each), before, failures)),
-    ]);
-    this.forget(key);
-    if (failures.size > 0) this.#failures.set(key, failures);
-    if (deleted.status === "rejected") throw deleted.reason;
-    if (written.status === "rejected") throw written.reason;
-    return soonest([...deleted.value, ...written.value]);
   }
 
   /** Why bindings could not be created or corrected at the last sync, by their names. */

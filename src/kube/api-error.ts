@@ -213,3 +213,13 @@ export function isOutdated(error: unknown): error is ApiError {
 export function isStatus(error: unknown, status: number): error is ApiError {
   return error instanceof ApiError && error.status === status;
 }
+
+/** Undefined if the API server answers with 404: also if it does not serve the kind. Throws ApiError. */
+export async function ifFound<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isStatus(error, 404)) return undefined;
+    throw error;
+  }
+}

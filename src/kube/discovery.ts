@@ -4,7 +4,7 @@ import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { attempt, type KindName, kindAdvice, kindNotFound, type ServedKind } from "./access-error.ts";
 import { MAX_DEFINITION_CHARACTERS } from "./answer-text.ts";
-import { isStatus } from "./api-error.ts";
+import { ifFound } from "./api-error.ts";
 import { rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
@@ -176,7 +176,7 @@ export class Discovery {
   }
 
   #getIfServed<T>(path: string): Promise<T | undefined> {
-    return ifServed(this.#get<T>(path));
+    return ifFound(this.#get<T>(path));
   }
 }
 
@@ -186,16 +186,6 @@ export async function listedKind(
   resource: Resource,
 ): Promise<ListedKind | undefined> {
   const how = { method: "GET", path: rootOf(resource), identity: CONTROLLER } as const;
-  const list = await ifServed(transport.request<{ resources?: ListedKind[] }>(how));
+  const list = await ifFound(transport.request<{ resources?: ListedKind[] }>(how));
   return list?.resources?.find(({ name }) => name === resource.plural);
-}
-
-/** Undefined if the API server answers with 404: also if it does not serve the kind. Throws ApiError. */
-export async function ifServed<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (isStatus(error, 404)) return undefined;
-    throw error;
-  }
 }

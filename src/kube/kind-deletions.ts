@@ -4,9 +4,9 @@
  */
 import type { KubeObject, ObjectMeta, Resource } from "../apimachinery/objects.ts";
 import { CUSTOM_RESOURCE_DEFINITIONS } from "../apimachinery/resources.ts";
-import { isStatus } from "./api-error.ts";
+import { ifFound, isStatus } from "./api-error.ts";
 import { METADATA_ONLY, pathOf } from "./client.ts";
-import { ifServed, listedKind } from "./discovery.ts";
+import { listedKind } from "./discovery.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
 
@@ -77,7 +77,7 @@ export class KindDeletions {
     try {
       const path = pathOf(CUSTOM_RESOURCE_DEFINITIONS, undefined, name);
       const how = { method: "GET", path, identity: CONTROLLER, accept: METADATA_ONLY } as const;
-      const crd = await ifServed(this.#transport.request<KubeObject>(how));
+      const crd = await ifFound(this.#transport.request<KubeObject>(how));
       if (crd === undefined) return MISSING;
       const { creationTimestamp: createdAt, deletionTimestamp: deletedAt } = crd.metadata;
       return { isServed: true, createdAt, deletedAt };

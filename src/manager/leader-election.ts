@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LEASE_NAME } from "../api/installation.ts";
 import type { KubeObject, ObjectMeta, ObjectRef } from "../apimachinery/objects.ts";
 import { LEASES } from "../apimachinery/resources.ts";
-import { isStatus } from "../kube/api-error.ts";
+import { ifFound, isStatus } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { Log } from "../observability/log.ts";
@@ -172,13 +172,8 @@ export class LeaderElection {
   }
 
   async #read(): Promise<Lease | undefined> {
-    try {
-      const lease = await this.#client.get<Lease>(CONTROLLER, this.#ref);
-      return { ...lease, spec: lease.spec ?? {} };
-    } catch (error) {
-      if (isStatus(error, 404)) return undefined;
-      throw error;
-    }
+    const lease = await ifFound(this.#client.get<Lease>(CONTROLLER, this.#ref));
+    return lease && { ...lease, spec: lease.spec ?? {} };
   }
 
   #write(before: Lease | undefined, spec: LeaseSpec): Promise<Lease> {

@@ -67,7 +67,7 @@ export class Unelected {
     if (obstacle !== undefined) {
       const { level, why } = obstacle;
       this.#log[level]({ lease: `${namespace}/${LEASE_NAME}` }, `${UNNOTICED}: ${why}`);
-    } else if (!this.#isStopped) this.#elect();
+    } else this.#elect();
   }
 
   /** Why this controller can't be recorded. In a cluster without an installation, nothing is wrong. */
@@ -89,19 +89,14 @@ export class Unelected {
   }
 
   #elect(): void {
+    if (this.#isStopped) return;
     this.#election.start({
       leading: () => this.#problems.report("second_controller", undefined),
-      // After a pause, it may be taken again. Nothing depends on it.
-      lost: () => this.#electLater(),
+      // After a pause, it may be taken again. Nothing depends on it. The API server may have refused the last renewals, so the next one
+      // waits as any other.
+      lost: () => void setTimeout(() => this.#elect(), RETRY_MS).unref(),
       held: (holder) => this.#problems.report("second_controller", secondController(this.#candidate, holder)),
     });
-  }
-
-  /** The API server may have refused the last renewals, so the next one waits as any other. */
-  #electLater(): void {
-    setTimeout(() => {
-      if (!this.#isStopped) this.#elect();
-    }, RETRY_MS).unref();
   }
 }
 
@@ -159,21 +154,11 @@ function stateOf({ phase, refused, quietSeconds, interruptedSeconds }: StreamSta
   return quietSeconds > SILENT_SECONDS ? "silent" : undefined;
 }
 
-interface DebuggedController {
-  readonly name: string;
-  readonly store?: { readonly state: StreamState } | undefined;
-  readonly queue: Pick<WorkQueue, "state">;
-  readonly debugState?: object | undefined;
-}
-
-interface DebugSources {
-  version: string;
+interface DebugSources extends Pick<ManagerOptions, "version" | "problems" | "cpu"> {
   /** Undefined without leader election. */
   leading: boolean | undefined;
-  controllers: readonly DebuggedController[];
+  controllers: readonly Pick<Controller, "name" | "store" | "queue" | "debugState">[];
   watches: readonly StreamState[];
-  problems: Pick<InstallationProblems, "all">;
-  cpu: Pick<CpuScheduler, "busiest">;
 }
 
 /** How many keys of a queue are listed. */
@@ -276,19 +261,8 @@ export class Manager {
   }
 
   async start(): Promise<void> {
-    const {
-      cpu,
-      debugPort,
-      election,
-      healthPort,
-      informers,
-      insecureMetrics,
-      metrics,
-      onLost,
-      problems,
-      serveMetrics,
-      version,
-    } = this.#options;
+    const { cpu, debugPort, election, healthPort, informers, insecureMetrics, metrics } = this.#options;
+    const { onLost, problems, serveMetrics, unelected, version } = this.#options;
     metrics.observeInstallation(problems);
     // A standby watches nothing.
     const watches = () => (election?.mayWrite === false ? [] : [...this.#states(), ...informers.states]);
@@ -314,7 +288,7 @@ export class Manager {
     const begin = () => {
       for (const { each, hooks } of controllers) this.#begin(each, hooks);
     };
-    this.#options.unelected?.start();
+    unelected?.start();
     if (election === undefined) begin();
     else election.start({ leading: begin, lost: onLost });
   }

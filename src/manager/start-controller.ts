@@ -117,15 +117,7 @@ export async function startController(
   options: ControllerOptions,
   createControllers = controllersOf,
 ): Promise<RunningController> {
-  const {
-    installation,
-    leaderElect,
-    leaseNamespace,
-    concurrency,
-    healthPort,
-    debugPort,
-    insecureMetrics = false,
-  } = options;
+  const { installation, leaderElect, leaseNamespace, concurrency, insecureMetrics = false } = options;
   const { scope } = installation;
   const log = createLog(options.logLevel, options.logFormat);
   const credentials = await loadCredentials(options.kubeconfig);
@@ -154,8 +146,8 @@ export async function startController(
     election,
     unelected: leaderElect || dryRun ? undefined : new Unelected(leaseClient, candidate, services.problems, log),
     onLost: options.onLost,
-    healthPort,
-    debugPort,
+    healthPort: options.healthPort,
+    debugPort: options.debugPort,
     insecureMetrics,
     version: replica.version,
     serveMetrics: metricsServerOf(options, services, transport),

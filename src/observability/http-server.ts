@@ -7,6 +7,9 @@ import type { ServerResponse } from "node:http";
 import type { AddressInfo, Server } from "node:net";
 import type { InstallationProblems } from "./installation-problems.ts";
 
+/** An import would also load Node's WebSocket and fetch, 6 MB that nothing here uses. */
+const { createServer } = process.getBuiltinModule("node:http");
+
 const LOOPBACK = ["127.0.0.1", "::1"] as const;
 /** A page in a browser can reach a forwarded port by a name of its own, and then sends that name as the host. */
 const HOSTS = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i;
@@ -15,8 +18,6 @@ const NO_IPV6 = ["EADDRNOTAVAIL", "EAFNOSUPPORT"];
 
 /** Port 0 takes any free port. Throws Node's error if the port can't be opened. */
 export async function serveDebug(port: number, state: () => object): Promise<HttpServer> {
-  // Not imported for the same reason as in health.ts, and loaded only when it is used.
-  const { createServer } = process.getBuiltinModule("node:http");
   const create = () =>
     createServer(({ url = "", method, headers: { host = "" } }, response) => {
       if (!HOSTS.test(host)) return answer(response, 403, "use http://localhost:PORT/debug\n");
@@ -49,9 +50,6 @@ function answerWithState(response: ServerResponse, state: () => object): void {
   }
 }
 
-/** An import would also load Node's WebSocket and fetch, 6 MB that nothing here uses. */
-const { createServer } = process.getBuiltinModule("node:http");
-
 export interface Health {
   /** The reasons to restart the process; empty if it is healthy. */
   livez(): string[];
@@ -75,16 +73,13 @@ export function serveHealth(
 ): Promise<HttpServer> {
   const server = createServer((request, response) => {
     const [path, query] = request.url?.split("?") ?? [];
-    const report = (wrong: string[]) =>
-      wrong.length === 0
-        ? answer(response, 200, "ok\n")
-        : answer(response, 503, wrong.map((each) => `${each}\n`).join(""));
+    const report = (wrong: string[], text = wrong.length === 0 ? "ok\n" : linesOf(wrong)) =>
+      answer(response, wrong.length === 0 ? 200 : 503, text);
     if (path === "/livez") report(livez());
-    else if (path === "/readyz" && new URLSearchParams(query).has("verbose")) {
+    else if (path === "/readyz") {
       const wrong = readyz();
-      answer(response, wrong.length === 0 ? 200 : 503, verboseText(wrong, installation));
-    } else if (path === "/readyz") report(readyz());
-    else if (path === "/version")
+      report(wrong, new URLSearchParams(query).has("verbose") ? verboseText(wrong, installation) : undefined);
+    } else if (path === "/version")
       answer(response, 200, `${JSON.stringify({ version })}\n`, { "content-type": "application/json" });
     else if (path === "/metrics" && metrics !== undefined) void answerWith(response, metrics);
     else if (path === "/metrics") answer(response, 404, "metrics are served at --metrics-port\n");
@@ -95,15 +90,16 @@ export function serveHealth(
 
 /** In the form of the API server's own health checks: `+` for what works, `-` for what fails, and `!` for what only degrades. */
 function verboseText(wrong: readonly string[], { all }: Pick<InstallationProblems, "all">): string {
-  const lines = [
+  return linesOf([
     ...(wrong.length === 0 ? ["[+]watches ok"] : wrong.map((each) => `[-]${each}`)),
     ...[...all].map(([check, problem]) =>
       problem === undefined ? `[+]${check} ok` : `[!]${check} degraded: ${problem.message}`,
     ),
     `readyz check ${wrong.length === 0 ? "passed" : "failed"}`,
-  ];
-  return lines.map((line) => `${line}\n`).join("");
+  ]);
 }
+
+const linesOf = (lines: readonly string[]) => lines.map((line) => `${line}\n`).join("");
 
 export interface HttpServer {
   port: number;

@@ -321,7 +321,7 @@ export async function serveMetrics(options: MetricsServerOptions): Promise<HttpS
     connections.keep(socket);
     return answerWith(response, metrics);
   };
-  // Not imported for the same reason as in health.ts, and loaded only when it is used.
+  // Not imported for the same reason as in http-server.ts, and loaded only when it is used.
   const { createServer } = process.getBuiltinModule("node:https");
   const slow = { handshakeTimeout: SLOW_MS, headersTimeout: SLOW_MS, requestTimeout: SLOW_MS };
   const limits = { ...slow, keepAliveTimeout: KEPT_MS, connectionsCheckingInterval: CHECKED_EVERY_MS };

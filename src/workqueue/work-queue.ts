@@ -14,6 +14,9 @@ export type WorkResult =
   | { retry: "backoff"; mostMs?: number; rateLimitGroup?: string }
   | { retry: "after"; ms: number; rateLimitGroup?: string };
 
+export const DONE: WorkResult = { retry: "never" };
+export const BACKOFF: WorkResult = { retry: "backoff" };
+
 /**
  * `reconcile` throws this if the object of the key was changed or deleted after it was read, so the API server refused a write. That is no
  * failure: the key is reconciled again.

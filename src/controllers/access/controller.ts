@@ -13,7 +13,7 @@ import { isNotFound, isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
 import type { ListWatch, Scope } from "../../kube/list-watch.ts";
-import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { DONE, WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 
 /** The label by which a ServiceAccount, Role or RoleBinding asks for the finalizer of the same name. */
 const ACCESS = "inlay.dev/access";
@@ -94,7 +94,6 @@ const ASK_EVERY_MS = 60_000;
 const SOON: WorkResult = { retry: "after", ms: 1_000 };
 /** After as many changes as a namespace may have finalizers: others have their turn. Any user may set the finalizer on many objects. */
 const MORE: WorkResult = { retry: "after", ms: 100 };
-const DONE: WorkResult = { retry: "never" };
 
 interface AccessServices {
   installation: { readonly scope: string | undefined };

@@ -3,7 +3,7 @@
  * digest key. A problem degrades Inlay and stops nothing, so only the log, /readyz?verbose, the metrics and conditions report it.
  */
 import { DEFAULT_NAMESPACE, type Installation, LEASE_NAME } from "../../api/installation.ts";
-import type { KubeObject, Resource } from "../../apimachinery/objects.ts";
+import type { Resource } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import {
   ADMISSION_POLICIES,
@@ -19,7 +19,7 @@ import {
   VAULT_CONNECTIONS,
 } from "../../apimachinery/resources.ts";
 import { type AccessRules, isListed } from "../../kube/access-rules.ts";
-import { isStatus } from "../../kube/api-error.ts";
+import { ifFound } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { resourceText } from "../../kube/grant-commands.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
@@ -48,7 +48,7 @@ interface Right extends Kind {
 interface Rule {
   kind: Kind;
   verbs: readonly string[];
-  names?: readonly string[];
+  names?: readonly (string | undefined)[];
   where?: "own";
   /** Only in an installation for the cluster: a Role can't grant it. */
   isForCluster?: true;
@@ -82,17 +82,17 @@ const RULES: readonly Rule[] = [
   { kind: PODS, verbs: ["list", "watch", "patch"], where: "own" },
 ];
 
+const rightsOf = ({ kind: { group, version, plural }, verbs, names = [undefined], where }: Rule): Right[] =>
+  verbs.flatMap((verb) => names.map((name): Right => ({ verb, group, version, plural, name, where })));
+
 /** What the controller needs. `scope`: the one namespace that Inlay is installed for. */
 export const rightsFor = (scope: string | undefined): Right[] =>
-  RULES.filter(({ isForCluster }) => scope === undefined || !isForCluster).flatMap(
-    ({ kind: { group, version, plural }, verbs, names = [undefined], where }) =>
-      verbs.flatMap((verb) => names.map((name): Right => ({ verb, group, version, plural, name, where }))),
-  );
+  RULES.filter(({ isForCluster }) => scope === undefined || !isForCluster).flatMap(rightsOf);
 
 /** What the check of the policies reads. In an installation for one namespace, it is optional. */
 export const policyRightsFor = (scope: string | undefined): Right[] =>
-  [ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS].flatMap(({ group, version, plural }) =>
-    policiesOf(scope).map((name): Right => ({ verb: "get", group, version, plural, name, where: undefined })),
+  [ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS].flatMap((kind) =>
+    rightsOf({ kind, verbs: ["get"], names: policiesOf(scope) }),
   );
 
 /** `command` grants all permissions of the controller. */
@@ -211,22 +211,14 @@ export class InstallationController {
   }
 
   async #judgePolicies(): Promise<Found> {
-    const { installation, replica } = this.#services;
+    const { client, installation, replica } = this.#services;
+    const find = (resource: Resource, name: string) => ifFound(client.get(CONTROLLER, { resource, name }));
     const seen = [];
     for (const name of policiesOf(installation.scope)) {
-      const policy = await this.#find(ADMISSION_POLICIES, name);
-      seen.push({ name, policy, binding: await this.#find(ADMISSION_POLICY_BINDINGS, name) });
+      const policy = await find(ADMISSION_POLICIES, name);
+      seen.push({ name, policy, binding: await find(ADMISSION_POLICY_BINDINGS, name) });
     }
     return judgePolicies(seen, replica.version, this.#policiesCommand);
-  }
-
-  async #find(resource: Resource, name: string): Promise<KubeObject | undefined> {
-    try {
-      return await this.#services.client.get(CONTROLLER, { resource, name });
-    } catch (error) {
-      if (isStatus(error, 404)) return undefined;
-      throw error;
-    }
   }
 
   async #digestKey(): Promise<Found> {

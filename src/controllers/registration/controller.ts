@@ -13,7 +13,7 @@ import type { Client } from "../../kube/client.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
 import type { ListWatch, Scope } from "../../kube/list-watch.ts";
 import { describeError, type Log } from "../../observability/log.ts";
-import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { DONE, WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 
 const ACTIVE = "inlay-active";
 const VERSION = "inlay-version";
@@ -129,7 +129,6 @@ const RETRY_MS = 60_000;
 /** The next replica waits for the lease meanwhile. */
 const RESIGN_WITHIN_MS = 1_000;
 const BACKOFF_MS = { first: 100, most: EVERY_MS };
-const DONE: WorkResult = { retry: "never" };
 
 /** This process, as a replica. */
 export interface OwnReplica {

@@ -52,17 +52,15 @@ interface AnnotationRules {
 
 export const STANDARD_RULES: AnnotationRules = { keys: RELOADER_KEYS, reloadAll: false, ignored: [] };
 
+/** How the names of the keys for one kind of source begin. */
+const PREFIXES = { Secret: "secret", ConfigMap: "configMap", SecretProviderClass: "secretProviderClass" } as const;
+
 /** The keys for one kind of source. */
-const keysOf = (keys: ReloaderKeys, kind: ChosenKind) =>
-  ({
-    Secret: { auto: keys.secretAuto, listed: keys.secretReload, excluded: keys.secretExclude },
-    ConfigMap: { auto: keys.configMapAuto, listed: keys.configMapReload, excluded: keys.configMapExclude },
-    SecretProviderClass: {
-      auto: keys.secretProviderClassAuto,
-      listed: keys.secretProviderClassReload,
-      excluded: keys.secretProviderClassExclude,
-    },
-  })[kind];
+function keysOf(keys: ReloaderKeys, kind: ChosenKind) {
+  const prefix = PREFIXES[kind];
+  const [auto, listed, excluded] = [`${prefix}Auto`, `${prefix}Reload`, `${prefix}Exclude`] as const;
+  return { auto: keys[auto], listed: keys[listed], excluded: keys[excluded] };
+}
 
 /** The texts that Go parses as booleans. */
 const TRUE = ["1", "t", "T", "TRUE", "true", "True"];

@@ -6,7 +6,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { bindingKey, namespaceIn, type SecretBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
-import { claimsToBeGenerated, RELOADER_ACCOUNT, ReloaderView } from "../../api/reloader.ts";
+import { claimsToBeGenerated, namedObject, RELOADER_ACCOUNT, ReloaderView } from "../../api/reloader.ts";
 import { firstOf } from "../../apimachinery/name-list.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
@@ -21,7 +21,7 @@ import type { Metrics } from "../../observability/metrics.ts";
 import type { Actor } from "../../targets/actor.ts";
 import { MAX_SYNCED } from "../../workloads/provider-class.ts";
 import { soonest } from "../../workqueue/soonest.ts";
-import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { DONE, WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
 import { choiceOf, type ReloadRules } from "./annotations.ts";
 import {
@@ -50,25 +50,16 @@ function permitted(
   there: ReadonlyMap<string, SecretBinding>,
 ): [permitted: ReloaderSource[], left: ReloaderSource[]] {
   if (!sources.some(({ kind }) => refused.has(kind))) return [[...sources], []];
-  const named = new Set([...there.values()].filter(claimsToBeGenerated).flatMap(namedBy));
-  const isPermitted = ({ kind, name }: ReloaderSource) => !refused.has(kind) || named.has(`${kind} ${name}`);
+  const sourcesThere = [...there.values()].filter(claimsToBeGenerated).flatMap(({ spec }) => spec.sources);
+  const named = new Set(sourcesThere.flatMap((each) => namedObject(each) ?? []).map(textOf));
+  const isPermitted = (each: ReloaderSource) => !refused.has(each.kind) || named.has(textOf(each));
   return [sources.filter(isPermitted), sources.filter((each) => !isPermitted(each))];
 }
 
-const namedBy = ({ spec }: SecretBinding) =>
-  spec.sources.map(({ secret, configMap, providerClass }) =>
-    secret
-      ? `Secret ${secret.name}`
-      : configMap
-        ? `ConfigMap ${configMap.name}`
-        : `SecretProviderClass ${providerClass?.name}`,
-  );
+const textOf = ({ kind, name }: ReloaderSource) => `${kind} ${name}`;
 
 const sourcesForbidden = (sources: readonly ReloaderSource[]) =>
-  `does not restart for ${firstOf(
-    sources.map(({ kind, name }) => `${kind} ${name}`),
-    MAX_NAMED_SOURCES,
-  )}, because Inlay may not list objects of this kind in this namespace; ask the administrator of Inlay in this cluster to apply optional/reloader.yaml of this release`;
+  `does not restart for ${firstOf(sources.map(textOf), MAX_NAMED_SOURCES)}, because Inlay may not list objects of this kind in this namespace; ask the administrator of Inlay in this cluster to apply optional/reloader.yaml of this release`;
 
 /** A namespace rests for this many times as long as it worked. */
 const REST = 10;
@@ -123,7 +114,6 @@ export class Rests {
 
 /** A kind may be served later. */
 const RETRY_MS = 20_000;
-const DONE: WorkResult = { retry: "never" };
 const CLASSES_FORBIDDEN =
   "Inlay may not list SecretProviderClasses in this namespace; ask the administrator of Inlay in this cluster to apply optional/reloader.yaml of this release";
 

@@ -171,20 +171,19 @@ export class Inventory {
     const listed = this.#listed(namespace, all);
     if (listed === undefined) return undefined;
     const workloads = this.#kinds.map((kind, at) => ({ kind, ...listed[at] }));
+    const sources = kinds.map((kind, at) => ({ kind, ...listed[workloads.length + at] }));
     const served = this.#kinds.map(({ resource }) => resource.kind);
     const refused = workloads.flatMap(({ kind, members = [], isRefused }) =>
       isRefused || members.some(({ version }) => version.isTooLarge) ? [kind.resource.kind] : [],
     );
     return {
       unseen: [...KINDS.filter((kind) => this.#isMeant(kind) && !served.includes(kind)), ...refused],
-      refused: new Set(kinds.filter((_, at) => listed[this.#kinds.length + at]?.isRefused)),
+      refused: new Set(sources.flatMap(({ kind, isRefused }) => (isRefused ? kind : []))),
       workloads: workloads.flatMap(({ kind, members = [], isRefused }) =>
         isRefused ? [] : currentWorkloads(members).map((each) => ({ ...each, ...kind })),
       ),
-      present: kinds.flatMap((kind, at) =>
-        (listed[this.#kinds.length + at]?.members ?? []).map(
-          ({ name, version: { mark } }): Present => ({ kind, name, mark }),
-        ),
+      present: sources.flatMap(({ kind, members = [] }) =>
+        members.map(({ name, version: { mark } }): Present => ({ kind, name, mark })),
       ),
     };
   }

@@ -65,9 +65,7 @@ interface Names {
 /** The sources of a namespace. Workloads share the results of patterns. */
 export class NamespaceSources {
   readonly #names: Readonly<Record<ChosenKind, Names>>;
-  readonly #writes = new Map<string, readonly string[]>();
-  readonly #versioned = new Set<string>();
-  readonly #tooLarge = new Set<string>();
+  readonly #classes = new Map<string, Present>();
   readonly #mostForOne: number;
   #left: number;
 
@@ -76,12 +74,11 @@ export class NamespaceSources {
     this.#left = mostInAll;
     const none = (): Names => ({ all: [], matched: new Set(), ignored: new Set(), found: new Map() });
     this.#names = { Secret: none(), ConfigMap: none(), SecretProviderClass: none() };
-    for (const { kind, name, mark, writes, isTooLarge, hasVersions } of present) {
+    for (const each of present) {
+      const { kind, name, mark } = each;
       const { all, matched, ignored } = this.#names[kind];
       all.push(name);
-      if (writes !== undefined) this.#writes.set(name, writes);
-      if (isTooLarge) this.#tooLarge.add(name);
-      if (hasVersions) this.#versioned.add(name);
+      if (kind === "SecretProviderClass") this.#classes.set(name, each);
       if (mark === "match") matched.add(name);
       if (mark === "ignore") ignored.add(name);
     }
@@ -103,10 +100,10 @@ export class NamespaceSources {
       return [...chosenOf(rules[kind], referred, there, effort, mistakes, written)].sort();
     };
     const classes = chosen("SecretProviderClass");
-    const unread = classes.filter((name) => this.#tooLarge.has(name));
+    const unread = classes.filter((name) => this.#classes.get(name)?.isTooLarge);
     const written = classes.flatMap((name) => this.#writtenBy(name, rules, mistakes));
     effort.left -= written.length;
-    const versioned = classes.filter((name) => this.#versioned.has(name));
+    const versioned = classes.filter((name) => this.#classes.get(name)?.hasVersions);
     const sources = [
       ...SOURCE_KINDS.flatMap((kind) =>
         chosen(kind, kind === "Secret" ? written : []).map((name): ReloaderSource => ({ kind, name })),
@@ -126,9 +123,9 @@ export class NamespaceSources {
 
   /** Empty for a class that does not exist: it may be created later. */
   #writtenBy(name: string, rules: ReloadRules["rules"], mistakes: string[]): readonly string[] {
-    const writes = this.#writes.get(name);
+    const { writes, hasVersions } = this.#classes.get(name) ?? {};
     // A user who chooses all references of the pods need not mean this class.
-    if (writes?.length === 0 && rules.SecretProviderClass.isOwn && !this.#versioned.has(name))
+    if (writes?.length === 0 && rules.SecretProviderClass.isOwn && !hasVersions)
       mistakes.push(
         `the SecretProviderClass ${name} writes no Secret, so Inlay can't see its values change; add spec.secretObjects to it, or set reloader.providerClasses in the configuration of Inlay`,
       );

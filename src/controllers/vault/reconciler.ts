@@ -29,7 +29,7 @@ import type { VaultConnections } from "../../vault/connections.ts";
 import { type NamedKey, namedKeys, namedObjects, needsAccount } from "../../vault/named-keys.ts";
 import type { Auth, ConnectionSettings } from "../../vault/settings.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
-import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { DONE, type WorkResult } from "../../workqueue/work-queue.ts";
 import { orWhenStalled, requeueResult } from "../binding/requeue.ts";
 import type { Checks } from "./checks.ts";
 
@@ -199,8 +199,6 @@ interface Observed {
   readonly inputs: string;
 }
 
-const DONE: WorkResult = { retry: "never" };
-
 export class ConnectionReconciler {
   readonly #services: Services;
   readonly #entries = new Map<string, Entry>();
@@ -222,7 +220,11 @@ export class ConnectionReconciler {
   async reconcile(key: string): Promise<WorkResult> {
     const { checks, store } = this.#services;
     const connection = store.get(key);
-    if (connection === undefined) return this.#forget(key);
+    if (connection === undefined) {
+      this.#drop(key);
+      this.#services.registry.delete(key);
+      return DONE;
+    }
     const number = this.#services.numberBeyond(connection);
     if (number !== undefined) return this.#refuse(key, connection, number);
     const entry = this.#entryOf(key, connection);
@@ -242,15 +244,12 @@ export class ConnectionReconciler {
 
   /** Such a connection makes no request and keeps nothing. */
   async #refuse(key: string, connection: VaultConnection, number: number): Promise<WorkResult> {
-    const { installation, registry, watcher, reportLater } = this.#services;
+    const { installation, registry, reportLater } = this.#services;
     const { namespace = "", labels = {} } = connection.metadata;
     const most = installation.limits.connectionsPerNamespace;
     const message = `this is number ${number} of the VaultConnections in namespace ${namespace} by age, and only the oldest ${most} count; delete VaultConnections that are not needed, or ask the administrator of Inlay to raise limits.connectionsPerNamespace`;
     const problem = new Problem("LimitExceeded", message);
-    const entry = this.#entries.get(key);
-    if (entry !== undefined) this.#close(key, entry);
-    this.#entries.delete(key);
-    watcher.subscribe(key, []);
+    this.#drop(key);
     registry.set(key, { phase: "failed", problem, labels });
     return orWhenStalled(DONE, await reportLater(connection, problem), new Date());
   }
@@ -305,7 +304,7 @@ export class ConnectionReconciler {
     const named = namedObjects(connection).map((ref): ObjectSubscription => ({ identity, ref }));
     const all = needsAccount(connection) ? [account, ...named] : [];
     watcher.subscribe(key, all);
-    const looks = all.map(({ ref }, at) => ({ ref, ...watcher.get(key, all[at] as ObjectSubscription) }));
+    const looks = all.map((each) => ({ ref: each.ref, ...watcher.get(key, each) }));
     for (const { ref, ...look } of looks) {
       if (look.phase === "pending") return "pending";
       if (look.phase === "synced") continue;
@@ -392,13 +391,10 @@ export class ConnectionReconciler {
     entry.opened = undefined;
   }
 
-  #forget(key: string): WorkResult {
-    const { registry, watcher } = this.#services;
+  #drop(key: string): void {
     const entry = this.#entries.get(key);
     if (entry !== undefined) this.#close(key, entry);
     this.#entries.delete(key);
-    watcher.subscribe(key, []);
-    registry.delete(key);
-    return DONE;
+    this.#services.watcher.subscribe(key, []);
   }
 }

@@ -35,21 +35,17 @@ export function windowAt(windows: readonly Window[], now: number): WindowState {
 function durationOf({ duration }: Window, at: string): number {
   const ms = parseDuration(duration, `${at}.duration`);
   if (ms > 0) return ms;
-  throw new Problem("InvalidBinding", {
-    at: [`${at}.duration`],
-    what: `a window of length 0 never opens; set its length, such as 2h`,
-  });
+  throw mistake(`${at}.duration`, "a window of length 0 never opens; set its length, such as 2h");
 }
+
+const mistake = (at: string, what: string) => new Problem("InvalidBinding", { at: [at], what });
 
 /** The first start after a time, in ms. */
 function firstStart({ schedule, timeZone = "UTC" }: Window, after: number, at: string): number {
   const start = cronOf(schedule, checkedZone(timeZone, at), at).nextRun(new Date(after));
   if (start !== null) return start.getTime();
   const never = `${quoted(schedule)} names a day that does not exist`;
-  throw new Problem("InvalidBinding", {
-    at: [`${at}.schedule`],
-    what: `${never}; write another schedule, such as "0 2 * * 1-5"`,
-  });
+  throw mistake(`${at}.schedule`, `${never}; write another schedule, such as "0 2 * * 1-5"`);
 }
 
 /**
@@ -64,7 +60,7 @@ function cronOf(schedule: string, timezone: string, at: string): Cron {
   } catch {
     const fields = "write minute, hour, day of month, month and day of week";
     const what = `${quoted(schedule)} is not a cron schedule`;
-    throw new Problem("InvalidBinding", { at: [`${at}.schedule`], what: `${what}; ${fields}, such as "0 2 * * 1-5"` });
+    throw mistake(`${at}.schedule`, `${what}; ${fields}, such as "0 2 * * 1-5"`);
   }
 }
 
@@ -80,10 +76,7 @@ function checkedZone(timeZone: string, at: string): string {
     return known;
   } catch {
     const what = `${quoted(timeZone)} is not a time zone`;
-    throw new Problem("InvalidBinding", {
-      at: [`${at}.timeZone`],
-      what: `${what}; write a name such as Europe/Berlin or UTC`,
-    });
+    throw mistake(`${at}.timeZone`, `${what}; write a name such as Europe/Berlin or UTC`);
   }
 }
 

@@ -44,10 +44,8 @@ export async function evictNextPod(
     const latest = object?.metadata.uid === version.uid ? replacingOf(object) : undefined;
     next = latest === undefined ? { do: "nothing" } : nextPod(latest, pods, now);
   }
-  if (next.do !== "evict")
-    return {
-      requeueAfterMs: Math.min(RETRY_MS, (next.do === "wait" && next.requeueAfterMs) || RETRY_MS),
-    };
+  if (next.do === "wait") return { requeueAfterMs: Math.min(RETRY_MS, next.requeueAfterMs ?? RETRY_MS) };
+  if (next.do === "nothing") return { requeueAfterMs: RETRY_MS };
   const { name, uid } = next.pod.metadata;
   try {
     await client.evict(identity, { resource: PODS, namespace, name }, uid);

@@ -1,7 +1,7 @@
 /** Writes the decided restarts as the account of the binding, or shares those of other bindings, and reports them. */
 import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { restartLimitOf } from "../../api/installation.ts";
-import { claimsToBeGenerated, LAST_RELOADED_FROM } from "../../api/reloader.ts";
+import { claimsToBeGenerated, LAST_RELOADED_FROM, namedObject } from "../../api/reloader.ts";
 import { digestParts, ROLLOUT_MANAGER, type RolloutStatus, type WorkloadStatus } from "../../api/rollout.ts";
 import type { FieldPath } from "../../apimachinery/field-path.ts";
 import { at, fieldsAt, listAt, valueAt } from "../../apimachinery/fields.ts";
@@ -23,7 +23,7 @@ import type { Client } from "../../kube/client.ts";
 import { getIfExists } from "../../kube/get.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { isCronJob, isJob, isSuspended, manualJobName, manualJobOf } from "../../workloads/jobs.ts";
-import { podReferences } from "../../workloads/pod-references.ts";
+import { type PodReference, podReferences } from "../../workloads/pod-references.ts";
 import { isMark } from "../../workloads/rollout-stamp.ts";
 import { RESTARTS_ANNOTATION, restartText, restartTimesText } from "../../workloads/workload.ts";
 import { mapConcurrent } from "../../workqueue/map-concurrent.ts";
@@ -76,19 +76,15 @@ export function reloadRecord({ binding, planned, text, pending }: Restarted, now
   });
 }
 
-type Source = { kind: keyof typeof TYPES; name: string };
-
 /** The first source that changed: Reloader records one. */
-function sourceOf({ spec }: SecretBinding, causes: readonly string[]): Source | undefined {
+function sourceOf({ spec }: SecretBinding, causes: readonly string[]): ReturnType<typeof namedObject> {
   const changed = causes.map((id) => digestParts(id).source);
-  const { secret, configMap, providerClass } = spec.sources.find(({ name = "" }) => changed.includes(name)) ?? {};
-  if (secret?.name !== undefined) return { kind: "Secret", name: secret.name };
-  if (providerClass !== undefined) return { kind: "SecretProviderClass", name: providerClass.name };
-  return configMap?.name === undefined ? undefined : { kind: "ConfigMap", name: configMap.name };
+  const source = spec.sources.find(({ name = "" }) => changed.includes(name));
+  return source && namedObject(source);
 }
 
 /** The first container that reads it. If only an init container or none reads it, the first of all, as in Reloader. */
-function containerOf(podSpec: unknown, { kind, name }: Source): string | undefined {
+function containerOf(podSpec: unknown, { kind, name }: Pick<PodReference, "kind" | "name">): string | undefined {
   const volumes = listAt(podSpec, "volumes");
   const reads = (container: unknown) => {
     const mounted = listAt(container, "volumeMounts").map((mount) => at(mount, "name"));
