@@ -15,6 +15,7 @@ export type WorkResult =
   | { retry: "after"; ms: number; rateLimitGroup?: string };
 
 export const DONE: WorkResult = { retry: "never" };
+export const AT_ONCE: WorkResult = { retry: "after", ms: 0 };
 export const BACKOFF: WorkResult = { retry: "backoff" };
 
 /**

@@ -9,10 +9,9 @@ import type { GrantOptions } from "../../sources/grants.ts";
 import type { Actor } from "../../targets/actor.ts";
 import { competingClaims } from "../../targets/precedence.ts";
 import { pathsOf } from "../../targets/release.ts";
-import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { DONE, type WorkResult } from "../../workqueue/work-queue.ts";
 import type { BindingDependencies, Observation, Rollouts } from "./dependencies.ts";
 import { observe } from "./observed-state.ts";
-import { DONE } from "./requeue.ts";
 import { UncountedGrants } from "./uncounted-grants.ts";
 
 export class Observer {

@@ -8,13 +8,13 @@ import { copiedSources } from "../../sources/grants.ts";
 import { TooManyKeys } from "../../sources/many-keys.ts";
 import type { TargetOutcome } from "../../targets/outcome.ts";
 import { notesOn } from "../../targets/shared-values.ts";
-import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { AT_ONCE, type WorkResult } from "../../workqueue/work-queue.ts";
 import type { BindingStatusWriter } from "./binding-status-writer.ts";
 import { newlyReadable, statusOf } from "./conditions.ts";
 import type { BindingDependencies, Inputs } from "./dependencies.ts";
 import type { PermissionAdvice } from "./permission-advice.ts";
 import { protectedTokens } from "./protected-tokens.ts";
-import { AT_ONCE, orWhenStalled, requeueResult } from "./requeue.ts";
+import { orWhenStalled, requeueResult } from "./requeue.ts";
 import type { ResultCache } from "./result-cache.ts";
 
 /** The API server publishes the schema of a changed CRD up to a second later. */

@@ -5,10 +5,6 @@ import type { ObjectMeta } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 
-export const DONE: WorkResult = { retry: "never" };
-export const AT_ONCE: WorkResult = { retry: "after", ms: 0 };
-export const BACKOFF: WorkResult = { retry: "backoff" };
-
 /** The backoff for problems whose end no watch shows, such as a missing permission. */
 export const BACKOFF_MS = { first: 500, most: 5_000 };
 /** The interval of retries for problems that only a change of rules can fix: schemas, webhooks, policies. */

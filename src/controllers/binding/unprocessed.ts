@@ -11,14 +11,14 @@ import { SECRET_BINDINGS } from "../../apimachinery/resources.ts";
 import { listedAsController } from "../../kube/get.ts";
 import { rolloutOf } from "../../rollout/status.ts";
 import { releaseDeletedBinding } from "../../targets/release.ts";
-import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { AT_ONCE, BACKOFF, DONE, type WorkResult } from "../../workqueue/work-queue.ts";
 import { StatusTooLarge } from "../status-writer.ts";
 import { ownsAnything } from "./announce.ts";
 import type { BindingStatusWriter } from "./binding-status-writer.ts";
 import { heldStatus, isSameStatus, refused } from "./conditions.ts";
 import { Deletions } from "./deletions.ts";
 import type { BindingDependencies } from "./dependencies.ts";
-import { AT_ONCE, BACKOFF, DONE, orWhenStalled } from "./requeue.ts";
+import { orWhenStalled } from "./requeue.ts";
 import { tooLarge } from "./too-large.ts";
 
 /** While another large binding of the namespace is in memory. Thousands may wait for it. */

@@ -18,7 +18,7 @@ import type { KindDeletions } from "../../kube/kind-deletions.ts";
 import type { EventMessage } from "../../observability/events.ts";
 import type { Log } from "../../observability/log.ts";
 import { isTimeUp } from "../../targets/release.ts";
-import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { BACKOFF, DONE, type WorkResult } from "../../workqueue/work-queue.ts";
 import { requeueResult } from "../binding/requeue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
 import { StatusTooLarge } from "../status-writer.ts";
@@ -37,8 +37,6 @@ interface Services extends GeneratedBindingServices {
 type Index = Pick<ComposedIndex, "claimsOf" | "bindingsOf">;
 type Reports = Pick<Reporter, "hold" | "isHeld" | "removeFinalizer">;
 
-const DONE: WorkResult = { retry: "never" };
-const BACKOFF: WorkResult = { retry: "backoff" };
 /** How long a deleted composition waits for the deletion of its bindings before it looks for more bindings with its labels. */
 const LEFT: WorkResult = { retry: "after", ms: 5_000 };
 /** The limit of bindings in a message. */

@@ -23,7 +23,7 @@ import type { Log } from "../../observability/log.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
-import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
+import { BACKOFF, DONE, WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { orWhenStalled, requeueResult } from "../binding/requeue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
 import { untilTooLarge } from "../status-writer.ts";
@@ -196,8 +196,6 @@ interface Services extends GeneratedBindingServices {
 }
 
 const BACKOFF_MS = { first: 500, most: 30_000 };
-const DONE: WorkResult = { retry: "never" };
-const BACKOFF: WorkResult = { retry: "backoff" };
 
 export class CompositionController {
   readonly name = "bindingcomposition";

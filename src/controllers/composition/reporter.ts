@@ -7,7 +7,7 @@ import type { BindingStore } from "../../cache/binding-store.ts";
 import type { ResourceStore } from "../../cache/resource-store.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
-import type { WorkResult } from "../../workqueue/work-queue.ts";
+import { DONE, type WorkResult } from "../../workqueue/work-queue.ts";
 import { orWhenStalled } from "../binding/requeue.ts";
 import { StatusWriter } from "../status-writer.ts";
 import type { CompositionState } from "./composition-state.ts";
@@ -39,7 +39,6 @@ const FINALIZER = "inlay.dev/compositions";
  */
 const EVERY_MS = 1_000;
 const SHARE = 20;
-const DONE: WorkResult = { retry: "never" };
 /** Some milliseconds of work. */
 const COUNTED_AT_ONCE = 2_000;
 
