@@ -3,6 +3,7 @@ import { Environment } from "@marcbachmann/cel-js";
 import { isObject } from "./json.ts";
 import { getOrInsert } from "./maps.ts";
 import type { JsonObject, JsonValue } from "./objects.ts";
+import { valuesIn } from "./structural-schema.ts";
 
 /** A schema with only its rules, and what leads to them. */
 export interface RuleTree {
@@ -39,11 +40,11 @@ const environment = new Environment({ unlistedVariablesAreDyn: true, homogeneous
 const programs = new Map<string, ReturnType<typeof environment.parse>>();
 
 /** The broken rules, from the outermost. A rule that needs a missing field is skipped: the schema reports the field. */
-export function* brokenRules(tree: RuleTree, value: JsonValue, path = ""): Generator<BrokenRule> {
-  const { rules = [], properties, items, additionalProperties: entries } = tree;
-  if (value === null) return;
-  if (rules.length > 0) {
-    const self = escaped(tree, value);
+export function* brokenRules(tree: RuleTree, object: JsonValue): Generator<BrokenRule> {
+  for (const { schema, value, path } of valuesIn(tree, object)) {
+    const { rules = [] } = schema;
+    if (value === null || rules.length === 0) continue;
+    const self = escaped(schema, value);
     for (const { rule, message, fieldPath } of rules) {
       if (evaluate(rule, self) !== false) continue;
       const places = fieldPath === undefined ? culprits((part) => evaluate(rule, part) === false, self) : [fieldPath];
@@ -51,14 +52,6 @@ export function* brokenRules(tree: RuleTree, value: JsonValue, path = ""): Gener
         yield { path: `${path}${place}`.replace(/^\./, ""), message };
     }
   }
-  if (Array.isArray(value)) {
-    if (items !== undefined)
-      for (const [at, each] of value.entries()) yield* brokenRules(items, each, `${path}[${at}]`);
-  } else if (isObject(value))
-    for (const [key, each] of Object.entries(value)) {
-      const below = properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : entries;
-      if (below !== undefined) yield* brokenRules(below, each, path === "" ? key : `${path}.${key}`);
-    }
 }
 
 /**

@@ -38,10 +38,11 @@ export const isObjectAt = (text: string, at: number): boolean => text.charCodeAt
 export const isListAt = (text: string, at: number): boolean => text.charCodeAt(at) === LIST;
 
 /**
- * Calls `each` with the key, the position of the value, and the position of the key of each member of the object at `start`. `each` returns the position after the
- * value, and so does this for the object.
+ * Calls `each` with the key, the position of the value, and the position of the key of each member of the value at `start`, if it is an
+ * object. `each` returns the position after the value of the member, and so does this for the value.
  */
 export function members(text: string, start: number, each: (key: string, at: number, keyAt: number) => number): number {
+  if (!isObjectAt(text, start)) return endOfValue(text, start);
   for (let at = start + 1; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === OBJECT_END) return at + 1;
@@ -53,8 +54,13 @@ export function members(text: string, start: number, each: (key: string, at: num
   return text.length + 1;
 }
 
-/** The same for the position of each element of the list at `start`. */
+/** The same for the value of one key. */
+export const member = (text: string, start: number, name: string, each: (at: number) => number): number =>
+  members(text, start, (key, at) => (key === name ? each(at) : endOfValue(text, at)));
+
+/** The same for the position of each element of a list. */
 export function elements(text: string, start: number, each: (at: number) => number): number {
+  if (!isListAt(text, start)) return endOfValue(text, start);
   for (let at = start + 1; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === LIST_END) return at + 1;

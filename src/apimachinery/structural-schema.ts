@@ -26,8 +26,8 @@ export function withDefaults(schema: OpenApiSchema, value: JsonValue): JsonValue
 
 /** The paths of all required fields that are missing, such as `spec.sources[0].secret.name`. */
 export function missingFields(schema: OpenApiSchema, value: JsonValue, path = ""): string[] {
-  return [...objectsIn(schema, value, path)].flatMap(({ schema: { required = [] }, object, path: at }) =>
-    required.filter((key) => !Object.hasOwn(object, key)).map((key) => (at === "" ? key : `${at}.${key}`)),
+  return [...valuesIn(schema, value, path)].flatMap(({ schema: { required = [] }, value: object, path: at }) =>
+    isObject(object) ? required.filter((key) => !Object.hasOwn(object, key)).map((key) => pathBelow(at, key)) : [],
   );
 }
 
@@ -42,7 +42,8 @@ interface WrongChoice {
  * merged by keys. Ignores other forms of `oneOf`.
  */
 export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoice[] {
-  return [...objectsIn(schema, value, "")].flatMap(({ schema: { properties = {}, ...own }, object, path }) => {
+  return [...valuesIn(schema, value)].flatMap(({ schema: { properties = {}, ...own }, value: object, path }) => {
+    if (!isObject(object)) return [];
     const { oneOf = [], minProperties = 0 } = own;
     const choices = oneOf.flatMap(({ required = [] }) => required);
     const given = choices.filter((key) => Object.hasOwn(object, key));
@@ -55,52 +56,44 @@ export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoi
         const { maxItems = Infinity, ...below } = Object.hasOwn(properties, key) ? (properties[key] ?? {}) : {};
         const isMerged = (below["x-kubernetes-list-type"] ?? "atomic") !== "atomic";
         if (!isMerged || !Array.isArray(list) || list.length <= maxItems) return [];
-        return [{ path: path === "" ? key : `${path}.${key}`, rule: `must have at most ${maxItems} elements` }];
+        return [{ path: pathBelow(path, key), rule: `must have at most ${maxItems} elements` }];
       }),
     ];
   });
 }
 
-/** The first list that is longer than its schema allows. The elements of such a list are not visited. */
+/** The first list that is longer than its schema allows. */
 export function longList(schema: OpenApiSchema, value: JsonValue, path: string): WrongChoice | undefined {
-  if (Array.isArray(value)) {
-    const { items, maxItems = Infinity } = schema;
-    if (value.length > maxItems) return { path, rule: `must have at most ${maxItems} elements` };
-    if (items === undefined) return undefined;
-    return firstOf(value.entries(), ([at, each]) => longList(items, each, `${path}[${at}]`));
-  }
-  if (!isObject(value)) return undefined;
-  const { properties = {} } = schema;
-  return firstOf(Object.entries(value), ([key, each]) => {
-    const child = Object.hasOwn(properties, key) ? properties[key] : undefined;
-    return child && longList(child, each, `${path}.${key}`);
-  });
-}
-
-function firstOf<T, R>(all: Iterable<T>, find: (each: T) => R | undefined): R | undefined {
-  for (const each of all) {
-    const found = find(each);
-    if (found !== undefined) return found;
+  for (const { schema: own, value: each, path: at } of valuesIn(schema, value, path)) {
+    const { maxItems = Infinity } = own;
+    if (Array.isArray(each) && each.length > maxItems) return { path: at, rule: `must have at most ${maxItems} elements` };
   }
   return undefined;
 }
 
-/** Each object in the value with its schema, from the outermost. */
-function* objectsIn(
-  schema: OpenApiSchema,
-  value: JsonValue,
-  path: string,
-): Generator<{ schema: OpenApiSchema; object: JsonObject; path: string }> {
-  if (Array.isArray(value)) {
-    const { items } = schema;
-    if (items !== undefined) for (const [at, each] of value.entries()) yield* objectsIn(items, each, `${path}[${at}]`);
-    return;
-  }
-  if (!isObject(value)) return;
-  yield { schema, object: value, path };
-  const { properties = {} } = schema;
-  for (const [key, each] of Object.entries(value)) {
-    const child = Object.hasOwn(properties, key) ? properties[key] : undefined;
-    if (child !== undefined) yield* objectsIn(child, each, path === "" ? key : `${path}.${key}`);
-  }
+/** What leads to the schemas of other values. */
+interface SchemaTree<S> {
+  readonly properties?: Readonly<Record<string, S>>;
+  readonly items?: S;
+  /** Of the values of a map. */
+  readonly additionalProperties?: boolean | S;
 }
+
+/** Each value in a value that has a schema, with the schema, from the outermost. */
+export function* valuesIn<S extends SchemaTree<S>>(
+  schema: S,
+  value: JsonValue,
+  path = "",
+): Generator<{ schema: S; value: JsonValue; path: string }> {
+  yield { schema, value, path };
+  const { properties = {}, items, additionalProperties: others } = schema;
+  if (Array.isArray(value)) {
+    if (items !== undefined) for (const [at, each] of value.entries()) yield* valuesIn(items, each, `${path}[${at}]`);
+  } else if (isObject(value))
+    for (const [key, each] of Object.entries(value)) {
+      const below = Object.hasOwn(properties, key) ? properties[key] : others;
+      if (typeof below === "object") yield* valuesIn<S>(below, each, pathBelow(path, key));
+    }
+}
+
+const pathBelow = (path: string, key: string) => (path === "" ? key : `${path}.${key}`);

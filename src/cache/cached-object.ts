@@ -243,24 +243,11 @@ export function classifyChange(
   return isSame && isDeepStrictEqual(progressOf(after.workload), progressOf(before.workload)) ? "none" : "progress";
 }
 
-const progressOf = ({ progress, stamps, marks, restart, restarts, replacing }: Workload) => [
-  progress,
-  stamps,
-  marks,
-  restart,
-  restarts,
-  replacing,
-];
-const besidesProgress = ({
-  progress: _,
-  stamps: __,
-  marks: ___,
-  restart: ____,
-  restarts: _____,
-  replacing: ______,
-  templateHash: _______,
-  ...rest
-}: Workload) => rest;
+const PROGRESS = ["progress", "stamps", "marks", "restart", "restarts", "replacing"] as const;
+const NO_PROGRESS = Object.fromEntries([...PROGRESS, "templateHash"].map((key) => [key, undefined]));
+
+const progressOf = (workload: Workload) => PROGRESS.map((key) => workload[key]);
+const besidesProgress = (workload: Workload) => ({ ...workload, ...NO_PROGRESS });
 
 /** Whether a change matters to subscribers that select workloads by Reloader's annotations. */
 export function isChoice(after: CachedObject | undefined, before: CachedObject | undefined): boolean {

@@ -132,7 +132,7 @@ export function refusal(error: unknown, use: RequiredAccess, verb: string): Prob
 
 /** The permission that the refused request needs. It may be another one than its purpose: a write first reads in other versions. */
 function refusedTo({ asked }: ApiError, use: RequiredAccess, meant: string): [RequiredAccess, string] {
-  const object = asked && objectOf(asked);
+  const object = asked && objectOf(asked.path);
   if (asked === undefined || object === undefined) return [use, meant];
   const { resource } = use.ref;
   const verb = verbOf(asked, meant);

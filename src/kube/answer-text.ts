@@ -9,6 +9,7 @@ import {
   endOfValue,
   isListAt,
   isObjectAt,
+  member,
   members,
   type Part,
   parseInParts,
@@ -65,15 +66,13 @@ function* parseList(text: string): Generator<void, JsonValue, void> {
   const rest = new Edited(text);
   const lengths: number[] = [];
   let parts: Part[] = [];
-  const start = startOfValue(text);
-  if (isObjectAt(text, start))
-    members(text, start, (key, at) => {
-      if (key !== "items" || !isListAt(text, at)) return endOfValue(text, at);
-      const found = partsOf(text, at, lengths);
-      parts = found.parts;
-      rest.replace(at, found.end, "[]");
-      return found.end;
-    });
+  member(text, startOfValue(text), "items", (at) => {
+    if (!isListAt(text, at)) return endOfValue(text, at);
+    const found = partsOf(text, at, lengths);
+    parts = found.parts;
+    rest.replace(at, found.end, "[]");
+    return found.end;
+  });
   const items: JsonValue[] = [];
   for (const { from, to, isLarge } of parts) {
     yield;
@@ -90,21 +89,18 @@ export function withoutOwners(text: string, form: "values" | "event"): string {
   const edited = new Edited(text);
   const start = startOfValue(text);
   if (form === "values") reduce(edited, text, start);
-  else if (isObjectAt(text, start))
-    members(text, start, (key, at) => (key === "object" ? reduce(edited, text, at) : endOfValue(text, at)));
+  else member(text, start, "object", (at) => reduce(edited, text, at));
   return edited.upTo(text.length);
 }
 
 /** The length of the managedFields of an object, as text. */
 export function lengthOfOwners(text: string): number {
   let length = 0;
-  const start = startOfValue(text);
-  if (isObjectAt(text, start))
-    managedFields(text, start, (at) => {
-      const end = endOfValue(text, at);
-      length += end - at;
-      return end;
-    });
+  managedFields(text, startOfValue(text), (at) => {
+    const end = endOfValue(text, at);
+    length += end - at;
+    return end;
+  });
   return length;
 }
 
@@ -124,7 +120,7 @@ export function beginningOfEvent(text: string): { type: string; object: KubeObje
   if (reduced !== text) return beginningOfEvent(reduced);
   members(text, startOfValue(text), (key, at) => {
     if (key === "type") return whole(at, (value) => (type = value));
-    if (key !== "object" || !isObjectAt(text, at)) return endOfValue(text, at);
+    if (key !== "object") return endOfValue(text, at);
     return members(text, at, (field, start) =>
       field === "metadata" || field === "kind" || field === "apiVersion"
         ? whole(start, (value) => (object[field] = value))
@@ -138,16 +134,12 @@ export function beginningOfEvent(text: string): { type: string; object: KubeObje
 
 /** Calls `each` with the position of the managedFields of the object at `start`. Returns the position after the object. */
 const managedFields = (text: string, start: number, each: (at: number) => number): number =>
-  members(text, start, (key, at) =>
-    key === "metadata" && isObjectAt(text, at)
-      ? members(text, at, (field, value) => (field === "managedFields" ? each(value) : endOfValue(text, value)))
-      : endOfValue(text, at),
-  );
+  member(text, start, "metadata", (at) => member(text, at, "managedFields", each));
 
 /** Reduces the object at `start`. Returns the position after it. */
 function reduce(edited: Edited, text: string, start: number): number {
-  if (!isObjectAt(text, start)) return endOfValue(text, start);
   const fieldsV1 = (at: number) => {
+    if (!isObjectAt(text, at)) return endOfValue(text, at);
     const kept = new Set<string>();
     const end = members(text, at, (key, value) => {
       if (DATA.includes(key)) kept.add(`"${key}":{}`);
@@ -156,11 +148,6 @@ function reduce(edited: Edited, text: string, start: number): number {
     edited.replace(at, end, `{${[...kept].join()}}`);
     return end;
   };
-  const entry = (at: number) =>
-    isObjectAt(text, at)
-      ? members(text, at, (key, value) =>
-          key === "fieldsV1" && isObjectAt(text, value) ? fieldsV1(value) : endOfValue(text, value),
-        )
-      : endOfValue(text, at);
-  return managedFields(text, start, (at) => (isListAt(text, at) ? elements(text, at, entry) : endOfValue(text, at)));
+  const entry = (at: number) => member(text, at, "fieldsV1", fieldsV1);
+  return managedFields(text, start, (at) => elements(text, at, entry));
 }

@@ -30,12 +30,14 @@ export function verbOf({ method }: Asked, meant: string): string {
   return VERBS[method].includes(meant) ? meant : first;
 }
 
-/** The object of the request; undefined if its path is none of a resource. */
-export function objectOf({
-  path,
-}: Asked):
-  | { resource: { group: string; version: string; plural: string }; namespace: string | undefined; name?: string }
-  | undefined {
+interface AskedObject {
+  resource: { group: string; version: string; plural: string };
+  namespace: string | undefined;
+  name?: string;
+}
+
+/** The object of a request; undefined if its path is none of a resource. */
+export function objectOf(path: string): AskedObject | undefined {
   const parts =
     /^\/(?:api|apis\/([^/]+))\/([^/]+)(?:\/namespaces\/([^/]+)(?=\/))?\/([^/?]+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(
       path,

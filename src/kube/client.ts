@@ -129,12 +129,15 @@ export interface JsonPatchOperation {
 type ApplyOptions = { fieldManager: string; force: boolean; part?: "status"; dryRun?: Answer; answer?: Answer };
 export type Selectors = { labels?: string | undefined; fields?: string };
 
+const METHODS = { apply: "PATCH", patch: "PATCH", update: "PUT", create: "POST", delete: "DELETE" } as const;
+type Verb = keyof typeof METHODS;
+
 /** Permits and counts a client's writes. Access reviews and dry runs are not writes. */
 export interface WriteGate {
   /** Whether a write may be sent now. */
   mayWrite(): boolean;
   /** The outcome of a write: `accepted`, or why not. */
-  wrote(verb: "apply" | "patch" | "update" | "create" | "delete", outcome: string): void;
+  wrote(verb: Verb, outcome: string): void;
 }
 
 /** The URL of a group in a version. */
@@ -233,17 +236,14 @@ export class Client {
     leaves: JsonObject,
     { fieldManager, force, part, dryRun, answer = "metadata" }: ApplyOptions,
   ): Promise<KubeObject> {
-    const query = { fieldManager, force: String(force), fieldValidation: "Strict" };
-    const { accept, query: form } = formOf(dryRun ?? answer);
-    const request = requestFor("PATCH", identity, ref, {
+    const how = {
       ...(part !== undefined && { part }),
-      query: { ...query, ...form, ...(dryRun && { dryRun: "All" }) },
+      query: { fieldManager, force: String(force), fieldValidation: "Strict" },
       contentType: "application/apply-patch+yaml",
-      accept,
       ...(dryRun === "whole" && { isWhole: true }),
       body: stringifyJson(named(ref, leaves, { uid })),
-    });
-    return objectIn(await (dryRun ? this.#transport.request<KubeObject>(request) : this.#write("apply", request)));
+    };
+    return this.#writeObject("apply", identity, ref, how, dryRun ?? answer, dryRun !== undefined);
   }
 
   /** A dry run changes nothing, and returns the object as it would be, or its metadata. */
@@ -255,14 +255,9 @@ export class Client {
     dryRun = false,
     answer: Answer = "metadata",
   ): Promise<KubeObject> {
-    const { accept, query: form } = formOf(answer);
-    const request = requestFor("PATCH", identity, ref, {
-      query: { fieldManager, ...form, ...(dryRun && { dryRun: "All" }) },
-      contentType: "application/json-patch+json",
-      accept,
-      body: stringifyJson(operations).replace(ESCAPED_BY_GO, escapeOf),
-    });
-    return objectIn(await (dryRun ? this.#transport.request<KubeObject>(request) : this.#write("patch", request)));
+    const body = stringifyJson(operations).replace(ESCAPED_BY_GO, escapeOf);
+    const how = { query: { fieldManager }, contentType: "application/json-patch+json", body };
+    return this.#writeObject("patch", identity, ref, how, answer, dryRun);
   }
 
   /**
@@ -271,31 +266,30 @@ export class Client {
    */
   mergePatch<T = KubeObject>(identity: Identity, ref: ObjectRef, patch: object, fieldManager: string): Promise<T> {
     const how = { query: { fieldManager }, contentType: MERGE_PATCH, body: stringifyJson(patch) };
-    return this.#write("patch", requestFor("PATCH", identity, ref, how));
+    return this.#write("patch", identity, ref, how);
   }
 
   /** The same, but refuses fields that the kind's schema lacks, which are dropped otherwise, and returns the metadata. */
   mergeFields(identity: Identity, ref: ObjectRef, patch: JsonObject, fieldManager: string): Promise<KubeObject> {
     const query = { fieldManager, fieldValidation: "Strict" };
     const how = { query, contentType: MERGE_PATCH, accept: METADATA_ONLY, body: stringifyJson(patch) };
-    return this.#write("patch", requestFor("PATCH", identity, ref, how));
+    return this.#write("patch", identity, ref, how);
   }
 
   /** Replaces the status. Fails with a conflict if the resourceVersion of `object` is outdated. */
   replaceStatus<T extends object>(identity: Identity, ref: ObjectRef, object: T, fieldManager: string): Promise<T> {
     const how = { part: "status", query: { fieldManager }, body: stringifyJson(object) };
-    return this.#write("update", requestFor("PUT", identity, ref, how));
+    return this.#write("update", identity, ref, how);
   }
 
   /** Replaces an object. Fails with a conflict if its resourceVersion is outdated. */
   replace<T extends object>(identity: Identity, ref: ObjectRef, object: T, fieldManager?: string): Promise<T> {
     const how = { ...(fieldManager !== undefined && { query: { fieldManager } }), body: stringifyJson(object) };
-    return this.#write("update", requestFor("PUT", identity, ref, how));
+    return this.#write("update", identity, ref, how);
   }
 
   create<T extends object>(identity: Identity, resource: Resource, namespace: string, object: T): Promise<T> {
-    const body = stringifyJson(object);
-    return this.#write("create", requestFor("POST", identity, { resource, namespace }, { body }));
+    return this.#write("create", identity, { resource, namespace }, { body: stringifyJson(object) });
   }
 
   /**
@@ -311,13 +305,8 @@ export class Client {
     answer: Answer = "metadata",
   ): Promise<KubeObject> {
     const { name: _, ...collection } = ref;
-    const { accept, query: form } = formOf(answer);
-    const request = requestFor("POST", identity, collection, {
-      query: { fieldManager, fieldValidation: "Strict", ...form, ...(dryRun && { dryRun: "All" }) },
-      accept,
-      body: stringifyJson(named(ref, below)),
-    });
-    return objectIn(await (dryRun ? this.#transport.request<KubeObject>(request) : this.#write("create", request)));
+    const how = { query: { fieldManager, fieldValidation: "Strict" }, body: stringifyJson(named(ref, below)) };
+    return this.#writeObject("create", identity, collection, how, answer, dryRun);
   }
 
   /** Deletes the object of that uid, in the given version if any. The garbage collector deletes its dependents. */
@@ -333,7 +322,7 @@ export class Client {
       propagationPolicy: "Background",
     };
     const how = { accept: METADATA_ONLY, body: stringifyJson(options) };
-    await this.#write("delete", requestFor("DELETE", identity, ref, how));
+    await this.#write("delete", identity, ref, how);
   }
 
   /** Evicts the pod of that uid. PodDisruptionBudgets that forbid it answer with 429. */
@@ -346,7 +335,7 @@ export class Client {
       deleteOptions: { preconditions: { uid } },
     };
     const how = { part: "eviction", isOnce: true, body: stringifyJson(eviction) };
-    await this.#write("create", requestFor("POST", identity, ref, how));
+    await this.#write("create", identity, ref, how);
   }
 
   /**
@@ -389,7 +378,25 @@ export class Client {
     return (await this.#transport.request<{ status: S }>(request)).status;
   }
 
-  async #write<T>(verb: Parameters<WriteGate["wrote"]>[0], request: Request): Promise<T> {
+  /** A dry run is no write. Returns the object in the answer, or its metadata. */
+  async #writeObject(
+    verb: Verb,
+    identity: Identity,
+    of: ObjectOrKind,
+    how: Details,
+    answer: Answer,
+    isDryRun: boolean,
+  ): Promise<KubeObject> {
+    const isWhole = answer === "whole";
+    const forms = { ...(isWhole && { includeObject: "Object" }), ...(isDryRun && { dryRun: "All" }) };
+    const query = { ...how.query, ...forms };
+    const details = { ...how, query, accept: isWhole ? WHOLE_OBJECT : METADATA_ONLY };
+    if (!isDryRun) return objectIn(await this.#write(verb, identity, of, details));
+    return objectIn(await this.#transport.request<KubeObject>(requestFor(METHODS[verb], identity, of, details)));
+  }
+
+  async #write<T>(verb: Verb, identity: Identity, of: ObjectOrKind, how: Details): Promise<T> {
+    const request = requestFor(METHODS[verb], identity, of, how);
     const writes = this.#writes;
     if (writes === undefined) return await this.#transport.request<T>(request);
     try {
@@ -401,11 +408,6 @@ export class Client {
       throw error;
     }
   }
-}
-
-/** How to ask for an answer. */
-function formOf(answer: Answer): { accept: string; query?: Record<string, string> } {
-  return answer === "whole" ? { accept: WHOLE_OBJECT, query: { includeObject: "Object" } } : { accept: METADATA_ONLY };
 }
 
 /** The object in an answer, which may be a table. */
@@ -422,11 +424,13 @@ interface Details extends Omit<Request, "method" | "identity" | "path"> {
   query?: Record<string, string>;
 }
 
-/** A request for an object, or without a name for its kind. */
+/** An object, or without a name all of its kind. */
+type ObjectOrKind = Omit<ObjectRef, "name"> & { name?: string };
+
 function requestFor(
   method: Request["method"],
   identity: Identity,
-  { resource, namespace, name }: Omit<ObjectRef, "name"> & { name?: string },
+  { resource, namespace, name }: ObjectOrKind,
   { part, query, ...more }: Details = {},
 ): Request {
   const path = pathOf(resource, namespace, name, part);

@@ -5,8 +5,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import { isObject, parseJson, stringifyJson } from "../apimachinery/json.ts";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
+import { objectOf } from "./api-error.ts";
 import type { Credentials } from "./credentials.ts";
+import { resourceText } from "./grant-commands.ts";
 import { type Request, Transport, type TransportOptions } from "./transport.ts";
 
 interface WriteTarget {
@@ -16,8 +19,6 @@ interface WriteTarget {
   readonly name?: string;
 }
 
-const PATH =
-  /^\/(?:api\/[^/]+|apis\/([^/]+)\/[^/]+)(?:\/namespaces\/([^/]+)(?=\/))?\/([^/]+)(?:\/([^/]+))?(?:\/(.+))?$/;
 /** The identity of the object, which is not written. */
 const IDENTITY = new Set([
   "apiVersion",
@@ -31,13 +32,10 @@ const MAX_FIELDS = 50;
 
 /** The object of a URL path, without its query. */
 export function writeTarget(path: string): WriteTarget {
-  const [, group, namespace, plural = "", name, part] = PATH.exec(path) ?? [];
-  const resource = [plural + (group === undefined ? "" : `.${group}`), ...(part === undefined ? [] : [part])].join("/");
-  return {
-    resource,
-    ...(namespace !== undefined && { namespace: decodeURIComponent(namespace) }),
-    ...(name !== undefined && { name: decodeURIComponent(name) }),
-  };
+  const object = objectOf(path);
+  if (object === undefined) return { resource: "" };
+  const { resource, namespace, ...named } = object;
+  return { resource: resourceText(resource), ...(namespace !== undefined && { namespace }), ...named };
 }
 
 /** The paths that the body of a request sets, at most 50. A list counts as one field. */
@@ -85,7 +83,7 @@ const MAX_REPORTED = 50_000;
 
 export class DryRunTransport extends Transport {
   readonly #planned: (write: PlannedWrite) => void;
-  readonly #reported = new Set<string>();
+  readonly #reported = new BoundedMap<string, true>(MAX_REPORTED);
   readonly #deletions = new DryDeletions();
   /** Whether the running work has planned a write. */
   readonly #work = new AsyncLocalStorage<{ hasWritten: boolean }>();
@@ -126,20 +124,17 @@ export class DryRunTransport extends Transport {
   #report(write: PlannedWrite, { method, path, body = "" }: Request): void {
     const key = createHash("sha256").update([method, path, body].join("\n")).digest("base64");
     if (this.#reported.has(key)) return;
-    if (this.#reported.size >= MAX_REPORTED) this.#reported.clear();
-    this.#reported.add(key);
+    this.#reported.set(key, true);
     this.#planned(write);
   }
 }
 
 /** The objects that dry runs have deleted: the dry run of a creation in their place would only find them. */
 export class DryDeletions {
-  readonly #paths = new Set<string>();
+  readonly #paths = new BoundedMap<string, true>(MAX_REPORTED);
 
   note({ method, path }: Request): void {
-    if (method !== "DELETE") return;
-    if (this.#paths.size >= MAX_REPORTED) this.#paths.clear();
-    this.#paths.add(withoutQuery(path));
+    if (method === "DELETE") this.#paths.set(withoutQuery(path), true);
   }
 
   /** The object that the request would create in place of a deleted one. Undefined for any other request. */

@@ -3,15 +3,7 @@
  * that were allowed before are repeated once, after the server is ready.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { ApiError } from "./api-error.ts";
-import type { Identity } from "./identity.ts";
-
-interface Asked {
-  identity: Identity;
-  method: string;
-  /** Including the query. */
-  path: string;
-}
+import { ApiError, type Asked } from "./api-error.ts";
 
 /**
  * The minimum time from the first refusal to the repetition: with several API servers, a second one may be starting.

@@ -157,20 +157,19 @@ export class Transport {
         }
       });
       onOpen();
-      let line = new Text();
+      let line = "";
       body.setEncoding("utf8");
       for await (const chunk of body as AsyncIterable<string>) {
         let from = 0;
         for (let end = chunk.indexOf("\n"); end >= 0; end = chunk.indexOf("\n", from)) {
-          if (line.length <= MAX_CHARACTERS) line.add(chunk.slice(from, end));
-          const text = line.toString();
-          line = new Text();
+          const text = line.length <= MAX_CHARACTERS ? line + chunk.slice(from, end) : line;
+          line = "";
           if (text.length > MAX_CHARACTERS) this.#options.tooLarge?.();
           yield await this.#readLine(group, text, read(text));
           permit.release();
           from = end + 1;
         }
-        if (line.length <= MAX_CHARACTERS) line.add(chunk.slice(from));
+        if (line.length <= MAX_CHARACTERS) line += chunk.slice(from);
         // There may be thousands of streams.
         if (line.length > LARGE_CHARACTERS) await permit.take(stop.signal);
       }
@@ -403,34 +402,15 @@ async function textOf(
 ): Promise<string | undefined> {
   const length = headers["content-length"];
   if (typeof length === "string" && Number(length) <= FREE_CHARACTERS) return await body.text();
-  const text = new Text();
+  let text = "";
   body.setEncoding("utf8");
   // Leaving the loop ends the stream.
   for await (const chunk of body as AsyncIterable<string>) {
-    text.add(chunk);
+    text += chunk;
     if (text.length > most) return undefined;
     if (text.length > FREE_CHARACTERS) await permit.take(signal);
   }
-  return text.toString();
-}
-
-/** A text that arrives in parts. */
-class Text {
-  readonly #parts: string[] = [];
-  #length = 0;
-
-  get length(): number {
-    return this.#length;
-  }
-
-  add(part: string): void {
-    this.#parts.push(part);
-    this.#length += part.length;
-  }
-
-  toString(): string {
-    return this.#parts.join("");
-  }
+  return text;
 }
 
 /** Any failure as an ApiError. Messages of undici or TLS are reduced to their codes. */

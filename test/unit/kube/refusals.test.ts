@@ -1,10 +1,10 @@
 /** Which 403 is trusted at once, and which is confirmed by a repetition. */
 import assert from "node:assert/strict";
-import { ApiError } from "../../../src/kube/api-error.ts";
+import { ApiError, type Asked } from "../../../src/kube/api-error.ts";
 import { Refusals } from "../../../src/kube/refusals.ts";
 import { fakeClock, settled } from "../clock.ts";
 
-const get = (name: string, identity = "me") => ({
+const get = (name: string, identity = "me"): Asked => ({
   identity,
   method: "GET",
   path: `/api/v1/namespaces/a/secrets/${name}`,
