@@ -66,7 +66,8 @@ export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoi
 export function longList(schema: OpenApiSchema, value: JsonValue, path: string): WrongChoice | undefined {
   for (const { schema: own, value: each, path: at } of valuesIn(schema, value, path)) {
     const { maxItems = Infinity } = own;
-    if (Array.isArray(each) && each.length > maxItems) return { path: at, rule: `must have at most ${maxItems} elements` };
+    if (Array.isArray(each) && each.length > maxItems)
+      return { path: at, rule: `must have at most ${maxItems} elements` };
   }
   return undefined;
 }

@@ -8,7 +8,7 @@ import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client, pathOf } from "../kube/client.ts";
 import { Discovery } from "../kube/discovery.ts";
 import { CONTROLLER, describeIdentity, type Identity, serviceAccountIdentity } from "../kube/identity.ts";
-import { MarkPermission } from "../kube/request-mark.ts";
+import { MarkPermission } from "../kube/request-budget.ts";
 import { Schemas } from "../kube/schemas.ts";
 import type { Transport } from "../kube/transport.ts";
 import { WriteVersions } from "../kube/write-versions.ts";

@@ -33,53 +33,55 @@ interface Sender {
   loginRole: "clusterrole" | "role";
 }
 
-export class AccountTokens {
-  readonly #sender: Sender;
-
-  constructor(sender: Sender) {
-    this.#sender = sender;
+/** A token of the account for these audiences, valid for ten minutes. Throws Problem. */
+export async function requestToken(
+  sender: Sender,
+  identity: Identity,
+  audiences: readonly string[],
+): Promise<SecretValue<string>> {
+  const { transport, mayBeSent } = sender;
+  const [, , namespace = "", name = ""] = identity.split(":");
+  const ref: ObjectRef = { resource: SERVICE_ACCOUNTS, namespace, name };
+  const spec = { audiences, expirationSeconds: LIFETIME_SECONDS };
+  try {
+    const { status } = await transport.request<{ status: { token: string } }>({
+      method: "POST",
+      path: pathOf(SERVICE_ACCOUNTS, namespace, name, "token"),
+      identity,
+      body: stringifyJson({ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec }),
+      mayBeSent,
+    });
+    return new SecretValue(status.token);
+  } catch (error) {
+    throw problemOf(error, sender, identity, ref, audiences);
   }
+}
 
-  /** A token of the account for these audiences, valid for ten minutes. Throws Problem. */
-  async request(identity: Identity, audiences: readonly string[]): Promise<SecretValue<string>> {
-    const { transport, mayBeSent } = this.#sender;
-    const [, , namespace = "", name = ""] = identity.split(":");
-    const ref: ObjectRef = { resource: SERVICE_ACCOUNTS, namespace, name };
-    const spec = { audiences, expirationSeconds: LIFETIME_SECONDS };
-    try {
-      const { status } = await transport.request<{ status: { token: string } }>({
-        method: "POST",
-        path: pathOf(SERVICE_ACCOUNTS, namespace, name, "token"),
-        identity,
-        body: stringifyJson({ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec }),
-        mayBeSent,
-      });
-      return new SecretValue(status.token);
-    } catch (error) {
-      throw this.#problemOf(error, identity, ref, audiences);
-    }
+function problemOf(
+  error: unknown,
+  sender: Sender,
+  identity: Identity,
+  ref: ObjectRef,
+  audiences: readonly string[],
+): Problem {
+  if (!(error instanceof ApiError)) throw error;
+  if (error.refusesImpersonation) return mayNotImpersonate(identity);
+  if (error.status === 422 || error.isDenied) {
+    const what = `admission refuses a token of ${describeIdentity(identity)} for the audiences ${audiences.join(", ")}`;
+    const message = `${what}; add the missing audiences to variables.audiences of the ValidatingAdmissionPolicy inlay-account-tokens, or correct spec.auth.kubernetes.audiences of the VaultConnection`;
+    return new Problem("Rejected", message);
   }
+  if (error.status === 403) return forbidden(sender, identity, ref);
+  if (isNotFound(error)) return accountNotFound(identity, "which logs in to Vault");
+  return refusal(error, { identity, ref, verbs: ["create"] }, "create");
+}
 
-  #problemOf(error: unknown, identity: Identity, ref: ObjectRef, audiences: readonly string[]): Problem {
-    if (!(error instanceof ApiError)) throw error;
-    if (error.refusesImpersonation) return mayNotImpersonate(identity);
-    if (error.status === 422 || error.isDenied) {
-      const what = `admission refuses a token of ${describeIdentity(identity)} for the audiences ${audiences.join(", ")}`;
-      const message = `${what}; add the missing audiences to variables.audiences of the ValidatingAdmissionPolicy inlay-account-tokens, or correct spec.auth.kubernetes.audiences of the VaultConnection`;
-      return new Problem("Rejected", message);
-    }
-    if (error.status === 403) return this.#forbidden(identity, ref);
-    if (isNotFound(error)) return accountNotFound(identity, "which logs in to Vault");
-    return refusal(error, { identity, ref, verbs: ["create"] }, "create");
-  }
-
-  #forbidden(identity: Identity, account: ObjectRef): Problem {
-    const { namespace, name } = account;
-    const isOpen = name === OPEN_ACCOUNT;
-    const [kind, role] = isOpen ? [this.#sender.loginRole, LOGIN_ROLE] : (["role", `${name}-vault-login`] as const);
-    const bind = `kubectl create rolebinding ${role} -n ${namespace} --${kind}=${role} --serviceaccount=${namespace}:${name}`;
-    const make = `kubectl create role ${role} -n ${namespace} --verb=create --resource=serviceaccounts/token --resource-name=${name}`;
-    const what = `${describeIdentity(identity)} may not create the token with which it logs in to Vault`;
-    return new AccessDenied({ identity, ...tokenAccess(account) }, what, isOpen ? bind : `${make} && ${bind}`);
-  }
+function forbidden({ loginRole }: Sender, identity: Identity, account: ObjectRef): Problem {
+  const { namespace, name } = account;
+  const isOpen = name === OPEN_ACCOUNT;
+  const [kind, role] = isOpen ? [loginRole, LOGIN_ROLE] : (["role", `${name}-vault-login`] as const);
+  const bind = `kubectl create rolebinding ${role} -n ${namespace} --${kind}=${role} --serviceaccount=${namespace}:${name}`;
+  const make = `kubectl create role ${role} -n ${namespace} --verb=create --resource=serviceaccounts/token --resource-name=${name}`;
+  const what = `${describeIdentity(identity)} may not create the token with which it logs in to Vault`;
+  return new AccessDenied({ identity, ...tokenAccess(account) }, what, isOpen ? bind : `${make} && ${bind}`);
 }

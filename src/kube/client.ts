@@ -10,7 +10,7 @@ import {
 import { type AccessRules, partsOf } from "./access-rules.ts";
 import { type List, MAX_CHARACTERS } from "./answer-text.ts";
 import { ApiError } from "./api-error.ts";
-import type { Identity } from "./identity.ts";
+import { CONTROLLER, type Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";
 
 /** What a list asks for. */
@@ -349,21 +349,15 @@ export class Client {
     name?: string,
   ): Promise<boolean> {
     const resourceAttributes = { verb, group, version, ...partsOf(plural), namespace, name };
-    const { allowed } = await this.#review<{ allowed: boolean }>(identity, "SelfSubjectAccessReview", {
-      resourceAttributes,
-    });
-    return allowed;
+    const of = { identity, ...ACCESS, kind: "SelfSubjectAccessReview" };
+    return (await this.#review<{ allowed: boolean }>(of, { resourceAttributes })).allowed;
   }
 
   /** The permissions of `identity` in a namespace, by a SelfSubjectRulesReview. */
   async rules(identity: Identity, namespace: string): Promise<AccessRules> {
     try {
-      const status = await this.#review<AccessRules>(
-        identity,
-        "SelfSubjectRulesReview",
-        { namespace },
-        MAX_RULES_CHARACTERS,
-      );
+      const of = { identity, ...ACCESS, kind: "SelfSubjectRulesReview", maxCharacters: MAX_RULES_CHARACTERS };
+      const status = await this.#review<AccessRules>(of, { namespace });
       return { incomplete: status.incomplete, resourceRules: status.resourceRules ?? [] };
     } catch (error) {
       if (isTooLarge(error)) return { incomplete: true, resourceRules: [] };
@@ -371,11 +365,24 @@ export class Client {
     }
   }
 
-  async #review<S>(identity: Identity, kind: string, spec: object, maxCharacters?: number): Promise<S> {
-    const path = `/apis/authorization.k8s.io/v1/${kind.toLowerCase()}s`;
-    const body = stringifyJson({ apiVersion: "authorization.k8s.io/v1", kind, spec });
-    const request = { method: "POST" as const, path, identity, body, ...(maxCharacters && { maxCharacters }) };
-    return (await this.#transport.request<{ status: S }>(request)).status;
+  /** The user of a bearer token, by a TokenReview; undefined if the API server does not know the token. */
+  async userOf(token: string): Promise<TokenUser | undefined> {
+    const of = { ...OF_OTHERS, group: "authentication.k8s.io", kind: "TokenReview" };
+    const { authenticated, user } = await this.#review<{ authenticated?: boolean; user?: TokenUser }>(of, { token });
+    return authenticated === true ? user : undefined;
+  }
+
+  /** Whether a user may `get` a non-resource path, such as `/metrics`, by a SubjectAccessReview. */
+  async mayGetPath({ username, ...user }: TokenUser, path: string): Promise<boolean> {
+    const of = { ...OF_OTHERS, ...ACCESS, kind: "SubjectAccessReview" };
+    const spec = { user: username, ...user, nonResourceAttributes: { path, verb: "get" } };
+    return (await this.#review<{ allowed: boolean }>(of, spec)).allowed;
+  }
+
+  async #review<S>({ group, kind, ...how }: Review, spec: object): Promise<S> {
+    const path = `/apis/${group}/v1/${kind.toLowerCase()}s`;
+    const body = stringifyJson({ apiVersion: `${group}/v1`, kind, spec });
+    return (await this.#transport.request<{ status: S }>({ method: "POST", path, body, ...how })).status;
   }
 
   /** A dry run is no write. Returns the object in the answer, or its metadata. */
@@ -415,6 +422,24 @@ function objectIn(answer: KubeObject): KubeObject {
   if (answer.apiVersion !== "meta.k8s.io/v1" || answer.kind !== "Table") return answer;
   const [row] = answer["rows"] as unknown as { object: KubeObject }[];
   return row?.object ?? answer;
+}
+
+/** The kind of a review, and how it is requested. */
+interface Review extends Pick<Request, "identity" | "isOnce" | "maxCharacters"> {
+  group: string;
+  kind: string;
+}
+
+const ACCESS = { group: "authorization.k8s.io" };
+/** The reviews of users other than the client. A 429 is thrown like any other refusal, without a retry: the user retries. */
+const OF_OTHERS = { identity: CONTROLLER, isOnce: true };
+
+/** A user as a TokenReview returns it. A SubjectAccessReview has the same fields, except that `username` is `user`. */
+interface TokenUser {
+  username: string;
+  uid?: string;
+  groups?: string[];
+  extra?: Record<string, string[]>;
 }
 
 /** A request without its method, identity and object. */

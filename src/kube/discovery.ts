@@ -1,6 +1,6 @@
 /** Finds resources by kind or plural, as the API server serves them. */
 import { Answers } from "../apimachinery/answers.ts";
-import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
+import { type KubeObject, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { attempt, type KindName, kindAdvice, kindNotFound, type ServedKind } from "./access-error.ts";
 import { MAX_DEFINITION_CHARACTERS } from "./answer-text.ts";
@@ -188,4 +188,20 @@ export async function listedKind(
   const how = { method: "GET", path: rootOf(resource), identity: CONTROLLER } as const;
   const list = await ifFound(transport.request<{ resources?: ListedKind[] }>(how));
   return list?.resources?.find(({ name }) => name === resource.plural);
+}
+
+const OPTIONAL_MISSING_LIVES_MS = 60_000;
+
+/** Finds a kind that most clusters lack. While it is missing, asks once a minute. */
+export function optionalKind(
+  discovery: Pick<Discovery, "byKind">,
+  { apiVersion, kind }: Pick<KubeObject, "apiVersion" | "kind">,
+): () => Promise<Resource | undefined> {
+  let missingUntil = Number.NEGATIVE_INFINITY;
+  return async () => {
+    if (performance.now() < missingUntil) return undefined;
+    const found = await discovery.byKind(apiVersion, kind);
+    if (found === undefined) missingUntil = performance.now() + OPTIONAL_MISSING_LIVES_MS;
+    return found;
+  };
 }

@@ -1,6 +1,6 @@
-/** Reads objects for a purpose, and explains failures. */
+/** Reads objects for a purpose, or asks whether a write would be allowed, and explains failures. */
 import type { KubeObject, ObjectRef, Resource } from "../apimachinery/objects.ts";
-import { READ_VERBS, type RequiredAccess, refusal } from "./access-error.ts";
+import { forbidden, READ_VERBS, type RequiredAccess, refusal } from "./access-error.ts";
 import { isNotFound } from "./api-error.ts";
 import type { Client, Selectors } from "./client.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
@@ -58,4 +58,19 @@ export async function listAll(
     throw refusal(error, { identity, ref: { resource, namespace }, verbs: ["list"] }, "list");
   }
   return found;
+}
+
+/** Throws Problem if the identity may not do that to the object. `create` is checked without a name, as RBAC does. */
+export async function assertMay(
+  { client, identity, ref, verbs }: ObjectAccess<"may">,
+  verb: "create" | "patch",
+): Promise<void> {
+  const use = { identity, ref, verbs };
+  const { resource, namespace, name } = ref;
+  try {
+    if (await client.may(identity, verb, resource, namespace, verb === "create" ? undefined : name)) return;
+  } catch (error) {
+    throw refusal(error, use, verb);
+  }
+  throw forbidden(use, verb);
 }

@@ -5,7 +5,8 @@
  */
 import { createHash } from "node:crypto";
 import { Answers } from "../apimachinery/answers.ts";
-import { BoundedMap } from "../apimachinery/maps.ts";
+import { BoundedMap, getOrInsert } from "../apimachinery/maps.ts";
+import { firstOf } from "../apimachinery/name-list.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -93,7 +94,7 @@ function dropsFields(
   lacking: readonly string[],
   isKnown: boolean,
 ): Problem {
-  const what = `the object has ${named(lost)}`;
+  const what = `the object has ${firstOf(lost, MAX_NAMED)}`;
   const why = `which any write in ${apiVersionOf(resource)} removes, because the versions of the kind have no conversion`;
   const then = better
     ? `name apiVersion: ${apiVersionOf({ ...resource, version: better.name })} in the binding`
@@ -122,14 +123,9 @@ function unstoredIn(written: readonly object[], version: string, { unstored, sto
 /** The problem of a write of fields that the stored version lacks. */
 function notStored({ resource }: Pick<ObjectRef, "resource">, lost: readonly string[], stored: Version): Problem {
   const storage = apiVersionOf({ ...resource, version: stored.name });
-  const what = `${named(lost)}: the API server stores the kind as ${storage}, which lacks these fields`;
+  const what = `${firstOf(lost, MAX_NAMED)}: the API server stores the kind as ${storage}, which lacks these fields`;
   const then = `remove the fields from the binding, or ${addTo(resource, [stored.name])}`;
   return new Problem("VersionDropsFields", `${what}. Nothing was written; ${then}`);
-}
-
-function named(paths: readonly string[]): string {
-  const more = paths.length > MAX_NAMED ? ` and ${paths.length - MAX_NAMED} more` : "";
-  return `${paths.slice(0, MAX_NAMED).join(", ")}${more}`;
 }
 
 /** The content of a CustomResourceDefinition; `versions` is undefined if Inlay may not read it. */
@@ -286,9 +282,7 @@ export class WriteVersions {
       if (published.length === 0) return NOTHING_DROPS;
       const { served, stored } = await this.#discovered(resource, published);
       const names = [stored?.name, ...served.map(({ name }) => name)].join();
-      const versions = known.versions.get(names) ?? compared(served, stored, false);
-      known.versions.set(names, versions);
-      return versions;
+      return getOrInsert(known.versions, names, () => compared(served, stored, false));
     } catch (error) {
       if (this.#published.get(key) === known) this.#published.delete(key);
       throw error;

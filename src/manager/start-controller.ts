@@ -17,8 +17,7 @@ import { type OwnReplica, RegistrationController } from "../controllers/registra
 import { ReloaderController } from "../controllers/reloader/controller.ts";
 import { SchemaController } from "../controllers/schemas/controller.ts";
 import { VaultController } from "../controllers/vault/controller.ts";
-import { AccessReviews } from "../kube/access-reviews.ts";
-import { AccountTokens } from "../kube/account-tokens.ts";
+import { requestToken } from "../kube/account-tokens.ts";
 import type { ApiError } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
 import { loadCredentials } from "../kube/credentials.ts";
@@ -27,8 +26,7 @@ import { CONTROLLER } from "../kube/identity.ts";
 import { KindDeletions } from "../kube/kind-deletions.ts";
 import { ListWatch, type Scope } from "../kube/list-watch.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
-import { RequestBudget } from "../kube/request-budget.ts";
-import { MarkPermission } from "../kube/request-mark.ts";
+import { MarkPermission, RequestBudget } from "../kube/request-budget.ts";
 import { Schemas } from "../kube/schemas.ts";
 import { Transport } from "../kube/transport.ts";
 import { WriteVersions } from "../kube/write-versions.ts";
@@ -175,7 +173,7 @@ function metricsServerOf(
   transport: Transport,
 ) {
   if (port === undefined) return undefined;
-  const access = new MetricsAccess(new AccessReviews(transport), log);
+  const access = new MetricsAccess(new Client(transport), log);
   const observeCertificate = metrics.observeCertificate.bind(metrics);
   return () => serveMetrics({ port, certDir, metrics, observeCertificate, access, log });
 }
@@ -207,7 +205,11 @@ function servicesOf(
     client,
     requests,
     cpu,
-    accountTokens: new AccountTokens({ transport, mayBeSent: mayWrite, loginRole: scope ? "role" : "clusterrole" }),
+    requestToken: requestToken.bind(undefined, {
+      transport,
+      mayBeSent: mayWrite,
+      loginRole: scope ? "role" : "clusterrole",
+    }),
     vault: new VaultConnections(),
     serverTime: () => transport.serverTime(),
     kindDeletions: new KindDeletions(transport),

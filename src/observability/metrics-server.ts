@@ -10,7 +10,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { BoundedMap } from "../apimachinery/maps.ts";
-import type { AccessReviews } from "../kube/access-reviews.ts";
+import type { Client } from "../kube/client.ts";
 import { answer, answerWith, type HttpServer, listen, type MetricsText } from "./http-server.ts";
 import { describeError, type Log } from "./log.ts";
 
@@ -36,7 +36,7 @@ type Verdict = keyof typeof REMEMBERED_MS;
 
 /** Asks the API server about the token and the permission to `get` /metrics. Limits the rate of reviews for unknown tokens. */
 export class MetricsAccess {
-  readonly #reviews: Pick<AccessReviews, "userOf" | "mayGetPath">;
+  readonly #reviews: Pick<Client, "userOf" | "mayGetPath">;
   readonly #log: Pick<Log, "warn">;
   /** By the SHA-256 of a token, when its answer expires. Allowed tokens are separate, so that a flood does not displace them. */
   readonly #allowed = new BoundedMap<string, number>(MAX_REMEMBERED);
@@ -50,7 +50,7 @@ export class MetricsAccess {
   /** Failing reviews are logged once, until one succeeds. */
   #isFailing = false;
 
-  constructor(reviews: Pick<AccessReviews, "userOf" | "mayGetPath">, log: Pick<Log, "warn">) {
+  constructor(reviews: Pick<Client, "userOf" | "mayGetPath">, log: Pick<Log, "warn">) {
     this.#reviews = reviews;
     this.#log = log;
   }

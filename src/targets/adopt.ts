@@ -8,8 +8,7 @@ import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { type Adoption, adoptionOf, keysOfOthers, previewAdoption } from "../apply/adopt.ts";
 import { pathsIn, type Whole } from "../apply/manifest.ts";
 import { withoutUnwanted } from "../apply/unwanted-keys.ts";
-import { assertMay } from "../kube/assert-may.ts";
-import { listedAsController, type ObjectAccess } from "../kube/get.ts";
+import { assertMay, listedAsController, type ObjectAccess } from "../kube/get.ts";
 import type { SyncContext } from "./dependencies.ts";
 import { competingClaims } from "./precedence.ts";
 

@@ -42,8 +42,7 @@ import {
 import { type Creator, composeWhole, decideWhole, fieldsByKeys, isCreatedBy, type Whole } from "../apply/manifest.ts";
 import { unwantedKeys } from "../apply/unwanted-keys.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
-import { assertMay } from "../kube/assert-may.ts";
-import { getIfExists, type ObjectAccess } from "../kube/get.ts";
+import { assertMay, getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";

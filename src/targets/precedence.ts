@@ -26,8 +26,7 @@ import {
 } from "../cache/field-claims.ts";
 import { attempt, verbsFor } from "../kube/access-error.ts";
 import { isStatus } from "../kube/api-error.ts";
-import { assertMay } from "../kube/assert-may.ts";
-import type { ObjectAccess } from "../kube/get.ts";
+import { assertMay, type ObjectAccess } from "../kube/get.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
 import type { Dependencies, SyncContext } from "./dependencies.ts";
 import { withoutAwaited } from "./record-changes.ts";

@@ -1,6 +1,6 @@
+/** A queue of items with keys, in groups that take turns, so that a group with many items does not delay a group with few. */
 import { getOrInsert } from "../apimachinery/maps.ts";
 
-/** A queue of items with keys, in groups that take turns, so that a group with many items does not delay a group with few. */
 export class RoundRobinQueue<T> {
   readonly #most: number;
   /** Groups in the order of their turns, none of them empty; the items of each in the order of arrival. */

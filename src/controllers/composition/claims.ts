@@ -5,12 +5,12 @@
 import type { CompositionSpec } from "../../api/composition.ts";
 import type { Installation } from "../../api/installation.ts";
 import { CREATED_BY } from "../../api/manifest.ts";
-import { insertionPoint } from "../../apimachinery/insertion-point.ts";
 import type { Resource } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { NAMESPACES } from "../../apimachinery/resources.ts";
 import type { CachedObject } from "../../cache/cached-object.ts";
 import type { Informers } from "../../cache/informers.ts";
+import { AgeRanks, type Ranked } from "../../cache/oldest-first.ts";
 import { objectKey } from "../../cache/reflector.ts";
 import type { CollectionSubscription } from "../../cache/subscription.ts";
 import type { Watcher } from "../../cache/watcher.ts";
@@ -20,66 +20,6 @@ import type { ApiError } from "../../kube/api-error.ts";
 import { CONTROLLER, type Identity } from "../../kube/identity.ts";
 import type { AcceptedComposition } from "./composition-state.ts";
 import { parseKey, placeKey, placeOfClaim } from "./keys.ts";
-
-/** When a claim was created, in seconds of the epoch, and its key. */
-interface Ranked {
-  readonly createdAt: number;
-  readonly key: string;
-}
-
-/** Ranks the claims of a namespace by age: of too many, the oldest ones count. */
-export class ClaimRanks {
-  readonly #most: number;
-  /** From the oldest. */
-  #ranked: Ranked[] = [];
-  readonly #known = new Map<string, Ranked>();
-
-  /** `most` claims count. */
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  /** Replaces all claims. */
-  reset(claims: Iterable<Ranked>): void {
-    this.#ranked = [...claims].sort(compare);
-    this.#known.clear();
-    for (const each of this.#ranked) this.#known.set(each.key, each);
-  }
-
-  /** Adds a claim, or replaces the claim of that key. Returns the key of the other claim that counts no longer, or from now on. */
-  add(claim: Ranked): string | undefined {
-    const before = this.#known.get(claim.key);
-    if (before?.createdAt === claim.createdAt) return undefined;
-    const next = before && this.remove(claim.key);
-    const at = this.#placeOf(claim);
-    this.#ranked.splice(at, 0, claim);
-    this.#known.set(claim.key, claim);
-    return at < this.#most ? this.#ranked[this.#most]?.key : next;
-  }
-
-  /** Removes a claim. Returns the key of the claim that counts from now on. */
-  remove(key: string): string | undefined {
-    const before = this.#known.get(key);
-    if (before === undefined) return undefined;
-    const at = this.#placeOf(before);
-    this.#ranked.splice(at, 1);
-    this.#known.delete(key);
-    return at < this.#most ? this.#ranked[this.#most - 1]?.key : undefined;
-  }
-
-  counts(key: string): boolean {
-    const claim = this.#known.get(key);
-    return this.#ranked.length <= this.#most || (claim !== undefined && this.#placeOf(claim) < this.#most);
-  }
-
-  /** The number of older claims. */
-  #placeOf(claim: Ranked): number {
-    return insertionPoint(this.#ranked, (each) => compare(each, claim) < 0);
-  }
-}
-
-const compare = (a: Ranked, b: Ranked): number =>
-  a.createdAt - b.createdAt || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
 
 /** What a composition watches. */
 interface Followed {
@@ -97,7 +37,7 @@ type ClaimHandler = (composition: string, claim: string | undefined, cause: "cha
 interface Following extends Followed {
   readonly isClaim: ClaimMatcher;
   /** The claims of each namespace by age, from the first use. */
-  readonly ranks: Map<string, ClaimRanks>;
+  readonly ranks: Map<string, AgeRanks>;
   /** The watched namespaces; for a cluster-scoped kind, the empty name alone. */
   places: ReadonlySet<string>;
   /** Whether all namespaces are known. */
@@ -200,11 +140,11 @@ export class Claims {
     );
   }
 
-  #ranksOf(composition: string, place: string): ClaimRanks {
+  #ranksOf(composition: string, place: string): AgeRanks {
     const following = this.#following.get(composition) as Following;
     const known = following.ranks.get(place);
     if (known !== undefined) return known;
-    const ranks = new ClaimRanks(this.#installation.limits.claimsPerNamespace);
+    const ranks = new AgeRanks(this.#installation.limits.claimsPerNamespace);
     ranks.reset(this.#claimsIn(composition, following, place));
     following.ranks.set(place, ranks);
     return ranks;
@@ -218,7 +158,7 @@ export class Claims {
     return state === "unknown" ? undefined : ranks?.add({ key: claim, createdAt: state.createdAt ?? 0 });
   }
 
-  *#claimsIn(composition: string, following: Following, place: string): Generator<{ key: string; createdAt: number }> {
+  *#claimsIn(composition: string, following: Following, place: string): Generator<Ranked> {
     const { members } = this.#watcher.list(placeKey(composition, place), collectionOf(following, place));
     for (const { name, version } of members)
       if (isSelected(following, name, version))

@@ -23,7 +23,7 @@ import { ifFound } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { resourceText } from "../../kube/grant-commands.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
-import { MARK_RIGHT } from "../../kube/request-mark.ts";
+import { MARK_RIGHT } from "../../kube/request-budget.ts";
 import type {
   InstallationCheck,
   InstallationProblem,

@@ -13,8 +13,8 @@ import type { CollectionSubscription } from "../../cache/subscription.ts";
 import type { ListedObject, Watcher } from "../../cache/watcher.ts";
 import { READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
+import { optionalKind } from "../../kube/discovery.ts";
 import { CONTROLLER, type WatchIdentity } from "../../kube/identity.ts";
-import { OptionalKind } from "../../kube/optional-kind.ts";
 import type { Log } from "../../observability/log.ts";
 import { PROVIDER_CLASS } from "../../workloads/provider-class.ts";
 import { WORKLOAD_KINDS } from "../../workloads/workload.ts";
@@ -64,7 +64,7 @@ export class Inventory {
   readonly #as: WatchIdentity;
   /** Requeues a namespace, or ALL. */
   readonly #requeue: (key: string) => void;
-  readonly #classes: OptionalKind;
+  readonly #classes: ReturnType<typeof optionalKind>;
   /** Whether annotations apply to a kind here. */
   readonly #isMeant: (kind: ReloaderKind) => boolean;
   #kinds: Kind[] = [];
@@ -79,7 +79,7 @@ export class Inventory {
     this.#services = deps;
     this.#as = as;
     this.#requeue = requeue;
-    this.#classes = new OptionalKind(deps.discovery, PROVIDER_CLASS);
+    this.#classes = optionalKind(deps.discovery, PROVIDER_CLASS);
     this.#isMeant = (kind) => !deps.installation.reloader?.ignoreKinds?.includes(kind);
   }
 
@@ -110,7 +110,7 @@ export class Inventory {
   /** Finds out which namespaces and kinds there are; false while that is not known. */
   async look(): Promise<boolean> {
     const kinds = await this.#servedKinds();
-    const classes = this.#mounting.size === 0 ? undefined : await this.#classes.served();
+    const classes = this.#mounting.size === 0 ? undefined : await this.#classes();
     const now = this.#named() ?? this.#matched();
     if (now === undefined) return false;
     const isOther = !isDeepStrictEqual(kinds, this.#kinds);
@@ -196,7 +196,7 @@ export class Inventory {
     const { watcher } = this.#services;
     const key = `${CLASSES}${namespace}`;
     const isByVersions = this.#services.installation.reloader?.providerClasses === true;
-    const resource = await this.#classes.served();
+    const resource = await this.#classes();
     this.#mounting.set(namespace, resource);
     if (resource === undefined) {
       watcher.subscribe(key, []);

@@ -17,14 +17,13 @@ import type { Informers } from "../../cache/informers.ts";
 import { OldestFirst } from "../../cache/oldest-first.ts";
 import { objectKey } from "../../cache/reflector.ts";
 import type { ResourceStore } from "../../cache/resource-store.ts";
-import type { AccountTokens } from "../../kube/account-tokens.ts";
 import type { Client } from "../../kube/client.ts";
 import { describeError } from "../../observability/log.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import { Connection, type ConnectionCheck } from "../../vault/connection.ts";
 import type { VaultConnections } from "../../vault/connections.ts";
 import { NAMESPACE } from "../../vault/path.ts";
-import type { ConnectionSettings } from "../../vault/settings.ts";
+import type { ConnectionServices, ConnectionSettings } from "../../vault/settings.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { SlowBucket } from "../../workqueue/slow-bucket.ts";
 import { WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
@@ -116,7 +115,7 @@ interface Services extends StatusServices {
   bindings: Pick<BindingStore, "all">;
   client: StatusServices["client"] & Pick<Client, "get">;
   informers: Pick<Informers, "watcher">;
-  accountTokens: Pick<AccountTokens, "request">;
+  requestToken: ConnectionServices["requestToken"];
   /** The sources' view of the connections. */
   vault: VaultConnections;
   metrics: Pick<Metrics, "vault" | "objects" | "limited">;
@@ -235,11 +234,11 @@ export class VaultController {
   }
 
   #connect(settings: ConnectionSettings): Connection {
-    const { accountTokens, cpu, installation, metrics } = this.#services;
+    const { requestToken, cpu, installation, metrics } = this.#services;
     return new Connection(settings, {
       cpu,
       addresses: installation.vaultAddresses,
-      requestToken: (identity, audiences) => accountTokens.request(identity, audiences),
+      requestToken,
       metrics: metrics.vault,
       doubted: () => this.#checks.doubt(settings.key),
       used: () => this.#checks.used(settings.key),

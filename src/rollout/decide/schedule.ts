@@ -2,6 +2,7 @@
 
 import type { RestartLimit } from "../../api/installation.ts";
 import type { Digests, RolloutStatus } from "../../api/rollout.ts";
+import { firstOf } from "../../apimachinery/name-list.ts";
 import { describeRef } from "../../apimachinery/objects.ts";
 import type { ConditionReason } from "../../apimachinery/reasons.ts";
 import type { Dependent, NamespaceProblem, RolloutBlock, Step } from "../types.ts";
@@ -84,8 +85,7 @@ function stoppedMessage(
   changed: readonly string[],
   until: number,
 ): string {
-  const more = changed.length > MAX_NAMED_STOPPED ? ` and ${changed.length - MAX_NAMED_STOPPED} more` : "";
-  const values = `${changed.slice(0, MAX_NAMED_STOPPED).join(", ")}${more}`;
+  const values = firstOf(changed, MAX_NAMED_STOPPED);
   const why = `${describeRef(ref)}: ${tooFrequent(limit)}: ${values}`;
   const when = `Inlay restarts it when they have stayed the same for ${limit.window}, at ${new Date(until).toISOString()} at the earliest`;
   return `${why}. Find out what changes them. ${when}; restart it at once with: inlay sync ${binding.name} -n ${binding.namespace}`;

@@ -7,8 +7,8 @@ import type { CollectionSubscription } from "../../cache/subscription.ts";
 import type { ListedObject, Watcher } from "../../cache/watcher.ts";
 import { attempt, READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
+import { optionalKind } from "../../kube/discovery.ts";
 import type { Identity } from "../../kube/identity.ts";
-import { OptionalKind } from "../../kube/optional-kind.ts";
 import { MAX_SYNCED, PROVIDER_CLASS, type SyncedSecret } from "../../workloads/provider-class.ts";
 import type { RunSteps } from "../../workqueue/cpu-scheduler.ts";
 import { MAX_LOOKUPS, type RolloutReferences, tooManyLookups, type WorkloadLookup } from "./lookups.ts";
@@ -23,12 +23,12 @@ export interface WorkloadQueries extends RolloutReferences {
 
 export class ProviderClasses {
   /** Shared by all bindings that restart consumers. */
-  readonly #kind: OptionalKind;
+  readonly #kind: ReturnType<typeof optionalKind>;
   readonly #watcher: Pick<Watcher, "list">;
   readonly #indexes = new WeakMap<readonly ListedObject[], ClassIndex>();
 
   constructor(discovery: Pick<Discovery, "byKind">, watcher: Pick<Watcher, "list">) {
-    this.#kind = new OptionalKind(discovery, PROVIDER_CLASS);
+    this.#kind = optionalKind(discovery, PROVIDER_CLASS);
     this.#watcher = watcher;
   }
 
@@ -38,7 +38,7 @@ export class ProviderClasses {
     references: RolloutReferences,
     steps: RunSteps,
   ): Promise<WorkloadQueries> {
-    const resource = references.lookups.some(isByClasses) ? await attempt(this.#kind.served()) : undefined;
+    const resource = references.lookups.some(isByClasses) ? await attempt(this.#kind()) : undefined;
     if (resource === undefined) return { ...references, classes: [] };
     if (resource instanceof Problem) return { ...references, classes: [], problem: references.problem ?? resource };
     return steps(this.#extended(key, { identity, resource, labels: "", names: undefined, whole: true }, references));

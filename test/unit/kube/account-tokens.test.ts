@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { Problem } from "../../../src/apimachinery/problem.ts";
-import { AccountTokens } from "../../../src/kube/account-tokens.ts";
+import { requestToken } from "../../../src/kube/account-tokens.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
 import type { Request } from "../../../src/kube/transport.ts";
 import { foundIn, secretText } from "../../controller/leak-detector.ts";
@@ -21,7 +21,8 @@ function tokensOf(answer: object, loginRole: "clusterrole" | "role" = "clusterro
       return answer;
     },
   });
-  return { requests, tokens: new AccountTokens({ transport, mayBeSent: () => false, loginRole }) };
+  const sender = { transport, mayBeSent: () => false, loginRole };
+  return { requests, request: requestToken.bind(undefined, sender) };
 }
 
 const refused = (status: number, message: string) =>
@@ -32,8 +33,8 @@ const noRight = refused(
 );
 
 const problemOf = async (answer: Error, identity = INLAY, loginRole?: "role") => {
-  const { tokens } = tokensOf(answer, loginRole);
-  return tokens.request(identity, ["vault"]).then(
+  const { request } = tokensOf(answer, loginRole);
+  return request(identity, ["vault"]).then(
     () => assert.fail("there was a token"),
     (error: unknown) => error as Problem,
   );
@@ -42,8 +43,8 @@ const problemOf = async (answer: Error, identity = INLAY, loginRole?: "role") =>
 describe("a token of an account", () => {
   it("is requested as the account itself, for the audiences and ten minutes", async () => {
     const token = secretText("jwt");
-    const { requests, tokens } = tokensOf({ status: { token } });
-    const answer = await tokens.request(INLAY, ["vault", "openbao"]);
+    const { requests, request } = tokensOf({ status: { token } });
+    const answer = await request(INLAY, ["vault", "openbao"]);
     assert.equal(answer.reveal(), token);
     assert.deepEqual(foundIn(inspect(answer) + JSON.stringify({ answer })), []);
     const [{ method, path, identity, body = "", mayBeSent }, ...others] = requests as [Request];

@@ -1,6 +1,6 @@
 /** A missing optional kind costs only a request now and then. */
 import assert from "node:assert/strict";
-import { OptionalKind } from "../../../src/kube/optional-kind.ts";
+import { optionalKind } from "../../../src/kube/discovery.ts";
 import { CONFIGMAPS } from "../resources.ts";
 
 const KIND = { apiVersion: "v1", kind: "ConfigMap" };
@@ -11,19 +11,19 @@ function asked(served: boolean) {
     names.push(`${apiVersion} ${kind}`);
     return served ? CONFIGMAPS : undefined;
   };
-  return { names, kind: new OptionalKind({ byKind }, KIND) };
+  return { names, kind: optionalKind({ byKind }, KIND) };
 }
 
 describe("a kind that most clusters lack", () => {
   it("costs one request for all callers while it is missing", async () => {
     const { names, kind } = asked(false);
-    for (let n = 0; n < 3; n++) assert.equal(await kind.served(), undefined);
+    for (let n = 0; n < 3; n++) assert.equal(await kind(), undefined);
     assert.deepEqual(names, ["v1 ConfigMap"]);
   });
 
   it("is returned as it is served now", async () => {
     const { names, kind } = asked(true);
-    for (let n = 0; n < 2; n++) assert.deepEqual(await kind.served(), CONFIGMAPS);
+    for (let n = 0; n < 2; n++) assert.deepEqual(await kind(), CONFIGMAPS);
     assert.equal(names.length, 2);
   });
 });

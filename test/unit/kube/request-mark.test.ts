@@ -1,6 +1,6 @@
 /** The permission to name bindings in requests. */
 import assert from "node:assert/strict";
-import { MarkPermission } from "../../../src/kube/request-mark.ts";
+import { MarkPermission } from "../../../src/kube/request-budget.ts";
 import { fakeClock } from "../clock.ts";
 
 describe("the permission to mark requests", () => {

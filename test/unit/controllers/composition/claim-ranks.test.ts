@@ -1,7 +1,7 @@
 /** Which claims count if a namespace has too many. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { ClaimRanks } from "../../../../src/controllers/composition/claims.ts";
+import { AgeRanks } from "../../../../src/cache/oldest-first.ts";
 
 const claim = fc.record({ key: fc.constantFrom(..."abcdefgh"), createdAt: fc.nat(4) });
 type Claim = { key: string; createdAt: number };
@@ -10,7 +10,7 @@ describe("of too many claims", () => {
   it("the oldest ones count, and each change names the claim that starts or ceases to count because of it", () => {
     const steps = fc.array(fc.record({ claim, isRemoved: fc.boolean() }));
     const run = (most: number, listed: readonly Claim[], changes: readonly { claim: Claim; isRemoved: boolean }[]) => {
-      const ranks = new ClaimRanks(most);
+      const ranks = new AgeRanks(most);
       const all = new Map(listed.map((each) => [each.key, each]));
       ranks.reset(all.values());
       const counting = () =>
