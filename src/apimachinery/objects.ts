@@ -124,3 +124,7 @@ export function objectId(of: Pick<Resource, "group" | "kind">, namespace: string
 }
 
 export const idOf = ({ resource, namespace, name }: ObjectRef): string => objectId(resource, namespace, name);
+
+/** The same, of an object itself. */
+export const idOfObject = ({ apiVersion, kind, metadata: { namespace, name } }: KubeObject): string =>
+  objectId({ group: parseApiVersion(apiVersion).group, kind }, namespace, name);

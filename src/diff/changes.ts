@@ -30,7 +30,8 @@ export interface ObjectChange {
   patch: SecretValue<Operation[]>;
 }
 
-type Named = Pick<ObjectChange, "apiVersion" | "kind" | "namespace" | "name">;
+/** What names an object: a target, a record, or its type and metadata. */
+type Named = Pick<ObjectChange, "apiVersion" | "kind"> & { namespace?: string | undefined; name?: string | undefined };
 
 /** The change that one or more dry runs of writes to an object show together. */
 export function changeOf(named: Named, writes: readonly RecordedWrite[]): ObjectChange {
@@ -54,10 +55,14 @@ export function change(named: Named, before: JsonObject | undefined, after: Json
       : after === undefined
         ? [{ op: "remove", path: "" }]
         : between(before, after);
-  const kind = before === undefined ? "create" : after === undefined ? "delete" : "update";
+  const how = before === undefined ? "create" : after === undefined ? "delete" : "update";
+  const { apiVersion, kind, namespace, name = "" } = named;
   return {
-    ...named,
-    change: operations.length === 0 ? "none" : kind,
+    apiVersion,
+    kind,
+    ...(namespace !== undefined && { namespace }),
+    name,
+    change: operations.length === 0 ? "none" : how,
     fields: before !== undefined && after !== undefined ? operations.map((each) => fieldChange(each, before)) : [],
     patch: new SecretValue(operations.map(exact)),
   };

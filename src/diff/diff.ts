@@ -11,15 +11,14 @@ import {
   type KubeObject,
   type ObjectRef,
   objectId,
-  parseApiVersion,
   type Resource,
 } from "../apimachinery/objects.ts";
 import { type Advice, Problem } from "../apimachinery/problem.ts";
 import { BINDING_COMPOSITIONS, NAMESPACES, SECRET_BINDINGS, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { FieldClaims } from "../cache/field-claims.ts";
 import { Protections } from "../cache/protections.ts";
-import type { CollectionSubscription } from "../cache/subscription.ts";
-import { Reader, type Reading } from "../explain/reading.ts";
+import type { Watcher } from "../cache/watcher.ts";
+import type { Reading } from "../explain/reading.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { Transport } from "../kube/transport.ts";
 import { type Composed, composeBindings } from "../render/claims.ts";
@@ -75,9 +74,8 @@ interface LiveClaims {
 }
 
 /** Reads the live claims of the compositions in files, and the kinds that they have. */
-export async function claimsIn({ transport, discovery }: Readers, { objects }: Inputs): Promise<LiveClaims> {
+export async function claimsIn({ reader, discovery }: Readers, { objects }: Inputs): Promise<LiveClaims> {
   const compositions = objects.filter(({ object }) => ownResource(object) === BINDING_COMPOSITIONS);
-  const reader = new Reader(transport);
   const resources: Resource[] = [];
   const notes: string[] = [];
   const found: (KubeObject & JsonObject)[] = [];
@@ -117,7 +115,7 @@ export async function claimsIn({ transport, discovery }: Readers, { objects }: I
 const idOf = (apiVersion: string, kind: string): string => `${apiVersion} ${kind}`;
 
 interface Wanted {
-  readonly object: KubeObject;
+  readonly binding: StoredBinding;
   readonly composition?: string;
   readonly producedBy: ProducedBy;
 }
@@ -134,31 +132,30 @@ export async function diff(
   const read = readDocuments(files);
   const known = { ownOnly: true };
   const inFiles = inputsOf(read.documents, namespace, known);
-  const [claims, live] = await Promise.all([claimsIn(readers, inFiles), liveBindings(readers)]);
-  const inputs = withUids(
-    inputsOf(read.documents, namespace, { ...known, cluster: { ...claims, isWhole: false } }),
-    claims.objects,
-  );
+  const asBinding = (object: KubeObject) => object as unknown as StoredBinding;
+  const [claims, live] = await Promise.all([
+    claimsIn(readers, inFiles),
+    readers.reader.list({ resource: SECRET_BINDINGS, form: "whole" }, asBinding),
+  ]);
+  const inputs = inputsOf(read.documents, namespace, { ...known, cluster: { ...claims, isWhole: false } });
   const own = inFiles.objects.flatMap(({ object, isBroken }) => {
     const resource = ownResource(object);
     return isBroken || resource === undefined ? [] : [{ object, resource }];
   });
-  const bindingsInFiles = own.filter(({ resource }) => resource === SECRET_BINDINGS).map(({ object }) => object);
+  const bindingsInFiles = own.flatMap(({ object, resource }) =>
+    resource === SECRET_BINDINGS ? [object as unknown as StoredBinding] : [],
+  );
   const others = own.filter(({ resource }) => resource !== SECRET_BINDINGS);
   const present = live.state === "Found" ? live.it : [];
   const composed = composeBindings(inputs, installation, present);
   const active = composed.accepted.filter((each) => each.spec.suspend !== true);
   const names = new Set(active.map(({ metadata }) => metadata.name));
   const bindings = composed.bindings.filter(({ from }) => from !== undefined && names.has(from.composition));
-  const taken = new Set(bindingsInFiles.map((object) => bindingKey(object as unknown as SecretBinding)));
+  const taken = new Set(bindingsInFiles.map(bindingKey));
   const obsolete = obsoleteBindings({ ...composed, bindings }, active.filter(claims.areKnown), present, taken);
   const wanted: Wanted[] = [
-    ...bindingsInFiles.map((object): Wanted => ({ object, producedBy: "none" })),
-    ...bindings.map(({ binding, from, claimNamespace }): Wanted => {
-      const composition = from?.composition ?? "";
-      const producedBy = { by: composition, ...(claimNamespace !== undefined && { claimNamespace }) };
-      return { object: binding as unknown as KubeObject, composition, producedBy };
-    }),
+    ...bindingsInFiles.map((binding): Wanted => ({ binding, producedBy: "none" })),
+    ...bindings.map(({ binding, from, producedBy }): Wanted => ({ binding, ...from, producedBy })),
   ];
   const gone = new Set(obsolete.map(({ binding }) => bindingKey(binding)));
   const world = worldOf(readers, installation, inFiles, wanted, live, gone);
@@ -183,27 +180,10 @@ export async function diff(
   };
 }
 
-/** Bindings of a claim have its uid in a label. A file has none. */
-function withUids(inputs: Inputs, live: readonly KubeObject[]): Inputs {
-  const idOf = ({ apiVersion, kind, metadata }: KubeObject) =>
-    objectId({ group: parseApiVersion(apiVersion).group, kind }, metadata.namespace, metadata.name);
-  const uids = new Map(live.map((each) => [idOf(each), each.metadata.uid]));
-  const objects = inputs.objects.map(({ object, ...each }) => {
-    const metadata = { ...object.metadata, uid: uids.get(idOf(object)) ?? object.metadata.uid };
-    return { ...each, object: { ...object, metadata } as typeof object };
-  });
-  return { ...inputs, objects };
-}
-
-function liveBindings({ transport }: Readers): Promise<Reading<StoredBinding[]>> {
-  const scope = { resource: SECRET_BINDINGS, namespace: undefined, form: "whole" as const };
-  return new Reader(transport).list(scope, (object) => object as unknown as StoredBinding);
-}
-
 /** The controller deletes the binding, and not the user. */
 async function deletion(world: DiffWorld, { composition, binding }: ObsoleteBinding): Promise<BindingChange> {
-  const { namespace = "", name } = binding.metadata;
-  const named = { apiVersion: apiVersionOf(SECRET_BINDINGS), kind: SECRET_BINDINGS.kind, namespace, name };
+  const { namespace = "" } = binding.metadata;
+  const named = { ...binding.metadata, apiVersion: apiVersionOf(SECRET_BINDINGS), kind: SECRET_BINDINGS.kind };
   const own = change(named, essence(binding as unknown as KubeObject), undefined);
   const actor = await world.readers.actingAs(namespace, binding.spec.serviceAccountName);
   const targets = await planDeletion(world, asRecorded(binding), actor);
@@ -212,17 +192,17 @@ async function deletion(world: DiffWorld, { composition, binding }: ObsoleteBind
 
 async function bindingChange(
   world: DiffWorld,
-  { object, composition, producedBy }: Wanted,
+  { binding: wanted, composition, producedBy }: Wanted,
   accessCommand: string,
 ): Promise<{ change: BindingChange; restarts?: DecideRestarts | undefined }> {
   const { readers, installation } = world;
-  const key = bindingKey(object as unknown as SecretBinding);
-  const own = await ownChange(readers, SECRET_BINDINGS, withoutUid(object), {
+  const key = bindingKey(wanted);
+  const own = await ownChange(readers, SECRET_BINDINGS, withoutUid(wanted as unknown as KubeObject), {
     isSent: composition === undefined,
     ...(world.bindings && { live: () => world.bindings?.get(key) }),
   });
   if (own.note !== undefined) world.notes.add(own.note);
-  const stored = (own.object ?? object) as unknown as StoredBinding;
+  const stored = (own.object as StoredBinding | undefined) ?? wanted;
   const { namespace = "", uid = objectId(SECRET_BINDINGS, stored.metadata.namespace, stored.metadata.name) } =
     stored.metadata;
   const binding = asRecorded({ ...stored, metadata: { ...stored.metadata, uid } });
@@ -267,12 +247,7 @@ function worldOf(
   const files = fileCluster(inputs);
   const all = live.state === "Found" ? live.it : [];
   const fieldClaims = new FieldClaims();
-  const specs = new Map(
-    wanted.map(({ object }) => {
-      const binding = object as unknown as StoredBinding;
-      return [bindingKey(binding), binding.spec];
-    }),
-  );
+  const specs = new Map(wanted.map(({ binding }) => [bindingKey(binding), binding.spec]));
   const protections = new Protections();
   for (const each of all) {
     protections.put(each);
@@ -282,8 +257,13 @@ function worldOf(
     finish(fieldClaims.update(key));
   }
   const keys = new Map(all.map((each) => [each.metadata.uid, bindingKey(each)]));
-  const watcher = {
-    list: (key: string, collection: CollectionSubscription) => withFiles(readers, files, key, collection),
+  /** Grants in the files count as applied. */
+  const list: Watcher["list"] = (key, collection) => {
+    const seen = readers.lists.list(key, collection);
+    if (collection.resource !== SECRET_GRANTS) return seen;
+    const own = files.watcher.list(key, collection).members;
+    const names = new Set(own.map(({ name }) => name));
+    return { ...seen, members: [...seen.members.filter(({ name }) => !names.has(name)), ...own] };
   };
   // No time passes for it: all bindings belong to one user, so they need not wait for their turns.
   const cpu = new CpuScheduler(() => 0);
@@ -291,8 +271,8 @@ function worldOf(
   return {
     readers,
     installation,
-    watcher,
-    restarts: new RestartPlanner(readers, installation, watcher, all, isInFiles, cpu),
+    watcher: { list },
+    restarts: new RestartPlanner(readers, installation, { list }, all, isInFiles, cpu),
     sourceReads: readers.sources((ref: ObjectRef) => files.find(ref)),
     claims: fieldClaims,
     keyOf: (uid) => keys.get(uid),
@@ -304,19 +284,4 @@ function worldOf(
     cpu,
     notes: new Set(live.state === "Unreadable" ? [`${live.message}, so conflicts between bindings are unknown`] : []),
   };
-}
-
-/** Grants in the files count as applied. */
-function withFiles(
-  { lists }: Readers,
-  files: ReturnType<typeof fileCluster>,
-  key: string,
-  collection: CollectionSubscription,
-) {
-  const seen = lists.list(key, collection);
-  const { group, kind } = collection.resource;
-  if (group !== SECRET_GRANTS.group || kind !== SECRET_GRANTS.kind) return seen;
-  const own = files.watcher.list(key, collection).members;
-  const names = new Set(own.map(({ name }) => name));
-  return { ...seen, members: [...seen.members.filter(({ name }) => !names.has(name)), ...own] };
 }

@@ -12,8 +12,9 @@ import {
 import { Problem } from "../apimachinery/problem.ts";
 import { OWN_RESOURCES } from "../apimachinery/resources.ts";
 import { attempt, refusal } from "../kube/access-error.ts";
-import { ApiError, isNotFound } from "../kube/api-error.ts";
+import { ApiError } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
+import { getIfExists } from "../kube/get.ts";
 import { change, essence, type ObjectChange } from "./changes.ts";
 import { reasonForUser } from "./difference.ts";
 import { DryRunRecorder } from "./dry-run-recorder.ts";
@@ -51,12 +52,9 @@ export async function ownChange(
 ): Promise<OwnObject> {
   const { name, namespace } = wanted.metadata;
   const ref: ObjectRef = { resource, name, ...(namespace !== undefined && { namespace }) };
-  const named = { apiVersion: apiVersionOf(resource), kind: resource.kind, name, ...(namespace && { namespace }) };
-  const access = { identity: SELF, ref, verbs: VERBS };
+  const named = { ...wanted.metadata, apiVersion: apiVersionOf(resource), kind: resource.kind };
   const live =
-    listed !== undefined
-      ? listed()
-      : await attempt(liveObject(client, ref).catch((error) => Promise.reject(refusal(error, access, "get"))));
+    listed !== undefined ? listed() : await attempt(getIfExists({ client, identity: SELF, ref, verbs: VERBS }));
   if (live instanceof Problem) return { change: change(named, undefined, undefined), object: undefined, problem: live };
   const merged = mergedInto(live, wanted);
   const stored = isSent ? await attempt(dryRun(new Client(new DryRunRecorder(transport)), ref, merged, live)) : merged;
@@ -68,15 +66,6 @@ export async function ownChange(
   }
   if (stored instanceof Problem) return { change: change(named, before, before), object: undefined, problem: stored };
   return { change: change(named, before, essence(stored)), object: stored, problem: undefined, live };
-}
-
-async function liveObject(client: Client, ref: ObjectRef): Promise<KubeObject | undefined> {
-  try {
-    return await client.get(SELF, ref);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }
 
 /** Labels and annotations of others stay; the file has the whole spec. `suspend: false`, which `inlay resume` writes, is the default. */

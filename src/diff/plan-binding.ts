@@ -94,11 +94,16 @@ export async function planBinding(
   const sync = async (each: TargetWithRecord) => {
     const { dry, deps } = dependenciesFor(world, binding, mark);
     const context = contextWith(deps);
+    const { target, ref } = each;
+    const named =
+      ref instanceof Problem
+        ? { ...target, namespace: undefined }
+        : { ...ref, apiVersion: apiVersionOf(ref.resource), kind: target.kind };
     const deferred = await deferToCompetingBinding(context, each);
     const synced = deferred ?? (await syncTarget(context, await prepareTarget(context, each, sources, undefined)));
     const outcome = explainProtection(context, each.ref, synced, mark !== undefined);
     const change: TargetChange = {
-      ...changeOf(namedBy(each), dry.writes),
+      ...changeOf(named, dry.writes),
       ...(isAfterRollout(each.target) && { when: "AfterRollout" as const }),
       ...(outcome.problem && { problem: reasonForUser(outcome.problem) }),
     };
@@ -106,12 +111,15 @@ export async function planBinding(
   };
   const targets = targetsOf(binding, selection);
   const written = await mapConcurrent([...targets.before, ...targets.after], sync);
-  const unresolved = selection.unresolved.map(({ target, problem }): TargetChange => {
-    const { apiVersion, kind, namespace: where, name = "" } = target;
-    const named = { apiVersion, kind, ...(where !== undefined && { namespace: where }), name };
-    return { ...changeOf(named, []), problem: reasonForUser(problem) };
+  const unresolved = selection.unresolved.map(
+    ({ target, problem }): TargetChange => ({ ...changeOf(target, []), problem: reasonForUser(problem) }),
+  );
+  const removed = (binding.status?.targets ?? []).filter((each) => !targets.recorded.has(each));
+  const released = await releasing(world, binding, removed, async (deps, record) => {
+    const alone = { ...binding, status: { ...binding.status, targets: [record] } } as SecretBinding;
+    const [failed] = await releaseRemovedTargets({ ...contextWith(deps), binding: alone }, new Set());
+    return failed?.problem;
   });
-  const released = await release(world, contextWith, binding, targets.recorded);
   const restarts = await world.restarts.plan({
     compiled,
     live,
@@ -137,21 +145,6 @@ const userWorld = ({ readers, installation, watcher, sourceReads }: DiffWorld, p
   settled: (work) => readers.lists.settled(work),
 });
 
-/** The objects that the binding would no longer write. */
-function release(
-  world: DiffWorld,
-  contextWith: (deps: Dependencies) => WriteContext,
-  binding: SecretBinding,
-  named: ReadonlySet<TargetStatus>,
-): Promise<TargetChange[]> {
-  const removed = (binding.status?.targets ?? []).filter((each) => !named.has(each));
-  return releasing(world, binding, removed, async (deps, record) => {
-    const alone = { ...binding, status: { ...binding.status, targets: [record] } } as SecretBinding;
-    const [failed] = await releaseRemovedTargets({ ...contextWith(deps), binding: alone }, new Set());
-    return failed?.problem;
-  });
-}
-
 /** What the binding would release if it is deleted. */
 export function planDeletion(
   world: DiffWorld,
@@ -174,17 +167,8 @@ function releasing(
   return mapConcurrent(records, async (record) => {
     const { dry, deps } = dependenciesFor(world, binding);
     const problem = await work(deps, record);
-    const { apiVersion, kind, namespace, name } = record;
-    const change = changeOf({ apiVersion, kind, ...(namespace !== undefined && { namespace }), name }, dry.writes);
-    return { ...change, ...(problem && { problem: reasonForUser(problem) }) };
+    return { ...changeOf(record, dry.writes), ...(problem && { problem: reasonForUser(problem) }) };
   });
-}
-
-function namedBy({ target, ref }: TargetWithRecord) {
-  const { apiVersion, kind } = target;
-  if (ref instanceof Problem) return { apiVersion, kind, name: target.name ?? "" };
-  const { resource, namespace, name } = ref;
-  return { apiVersion: apiVersionOf(resource), kind, ...(namespace !== undefined && { namespace }), name };
 }
 
 /** The services for one target: its dry runs are kept apart. Nothing is recorded in the cluster. */

@@ -3,6 +3,7 @@ import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { LiveLists } from "../explain/live-lists.ts";
+import { Reader } from "../explain/reading.ts";
 import { accountNotFound } from "../kube/access-error.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client, pathOf } from "../kube/client.ts";
@@ -28,6 +29,7 @@ export interface ActingAs {
 export class Readers {
   readonly transport: Transport;
   readonly client: Client;
+  readonly reader: Reader;
   readonly lists: LiveLists;
   readonly schemas: Schemas;
   readonly versions: WriteVersions;
@@ -40,6 +42,7 @@ export class Readers {
     this.transport = transport;
     this.client = new Client(transport);
     this.#marks = new MarkPermission(this.client);
+    this.reader = new Reader(transport);
     this.lists = new LiveLists(transport);
     this.schemas = new Schemas(transport);
     this.versions = new WriteVersions(transport, this.schemas, true);

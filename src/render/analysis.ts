@@ -68,6 +68,7 @@ export function bindingIn({ document, object, isBroken }: InputObject): BindingT
   const binding = { ...rest, metadata: kept } as unknown as SecretBinding;
   return {
     binding,
+    producedBy: "none",
     notes: [],
     isBroken,
     mistakeAt: (reason, parts, at) => mistakeAt(document, reason, parts, [], at),

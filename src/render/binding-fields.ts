@@ -16,7 +16,6 @@ import { SecretValue } from "../apimachinery/secret-value.ts";
 import { withValues } from "../apply/patch.ts";
 import type { KindSchema } from "../kube/schemas.ts";
 import type { Values } from "../pipeline/compile.ts";
-import type { ProducedBy } from "../sources/grant-rules.ts";
 import { describeUse, usesOf } from "../sources/uses.ts";
 import { checkEntry, checkTypes, evaluate } from "../targets/evaluate.ts";
 import type { References } from "../targets/references.ts";
@@ -74,13 +73,11 @@ interface Context {
 }
 
 export async function fieldsOf(
-  { binding, from, claimNamespace, mistakeAt }: BindingToRender,
+  { binding, producedBy, mistakeAt }: BindingToRender,
   inputs: Inputs,
   cluster: FileCluster,
   installation: Installation,
 ): Promise<BindingFields> {
-  const producedBy: ProducedBy =
-    from === undefined ? "none" : { by: from.composition, ...(claimNamespace !== undefined && { claimNamespace }) };
   const world = fileWorld(cluster, inputs, installation, producedBy);
   const compiled = await compileFile(binding, world);
   const { references, selection } = compiled;

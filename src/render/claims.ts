@@ -3,7 +3,7 @@ import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { composedFrom } from "../api/composed.ts";
 import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
-import { describeObject, isSameKind, type JsonObject, objectId } from "../apimachinery/objects.ts";
+import { describeObject, idOfObject, isSameKind, type JsonObject } from "../apimachinery/objects.ts";
 import { allIn, attemptSync, Problem, type ProblemParts } from "../apimachinery/problem.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import { objectKey } from "../cache/reflector.ts";
@@ -13,6 +13,7 @@ import { type CompiledBinding, type CompiledComposition, compileComposition } fr
 import { composeBinding } from "../composition/compose.ts";
 import { type DesiredBinding, decideBindings, desiredKey, metadataOf } from "../composition/made-binding.ts";
 import type { CompiledPatch } from "../composition/patches/compile.ts";
+import type { ProducedBy } from "../sources/grant-rules.ts";
 import type { Mistake, MistakeReason } from "./documents.ts";
 import { type InputObject, type Inputs, mistakeAt } from "./inputs.ts";
 import { brokenRulesOf, OWN_VERSION } from "./own-kinds.ts";
@@ -22,8 +23,8 @@ import { type Step, stepsOf } from "./place.ts";
 export interface BindingToRender {
   readonly binding: SecretBinding;
   readonly from?: { readonly composition: string; readonly claim: string; readonly entry: string };
-  /** The namespace of its claim, if it has a claim in a namespace. */
-  readonly claimNamespace?: string;
+  /** The same, as grants and stores ask for it. */
+  readonly producedBy: ProducedBy;
   /** The object that it is composed for, and the patches from its fields into the binding. */
   readonly claim?: { readonly id: string; readonly patches: readonly Pick<CompiledPatch, "reads" | "writes">[] };
   readonly notes: readonly string[];
@@ -190,9 +191,9 @@ function composeClaim(
     bindings.push({
       binding,
       from,
-      ...(claimNamespace !== undefined && { claimNamespace }),
+      producedBy: { by: from.composition, ...(claimNamespace !== undefined && { claimNamespace }) },
       claim: {
-        id: objectId({ group: compiled.kind.group, kind: claim.kind }, claim.namespace, claim.name),
+        id: idOfObject(input.object),
         patches: entry.patches.filter(({ direction }) => direction === "FromComposite"),
       },
       notes: missing

@@ -6,14 +6,7 @@ import { FieldPath } from "../apimachinery/field-path.ts";
 import { pickFields } from "../apimachinery/fields.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels, parseSelector } from "../apimachinery/label-selector.ts";
-import {
-  idOf,
-  type KubeObject,
-  type ObjectRef,
-  objectId,
-  parseApiVersion,
-  type Resource,
-} from "../apimachinery/objects.ts";
+import { idOf, idOfObject, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES } from "../apimachinery/resources.ts";
 import type { CollectionSubscription } from "../cache/subscription.ts";
@@ -21,6 +14,7 @@ import type { ListedObject } from "../cache/watcher.ts";
 import { kindNotFound } from "../kube/access-error.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { Identity } from "../kube/identity.ts";
+import { groupKindOf } from "../workloads/group-kinds.ts";
 import { type Inputs, NO_UID } from "./inputs.ts";
 
 export interface FileCluster {
@@ -37,17 +31,9 @@ export interface FileCluster {
 }
 
 export function fileCluster({ kinds, objects }: Inputs): FileCluster {
-  const byKind = new Map<string, KubeObject[]>();
-  const byId = new Map<string, KubeObject>();
-  for (const { object, isBroken } of objects) {
-    if (isBroken) continue;
-    const { group } = parseApiVersion(object.apiVersion);
-    const key = kindKey({ group, kind: object.kind });
-    const ofKind = byKind.get(key) ?? [];
-    ofKind.push(object);
-    byKind.set(key, ofKind);
-    byId.set(objectId({ group, kind: object.kind }, object.metadata.namespace, object.metadata.name), object);
-  }
+  const whole = objects.flatMap(({ object, isBroken }) => (isBroken ? [] : [object]));
+  const byKind = Map.groupBy(whole, groupKindOf);
+  const byId = new Map(whole.map((each) => [idOfObject(each), each]));
   const find = (ref: ObjectRef) => byId.get(idOf(ref));
   return {
     discovery: {

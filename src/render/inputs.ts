@@ -3,13 +3,7 @@ import type { Installation } from "../api/installation.ts";
 import { DEFAULT_LIMITS } from "../api/limits.ts";
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
-import {
-  describeObject,
-  type JsonObject,
-  type KubeObject,
-  objectId,
-  parseApiVersion,
-} from "../apimachinery/objects.ts";
+import { describeObject, idOfObject, type JsonObject, type KubeObject } from "../apimachinery/objects.ts";
 import { type ProblemParts, sentenceOf } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import type { Mistake, MistakeReason, ObjectDocument } from "./documents.ts";
@@ -78,6 +72,7 @@ export function inputsOf(
   const mistakes: Mistake[] = [];
   const kinds = kindsOf([...documents.map(({ object }) => object), ...crds], cluster?.kinds);
   const seen = new Map<string, ObjectDocument>();
+  const live = new Map((cluster?.objects ?? []).map((each) => [idOfObject(each), each]));
   const { bindingBytes } = installation?.limits ?? DEFAULT_LIMITS;
   const objects = documents.flatMap((document): InputObject[] => {
     const bytes = isBinding(document.object) ? Buffer.byteLength(JSON.stringify(document.object)) : 0;
@@ -91,8 +86,7 @@ export function inputsOf(
     if (corrected === undefined) return [];
     const object = completed(corrected, kinds, namespace);
     const { kind, metadata } = object;
-    const { group } = kinds.resourceOf(object.apiVersion, kind);
-    const id = objectId({ group, kind }, metadata.namespace, metadata.name);
+    const id = idOfObject(object);
     const other = seen.get(id);
     if (other !== undefined && ownOnly && !isOwn(object as JsonObject)) return [];
     if (other !== undefined) {
@@ -102,14 +96,14 @@ export function inputsOf(
       return [];
     }
     seen.set(id, document);
+    // Bindings of a claim have its uid in a label.
+    metadata.uid = live.get(id)?.metadata.uid ?? metadata.uid;
     return [{ document, object, isBroken: wrong.length > 0 }];
   });
-  const live = (cluster?.objects ?? []).flatMap((object): InputObject[] => {
-    const { group } = parseApiVersion(object.apiVersion);
-    const id = objectId({ group, kind: object.kind }, object.metadata.namespace, object.metadata.name);
-    return seen.has(id) ? [] : [{ document: fromCluster(object), object, isBroken: false }];
-  });
-  return { kinds, objects: [...objects, ...live], mistakes, stores, isCluster: cluster?.isWhole ?? false };
+  const others = [...live].flatMap(([id, object]): InputObject[] =>
+    seen.has(id) ? [] : [{ document: fromCluster(object), object, isBroken: false }],
+  );
+  return { kinds, objects: [...objects, ...others], mistakes, stores, isCluster: cluster?.isWhole ?? false };
 }
 
 /** An object of Inlay, or one that lacks only its apiVersion. */

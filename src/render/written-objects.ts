@@ -3,12 +3,13 @@ import { bindingKey, onConflictOf, selects, type Target } from "../api/binding.t
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { valueAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
-import { describeObject, idOf, type KubeObject, objectId, parseApiVersion } from "../apimachinery/objects.ts";
+import { describeObject, idOf, type KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { RECONCILED } from "../apimachinery/resources.ts";
 import { pathsOf } from "../targets/release.ts";
 import { shapeOf, type TargetShape } from "../transform/target-shape.ts";
 import type { AnalysedBinding, Analysis } from "./analysis.ts";
+import { fileCluster } from "./file-cluster.ts";
 import { isOwn } from "./own-kinds.ts";
 
 /** An object in the files. */
@@ -47,12 +48,7 @@ type Analysed = Pick<Analysis, "inputs" | "composed" | "bindings">;
 
 export function writtenObjects({ inputs, composed, bindings }: Analysed): WrittenObjects {
   const { kinds } = inputs;
-  const inFiles = new Map(
-    inputs.objects.map(({ object }) => {
-      const { group } = parseApiVersion(object.apiVersion);
-      return [objectId({ group, kind: object.kind }, object.metadata.namespace, object.metadata.name), object];
-    }),
-  );
+  const files = fileCluster(inputs);
   const objects = new Map<string, WrittenObject>();
   const notes = new Set<string>();
   const examine = ({ each, selection }: AnalysedBinding) => {
@@ -60,7 +56,7 @@ export function writtenObjects({ inputs, composed, bindings }: Analysed): Writte
     for (const { target, ref } of selection.objects) {
       if (ref instanceof Problem) continue;
       const what = describeObject(target.kind, ref.namespace, ref.name);
-      const live = inFiles.get(idOf(ref));
+      const live = files.find(ref);
       if (target.create !== undefined && target.create.adopt === undefined)
         notes.add(`${what}: Inlay creates it; do not put it into git`);
       else if (live === undefined)

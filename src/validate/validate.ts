@@ -2,7 +2,7 @@
 import { bindingKey, type Field, fieldsOfTarget, type Target } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import { FieldPath, keySegment } from "../apimachinery/field-path.ts";
-import { describeObject, idOf, type JsonObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { describeObject, idOf, idOfObject, type JsonObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { type AnalysedBinding, type Analysis, analyse, inOrder, type ReadObjects } from "../render/analysis.ts";
@@ -171,11 +171,7 @@ function missingThings(
 ): Mistake[] {
   const where = inputs.isCluster ? "in the files or the cluster" : "in the files";
   const advice = inputs.isCluster ? "" : "; add it to the files, or check with --cluster";
-  const known = new Set(
-    inputs.objects.map(({ object: { apiVersion, kind, metadata } }) =>
-      idOf({ resource: inputs.kinds.resourceOf(apiVersion, kind), ...metadata }),
-    ),
-  );
+  const known = new Set(inputs.objects.map(({ object }) => idOfObject(object)));
   const ofBinding = (binding: AnalysedBinding): Mistake[] => {
     const { each, references, targets, selection } = binding;
     const warn = (reason: Mistake["reason"], place: string, what: string) =>

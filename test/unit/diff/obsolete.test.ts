@@ -17,6 +17,7 @@ const binding = (name: string, entry: string, uid = "1", namespace = "team") =>
 const from = (entry: string) => ({ composition: "c", claim: "Shop team/shop", entry });
 const made = (name: string, entry: string, uid?: string, namespace?: string) => ({
   binding: binding(name, entry, uid, namespace) as unknown as SecretBinding,
+  producedBy: "none" as const,
   from: from(entry),
   notes: [],
   isBroken: false,
