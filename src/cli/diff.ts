@@ -36,11 +36,12 @@ export function diffCommand(): Command {
 }
 
 async function run({ filename, output, showValues = false, ...flags }: DiffFlags): Promise<void> {
-  const [{ loadInstallation }, { readFiles }, { diff }, result, { shellWord }] = await Promise.all([
+  const [{ loadInstallation }, { readFiles }, { diff }, result, { opened }, { shellWord }] = await Promise.all([
     import("./config-file.ts"),
     import("../render/files.ts"),
     import("../diff/diff.ts"),
     import("../diff/difference.ts"),
+    import("../render/rendering.ts"),
     import("../kube/grant-commands.ts"),
   ]);
   const installation = loadInstallation(flags.config, flags.controllerNamespace);
@@ -52,7 +53,7 @@ async function run({ filename, output, showValues = false, ...flags }: DiffFlags
   const seen = await withTools(flags, ({ transport }, namespace) =>
     diff(transport, files, namespace, installation, access),
   );
-  const difference = result.openDifference({ ...seen, mistakes: [...mistakes, ...seen.mistakes] }, showValues);
+  const difference = opened({ ...seen, mistakes: [...mistakes, ...seen.mistakes] }, showValues);
   if (output === "jsonpatch") await print(result.patchesIn(difference), "json", () => []);
   else await print(difference, output, result.differenceText);
   if (result.differs(difference)) process.exitCode = DIFFERS;

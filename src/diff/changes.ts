@@ -1,17 +1,18 @@
 /** The changes of one object as a JSON Patch (RFC 6902), with or without values. Pure. */
-import jsonPatch, { type Operation as LibraryOperation } from "fast-json-patch";
+import jsonPatch, { type AddOperation, type RemoveOperation, type ReplaceOperation } from "fast-json-patch";
 import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { parsePointer } from "../apimachinery/json-pointer.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { HIDDEN } from "../render/rendering.ts";
 import type { RecordedWrite } from "./dry-run-recorder.ts";
+
+type LibraryOperation = AddOperation<JsonValue> | RemoveOperation | ReplaceOperation<JsonValue>;
 
 export interface Operation {
   op: "add" | "remove" | "replace";
   path: string;
-  value?: JsonValue;
+  value?: SecretValue<JsonValue>;
 }
 
 export interface FieldChange {
@@ -26,8 +27,7 @@ export interface ObjectChange {
   name: string;
   change: "create" | "update" | "delete" | "none";
   fields: FieldChange[];
-  /** The values are sealed. */
-  patch: SecretValue<Operation[]>;
+  patch: Operation[];
 }
 
 /** What names an object: a target, a record, or its type and metadata. */
@@ -47,7 +47,7 @@ export function changeOf(named: Named, writes: readonly RecordedWrite[]): Object
 
 /** The change between two states of an object. */
 export function change(named: Named, before: JsonObject | undefined, after: JsonObject | undefined): ObjectChange {
-  const operations: Operation[] =
+  const operations: LibraryOperation[] =
     before === undefined
       ? after === undefined
         ? []
@@ -64,7 +64,7 @@ export function change(named: Named, before: JsonObject | undefined, after: Json
     name,
     change: operations.length === 0 ? "none" : how,
     fields: before !== undefined && after !== undefined ? operations.map((each) => fieldChange(each, before)) : [],
-    patch: new SecretValue(operations.map(exact)),
+    patch: operations.map(sealed),
   };
 }
 
@@ -76,10 +76,11 @@ export function essence({ metadata, status: _, ...rest }: KubeObject): JsonObjec
   return mapLeaves({ ...rest, metadata: Object.fromEntries(known) } as unknown as JsonObject, asText) as JsonObject;
 }
 
-const between = (from: JsonObject, to: JsonObject): Operation[] => jsonPatch.compare(from, to) as Operation[];
+const between = (from: JsonObject, to: JsonObject): LibraryOperation[] =>
+  jsonPatch.compare(from, to) as LibraryOperation[];
 
-function applied(object: JsonObject, operations: Operation[]): JsonObject {
-  return jsonPatch.applyPatch(structuredClone(object), operations as LibraryOperation[], false, true).newDocument;
+function applied(object: JsonObject, operations: LibraryOperation[]): JsonObject {
+  return jsonPatch.applyPatch(structuredClone(object), operations, false, true).newDocument;
 }
 
 /** The library copies values as JSON, which has no integers of 64 bits. A text that begins with the mark gets one more. */
@@ -100,10 +101,13 @@ function mapLeaves(value: JsonValue, map: (leaf: JsonValue) => JsonValue): JsonV
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, mapLeaves(each, map)]));
 }
 
-const exact = ({ value, ...rest }: Operation): Operation =>
-  value === undefined ? rest : { ...rest, value: mapLeaves(value, asNumber) };
+const sealed = (operation: LibraryOperation): Operation => ({
+  op: operation.op,
+  path: operation.path,
+  ...("value" in operation && { value: new SecretValue(mapLeaves(operation.value, asNumber)) }),
+});
 
-function fieldChange({ op, path }: Operation, before: JsonObject): FieldChange {
+function fieldChange({ op, path }: LibraryOperation, before: JsonObject): FieldChange {
   let at: JsonValue | undefined = before;
   const segments = parsePointer(path).map((token): Segment => {
     const isElement = Array.isArray(at);
@@ -112,13 +116,4 @@ function fieldChange({ op, path }: Operation, before: JsonObject): FieldChange {
   });
   const changes = { add: "added", replace: "changed", remove: "removed" } as const;
   return { path: String(new FieldPath(segments)), change: changes[op] };
-}
-
-/** With `(hidden)` in place of each value, unless values are requested. */
-export function opened(patch: SecretValue<Operation[]>, showValues: boolean): Operation[] {
-  return patch.reveal().map(({ op, path, value }) => ({
-    op,
-    path,
-    ...(op !== "remove" && { value: showValues ? (value as JsonValue) : HIDDEN }),
-  }));
 }

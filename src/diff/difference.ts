@@ -5,7 +5,8 @@ import { type Advice, type Problem, reasonOf } from "../apimachinery/problem.ts"
 import { adviceLines, indented, layOutWhole, type Part, paragraph, section, table } from "../explain/text.ts";
 import { OwnAccessDenied } from "../kube/access-error.ts";
 import type { Mistake } from "../render/documents.ts";
-import { type ObjectChange, type Operation, opened } from "./changes.ts";
+import type { Opened } from "../render/rendering.ts";
+import type { ObjectChange } from "./changes.ts";
 
 /** The user, if the dry runs impersonate no account. */
 export const YOU = "you";
@@ -71,25 +72,7 @@ export interface Difference {
   mistakes: Mistake[];
 }
 
-type Opened<T extends ObjectChange> = Omit<T, "patch"> & { patch: Operation[] };
-
-export type OpenDifference = Omit<Difference, "objects" | "bindings"> & {
-  objects: Opened<Difference["objects"][number]>[];
-  bindings: (Omit<BindingChange, "own" | "targets"> & { own: Opened<ObjectChange>; targets: Opened<TargetChange>[] })[];
-};
-
-/** With the values of patches, or with `(hidden)` in place of each. */
-export function openDifference({ objects, bindings, ...rest }: Difference, showValues: boolean): OpenDifference {
-  const open = <T extends ObjectChange>(object: T): Opened<T> => ({
-    ...object,
-    patch: opened(object.patch, showValues),
-  });
-  return {
-    objects: objects.map(open),
-    bindings: bindings.map((each) => ({ ...each, own: open(each.own), targets: each.targets.map(open) })),
-    ...rest,
-  };
-}
+type OpenDifference = Opened<Difference>;
 
 /** One patch for each object that would change. */
 export const patchesIn = ({ objects, bindings }: OpenDifference) =>

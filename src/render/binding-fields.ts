@@ -33,9 +33,6 @@ import { compileFile, fileWorld, valuesInFiles } from "./file-world.ts";
 import type { Inputs } from "./inputs.ts";
 import type { RenderedField, RenderedTarget } from "./rendering.ts";
 
-type SealedField = RenderedField<SecretValue<JsonValue>>;
-type SealedTarget = RenderedTarget<SecretValue<JsonValue>>;
-
 /** Reasons that a binding waits for. All others are mistakes, which need a change in the files. */
 const WAITS = new Set([
   "KindNotFound",
@@ -50,7 +47,7 @@ const WAITS = new Set([
 export interface BindingFields {
   readonly references: References;
   readonly selection: SelectionResult;
-  readonly targets: readonly SealedTarget[];
+  readonly targets: readonly RenderedTarget[];
   readonly notes: readonly string[];
   /** The SecretGrants that it needs, if the files contain no grants at all. */
   readonly grants: readonly Advice[];
@@ -68,7 +65,7 @@ interface Context {
   readonly inputs: Inputs;
   readonly installation: Installation;
   /** Records a mistake at a place of the spec, or at a part of it, and returns it as a reason. */
-  readonly problemAt: (place: string, problem: Problem, part?: string) => SealedTarget["problem"] & object;
+  readonly problemAt: (place: string, problem: Problem, part?: string) => RenderedTarget["problem"] & object;
   readonly warnAt: (place: string, problem: Problem) => void;
 }
 
@@ -129,7 +126,7 @@ const unique = (mistakes: readonly Mistake[]): Mistake[] => [
   ...new Map(mistakes.map((each) => [`${each.line} ${each.message}`, each])).values(),
 ];
 
-function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem): SealedTarget {
+function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem): RenderedTarget {
   const { binding, cluster, inputs, values, problemAt, warnAt, textOf } = context;
   const { sources, sourceMismatch: mismatch, secretNamespaces: secrets } = values;
   const { apiVersion, kind, name } = target;
@@ -145,7 +142,7 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   const schema = inputs.kinds.schemaOf({ ...resource, version });
   const entry = checkEntry(target, sources.keys());
   if (ref instanceof Problem) {
-    const fields = checkTypes(entry, schema).recipes.map((each, at): SealedField => {
+    const fields = checkTypes(entry, schema).recipes.map((each, at): RenderedField => {
       const field = `${place}.fields[${at}]`;
       for (const warning of each.warnings) warnAt(field, warning);
       const problem = "problem" in each && problemAt(field, each.problem, partOf(each.problem));
@@ -197,7 +194,7 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   };
 }
 
-function shown({ path, value }: PlannedField, from: string[], live: KubeObject | undefined): SealedField {
+function shown({ path, value }: PlannedField, from: string[], live: KubeObject | undefined): RenderedField {
   const there = live === undefined ? undefined : valueAt(live, path);
   const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
   const changes = live === undefined ? {} : { changes: !sameJson(there, value.reveal()) };
@@ -227,7 +224,7 @@ function renderField(
   target: Target,
   { field, problem, planned, omitted, warnings }: FieldPlan,
   { live, schema, place }: Place,
-): { field: SealedField; others: readonly SealedField[]; blocks: boolean } {
+): { field: RenderedField; others: readonly RenderedField[]; blocks: boolean } {
   const path = attemptSync(() => FieldPath.parse(field.path));
   const there = live === undefined || path instanceof Problem ? undefined : valueAt(live, path);
   const before = there === undefined ? {} : { before: new SecretValue(there as JsonValue) };
@@ -246,5 +243,5 @@ function renderField(
   // A ConfigMap may get only binaryData from a field with path data.
   const [first, ...rest] = planned.map((each) => shown(each, base.from, live));
   const named = first?.path === "binaryData" ? first : { ...first, path: field.path };
-  return { field: named as SealedField, others: rest, blocks: false };
+  return { field: named as RenderedField, others: rest, blocks: false };
 }

@@ -2,7 +2,7 @@
 import { analyse, isWithoutBindings, WITHOUT_BINDINGS } from "./analysis.ts";
 import type { TextFile } from "./documents.ts";
 import type { Surroundings } from "./inputs.ts";
-import { notMadeOf, type SealedRendering } from "./rendering.ts";
+import { notMadeOf, type Rendering } from "./rendering.ts";
 
 /**
  * `namespace` is the default namespace of objects, and `storeFiles` contain the values of stores. Throws Error if the files contain nothing
@@ -13,7 +13,7 @@ export async function render(
   namespace: string,
   storeFiles: readonly TextFile[] = [],
   surroundings: Surroundings = {},
-): Promise<SealedRendering> {
+): Promise<Rendering> {
   const analysis = await analyse(files, namespace, storeFiles, surroundings);
   if (isWithoutBindings(analysis)) throw new Error(WITHOUT_BINDINGS);
   const { composed, bindings, mistakes } = analysis;

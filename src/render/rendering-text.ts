@@ -3,12 +3,12 @@ import { stringifyJson } from "../apimachinery/json.ts";
 import { describeObject, type JsonValue } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
 import { adviceLines, indented, layOutWhole, type Part, paragraph, section, table } from "../explain/text.ts";
-import type { OpenRendering, RenderedBinding, RenderedField, RenderedTarget } from "./rendering.ts";
+import type { Opened, RenderedBinding, RenderedField, RenderedTarget, Rendering } from "./rendering.ts";
 
 /** The indentation below a target. */
 const INDENT = 4;
 
-export function renderingText({ bindings, notMade, notes }: OpenRendering, width: number): string[] {
+export function renderingText({ bindings, notMade, notes }: Opened<Rendering>, width: number): string[] {
   const notMadeRows = notMade.map(({ composition, claim, entry, reason, message, command = "" }) => [
     claim,
     composition,
@@ -31,7 +31,7 @@ function bindingLines({
   notes,
   grants = [],
   targets,
-}: RenderedBinding<JsonValue>): Part[] {
+}: Opened<RenderedBinding>): Part[] {
   const { name, namespace } = binding.metadata as { name: string; namespace?: string };
   const from = composition === undefined ? [] : [`composed by bindings[${entry}] of ${composition} for ${claim}`];
   return [
@@ -42,7 +42,7 @@ function bindingLines({
   ];
 }
 
-function heading({ creates, adopts, when, inFiles, ...target }: RenderedTarget<JsonValue>): string {
+function heading({ creates, adopts, when, inFiles, ...target }: Opened<RenderedTarget>): string {
   const { apiVersion, kind, namespace, name } = target;
   const created = adopts === undefined ? "created" : `created or adopted: ${adopts}`;
   const how = [
@@ -53,7 +53,7 @@ function heading({ creates, adopts, when, inFiles, ...target }: RenderedTarget<J
   return plain(`TARGET ${what} (${[apiVersion, ...how].join(", ")})`);
 }
 
-function targetLines({ problem, notes, fields, inFiles }: RenderedTarget<JsonValue>): Part[] {
+function targetLines({ problem, notes, fields, inFiles }: Opened<RenderedTarget>): Part[] {
   const rows = fields.map((field) => [
     field.path,
     field.from.join(", "),
@@ -67,7 +67,7 @@ function targetLines({ problem, notes, fields, inFiles }: RenderedTarget<JsonVal
   ];
 }
 
-function valueText({ value, problem, changes }: RenderedField<JsonValue>): string {
+function valueText({ value, problem, changes }: Opened<RenderedField>): string {
   if (value === undefined) return problem?.reason ?? "";
   return changes === false ? `${textOf(value)}, unchanged` : textOf(value);
 }

@@ -1,28 +1,29 @@
 /**
- * The result of `inlay render`: the shape of its JSON and YAML, which other programs read too; and the same shape with sealed values, until
- * it is printed. Pure.
+ * The result of `inlay render`: the shape of its JSON and YAML, which other programs read too; and how the values in a result, which are
+ * sealed, are opened when it is printed. Pure.
  */
 import type { SecretBinding } from "../api/binding.ts";
+import { isObject } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { type Advice, reasonOf } from "../apimachinery/problem.ts";
-import type { SecretValue } from "../apimachinery/secret-value.ts";
+import { SecretValue } from "../apimachinery/secret-value.ts";
 import type { NotMade } from "./claims.ts";
 import type { Mistake } from "./documents.ts";
 
-export interface RenderedField<V> {
+export interface RenderedField {
   path: string;
   /** The source values that it uses, such as `bucket/accessKeyID`. */
   from: string[];
   /** The value of the target in the files. Absent if there is none, or if the target is not in the files. */
-  before?: V;
+  before?: SecretValue<JsonValue>;
   /** The value to write. Absent if there is a problem. */
-  value?: V;
+  value?: SecretValue<JsonValue>;
   /** Whether the target in the files has another value. Absent if it is not in the files. */
   changes?: boolean;
   problem?: Advice;
 }
 
-export interface RenderedTarget<V> {
+export interface RenderedTarget {
   apiVersion: string;
   kind: string;
   namespace?: string;
@@ -40,10 +41,10 @@ export interface RenderedTarget<V> {
   written: boolean;
   problem?: Advice;
   notes: string[];
-  fields: RenderedField<V>[];
+  fields: RenderedField[];
 }
 
-export interface RenderedBinding<V> {
+export interface RenderedBinding {
   /** The composition; absent for a binding in the files. */
   composition?: string;
   claim?: string;
@@ -53,40 +54,33 @@ export interface RenderedBinding<V> {
   notes: string[];
   /** The SecretGrants that it needs, if the files contain no grants at all. */
   grants?: Advice[];
-  targets: RenderedTarget<V>[];
+  targets: RenderedTarget[];
 }
 
-export interface Rendering<V> {
-  bindings: RenderedBinding<V>[];
+export interface Rendering {
+  bindings: RenderedBinding[];
   notMade: ({ composition: string; claim: string; entry: string } & Advice)[];
   notes: string[];
   mistakes: Mistake[];
 }
 
-export type SealedRendering = Rendering<SecretValue<JsonValue>>;
-/** The printed form. */
-export type OpenRendering = Rendering<JsonValue>;
-
 /** Replaces every value, unless values are requested. */
 export const HIDDEN = "(hidden)";
 
-export const notMadeOf = ({ problem, ...where }: NotMade): SealedRendering["notMade"][number] => ({
+export const notMadeOf = ({ problem, ...where }: NotMade): Rendering["notMade"][number] => ({
   ...where,
   ...reasonOf(problem),
 });
 
-/** With the values of fields, or with HIDDEN in place of each. */
-export function opened(rendering: SealedRendering, showValues: boolean): OpenRendering {
-  const open = (value: SecretValue<JsonValue>): JsonValue => (showValues ? value.reveal() : HIDDEN);
-  const fieldOf = (field: RenderedField<SecretValue<JsonValue>>): RenderedField<JsonValue> => {
-    const { path, from, before, value, ...rest } = field;
-    return { path, from, ...(before && { before: open(before) }), ...(value && { value: open(value) }), ...rest };
+/** The printed form of a result. */
+export type Opened<T> = T extends SecretValue<infer V> ? V : T extends object ? { [K in keyof T]: Opened<T[K]> } : T;
+
+/** With all values, or with HIDDEN in place of each. */
+export function opened<T>(result: T, showValues: boolean): Opened<T> {
+  const open = (part: unknown): unknown => {
+    if (part instanceof SecretValue) return showValues ? part.reveal() : HIDDEN;
+    if (Array.isArray(part)) return part.map(open);
+    return isObject(part) ? Object.fromEntries(Object.entries(part).map(([key, each]) => [key, open(each)])) : part;
   };
-  return {
-    ...rendering,
-    bindings: rendering.bindings.map((each) => ({
-      ...each,
-      targets: each.targets.map((target) => ({ ...target, fields: target.fields.map(fieldOf) })),
-    })),
-  };
+  return open(result) as Opened<T>;
 }

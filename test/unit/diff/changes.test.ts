@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import type { KubeObject } from "../../../src/apimachinery/objects.ts";
 import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
-import { changeOf, opened } from "../../../src/diff/changes.ts";
+import { changeOf } from "../../../src/diff/changes.ts";
+import { opened } from "../../../src/render/rendering.ts";
 
 const named = { apiVersion: "v1", kind: "ConfigMap", namespace: "a", name: "b" };
 const object = (fields: object, metadata: object = {}): SecretValue<KubeObject> =>

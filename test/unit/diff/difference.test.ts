@@ -1,7 +1,7 @@
 /** The text of `inlay diff` about restarts. */
 import assert from "node:assert/strict";
-import { SecretValue } from "../../../src/apimachinery/secret-value.ts";
-import { differenceText, differs, openDifference, type Restarts } from "../../../src/diff/difference.ts";
+import { differenceText, differs, type Restarts } from "../../../src/diff/difference.ts";
+import { opened } from "../../../src/render/rendering.ts";
 
 const own = {
   apiVersion: "inlay.dev/v1alpha1",
@@ -10,12 +10,12 @@ const own = {
   name: "b",
   change: "none" as const,
   fields: [],
-  patch: new SecretValue([]),
+  patch: [],
 };
 
 function shown(restarts: Restarts) {
   const bindings = [{ binding: "team/b", as: "you", own, targets: [], restarts }];
-  const open = openDifference({ objects: [], bindings, notes: [], mistakes: [] }, false);
+  const open = opened({ objects: [], bindings, notes: [], mistakes: [] }, false);
   return {
     lines: differenceText(open, 200).map((line) => line.trim().replaceAll(/ {2,}/g, " | ")),
     differs: differs(open),

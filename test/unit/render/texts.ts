@@ -1,6 +1,6 @@
 /** Renders texts as if each was a file. */
 import { render } from "../../../src/render/render.ts";
-import { type OpenRendering, opened } from "../../../src/render/rendering.ts";
+import { type Opened, opened, type Rendering } from "../../../src/render/rendering.ts";
 
 interface RenderOptions {
   showValues?: boolean;
@@ -12,7 +12,7 @@ interface RenderOptions {
 export async function renderTexts(
   texts: Record<string, string>,
   { showValues = false, namespace = "default", vault }: RenderOptions = {},
-): Promise<OpenRendering> {
+): Promise<Opened<Rendering>> {
   const files = Object.entries(texts).map(([name, text]) => ({ name, text }));
   const vaultFiles = vault === undefined ? [] : [{ name: "vault", text: vault }];
   return opened(await render(files, namespace, vaultFiles), showValues);
