@@ -11,6 +11,7 @@ import {
 } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { OWN_RESOURCES } from "../apimachinery/resources.ts";
+import { SELF } from "../explain/reading.ts";
 import { attempt, refusal } from "../kube/access-error.ts";
 import { ApiError } from "../kube/api-error.ts";
 import { Client } from "../kube/client.ts";
@@ -18,7 +19,7 @@ import { getIfExists } from "../kube/get.ts";
 import { change, essence, type ObjectChange } from "./changes.ts";
 import { reasonForUser } from "./difference.ts";
 import { DryRunRecorder } from "./dry-run-recorder.ts";
-import { type Readers, SELF } from "./readers.ts";
+import type { Readers } from "./readers.ts";
 
 const VERBS = ["get", "create", "update"];
 

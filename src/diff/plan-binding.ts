@@ -9,6 +9,7 @@ import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import type { FieldClaims } from "../cache/field-claims.ts";
 import type { Protections } from "../cache/protections.ts";
 import type { Watcher } from "../cache/watcher.ts";
+import { SELF } from "../explain/reading.ts";
 import type { Client } from "../kube/client.ts";
 import { markOf } from "../kube/identity.ts";
 import { LosslessClient } from "../kube/lossless-client.ts";
@@ -29,7 +30,7 @@ import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { changeOf } from "./changes.ts";
 import { reasonForUser, type TargetChange } from "./difference.ts";
 import { DryRunRecorder } from "./dry-run-recorder.ts";
-import { type ActingAs, type Readers, SELF } from "./readers.ts";
+import type { ActingAs, Readers } from "./readers.ts";
 import type { DecideRestarts, RestartPlanner } from "./restarts.ts";
 
 /** What the bindings of one diff share. */

@@ -3,20 +3,17 @@ import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { LiveLists } from "../explain/live-lists.ts";
-import { Reader } from "../explain/reading.ts";
+import { Reader, SELF } from "../explain/reading.ts";
 import { accountNotFound } from "../kube/access-error.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { Client, pathOf } from "../kube/client.ts";
 import { Discovery } from "../kube/discovery.ts";
-import { CONTROLLER, describeIdentity, type Identity, serviceAccountIdentity } from "../kube/identity.ts";
+import { describeIdentity, type Identity, serviceAccountIdentity } from "../kube/identity.ts";
 import { MarkPermission } from "../kube/request-budget.ts";
 import { Schemas } from "../kube/schemas.ts";
 import type { Transport } from "../kube/transport.ts";
 import { WriteVersions } from "../kube/write-versions.ts";
 import { YOU } from "./difference.ts";
-
-/** The user's own identity, without impersonation. */
-export const SELF = CONTROLLER;
 
 export interface ActingAs {
   readonly identity: Identity;

@@ -15,8 +15,8 @@ import {
 } from "../cache/subscription.ts";
 import type { ListedObject } from "../cache/watcher.ts";
 import { ApiError } from "../kube/api-error.ts";
-import { CONTROLLER } from "../kube/identity.ts";
-import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
+import type { Scope, WatchTransport } from "../kube/list-watch.ts";
+import { objectsIn, SELF } from "./reading.ts";
 
 type Listed = { objects: readonly KubeObject[] } | { error: ApiError };
 
@@ -80,17 +80,12 @@ export class LiveLists {
 
   async #load(key: string, wanted: Subscription) {
     const { identity } = wanted;
-    const scope = scopeOf(wanted);
-    const { resource } = scope;
     const objects: KubeObject[] = [];
-    // The items of a list have no kind; only the list has it.
-    const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
     try {
-      const pages = new ListWatch(this.#transport, identity, scope).list(new AbortController().signal);
-      for await (const { items } of pages) objects.push(...items.map((item) => ({ ...item, ...type })));
+      for await (const object of objectsIn(this.#transport, identity, scopeOf(wanted))) objects.push(object);
       this.#known.set(key, { objects });
     } catch (error) {
-      if (!(error instanceof ApiError) || (error.status === 0 && identity === CONTROLLER)) throw error;
+      if (!(error instanceof ApiError) || (error.status === 0 && identity === SELF)) throw error;
       this.#known.set(key, { error });
     }
     this.#wanted.delete(key);

@@ -6,7 +6,7 @@ import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "..
 import { lastingFailure } from "../kube/access-error.ts";
 import { ApiError, isNotFound } from "../kube/api-error.ts";
 import { METADATA_ONLY, pathOf } from "../kube/client.ts";
-import { CONTROLLER } from "../kube/identity.ts";
+import { CONTROLLER, type Identity } from "../kube/identity.ts";
 import { ListWatch, type Scope, type WatchTransport } from "../kube/list-watch.ts";
 import type { Denial } from "../kube/server-text.ts";
 import type { ReadState } from "./explanation.ts";
@@ -24,7 +24,19 @@ interface WhyNot {
 }
 
 /** The user's own identity, without impersonation. */
-const SELF = CONTROLLER;
+export const SELF = CONTROLLER;
+
+/** The objects of a list, page by page. */
+export async function* objectsIn(
+  transport: WatchTransport,
+  identity: Identity,
+  scope: Scope,
+): AsyncGenerator<KubeObject, void> {
+  // The items of a list have no kind; only the list has it.
+  const type = { apiVersion: apiVersionOf(scope.resource), kind: scope.resource.kind };
+  for await (const { items } of new ListWatch(transport, identity, scope).list(new AbortController().signal))
+    for (const item of items) yield { ...item, ...type };
+}
 
 export class Reader {
   readonly #transport: WatchTransport;
@@ -48,15 +60,11 @@ export class Reader {
 
   /** Returns what `take` keeps of each object, page by page. Objects for which it returns undefined are skipped. */
   async list<T>(scope: Scope, take: (object: KubeObject) => T | undefined): Promise<Reading<T[]>> {
-    const { resource } = scope;
     const kept: T[] = [];
     try {
-      for await (const { items } of new ListWatch(this.#transport, SELF, scope).list(new AbortController().signal)) {
-        for (const item of items) {
-          // The items of a list have no kind; only the list has it.
-          const taken = take({ ...item, apiVersion: apiVersionOf(resource), kind: resource.kind });
-          if (taken !== undefined) kept.push(taken);
-        }
+      for await (const object of objectsIn(this.#transport, SELF, scope)) {
+        const taken = take(object);
+        if (taken !== undefined) kept.push(taken);
       }
     } catch (error) {
       return { state: "Unreadable", ...whyNot(error, "list", scope) };

@@ -4,12 +4,15 @@
  */
 import { fieldsOfTarget, type SecretBinding, type Target, type TargetStatus } from "../api/binding.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
+import { at, listAt } from "../apimachinery/fields.ts";
+import { isObject } from "../apimachinery/json.ts";
 import { isSameKind, type KubeObject } from "../apimachinery/objects.ts";
 import { parseSources } from "../sources/registry.ts";
 import type { NamedByConnection } from "../sources/source.ts";
 import { type ReadTemplate, useInWords, usesOf } from "../sources/uses.ts";
 import type { ReadState } from "./explanation.ts";
 import { inWords, selectorInWords } from "./rollout.ts";
+import { recordMatcher } from "./targets.ts";
 
 export interface Traced {
   kind: "Secret" | "ConfigMap";
@@ -100,23 +103,13 @@ export function bindingTraces(binding: SecretBinding, traced: Traced, readTempla
       });
       const where = target.namespaceSelector ? "" : `${target.namespace ?? metadata.namespace}/`;
       const { apiVersion, kind, name } = target;
-      const reason = reasonOf(target, metadata.namespace, status?.targets ?? []);
+      const reasons = (status?.targets ?? []).filter(recordMatcher(target, binding)).map(({ reason }) => reason);
+      const reason = reasons.find((each) => each !== "Synced") ?? reasons[0];
       const object = `${where}${name ?? "(selected)"}`;
       return fields.length === 0 ? [] : [{ apiVersion, kind, object, ...(reason && { reason }), fields }];
     }),
     restarts: spec.rollout ? inWords(spec.rollout) : [],
   }));
-}
-
-/** Undefined if the status has no object of the target. */
-function reasonOf(target: Target, own: string | undefined, records: readonly TargetStatus[]): string | undefined {
-  const isCluster = (record: TargetStatus) => record.namespace === undefined;
-  const isOf = (record: TargetStatus) =>
-    isSameKind(record, target) &&
-    (target.name === undefined ? record.selected === true : record.name === target.name) &&
-    (target.namespaceSelector !== undefined || isCluster(record) || record.namespace === (target.namespace ?? own));
-  const reasons = records.filter(isOf).map(({ reason }) => reason);
-  return reasons.find((reason) => reason !== "Synced") ?? reasons[0];
 }
 
 /** The fields that a binding writes into the object, or wrote by its record. Undefined if there are none. */
@@ -149,36 +142,21 @@ export function granteesOf({ from }: SecretGrant["spec"]): string[] {
   });
 }
 
-export function pullsWith(account: KubeObject, name: string): boolean {
-  const references = account["imagePullSecrets"];
-  return Array.isArray(references) && references.some((each: { name?: unknown }) => each.name === name);
-}
+export const pullsWith = (account: KubeObject, name: string): boolean =>
+  listAt(account, "imagePullSecrets").some((each) => at(each, "name") === name);
 
 /** How a connection that names these objects in its namespace uses it. */
 export const connectionUses = (named: readonly NamedByConnection[], { kind, name }: Traced): string[] =>
   named.flatMap(({ ref, use }) => (ref.resource.kind === kind && ref.name === name ? [use] : []));
 
-interface Tls {
-  secretName?: unknown;
-}
-
-export function isIngressCertificate({ spec }: KubeObject, name: string): boolean {
-  return ((spec as { tls?: Tls[] } | undefined)?.tls ?? []).some(({ secretName }) => secretName === name);
-}
-
-interface Listener {
-  tls?: { certificateRefs?: { group?: string; kind?: string; name?: string; namespace?: string }[] };
-}
+export const isIngressCertificate = ({ spec }: KubeObject, name: string): boolean =>
+  listAt(spec, "tls").some((each) => at(each, "secretName") === name);
 
 /** A Gateway may name Secrets of other namespaces. */
-export function isGatewayCertificate({ metadata, spec }: KubeObject, { namespace, name }: Traced): boolean {
-  return ((spec as { listeners?: Listener[] } | undefined)?.listeners ?? []).some(({ tls }) =>
-    (tls?.certificateRefs ?? []).some(
-      (each) =>
-        (each.group ?? "") === "" &&
-        (each.kind ?? "Secret") === "Secret" &&
-        each.name === name &&
-        (each.namespace ?? metadata.namespace) === namespace,
-    ),
-  );
+export function isGatewayCertificate({ metadata, spec }: KubeObject, traced: Traced): boolean {
+  const references = listAt(spec, "listeners").flatMap((each) => listAt(each, "tls", "certificateRefs"));
+  return references.filter(isObject).some((each) => {
+    const { group = "", kind = "Secret", name, namespace = metadata.namespace } = each;
+    return group === "" && kind === "Secret" && name === traced.name && namespace === traced.namespace;
+  });
 }

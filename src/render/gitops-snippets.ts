@@ -2,45 +2,7 @@
 import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
 import { pointerTo } from "../apimachinery/json-pointer.ts";
 import { parseApiVersion } from "../apimachinery/objects.ts";
-import type { JudgedObject, WrittenObject, WrittenObjects } from "./written-objects.ts";
-
-export interface IgnoredDifference {
-  group?: string;
-  kind: string;
-  namespace?: string;
-  name: string;
-  jqPathExpressions: string[];
-}
-
-/** The part of an Application. Empty if there is nothing to ignore. */
-export interface ArgocdSnippet {
-  spec: { ignoreDifferences?: IgnoredDifference[]; syncPolicy?: { syncOptions: string[] } };
-}
-
-export interface IgnoredPaths {
-  paths: string[];
-  target: { group?: string; kind: string; namespace?: string; name: string };
-}
-
-/** Parts of a Kustomization and of a HelmRelease. */
-export interface FluxSnippet {
-  kustomization: {
-    spec: {
-      healthChecks: JudgedObject[];
-      healthCheckExprs: HealthCheckExpr[];
-      ignore?: IgnoredPaths[];
-      patches?: { target: IgnoredPaths["target"]; patch: string }[];
-    };
-  };
-  helmRelease?: { spec: { driftDetection: { mode: "enabled"; ignore: IgnoredPaths[] } } };
-}
-
-interface HealthCheckExpr {
-  apiVersion: string;
-  kind: string;
-  failed: string;
-  current: string;
-}
+import type { JudgedObject, WrittenObjects } from "./written-objects.ts";
 
 export const SSA_ANNOTATION = "kustomize.toolkit.fluxcd.io/ssa";
 const SYNC_OPTIONS = ["RespectIgnoreDifferences=true", "ServerSideApply=true"];
@@ -52,8 +14,11 @@ const HEALTH = {
     "has(status.conditions) && status.conditions.exists(c, c.type == 'Ready' && (c.status == 'True' || c.reason == 'Suspended'))",
 };
 
-/** The option to respect them makes a sync apply the live values of what is ignored, so they are only for fields that git has. */
-export function argocdSnippet({ objects }: WrittenObjects): ArgocdSnippet {
+/**
+ * The part of an Application. Empty if there is nothing to ignore: the option to respect them makes a sync apply the live values of what is
+ * ignored, so they are only for fields that git has.
+ */
+export function argocdSnippet({ objects }: WrittenObjects) {
   if (objects.length === 0) return { spec: {} };
   const ignoreDifferences = objects.map((object) => ({
     ...targetOf(object),
@@ -62,9 +27,11 @@ export function argocdSnippet({ objects }: WrittenObjects): ArgocdSnippet {
   return { spec: { ignoreDifferences, syncPolicy: { syncOptions: SYNC_OPTIONS } } };
 }
 
-/** A JSON pointer can't select an element by its fields, so Flux then only creates the object. */
-export function fluxSnippet({ judged, objects }: WrittenObjects): FluxSnippet {
-  const ignore = objects.flatMap(({ paths, ...object }): IgnoredPaths[] => {
+/**
+ * Parts of a Kustomization and of a HelmRelease. A JSON pointer can't select an element by its fields, so Flux then only creates the object.
+ */
+export function fluxSnippet({ judged, objects }: WrittenObjects) {
+  const ignore = objects.flatMap(({ paths, ...object }) => {
     const pointers = paths.flatMap((path) => pointerOf(FieldPath.parse(path)) ?? []);
     return pointers.length === 0 ? [] : [{ paths: pointers, target: namedExactly(targetOf(object)) }];
   });
@@ -94,7 +61,7 @@ export function fluxSnippet({ judged, objects }: WrittenObjects): FluxSnippet {
   };
 }
 
-function targetOf({ apiVersion, kind, namespace, name }: Omit<WrittenObject, "paths" | "bindings">) {
+function targetOf({ apiVersion, kind, namespace, name }: JudgedObject) {
   const { group } = parseApiVersion(apiVersion);
   return { ...(group !== "" && { group }), kind, ...(namespace !== undefined && { namespace }), name };
 }

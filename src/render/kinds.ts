@@ -58,7 +58,8 @@ interface Defined {
 /** `served` are kinds of a cluster, which the CRDs among the objects replace. */
 export function kindsOf(objects: readonly JsonObject[], served?: ServedKinds): Kinds {
   const defined = objects.filter(isCrd).map(definedBy);
-  const crdOf = (group: string, kind: string) => defined.find((each) => each.group === group && each.kind === kind);
+  const crdOf = (apiVersion: string, kind: string) =>
+    defined.find((each) => each.kind === kind && each.group === parseApiVersion(apiVersion).group);
   const known = new Map<string, Resource>();
   const resourceOf = (apiVersion: string, kind: string): Resource => {
     const key = `${apiVersion} ${kind}`;
@@ -68,7 +69,7 @@ export function kindsOf(objects: readonly JsonObject[], served?: ServedKinds): K
   };
   const find = (apiVersion: string, kind: string): Resource => {
     const { group, version } = parseApiVersion(apiVersion);
-    const crd = crdOf(group, kind);
+    const crd = crdOf(apiVersion, kind);
     const known = crd === undefined ? served?.known(apiVersion, kind) : undefined;
     if (known !== undefined) return known;
     const ofKind = objects.filter((each) => isOfKind(each, apiVersion, kind));
@@ -85,23 +86,19 @@ export function kindsOf(objects: readonly JsonObject[], served?: ServedKinds): K
     resourceOf,
     byPlural(apiVersion, plural) {
       const { group } = parseApiVersion(apiVersion);
-      const kinds = [
-        ...defined.filter((each) => each.group === group).map(({ kind }) => kind),
-        ...objects
-          .filter((each) => parseApiVersion(String(each["apiVersion"])).group === group)
-          .map(({ kind }) => kind),
-      ];
-      const kind = kinds.find((each) => resourceOf(apiVersion, String(each)).plural === plural);
-      return kind === undefined ? served?.byPlural(apiVersion, plural) : resourceOf(apiVersion, String(kind));
+      const present = objects.filter((each) => parseApiVersion(String(each["apiVersion"])).group === group);
+      const kinds = [...defined.filter((each) => each.group === group), ...present];
+      return (
+        kinds.map(({ kind }) => resourceOf(apiVersion, String(kind))).find((each) => each.plural === plural) ??
+        served?.byPlural(apiVersion, plural)
+      );
     },
-    known: (apiVersion, kind) => {
-      const { group } = parseApiVersion(apiVersion);
-      return crdOf(group, kind) === undefined ? served?.known(apiVersion, kind) : resourceOf(apiVersion, kind);
-    },
+    known: (apiVersion, kind) =>
+      crdOf(apiVersion, kind) === undefined ? served?.known(apiVersion, kind) : resourceOf(apiVersion, kind),
     schemaOf(resource) {
       const { group, version, kind } = resource;
       const builtIn = group === "" && Object.hasOwn(SCHEMAS, kind) ? SCHEMAS[kind] : undefined;
-      const found = crdOf(group, kind)?.versions.find(({ name }) => name === version);
+      const found = crdOf(apiVersionOf(resource), kind)?.versions.find(({ name }) => name === version);
       const schema = builtIn ?? at(found, "schema", "openAPIV3Schema");
       if (!isObject(schema) || (builtIn !== undefined && served !== undefined)) return served?.schemaOf(resource);
       const root = { ...schema, "x-kubernetes-group-version-kind": [{ group, version, kind }] } as OpenApiSchema;

@@ -12,12 +12,16 @@ import type { AnalysedBinding, Analysis } from "./analysis.ts";
 import { fileCluster } from "./file-cluster.ts";
 import { isOwn } from "./own-kinds.ts";
 
-/** An object in the files. */
-export interface WrittenObject {
+/** An object of Inlay whose status shows whether it is healthy. */
+export interface JudgedObject {
   apiVersion: string;
   kind: string;
   namespace?: string;
   name: string;
+}
+
+/** An object in the files. */
+interface WrittenObject extends JudgedObject {
   /**
    * The canonical paths of what the tool must ignore: placeholders of fields, and lists and objects that are one value for the API
    * server. A path that git does not have is not among them: the tool would apply the live value, and own it too.
@@ -25,14 +29,6 @@ export interface WrittenObject {
   paths: string[];
   /** The bindings that write them, such as `registry/harbor-s3`. */
   bindings: string[];
-}
-
-/** An object of Inlay whose status shows whether it is healthy. */
-export interface JudgedObject {
-  apiVersion: string;
-  kind: string;
-  namespace?: string;
-  name: string;
 }
 
 export interface WrittenObjects {

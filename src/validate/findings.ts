@@ -1,17 +1,9 @@
 /** The result of `inlay validate`, and its text. Pure. */
 import { plain } from "../apimachinery/plain.ts";
-import type { Mistake, MistakeReason } from "../render/documents.ts";
+import type { Mistake } from "../render/documents.ts";
 
 /** One error or warning. The message contains no value of a Secret. */
-export interface Finding {
-  file: string;
-  /** Both count from 1. */
-  line: number;
-  column: number;
-  severity: "error" | "warning";
-  reason: MistakeReason;
-  message: string;
-}
+export type Finding = Mistake & { readonly severity: "error" | "warning" };
 
 export interface Validation {
   /** Errors and warnings, by file and line. */
@@ -21,14 +13,10 @@ export interface Validation {
   checked: { files: number; objects: number };
 }
 
-export const finding = (severity: Finding["severity"], { file, line, column, reason, message }: Mistake): Finding => ({
-  file,
-  line,
-  column,
-  severity,
-  reason,
-  message,
-});
+export const finding = (severity: Finding["severity"], mistake: Mistake): Finding => {
+  const { file, line, column, reason, message } = mistake;
+  return { file, line, column, severity, reason, message };
+};
 
 /** `strict`: warnings are errors too. */
 export const isFailed = ({ errors }: Validation, strict: boolean): boolean =>

@@ -2,11 +2,18 @@
  * Warns of bindings in an earlier sync wave of Argo CD than what they wait for. Argo CD applies a wave when everything before it is healthy,
  * and such a binding gets healthy only after that, so each sync fails. Pure.
  */
-import { FieldPath } from "../apimachinery/field-path.ts";
+import { FieldPath, keySegment } from "../apimachinery/field-path.ts";
 import { listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
-import { describeObject, idOf, type JsonObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import {
+  describeObject,
+  idOf,
+  idOfObject,
+  type JsonObject,
+  type KubeObject,
+  type ObjectRef,
+} from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
@@ -23,11 +30,7 @@ const PHASES = new Map([
   ["PostSync", 1],
 ]);
 const MAX_NAMED = 3;
-const PLACE = new FieldPath([
-  { kind: "key", key: "metadata" },
-  { kind: "key", key: "annotations" },
-  { kind: "key", key: WAVE },
-]);
+const PLACE = String(new FieldPath(["metadata", "annotations", WAVE].map(keySegment)));
 
 /** When Argo CD applies an object: its phase, then its wave. */
 interface Turn {
@@ -43,7 +46,7 @@ interface Placed {
 export function earlyBindings({ inputs, bindings }: Analysis): Mistake[] {
   const placed = new Map(
     inputs.objects.flatMap(({ document, object }): [string, Placed][] =>
-      document.file === FROM_CLUSTER ? [] : [[keyOf(inputs, object), { object, turn: turnOf(object) }]],
+      document.file === FROM_CLUSTER ? [] : [[idOfObject(object), { object, turn: turnOf(object) }]],
     ),
   );
   if (![...placed.values()].some(({ turn }) => turn.wave !== 0 || turn.phase !== 0)) return [];
@@ -88,7 +91,7 @@ function earlyIn(
     if (last === undefined) return [];
     const names = [...new Set(later.map(({ object }) => describe(object)))];
     const what = `Argo CD applies the binding in ${textOf(own)}, before ${needs} ${firstOf(names, MAX_NAMED)} in ${textOf(last)}: the binding can't get healthy before that, so the sync fails and applies nothing of the later waves; put the binding into ${textOf(last)} or a later one`;
-    return [each.mistakeAt(reason, { at: [String(PLACE)], what })];
+    return [each.mistakeAt(reason, { at: [PLACE], what })];
   };
   return [
     ...late("TargetNotFound", "its target", targets),
@@ -136,6 +139,3 @@ function textOf({ phase, wave }: Turn): string {
 }
 
 const describe = ({ kind, metadata: { namespace, name } }: KubeObject): string => describeObject(kind, namespace, name);
-
-const keyOf = ({ kinds }: Inputs, { apiVersion, kind, metadata: { namespace, name } }: KubeObject): string =>
-  idOf({ resource: kinds.resourceOf(apiVersion, kind), name, ...(namespace !== undefined && { namespace }) });

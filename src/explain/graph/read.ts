@@ -25,6 +25,10 @@ function stateOf({ status, reason }: Pick<Condition, "status" | "reason">): Node
 
 type State = Pick<GraphNode, "state" | "status">;
 
+/** `otherwise` is the status before there is a reason. */
+const stateBy = (reason: string | undefined, otherwise: string): State =>
+  reason === undefined ? { state: "waiting", status: otherwise } : { state: stateOfReason(reason), status: reason };
+
 const COLUMN = { writers: 0, traced: 1, bindings: 2, objects: 3, users: 4 };
 const TRACED = "traced";
 const NO_STATE = { state: "neutral" } as const;
@@ -37,16 +41,9 @@ export function graphOfTrace(trace: Trace): Graph {
   const edges: GraphEdge[] = [];
   for (const { binding, fields } of writers) {
     const lines = firstLines(fields, "fields");
-    const status = "writes it";
-    nodes.push({
-      id: `writer-${binding}`,
-      column: COLUMN.writers,
-      title: `SecretBinding ${binding}`,
-      lines,
-      ...NO_STATE,
-      status,
-    });
-    edges.push({ from: `writer-${binding}`, to: TRACED });
+    const [id, title] = [`writer-${binding}`, `SecretBinding ${binding}`];
+    nodes.push({ id, column: COLUMN.writers, title, lines, ...NO_STATE, status: "writes it" });
+    edges.push({ from: id, to: TRACED });
   }
   const [byBinding, byObject] = [new Set<string>(), new Map<string, string>()];
   for (const each of bindings) addBinding(each, nodes, edges, { byBinding, byObject });
@@ -82,11 +79,7 @@ function addBinding(
 ): void {
   const id = `binding-${binding}`;
   if (!byBinding.has(binding)) {
-    const state: State = suspended
-      ? { ...NO_STATE, status: "Suspended" }
-      : reason === undefined
-        ? { state: "waiting", status: "not reconciled yet" }
-        : { state: stateOfReason(reason), status: reason };
+    const state = suspended ? { ...NO_STATE, status: "Suspended" } : stateBy(reason, "not reconciled yet");
     nodes.push({ id, column: COLUMN.bindings, title: `SecretBinding ${binding}`, lines: [], ...state });
     edges.push({ from: TRACED, to: id });
     byBinding.add(binding);
@@ -94,18 +87,10 @@ function addBinding(
   for (const target of targets) {
     const at = `object-${nodes.length}`;
     const lines = target.fields.map(({ path, keys }) => `${path} from ${keys.join(", ")}`);
-    const state: State =
-      target.reason === undefined
-        ? { state: "waiting", status: "not written yet" }
-        : { state: stateOfReason(target.reason), status: target.reason };
-    nodes.push({
-      id: at,
-      column: COLUMN.objects,
-      title: `${target.kind} ${target.object}`,
-      lines: firstLines(lines, "fields"),
-      ...state,
-    });
-    byObject.set(`${target.kind} ${target.object}`, at);
+    const title = `${target.kind} ${target.object}`;
+    const state = stateBy(target.reason, "not written yet");
+    nodes.push({ id: at, column: COLUMN.objects, title, lines: firstLines(lines, "fields"), ...state });
+    byObject.set(title, at);
     edges.push({ from: id, to: at });
   }
 }
@@ -124,18 +109,14 @@ function workloadState(kind: string, restarts: WorkloadTrace["restarts"]): State
   return { ...NO_STATE, status: kind === "CronJob" ? "uses it at its next run" : "not restarted by Inlay" };
 }
 
-function otherUsers({
-  object,
-  serviceAccounts,
-  certificates,
-  connections,
-}: Trace): { title: string; status: string }[] {
-  const { namespace } = object;
+function otherUsers(trace: Trace): { title: string; status: string }[] {
+  const { serviceAccounts, certificates, connections } = trace;
+  const { namespace } = trace.object;
   const title = (kind: string, name: string, of = namespace) => describeObject(kind, of, name);
   return [
     ...serviceAccounts.map((name) => ({ title: title("ServiceAccount", name), status: "pulls images with it" })),
-    ...certificates.map((each) => ({
-      title: title(each.kind, each.name, each.namespace),
+    ...certificates.map(({ kind, namespace: of, name }) => ({
+      title: title(kind, name, of),
       status: "uses it as its certificate",
     })),
     ...connections.map(({ kind, name, uses }) => ({
@@ -172,7 +153,7 @@ export function graphOfExplanation(explanation: Explanation, traces: readonly Tr
   };
 }
 
-function bindingState({ binding, conditions }: Explanation): Pick<GraphNode, "state" | "status"> {
+function bindingState({ binding, conditions }: Explanation): State {
   const { suspended, deleting, generation, observedGeneration } = binding;
   if (deleting) return { state: "waiting", status: "being deleted" };
   if (suspended) return { state: "neutral", status: "Suspended" };
@@ -192,7 +173,7 @@ function sourceNode(source: SourceExplanation, at: number): GraphNode {
   return { id: `source-${at}`, column: 0, title: describeObject(kind, namespace, name), lines, ...sourceState(source) };
 }
 
-function sourceState(source: SourceExplanation): Pick<GraphNode, "state" | "status"> {
+function sourceState(source: SourceExplanation): State {
   const { state, optional, uses, grants, store } = source;
   if (state === "NotFound")
     return optional
@@ -235,12 +216,10 @@ function objectNodes(target: TargetExplanation, at: number): GraphNode[] {
 const fieldLine = (path: string, from: readonly string[]) =>
   from.length === 0 ? path : `${path} from ${from.join(", ")}`;
 
-function objectState({ state, status }: ObjectExplanation): Pick<GraphNode, "state" | "status"> {
-  if (status !== undefined) return { state: stateOfReason(status.reason), status: status.reason };
-  return state === "NotFound"
+const objectState = ({ state, status }: ObjectExplanation): State =>
+  status === undefined && state === "NotFound"
     ? { state: "bad", status: "does not exist" }
-    : { state: "waiting", status: "not written yet" };
-}
+    : stateBy(status?.reason, "not written yet");
 
 const ROLLOUT_STATES: Record<WorkloadStatus["state"], [NodeState, string]> = {
   Waiting: ["waiting", "waits for its restart"],
