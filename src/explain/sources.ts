@@ -7,7 +7,7 @@ import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { attempt } from "../kube/access-error.ts";
-import { allows, type HomeNamespace, homeOf, type ProducedBy, verbFor } from "../sources/grant-rules.ts";
+import { allows, dependsOnNamespace, homeOf, type ProducedBy, verbFor } from "../sources/grant-rules.ts";
 import { statusesOf, versionsOf } from "../sources/provider-class.ts";
 import { parseSources } from "../sources/registry.ts";
 import type { ParsedSource } from "../sources/source.ts";
@@ -186,15 +186,17 @@ async function grantsFor(
 ): Promise<NonNullable<SourceExplanation["grants"]>> {
   if (grants.state === "Unreadable") return { ...seenOf(grants), names: [] };
   const own = metadata.namespace as string;
-  const home = await reader.get({ resource: NAMESPACES, name: own }, homeOf);
-  const known = { namespace: foundOr<HomeNamespace | undefined>(home, undefined), object };
+  const all = foundOr(grants, []);
+  const isByNamespace = all.some(({ spec }) => dependsOnNamespace(spec));
+  const home = isByNamespace ? await reader.get({ resource: NAMESPACES, name: own }, homeOf) : undefined;
+  const known = { namespace: home?.state === "Found" ? home.it : undefined, object };
   const allowing = (composition: ProducedBy) => {
     const asker = { namespace: own, account: spec.serviceAccountName, composition };
-    return foundOr(grants, []).flatMap(({ name, spec }) => (allows(spec, asker, asked, known) ? [name] : []));
+    return all.flatMap(({ name, spec }) => (allows(spec, asker, asked, known) ? [name] : []));
   };
   const found = byLabelAtMost(metadata.labels?.[COMPOSITION_LABEL], allowing);
   if (found !== undefined) return found;
-  const isSure = known.namespace !== undefined && known.object !== undefined;
+  const isSure = (home === undefined || home.state === "Found") && object !== undefined;
   const message = `no SecretGrant there permits this binding to ${verbFor(asked.resource)} it, as far as you may read labels`;
   return isSure ? { state: "NotFound", names: [] } : { state: "Unreadable", message, names: [] };
 }
