@@ -75,38 +75,31 @@ interface LiveClaims {
 
 /** Reads the live claims of the compositions in files, and the kinds that they have. */
 export async function claimsIn({ reader, discovery }: Readers, { objects }: Inputs): Promise<LiveClaims> {
-  const compositions = objects.filter(({ object }) => ownResource(object) === BINDING_COMPOSITIONS);
-  const resources: Resource[] = [];
-  const notes: string[] = [];
-  const found: (KubeObject & JsonObject)[] = [];
-  const listed = new Set<string>();
-  const list = async (resource: Resource) => {
-    const scope = { resource, namespace: undefined, form: "whole" as const };
-    const seen = await reader.list(scope, (object) => object as KubeObject & JsonObject);
-    if (seen.state === "Found") {
-      found.push(...seen.it);
-      listed.add(idOf(apiVersionOf(resource), resource.kind));
-    } else if (seen.state === "Unreadable") notes.push(`${seen.message}, so bindings of compositions may be missing`);
-  };
   const wanted = new Map(
-    compositions.map(({ object }) => {
+    objects.flatMap(({ object }) => {
+      if (ownResource(object) !== BINDING_COMPOSITIONS) return [];
       const { apiVersion, kind } = (object as unknown as BindingComposition).spec.for;
-      return [idOf(apiVersion, kind), { apiVersion, kind }] as const;
+      return [[idOf(apiVersion, kind), { apiVersion, kind }] as const];
     }),
   );
+  const resources: Resource[] = [];
+  const notes: string[] = [];
   for (const { apiVersion, kind } of wanted.values()) {
     const resource = await attempt(discovery.byKindAsNamed(apiVersion, kind));
     if (resource instanceof Problem) notes.push(resource.message);
     else if (resource === undefined) notes.push(`the cluster serves no ${kind} in ${apiVersion}, so it has no claims`);
-    else {
-      resources.push(resource);
-      await list(resource);
-    }
+    else resources.push(resource);
   }
-  if (wanted.size > 0 && !wanted.has(idOf("v1", NAMESPACES.kind))) await list(NAMESPACES);
+  const more = wanted.size > 0 && !wanted.has(idOf("v1", NAMESPACES.kind)) ? [NAMESPACES] : [];
+  const listed = new Map<string, (KubeObject & JsonObject)[]>();
+  for (const resource of [...resources, ...more]) {
+    const seen = await reader.list({ resource, form: "whole" }, (object) => object as KubeObject & JsonObject);
+    if (seen.state === "Found") listed.set(idOf(apiVersionOf(resource), resource.kind), seen.it);
+    else if (seen.state === "Unreadable") notes.push(`${seen.message}, so bindings of compositions may be missing`);
+  }
   return {
     kinds: servedKinds(resources),
-    objects: found,
+    objects: [...listed.values()].flat(),
     notes,
     areKnown: ({ spec }) => listed.has(idOf(spec.for.apiVersion, spec.for.kind)),
   };

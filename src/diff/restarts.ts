@@ -133,12 +133,8 @@ export class RestartPlanner {
   }
 
   /** The uids of the targets, whose dependents may restart. */
-  #ownersIn({
-    compiled: {
-      identity,
-      selection: { objects, unresolved },
-    },
-  }: PlannedBinding): Owners {
+  #ownersIn({ compiled: { identity, selection } }: PlannedBinding): Owners {
+    const { objects, unresolved } = selection;
     const looks = objects.map(({ ref }) => {
       if (ref instanceof Problem) return { problem: ref };
       const { phase, version, ...seen } = this.#readers.lists.get("", { identity, ref });

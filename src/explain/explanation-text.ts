@@ -21,18 +21,8 @@ const MAX_NAMESPACES = 10;
 const MAX_PATHS = 10;
 
 export function explanationText(explanation: Explanation, now: number, width: number): string[] {
-  const {
-    binding,
-    account,
-    sources,
-    targets,
-    notes = [],
-    rollout,
-    conditions,
-    events,
-    eventsUnreadable,
-    advice,
-  } = explanation;
+  const { binding, account, sources, targets, notes = [], rollout } = explanation;
+  const { conditions, events, eventsUnreadable, advice } = explanation;
   const ready = conditions.find(({ type }) => type === "Ready");
   const state = ready === undefined ? "not reconciled yet" : `Ready ${ready.status}, ${ready.reason}`;
   const { generation, observedGeneration } = binding;
@@ -40,9 +30,9 @@ export function explanationText(explanation: Explanation, now: number, width: nu
   const age = isOutdated
     ? ` (outdated: of generation ${observedGeneration}, the spec has generation ${generation})`
     : "";
-  const more: string[] = [binding.suspended ? "suspended" : [], binding.deleting ? "being deleted" : []].flat();
   const { composition, claim } = binding.madeBy ?? {};
-  if (composition !== undefined) more.push(`composed by BindingComposition ${composition} for ${claim}`);
+  const made = composition !== undefined && `composed by BindingComposition ${composition} for ${claim}`;
+  const more = [binding.suspended && "suspended", binding.deleting && "being deleted", made];
   // Reconciling and Stalled repeat another condition.
   const conditionRows = conditions.flatMap((each) => {
     if (PROGRESS_TYPES.includes(each.type)) return [];
@@ -52,14 +42,13 @@ export function explanationText(explanation: Explanation, now: number, width: nu
   const eventRows = events.map(({ time, type, reason, message }) => [ageOf(time, now), type, reason, message]);
   const eventLines = table(["AGE", "TYPE", "REASON", "MESSAGE"], eventRows);
   const parts: Part[] = [
-    paragraph(`SecretBinding ${binding.namespace}/${binding.name}: ${[state + age, ...more].join(", ")}`),
+    paragraph(
+      `SecretBinding ${binding.namespace}/${binding.name}: ${[state + age, ...more].filter(Boolean).join(", ")}`,
+    ),
     ...section("ACCOUNT", [plain(`${account.name}  ${seenText(account)}`)]),
     ...section("SOURCES", table(["SOURCE", "OBJECT", "VERSION", "USED"], sources.flatMap(sourceRows))),
     ...targets.flatMap((target) => section(targetHeading(target), targetLines(target))),
-    ...section(
-      "NOTES",
-      notes.map((note) => paragraph(note)),
-    ),
+    ...section("NOTES", notes.map(paragraph)),
     ...(rollout === undefined ? [] : section("ROLLOUT", rolloutLines(rollout, now))),
     ...section("CONDITIONS", table(["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"], conditionRows)),
     ...section("EVENTS", eventsUnreadable ? [paragraph(eventsUnreadable)] : eventLines),
@@ -97,21 +86,11 @@ function storeLines({ product, reads, ready, version }: NonNullable<SourceExplan
   return [`reads ${reads}`, ...(state === "" ? [] : [state])];
 }
 
-function targetHeading({
-  apiVersion,
-  kind,
-  selects,
-  creates,
-  adopts,
-  when,
-  objects: [first],
-}: TargetExplanation): string {
+function targetHeading({ apiVersion, kind, selects, creates, adopts, when, objects }: TargetExplanation): string {
+  const [first] = objects;
   const origin = adopts === undefined ? "created by this binding" : `created or adopted (${adopts}) by this binding`;
-  const how = [
-    selects ? "selected" : [],
-    creates ? origin : [],
-    when === "AfterRollout" ? "after the rollout" : [],
-  ].flat();
+  const words = [selects && "selected", creates && origin, when === "AfterRollout" && "after the rollout"];
+  const how = words.filter((each) => each !== false);
   const what = selects || first === undefined ? kind : describeObject(kind, first.namespace, first.name);
   return plain(`TARGET ${what} (${[apiVersion, ...how].join(", ")})`);
 }

@@ -10,6 +10,7 @@ import type { FileCluster } from "../render/file-cluster.ts";
 import { compileFile, fileWorld } from "../render/file-world.ts";
 import type { Inputs } from "../render/inputs.ts";
 import { secretNamespaces } from "../sources/registry.ts";
+import type { ParsedSource } from "../sources/source.ts";
 import { isSelection, type References } from "../targets/references.ts";
 import { noSelection, type SelectedObject } from "../targets/select.ts";
 import { checkFields } from "../transform/plan.ts";
@@ -19,20 +20,23 @@ import { type KindSearch, withSourceKinds } from "./kinds.ts";
 /** In place of the namespaces that a selector finds in the cluster. No namespace has this name. */
 export const ALL_NAMESPACES = "*";
 
-export interface BindingAccess {
-  readonly permissions: readonly RequiredPermission[];
-  /** With their places in the binding. */
-  readonly problems: readonly { readonly place: string; readonly problem: Problem }[];
+/** A problem with its place in the binding. */
+interface PlacedProblem {
+  readonly place: string;
+  readonly problem: Problem;
 }
 
-export interface AccessServices {
+interface AccessServices {
   readonly kinds: KindSearch;
   readonly cluster: FileCluster;
   readonly inputs: Pick<Inputs, "stores">;
   readonly installation: Installation;
 }
 
-export async function bindingAccess(binding: SecretBinding, services: AccessServices): Promise<BindingAccess> {
+export async function bindingAccess(
+  binding: SecretBinding,
+  services: AccessServices,
+): Promise<{ permissions: RequiredPermission[]; problems: PlacedProblem[] }> {
   const { cluster, installation, inputs } = services;
   const { namespace = "" } = binding.metadata;
   const account = { resource: SERVICE_ACCOUNTS, namespace, name: binding.spec.serviceAccountName };
@@ -54,14 +58,17 @@ export async function bindingAccess(binding: SecretBinding, services: AccessServ
     connections: world.connections,
     problems: [],
   });
-  const closed = found?.closed.map((each) => each.problem) ?? [];
+  const ofRollout = [found?.problem, ...(found?.closed ?? []).map((each) => each.problem)];
   return {
     permissions: [...permissions, ...namespaceAccess(references)],
     problems: [
-      ...problemsOf(binding, references),
-      ...unacknowledged(binding, references, installation),
-      ...unknownConnections(references, cluster),
-      ...[found?.problem, ...closed].flatMap((problem) => (problem ? [{ place: "spec.rollout", problem }] : [])),
+      ...references.parsedSources.flatMap((source, at) =>
+        placed(`spec.sources[${at}]`, [references.sources.get(source.name), unknownConnection(source, cluster)]),
+      ),
+      ...references.targets.flatMap((each, at) =>
+        placed(`spec.targets[${at}]`, [each.at, unacknowledged(binding, references, each, installation)]),
+      ),
+      ...placed("spec.rollout", ofRollout),
     ],
   };
 }
@@ -83,48 +90,36 @@ function namespaceAccess({ targets }: References): RequiredPermission[] {
   return selects ? [{ ref: { resource: NAMESPACES }, verbs: STREAM_VERBS, why: "namespaceSelector" }] : [];
 }
 
-function problemsOf(
-  binding: SecretBinding,
-  { parsedSources, sources, targets }: References,
-): BindingAccess["problems"] {
-  const ofSources = parsedSources.flatMap(({ name }, at) => {
-    const problem = sources.get(name);
-    return problem instanceof Problem ? [{ place: `spec.sources[${at}]`, problem }] : [];
-  });
-  const ofTargets = targets.flatMap(({ target, at }) =>
-    at instanceof Problem ? [{ place: `spec.targets[${binding.spec.targets.indexOf(target)}]`, problem: at }] : [],
-  );
-  return [...ofSources, ...ofTargets];
-}
+const placed = (place: string, found: readonly unknown[]): PlacedProblem[] =>
+  found.flatMap((problem) => (problem instanceof Problem ? [{ place, problem }] : []));
 
 /** The copies that the configuration requires to be acknowledged. */
 function unacknowledged(
   binding: SecretBinding,
-  { parsedSources, targets }: References,
+  { parsedSources }: References,
+  each: References["targets"][number],
   installation: Installation,
-): BindingAccess["problems"] {
-  const secrets = secretNamespaces(parsedSources);
+): Problem | undefined {
   const names = parsedSources.map(({ name }) => name);
-  return targets.flatMap((each) => {
-    const found = attemptSync(() => {
-      const recipes = checkFields(fieldsOfTarget(each.target), names);
-      for (const { ref } of objectsOf(each))
-        if (!(ref instanceof Problem))
-          assertAcknowledged(binding, readableCopies(binding, secrets, recipes, ref), installation);
-    });
-    // Mistakes in fields need no permission.
-    if (!(found instanceof Problem) || found.reason !== "NotAcknowledged") return [];
-    return [{ place: `spec.targets[${binding.spec.targets.indexOf(each.target)}]`, problem: found }];
+  const found = attemptSync(() => {
+    const recipes = checkFields(fieldsOfTarget(each.target), names);
+    for (const { ref } of objectsOf(each))
+      if (!(ref instanceof Problem))
+        assertAcknowledged(
+          binding,
+          readableCopies(binding, secretNamespaces(parsedSources), recipes, ref),
+          installation,
+        );
   });
+  // Mistakes in fields need no permission.
+  return found?.reason === "NotAcknowledged" ? found : undefined;
 }
 
 /** Without the connection, it is unknown whether the account logs in. */
-function unknownConnections({ parsedSources }: References, cluster: FileCluster): BindingAccess["problems"] {
-  return parsedSources.flatMap(({ store }, at) => {
-    const ref = store?.access && store.connection?.ref;
-    if (ref === undefined || cluster.find(ref) !== undefined) return [];
-    const called = describeObject(ref.resource.kind, ref.namespace, ref.name);
-    const message = `the ${called} is unknown, so its login is too; add it with -f, or use --cluster to read it from your cluster`;
-    return [{ place: `spec.sources[${at}]`, problem: new Problem("ConnectionNotFound", message) }];
-  });
+function unknownConnection({ store }: ParsedSource, cluster: FileCluster): Problem | undefined {
+  const ref = store?.access && store.connection?.ref;
+  if (ref === undefined || cluster.find(ref) !== undefined) return undefined;
+  const called = describeObject(ref.resource.kind, ref.namespace, ref.name);
+  const message = `the ${called} is unknown, so its login is too; add it with -f, or use --cluster to read it from your cluster`;
+  return new Problem("ConnectionNotFound", message);
 }

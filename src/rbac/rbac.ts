@@ -35,16 +35,13 @@ async function claimAccess(
   const why = `claims of BindingComposition ${metadata.name}`;
   const on = (kind: Resource, verbs: readonly string[]) =>
     namespaces.map((namespace) => ({ ref: { resource: kind, namespace }, verbs, why }));
+  const verbs = claimVerbs(resource);
+  const reading = verbs.filter((verb) => verb === "get");
+  const status = { ...resource, plural: `${resource.plural}/status` };
   return [
     ...on(resource, STREAM_VERBS),
-    ...(writes.some((path) => !isStatus(path)) ? on(resource, claimVerbs(resource)) : []),
-    ...(writes.some(isStatus)
-      ? on(
-          resource,
-          claimVerbs(resource).filter((verb) => verb === "get"),
-        )
-      : []),
-    ...(writes.some(isStatus) ? on({ ...resource, plural: `${resource.plural}/status` }, ["patch"]) : []),
+    ...(writes.every(isStatus) ? [] : on(resource, verbs)),
+    ...(writes.some(isStatus) ? [...on(resource, reading), ...on(status, ["patch"])] : []),
   ];
 }
 

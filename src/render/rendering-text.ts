@@ -23,15 +23,8 @@ export function renderingText({ bindings, notMade, notes }: Opened<Rendering>, w
   return layOutWhole(parts, width);
 }
 
-function bindingLines({
-  binding,
-  composition,
-  claim,
-  entry,
-  notes,
-  grants = [],
-  targets,
-}: Opened<RenderedBinding>): Part[] {
+function bindingLines(rendered: Opened<RenderedBinding>): Part[] {
+  const { binding, composition, claim, entry, notes, grants = [], targets } = rendered;
   const { name, namespace } = binding.metadata as { name: string; namespace?: string };
   const from = composition === undefined ? [] : [`composed by bindings[${entry}] of ${composition} for ${claim}`];
   return [

@@ -3,14 +3,14 @@ import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { apiVersionOf, type JsonObject, type KubeObject, type Resource } from "../apimachinery/objects.ts";
-import type { Problem } from "../apimachinery/problem.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import { NAMESPACES, SECRET_GRANTS } from "../apimachinery/resources.ts";
 import type { LiveLists } from "../explain/live-lists.ts";
 import type { Reader } from "../explain/reading.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import { CONTROLLER } from "../kube/identity.ts";
-import type { KindSchema, Schemas } from "../kube/schemas.ts";
+import type { Schemas } from "../kube/schemas.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
 import type { Surroundings } from "../render/inputs.ts";
 import { type ServedKinds, servedKinds } from "../render/kinds.ts";
@@ -41,10 +41,9 @@ export async function askCluster(
 ): Promise<ClusterFacts> {
   const kinds = await kindsIn(discovery, schemas, objects);
   const read = await Promise.all(
-    [SECRET_GRANTS, NAMESPACES, ...connectionKinds().map(({ resource }) => resource)].map(async (resource) => {
-      const scope = { resource, namespace: undefined, form: "whole" as const };
-      return reader.list(scope, (object) => object as KubeObject & JsonObject);
-    }),
+    [SECRET_GRANTS, NAMESPACES, ...connectionKinds().map(({ resource }) => resource)].map((resource) =>
+      reader.list({ resource, form: "whole" }, (object) => object as KubeObject & JsonObject),
+    ),
   );
   const unreadable = read.flatMap((each) => (each.state === "Unreadable" ? [each.message] : []));
   const found = read.flatMap((each) => (each.state === "Found" ? each.it : []));
@@ -78,32 +77,26 @@ async function kindsIn(
   schemas: ClusterReaders["schemas"],
   objects: readonly JsonObject[],
 ): Promise<ServedKinds> {
-  const resources = new Map<string, Resource>();
-  const known = new Map<string, KindSchema>();
-  const add = async (resource: Resource | undefined | Problem) => {
-    if (resource === undefined || resource instanceof Error) return;
-    const key = keyOfKind(resource);
-    resources.set(key, resource);
-    const schema = await attempt(schemas.of(resource));
-    if (schema !== undefined && !(schema instanceof Error)) known.set(key, schema);
-  };
-  await Promise.all(
-    objects.flatMap(specsIn).map(async (spec) => {
-      const targets = [...listAt(spec, "targets"), at(spec, "for")].filter(isObject);
-      const sources = listAt(spec, "sources")
-        .map((each) => at(each, "object"))
-        .filter(isObject);
-      await Promise.all([
-        ...targets.map(async ({ apiVersion, kind }) =>
-          add(await attempt(discovery.byKindAsNamed(String(apiVersion), String(kind)))),
-        ),
-        ...sources.map(async ({ apiVersion, resource }) =>
-          add(await attempt(discovery.byPlural(String(apiVersion), String(resource)))),
-        ),
-      ]);
-    }),
+  const named = objects.flatMap(specsIn).flatMap((spec) => {
+    const targets = [...listAt(spec, "targets"), at(spec, "for")].filter(isObject);
+    const sources = listAt(spec, "sources").map((each) => at(each, "object"));
+    return [
+      ...targets.map(({ apiVersion, kind }) => discovery.byKindAsNamed(String(apiVersion), String(kind))),
+      ...sources
+        .filter(isObject)
+        .map(({ apiVersion, resource }) => discovery.byPlural(String(apiVersion), String(resource))),
+    ];
+  });
+  const found = await Promise.all(named.map(attempt));
+  const resources = new Map(
+    found.flatMap((each) => (each === undefined || each instanceof Problem ? [] : [[keyOfKind(each), each]])),
   );
-  return servedKinds([...resources.values()], (resource) => known.get(keyOfKind(resource)));
+  const ofKind = async ([key, resource]: [string, Resource]) => [key, await attempt(schemas.of(resource))] as const;
+  const known = new Map(await Promise.all([...resources].map(ofKind)));
+  return servedKinds([...resources.values()], (resource) => {
+    const schema = known.get(keyOfKind(resource));
+    return schema instanceof Problem ? undefined : schema;
+  });
 }
 
 const keyOfKind = (resource: Resource) => `${apiVersionOf(resource)} ${resource.kind}`;
