@@ -4,35 +4,26 @@
  */
 
 /** Numbers of bytes are about the number of characters of an object as JSON. */
-export interface Limits {
-  /** The size of one SecretBinding, with its status. */
-  readonly bindingBytes: number;
-  /** The size of all SecretBindings of a namespace together, and of those that one BindingComposition wants there. */
-  readonly bindingBytesPerNamespace: number;
-  /** The claims of a namespace for which one BindingComposition generates bindings. */
-  readonly claimsPerNamespace: number;
-  /** The VaultConnections of a namespace. */
-  readonly connectionsPerNamespace: number;
-  /** The SecretGrants of a namespace. */
-  readonly grantsPerNamespace: number;
-  /** The SecretGrants that are considered for one source of a binding. */
-  readonly grantsPerSource: number;
-  /** The keys of one source. */
-  readonly keysPerSource: number;
-  /** The Secrets, ConfigMaps and other objects that the pods of one workload refer to. */
-  readonly referencesPerWorkload: number;
-}
+export type Limits = Readonly<Record<keyof typeof DEFAULT_LIMITS, number>>;
 
-export const DEFAULT_LIMITS: Limits = {
+export const DEFAULT_LIMITS = {
+  /** The size of one SecretBinding, with its status. */
   bindingBytes: 512 * 1024,
+  /** The size of all SecretBindings of a namespace together, and of those that one BindingComposition wants there. */
   bindingBytesPerNamespace: 32 * 1024 ** 2,
+  /** The claims of a namespace for which one BindingComposition generates bindings. */
   claimsPerNamespace: 10_000,
+  /** The VaultConnections of a namespace. */
   connectionsPerNamespace: 100,
+  /** The SecretGrants of a namespace. */
   grantsPerNamespace: 1_000,
+  /** The SecretGrants that are considered for one source of a binding. */
   grantsPerSource: 100,
+  /** The keys of one source. */
   keysPerSource: 20_000,
+  /** The Secrets, ConfigMaps and other objects that the pods of one workload refer to. */
   referencesPerWorkload: 1_000,
-};
+} as const;
 
 /**
  * What the controller did not do, or did later, for a namespace that takes too much: the label `limit` of the metric

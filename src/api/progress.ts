@@ -3,10 +3,9 @@
  * it is True, and never both. They are also the clock for problems that a user must fix, which survives a restart of the controller.
  * Pure.
  */
-import type { ObjectMeta } from "../apimachinery/objects.ts";
 import { fixedBy, mostUrgent, storedReason } from "../apimachinery/reasons.ts";
 import type { Condition } from "./binding.ts";
-import { conditionOf } from "./verdict.ts";
+import { conditionOf, type WithConditions } from "./verdict.ts";
 
 type ProgressCondition = ReturnType<typeof conditionOf<"Reconciling" | "Stalled">>;
 /** The types of the conditions that are derived here. */
@@ -17,11 +16,6 @@ export const STALLED_AFTER_MS = 60_000;
 
 /** The conditions that say whether an object has reached its wanted state. */
 const JUDGED: readonly string[] = ["Accepted", "Ready", "RolledOut"];
-
-interface WithConditions {
-  metadata: Pick<ObjectMeta, "generation">;
-  status?: { conditions?: Condition[] };
-}
 
 /**
  * The conditions with Reconciling or Stalled at their end, where a condition is not True. An object that a user suspended has neither,

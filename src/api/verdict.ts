@@ -16,10 +16,16 @@ export interface Verdict {
 /** In characters. Longer messages are cut, so that people can read the status. */
 export const MAX_MESSAGE_LENGTH = 1024;
 
+/** An object with conditions in its status. */
+export interface WithConditions {
+  metadata: Pick<ObjectMeta, "generation">;
+  status?: { conditions?: Condition[] };
+}
+
 /** The condition of an object. The time of its last transition changes only with its status. */
 export function conditionOf<T extends string>(
   type: T,
-  { metadata, status }: { metadata: Pick<ObjectMeta, "generation">; status?: { conditions?: Condition[] } },
+  { metadata, status }: WithConditions,
   { ready, reason, message }: Verdict,
   now: Date,
 ) {

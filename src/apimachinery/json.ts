@@ -161,6 +161,16 @@ function withIntegers(value: JsonValue): JsonValue {
   return value;
 }
 
+/** The same text for the same JSON, whatever the order of its keys. */
+export const canonicalJson = (value: unknown): string => stringifyJson(sorted(value));
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, each]) => [key, sorted(each)]));
+}
+
 /** Sets an own property, also if its name is `__proto__`. */
 export function set(object: JsonObject, key: string, value: JsonValue): void {
   if (key === "__proto__")

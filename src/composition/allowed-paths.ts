@@ -1,6 +1,7 @@
 /**
  * Decides which fields of the claim and of the composed binding patches may read and write. Checked when a composition is compiled. Pure.
  */
+import type { Resource } from "../apimachinery/objects.ts";
 import type { CompiledPatch, PatchRules } from "./patches/compile.ts";
 import { mistake } from "./patches/options.ts";
 import type { CompositePath } from "./patches/path.ts";
@@ -9,11 +10,7 @@ import type { CompositePath } from "./patches/path.ts";
 type Pattern = readonly string[];
 
 /** The facts about the kind of the claims that decide which fields it has. */
-export interface ClaimKind {
-  readonly group: string;
-  readonly kind: string;
-  readonly namespaced: boolean;
-}
+export type ClaimKind = Readonly<Pick<Resource, "group" | "kind" | "namespaced">>;
 
 const WRITABLE: readonly Pattern[] = [
   ["metadata", "name"],

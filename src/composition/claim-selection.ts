@@ -3,14 +3,12 @@ import type { CompositionSpec } from "../api/composition.ts";
 import { CREATED_BY } from "../api/manifest.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { matchesLabels } from "../apimachinery/label-selector.ts";
+import type { ObjectMeta } from "../apimachinery/objects.ts";
 
 type Texts = Readonly<Record<string, string>>;
 
 /** The metadata that selectors compare. */
-interface Marks {
-  readonly labels?: Texts;
-  readonly annotations?: Texts;
-}
+type Marks = Readonly<Pick<ObjectMeta, "labels" | "annotations">>;
 
 /** What is `unknown` counts as matching. */
 export type ClaimMatcher = (name: string, marks: Marks | "unknown" | undefined) => boolean;

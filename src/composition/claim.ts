@@ -1,6 +1,7 @@
 /** The claim as patches see it. Pure. */
+import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
-import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
 import { type ClaimKind, isMetadataOnly } from "./allowed-paths.ts";
 
 /** The object, or the fields of it that a composition needs. `namespace` is absent for a cluster-scoped object. */
@@ -29,7 +30,7 @@ const COPIES: readonly string[] = [
 
 /** The claim as an object that patches read. */
 export function claimObject({ apiVersion, kind, name, namespace, uid, fields }: Claim): JsonObject {
-  const all = isObject(fields["metadata"] as JsonValue | undefined) ? (fields["metadata"] as JsonObject) : {};
+  const all = fieldsAt(fields, "metadata");
   const isCore = !apiVersion.includes("/");
   const metadata = isCore && isMetadataOnly({ group: "", kind }) ? withoutData(all) : all;
   return { ...fields, apiVersion, kind, metadata: { ...metadata, name, ...(namespace && { namespace }), uid } };
@@ -37,8 +38,8 @@ export function claimObject({ apiVersion, kind, name, namespace, uid, fields }: 
 
 function withoutData(metadata: JsonObject): JsonObject {
   const { annotations } = metadata;
-  if (!isObject(annotations ?? null)) return metadata;
-  const others = Object.entries(annotations as JsonObject).filter(([key]) => !COPIES.includes(key));
+  if (!isObject(annotations)) return metadata;
+  const others = Object.entries(annotations).filter(([key]) => !COPIES.includes(key));
   return { ...metadata, annotations: Object.fromEntries(others) };
 }
 

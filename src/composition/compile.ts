@@ -7,7 +7,7 @@ import type { BindingTemplate, CompositionSpec } from "../api/composition.ts";
 import bindingSchema from "../api/secret-binding-schema.json" with { type: "json" };
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
-import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import type { JsonObject, ObjectMeta } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { allIn, allOf, attemptSync, eachOf, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
@@ -15,6 +15,7 @@ import { checkManifest } from "../transform/schema-check.ts";
 import { assertReadsClaim, assertWritesBinding, assertWritesClaim, type ClaimKind } from "./allowed-paths.ts";
 import { type CompiledPatch, checkPatchSets, compilePatches, type PatchRules } from "./patches/compile.ts";
 import { getField } from "./patches/fields.ts";
+import { isEmpty } from "./patches/merge.ts";
 import { mistake, Options } from "./patches/options.ts";
 import { type CompositePath, type ConcretePath, isConcrete, plainPrefix, textOf } from "./patches/path.ts";
 import { checkPattern, isFoundIn } from "./patches/string-transforms.ts";
@@ -72,26 +73,17 @@ export function assertSupported(rules: readonly NotSupportedRule[], claim: JsonO
   );
 }
 
-function isEmpty(value: JsonValue): boolean {
-  if (Array.isArray(value)) return value.length === 0;
-  if (isObject(value)) return Object.keys(value).length === 0;
-  return value === null || value === "" || value === false;
-}
-
-/** Each path ends before its first list or wildcard. None is below another one. */
-interface ClaimPaths {
-  readonly reads: readonly FieldPath[];
-  readonly writes: readonly FieldPath[];
-}
-
 /** Conditions of a binding that could not be created use this time. */
 const CREATED = FieldPath.parse("metadata.creationTimestamp");
 
-/** `others` are read in addition to the patches. */
+/**
+ * The fields of a claim that patches read and write. Each path ends before its first list or wildcard. None is below another one. `others` are
+ * read in addition to the patches.
+ */
 export function claimPaths(
   patches: readonly CompiledPatch[],
   others: readonly { readonly reads: CompositePath }[] = [],
-): ClaimPaths {
+): Pick<CompiledComposition, "reads" | "writes"> {
   const reads = patches.filter(({ direction }) => direction === "FromComposite").flatMap((patch) => patch.reads);
   const writes = patches.filter(({ direction }) => direction === "ToComposite").map((patch) => patch.writes);
   const all = [...reads, ...others.map((each) => each.reads)].map(plainPrefix);
@@ -118,12 +110,7 @@ export interface CompiledBinding {
   readonly patches: readonly CompiledPatch[];
 }
 
-interface BaseMetadata {
-  readonly name?: string;
-  readonly namespace?: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
-}
+type BaseMetadata = Readonly<Partial<Pick<ObjectMeta, "name" | "namespace" | "labels" | "annotations">>>;
 
 export interface CompiledComposition {
   readonly kind: ClaimKind;

@@ -1,5 +1,5 @@
 /** Computes the fields of a claim that patches write from its bindings. Pure. */
-import { at, fieldsAt, listAt, pickFields } from "../apimachinery/fields.ts";
+import { at, conditionIn, fieldsAt, pickFields } from "../apimachinery/fields.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
@@ -65,16 +65,12 @@ function failedBinding(
   { reason, message }: Problem,
   claim: Claim,
 ): JsonObject {
-  const status = fieldsAt(there ?? {}, "status");
-  const before = listAt(there ?? {}, "status", "conditions");
+  const status = fieldsAt(there, "status");
   const types = at(base.spec, "rollout") === undefined ? ["Ready"] : ["Ready", "RolledOut"];
   const conditions = types.map((type) => {
-    const known = before.find((each) => at(each, "type") === type);
-    const since = at(
-      known ?? claim.fields,
-      ...(known === undefined ? ["metadata", "creationTimestamp"] : ["lastTransitionTime"]),
-    );
-    const observed = at(known ?? {}, "observedGeneration") ?? at(there ?? {}, "metadata", "generation");
+    const known = conditionIn(status, type);
+    const since = known ? known["lastTransitionTime"] : at(claim.fields, "metadata", "creationTimestamp");
+    const observed = at(known, "observedGeneration") ?? at(there, "metadata", "generation");
     return {
       type,
       status: "False",

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { isStub } from "../api/stub.ts";
-import { isObject, sameJson, stringifyJson } from "../apimachinery/json.ts";
+import { canonicalJson, sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
@@ -22,16 +22,7 @@ import { BACKOFF, DONE, type WorkResult } from "../workqueue/work-queue.ts";
 
 /** The same text for the same JSON, whatever the order of its keys. */
 export const revisionOf = (value: object): string =>
-  createHash("sha256")
-    .update(stringifyJson(sorted(value)))
-    .digest("base64url");
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (!isObject(value)) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, each]) => [key, sorted(each)]));
-}
+  createHash("sha256").update(canonicalJson(value)).digest("base64url");
 
 /** The object that a binding is generated for. `namespace` is absent for a cluster-scoped object. */
 export interface Owner {

@@ -92,13 +92,23 @@ export function compilePatches(
   place: string,
   rules = ANY,
 ): CompiledPatch[] {
+  const ofSet = (options: Options) => compileSet(setOf(options, patchSets ?? []), `${options.place}.`, rules);
+  return compileEach(patches ?? [], place, rules, ofSet);
+}
+
+/** `ofSet` compiles a patch of the type PatchSet. */
+function compileEach(
+  patches: readonly Patch[],
+  place: string,
+  rules: PatchRules,
+  ofSet: (options: Options) => CompiledPatch[],
+): CompiledPatch[] {
   const compile = (patch: Patch, index: number) => {
     const options = new Options(patch, `${place}.patches[${index}]`);
     const type = typeOf(options);
-    if (type !== "PatchSet") return [compilePatch(type, options, rules)];
-    return compileSet(setOf(options, patchSets ?? []), `${options.place}.`, rules);
+    return type === "PatchSet" ? ofSet(options) : [compilePatch(type, options, rules)];
   };
-  return eachOf(patches ?? [], compile).flat();
+  return eachOf(patches, compile).flat();
 }
 
 /** Checks every PatchSet, even one that no binding uses. Throws Problem("InvalidComposition"). */
@@ -114,13 +124,9 @@ export function checkPatchSets(patchSets: readonly PatchSet[] | undefined): void
 }
 
 function compileSet({ name, patches }: PatchSet, prefix: string, rules: PatchRules): CompiledPatch[] {
-  const compile = (patch: Patch, index: number) => {
-    const options = new Options(patch, `${prefix}patchSets[${name}].patches[${index}]`);
-    const type = typeOf(options);
-    if (type !== "PatchSet") return compilePatch(type, options, rules);
+  return compileEach(patches, `${prefix}patchSets[${name}]`, rules, (options) => {
     throw options.wrong("type", "must not be PatchSet in a PatchSet; copy the patches of the other one");
-  };
-  return eachOf(patches, compile);
+  });
 }
 
 function setOf(options: Options, patchSets: readonly PatchSet[]): PatchSet {
@@ -150,7 +156,9 @@ function compilePatch(type: CopyType, options: Options, rules: PatchRules): Comp
   const compiled = attemptSync(() => compileTransforms(options.get("transforms"), options.place));
   const [{ reads, combine, constants }, transforms, writes, policy] = allOf(
     () => {
-      const input = isCombined ? compileCombine(options) : compileCopy(options);
+      const input = isCombined
+        ? compileCombine(options)
+        : { reads: [compileSource(options)], combine: undefined, constants: [] };
       eachOf(input.reads, (path) => rules.reads(named, path));
       return input;
     },
@@ -178,13 +186,7 @@ function compilePatch(type: CopyType, options: Options, rules: PatchRules): Comp
   };
 }
 
-type Input = Pick<CompiledPatch, "reads" | "combine" | "constants">;
-
-function compileCopy(options: Options): Input {
-  return { reads: [compileSource(options)], combine: undefined, constants: [] };
-}
-
-function compileCombine(patch: Options): Input {
+function compileCombine(patch: Options): Pick<CompiledPatch, "reads" | "combine" | "constants"> {
   const options = patch.below("combine", "variables, strategy and string below it");
   options.only(["variables", "strategy", "string"]);
   options.choice("strategy", ["string"]);

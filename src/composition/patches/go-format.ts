@@ -2,7 +2,17 @@
 import type { JsonValue } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { formatFloat } from "./go/floats.ts";
-import { bytesOf, compareKeys, fromJson, type GoValue, invalid, isRawByte, TextBuilder, typeOf } from "./go/value.ts";
+import {
+  bytesOf,
+  compareKeys,
+  fromJson,
+  GO_TYPES,
+  type GoValue,
+  invalid,
+  isRawByte,
+  TextBuilder,
+  typeOf,
+} from "./go/value.ts";
 
 /** JavaScript's Unicode is newer than Go's, so it has some more characters. */
 const PRINTABLE = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
@@ -52,18 +62,8 @@ function escaped(character: string, mark: string, isAscii: boolean): string {
   return `\\U${code.toString(16).padStart(8, "0")}`;
 }
 
-/** A verb with its flags, width and precision. `goSyntax` is `%#v`. */
-interface Directive {
-  readonly verb: string;
-  readonly minus: boolean;
-  readonly plus: boolean;
-  readonly sharp: boolean;
-  readonly space: boolean;
-  readonly zero: boolean;
-  readonly goSyntax: boolean;
-  readonly width: number | undefined;
-  readonly precision: number | undefined;
-}
+/** A verb with its flags, width and precision. */
+type Directive = Readonly<ReturnType<typeof directiveOf>>;
 
 /** The types that verbs print. Lists and objects are printed by their contents. */
 const TAKES: Readonly<Record<string, RegExp>> = {
@@ -76,7 +76,6 @@ const TAKES: Readonly<Record<string, RegExp>> = {
 const VERBS = "v T t b c d o O q x X U e E f F g G s";
 const isVerb = (verb: string): boolean => VERBS.split(" ").includes(verb);
 
-const TYPES = { string: "string", bigint: "int64", number: "float64", boolean: "bool" } as const;
 const [LIST_TYPE, OBJECT_TYPE] = ["[]interface {}", "map[string]interface {}"];
 
 /** Throws Problem("InvalidValue") if the verb does not take the value, where Go prints an error into the text. */
@@ -112,7 +111,7 @@ function printAll(value: GoValue[] | { [key: string]: GoValue }, directive: Dire
 
 function goTypeOf(value: Exclude<GoValue, null>): string {
   if (typeof value === "object") return Array.isArray(value) ? LIST_TYPE : OBJECT_TYPE;
-  return TYPES[typeof value as keyof typeof TYPES];
+  return GO_TYPES[typeof value as keyof typeof GO_TYPES];
 }
 
 function scalarText(value: string | bigint | number | boolean, directive: Directive): string {
@@ -382,7 +381,7 @@ export function compileGoFormat(fmt: string, args: number, place: string): (valu
   };
 }
 
-const PLAIN: Directive = directiveOf({ verb: "v", flags: "", width: undefined, precision: undefined, value: 0 }, []);
+const PLAIN = directiveOf({ verb: "v", flags: "", width: undefined, precision: undefined, value: 0 }, []);
 
 /** A value as `%v` prints it. */
 export function plainText(value: GoValue): string {
@@ -392,7 +391,7 @@ export function plainText(value: GoValue): string {
   return to.toString();
 }
 
-function directiveOf({ verb, flags, ...counts }: ParsedDirective, values: readonly GoValue[]): Directive {
+function directiveOf({ verb, flags, ...counts }: ParsedDirective, values: readonly GoValue[]) {
   const isV = verb === "v";
   const [width, precision] = [countOf(counts.width, values), countOf(counts.precision, values)];
   if (precision !== undefined && precision < 0) throw wrongCount();
@@ -405,6 +404,7 @@ function directiveOf({ verb, flags, ...counts }: ParsedDirective, values: readon
     sharp: flags.includes("#") && !isV,
     space: flags.includes(" "),
     zero: flags.includes("0") && !isNegative,
+    /** Whether it is `%#v`. */
     goSyntax: flags.includes("#") && isV,
     width: width === undefined ? undefined : Math.abs(width),
     precision,

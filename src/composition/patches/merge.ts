@@ -1,6 +1,6 @@
 /** Merges a value into an existing value, by the rules of the library that Crossplane uses (dario.cat/mergo). */
 import type { Segment } from "../../apimachinery/field-path.ts";
-import { isObject, stringifyJson } from "../../apimachinery/json.ts";
+import { canonicalJson, isObject, set } from "../../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import { getField, setField } from "./fields.ts";
@@ -42,15 +42,15 @@ interface Merge extends MergePolicy {
 function mergeField(target: JsonObject, key: string, given: JsonValue, merge: Merge): void {
   const there = Object.hasOwn(target, key) ? target[key] : undefined;
   if (given === null) {
-    if (merge.overwrites) put(target, key, null);
+    if (merge.overwrites) set(target, key, null);
   } else if (Array.isArray(given) && merge.appends) {
-    put(target, key, [...listAt(there ?? [], merge), ...given]);
+    set(target, key, [...listAt(there ?? [], merge), ...given]);
   } else {
     if (isObject(given) && isObject(there)) {
       for (const [field, value] of Object.entries(given)) mergeField(there, field, value, merge);
       if (!isEmpty(there)) return;
     }
-    if (merge.overwrites || isEmpty(there)) put(target, key, given);
+    if (merge.overwrites || there === 0 || isEmpty(there)) set(target, key, given);
   }
 }
 
@@ -62,24 +62,15 @@ function listAt(value: JsonValue, { path }: Merge): JsonValue[] {
 
 /** The elements that a list does not contain yet. */
 function without(list: readonly JsonValue[], there: readonly JsonValue[]): JsonValue[] {
-  const known = new Set(there.map(canonical));
-  return list.filter((element) => !known.has(canonical(element)));
+  const known = new Set(there.map(canonicalJson));
+  return list.filter((element) => !known.has(canonicalJson(element)));
 }
 
-/** The same text for equal values. */
-const canonical = (value: JsonValue): string => stringifyJson(sorted(value));
-
-function sorted(value: JsonValue): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (!isObject(value)) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return { entries: entries.map(([key, each]) => [key, sorted(each)]) };
-}
-
-function isEmpty(value: JsonValue | undefined): boolean {
+/** Whether a field with the value counts as missing, except for zero. */
+export function isEmpty(value: JsonValue | undefined): boolean {
   if (Array.isArray(value)) return value.length === 0;
   if (isObject(value)) return Object.keys(value).length === 0;
-  return value === undefined || value === null || value === "" || value === 0 || value === false;
+  return value === undefined || value === null || value === "" || value === false;
 }
 
 /** A deep copy. */
@@ -87,12 +78,6 @@ export function copyJson(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(copyJson);
   if (!isObject(value)) return value;
   const copy: JsonObject = {};
-  for (const [key, each] of Object.entries(value)) put(copy, key, copyJson(each));
+  for (const [key, each] of Object.entries(value)) set(copy, key, copyJson(each));
   return copy;
-}
-
-/** Sets a field of an object, even one like __proto__. */
-function put(object: JsonObject, key: string, value: JsonValue): void {
-  if (key !== "__proto__") object[key] = value;
-  else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
 }

@@ -2,7 +2,17 @@
 import { createHash } from "node:crypto";
 import type { JsonValue } from "../../apimachinery/objects.ts";
 import { compilePattern, type Pattern } from "../../apimachinery/pattern.ts";
-import { assertShort, bytesOf, compareKeys, type GoValue, invalid, TextBuilder, textOf, typeOf } from "./go/value.ts";
+import {
+  assertShort,
+  bytesOf,
+  compareKeys,
+  finite,
+  type GoValue,
+  invalid,
+  TextBuilder,
+  textOf,
+  typeOf,
+} from "./go/value.ts";
 import { compileGoFormat, plainText } from "./go-format.ts";
 import { mistake, type Options } from "./options.ts";
 import type { ConcretePath } from "./path.ts";
@@ -21,10 +31,7 @@ function toJsonText(value: GoValue): string {
   return `{${keys.map((key) => `${quoted(key)}:${toJsonText(value[key] as GoValue)}`).join(",")}}`;
 }
 
-function numberText(value: number): string {
-  if (!Number.isFinite(value)) throw invalid("the number is infinite or not a number, which JSON can't hold");
-  return Object.is(value, -0) ? "-0" : String(value);
-}
+const numberText = (value: number): string => (Object.is(value, -0) ? "-0" : String(finite(value)));
 
 function quoted(text: string): string {
   // Go writes a byte that is not UTF-8 as the escaped replacement character.
@@ -38,13 +45,9 @@ const unicode = (character: string) => `\\u${character.charCodeAt(0).toString(16
 const WITH_IOTA = /[\u1f80-\u1f87\u1f90-\u1f97\u1fa0-\u1fa7\u1fb3\u1fc3\u1ff3]/;
 const DOTTED_I = "\u0130";
 
-/** Changes the case of strings like Go: each character to exactly one other. Replaces bytes that are not UTF-8. */
-function toUpper(text: string): string {
-  return /^[\0-\x7f]*$/.test(text) ? text.toUpperCase() : Array.from(text.toWellFormed(), upper).join("");
-}
-
-function toLower(text: string): string {
-  return /^[\0-\x7f]*$/.test(text) ? text.toLowerCase() : Array.from(text.toWellFormed(), lower).join("");
+/** Changes the case of a string like Go: by `each`, which changes one character to exactly one other. Replaces bytes that are not UTF-8. */
+function changeCase(text: string, ascii: "toUpperCase" | "toLowerCase", each: (character: string) => string): string {
+  return /^[\0-\x7f]*$/.test(text) ? text[ascii]() : Array.from(text.toWellFormed(), each).join("");
 }
 
 function upper(character: string): string {
@@ -138,25 +141,26 @@ export function compileString(options: Options): Step {
 
 const compilers: Readonly<Record<StringType, (options: Options) => Step>> = {
   Format: compileFmt,
-  Convert: (options) => {
-    const conversion = conversions[options.choice("convert", CONVERSIONS)];
-    return { apply: conversion, constants: [] };
-  },
+  Convert: (options) => ({ apply: conversions[options.choice("convert", CONVERSIONS)], constants: [] }),
   TrimPrefix: (options) => {
     const trim = options.text("trim", '"prefix-"');
-    const cut = (text: string) => (text.startsWith(trim) ? text.slice(trim.length) : text);
-    return { apply: (value) => cut(plainText(value)), constants: [] };
+    return onText((text) => (text.startsWith(trim) ? text.slice(trim.length) : text));
   },
   TrimSuffix: (options) => {
     const trim = options.text("trim", '"-suffix"');
-    const cut = (text: string) => (text.endsWith(trim) ? text.slice(0, text.length - trim.length) : text);
-    return { apply: (value) => cut(plainText(value)), constants: [] };
+    return onText((text) => (text.endsWith(trim) ? text.slice(0, text.length - trim.length) : text));
   },
   Regexp: compileRegexp,
   Join: compileJoin,
   Replace: compileReplace,
   Split: compileSplit,
 };
+
+/** A transform of the text of a value. */
+const onText = (change: (text: string, work: Work) => GoValue, constants: readonly string[] = []): Step => ({
+  apply: (value, work) => change(plainText(value), work),
+  constants,
+});
 
 function compileFmt(options: Options): Step {
   const fmt = options.text("fmt", '"%s-primary"');
@@ -165,8 +169,8 @@ function compileFmt(options: Options): Step {
 }
 
 const conversions = {
-  ToUpper: (value: GoValue) => toUpper(plainText(value)),
-  ToLower: (value: GoValue) => toLower(plainText(value)),
+  ToUpper: (value: GoValue) => changeCase(plainText(value), "toUpperCase", upper),
+  ToLower: (value: GoValue) => changeCase(plainText(value), "toLowerCase", lower),
   ToJson: toJsonText,
   ToBase64: (value: GoValue) => bytesOf(plainText(value)).toString("base64"),
   FromBase64: (value: GoValue) => fromBase64(plainText(value)),
@@ -208,12 +212,11 @@ function compileRegexp(options: Options): Step {
   if (group < 0n || group > BigInt(groups)) {
     throw regexp.wrong("group", `does not exist in the regular expression, which has the groups 0 to ${groups}`);
   }
-  const apply = (value: GoValue, work: Work) => {
-    const found = groupIn(match, plainText(value), Number(group), work);
+  return onText((text, work) => {
+    const found = groupIn(match, text, Number(group), work);
     if (found === null) throw invalid("the regular expression does not match the string");
     return found;
-  };
-  return { apply, constants: [] };
+  });
 }
 
 function compileJoin(options: Options): Step {
@@ -234,13 +237,13 @@ function compileReplace(options: Options): Step {
   const swap = options.below("replace", 'replace: {search: "_", replace: "-"}').only(["search", "replace"]);
   const [search, replace] = [swap.text("search", '"_"'), swap.text("replace", '"-", or "" to remove what is found')];
   if (search === "") throw swap.wrong("search", 'is empty; write the text to replace, such as "_"');
-  const apply = (value: GoValue) => {
-    const parts = plainText(value).split(search);
+  const swapped = (text: string) => {
+    const parts = text.split(search);
     const length = parts.reduce((sum, part) => sum + part.length, 0);
     assertShort(length + (parts.length - 1) * replace.length);
     return parts.join(replace);
   };
-  return { apply, constants: [replace] };
+  return onText(swapped, [replace]);
 }
 
 /** Not in Crossplane. */
@@ -248,10 +251,6 @@ function compileSplit(given: Options): Step {
   const options = given.below("split", 'separator: "," below it').only(["separator"]);
   const separator = options.text("separator", '","');
   if (separator === "") throw options.wrong("separator", 'is empty; write, for example, ","');
-  const split = (text: string) =>
-    text
-      .split(separator)
-      .map((each) => each.trim())
-      .filter((each) => each !== "");
-  return { apply: (value) => split(plainText(value)), constants: [] };
+  const split = (text: string) => text.split(separator).map((each) => each.trim());
+  return onText((text) => split(text).filter((each) => each !== ""));
 }

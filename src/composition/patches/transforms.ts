@@ -5,7 +5,7 @@ import { attemptSync, eachOf, Problem } from "../../apimachinery/problem.ts";
 import { getField, MAX_WRITTEN_INDEX, setField } from "./fields.ts";
 import { formatFloat } from "./go/floats.ts";
 import { parseBoolean, parseFloat64, parseInteger, parseQuantity } from "./go/numbers.ts";
-import { bounded, fromJson, type GoValue, invalid, toJson, typeOf } from "./go/value.ts";
+import { bounded, fromJson, GO_TYPES, type GoValue, invalid, toJson, typeOf } from "./go/value.ts";
 import { mistake, Options } from "./options.ts";
 import { type CompositePath, type ConcretePath, isConcrete, parseCompositePath } from "./path.ts";
 import {
@@ -57,7 +57,7 @@ export function compileConvert(options: Options): Step {
 
 function convert(value: GoValue, target: Target, format: Format): GoValue {
   if (typeof value === "object") throw invalid(`convert takes a string, a number or a boolean, not ${typeOf(value)}`);
-  const from = SOURCES[typeof value as keyof typeof SOURCES];
+  const from = GO_TYPES[typeof value as keyof typeof GO_TYPES];
   if (from === target) return value;
   if (format === "none") {
     if (typeof value === "string") return fromText(value, target);
@@ -69,8 +69,6 @@ function convert(value: GoValue, target: Target, format: Format): GoValue {
   }
   throw invalid(`convert can't convert ${typeOf(value)} to ${target} with the format ${format}`);
 }
-
-const SOURCES = { string: "string", bigint: "int64", number: "float64", boolean: "bool" } as const;
 
 const RULES: Readonly<Record<string, string>> = {
   int64: "a whole number of 64 bits, such as 5432 or -7",

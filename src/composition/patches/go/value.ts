@@ -36,12 +36,20 @@ export function toJson(value: GoValue): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, toJson(each)]));
 }
 
-function numberOf(value: number): JsonValue {
+/** Throws Problem("InvalidValue") for infinity and NaN. */
+export function finite(value: number): number {
   if (!Number.isFinite(value)) throw invalid("the number is infinite or not a number, which JSON can't hold");
-  if (!Number.isInteger(value)) return value;
+  return value;
+}
+
+function numberOf(value: number): JsonValue {
+  if (!Number.isInteger(finite(value))) return value;
   const whole = BigInt(value);
   return isInt64(whole) ? integerOf(whole) : value;
 }
+
+/** The names of the types of single values in Go. */
+export const GO_TYPES = { string: "string", bigint: "int64", number: "float64", boolean: "bool" } as const;
 
 /** The type of a value in messages. */
 export function typeOf(value: GoValue): string {
