@@ -1,4 +1,5 @@
 /** Writes the status and the finalizer of Inlay's own kinds, and records an event when an object stops being ready. */
+import { isDeepStrictEqual } from "node:util";
 import type { Condition } from "../api/binding.ts";
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { jsonLength } from "../apimachinery/json-length.ts";
@@ -60,7 +61,6 @@ interface StatusKind<T extends StatusObject, S extends object> {
   finalizer?: string;
   /** The name of an object in log lines, such as `binding`. */
   logKey: string;
-  isSame(before: StatusOf<T> | undefined, status: StatusOf<T>): boolean;
   encode(object: T, status: StatusOf<T>): S;
   /** Why an object with its status is too large to be kept. Without it, only the API server decides. */
   excessOf?(stored: S): string | undefined;
@@ -104,10 +104,10 @@ export class StatusWriter<T extends StatusObject, S extends object> {
   }
 
   async #write(object: T, status: StatusOf<T>, excessOf: ((stored: S) => string | undefined) | undefined): Promise<T> {
-    const { isSame, encode } = this.#kind;
-    if (isSame(object.status, status)) return object;
-    const { client } = this.#services;
+    const { encode } = this.#kind;
     const stored = encode(object, status);
+    if (object.status !== undefined && isDeepStrictEqual(encode(object, object.status), stored)) return object;
+    const { client } = this.#services;
     const write = () => client.replaceStatus(CONTROLLER, this.#refOf(object), stored, CONTROLLER_MANAGER);
     return this.#fitting(object, jsonLength(status as JsonObject), excessOf?.(stored), write);
   }

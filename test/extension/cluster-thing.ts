@@ -102,7 +102,6 @@ export class ClusterThingController implements Controller {
       resource: CLUSTER_THINGS,
       finalizer: FINALIZER,
       logKey: "thing",
-      isSame: sameJson,
       encode: (thing, status) => ({ ...thing, status }),
       wrote: (answer) => {
         store.wrote(answer);

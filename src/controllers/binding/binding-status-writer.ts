@@ -5,7 +5,6 @@ import { storedStatus } from "../../api/status-records.ts";
 import { SECRET_BINDINGS } from "../../apimachinery/resources.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
 import { StatusWriter } from "../status-writer.ts";
-import { isSameStatus } from "./conditions.ts";
 import { excessText } from "./too-large.ts";
 
 export type BindingStatusWriter = StatusWriter<SecretBinding, StoredBinding>;
@@ -20,7 +19,6 @@ export function bindingStatusWriter(
     resource: SECRET_BINDINGS,
     finalizer: FINALIZER,
     logKey: "binding",
-    isSame: isSameStatus,
     encode: (binding, status) => ({ ...binding, status: storedStatus(status) }),
     excessOf: (stored) => excessText(stored, services.installation.limits),
     wrote: (answer) => services.bindings.wrote(answer),

@@ -85,7 +85,7 @@ export class Reporter {
     const named = [...targets.before, ...targets.after];
     const remember = this.#results.set(key, observed, named, written, remembered, workloads);
     await cpu.steps(binding.metadata.namespace as string, remember);
-    return orWhenStalled(requeueResult(binding, withRollout), status, now);
+    return orWhenStalled(requeueResult(binding.metadata.namespace, withRollout), status, now);
   }
 
   #countLimits({ observation, sources }: Inputs, problems: readonly (Problem | undefined)[]): void {

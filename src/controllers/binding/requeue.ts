@@ -1,7 +1,6 @@
 /** Decides when to reconcile an object again: from the results of a binding's targets, and from a new status. Pure. */
 import type { Condition } from "../../api/binding.ts";
 import { untilStalled } from "../../api/progress.ts";
-import type { ObjectMeta } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { WorkResult } from "../../workqueue/work-queue.ts";
 
@@ -12,18 +11,19 @@ const SLOW_RETRY_MS = 30_000;
 
 /** Retries share a rate limit per namespace, so that a thousand mistakes of one tenant do not delay others. */
 export function requeueResult(
-  { metadata: { namespace = "" } }: { metadata: Pick<ObjectMeta, "namespace"> },
+  namespace: string | undefined,
   all: readonly { problem?: Problem; requeueAfterMs?: number }[],
 ): WorkResult {
+  const rateLimitGroup = namespace ?? "";
   const withBackoff = all.flatMap(({ problem }) => (problem?.retryPolicy === "Backoff" ? problem : []));
   // When the API server is available again, all bindings retry without a shared limit.
   if (withBackoff.some(({ reason }) => reason === "Unavailable")) return { retry: "backoff" };
-  if (withBackoff.length > 0) return { retry: "backoff", rateLimitGroup: namespace };
+  if (withBackoff.length > 0) return { retry: "backoff", rateLimitGroup };
   const waits = all.flatMap(({ requeueAfterMs }) => requeueAfterMs ?? []);
   if (all.some(({ problem }) => problem?.retryPolicy === "Slowing"))
-    return { retry: "backoff", mostMs: Math.min(SLOW_RETRY_MS, ...waits), rateLimitGroup: namespace };
+    return { retry: "backoff", mostMs: Math.min(SLOW_RETRY_MS, ...waits), rateLimitGroup };
   const isSlow = all.some(({ problem }) => problem?.retryPolicy === "Slow");
-  if (isSlow && waits.length === 0) return { retry: "after", ms: SLOW_RETRY_MS, rateLimitGroup: namespace };
+  if (isSlow && waits.length === 0) return { retry: "after", ms: SLOW_RETRY_MS, rateLimitGroup };
   const ms = Math.min(...waits, ...(isSlow ? [SLOW_RETRY_MS] : []));
   return waits.length > 0 ? { retry: "after", ms } : { retry: "never" };
 }

@@ -121,7 +121,7 @@ export class ClaimReconciler {
     state.record(key, { ...record, problems: recorded });
     this.#announce(claim, ref, recorded, before?.problems ?? []);
     const retried = requeueResult(
-      { metadata: { namespace: composition } },
+      composition,
       problems.map((problem) => ({ problem })),
     );
     return soonest([...outcomes.flatMap((each) => (each instanceof Problem ? [] : each)), retried]);

@@ -17,24 +17,17 @@ import type { Watcher } from "../../cache/watcher.ts";
 import { type ClaimMatcher, claimMatcher, namespaceMatcher } from "../../composition/claim-selection.ts";
 import { READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
 import type { ApiError } from "../../kube/api-error.ts";
-import { CONTROLLER, type Identity } from "../../kube/identity.ts";
+import { CONTROLLER } from "../../kube/identity.ts";
 import type { AcceptedComposition } from "./composition-state.ts";
 import { parseKey, placeKey, placeOfClaim } from "./keys.ts";
-
-/** What a composition watches. */
-interface Followed {
-  readonly resource: Resource;
-  readonly identity: Identity;
-  readonly selector: CompositionSpec["for"]["selector"];
-  readonly namespaceSelector: CompositionSpec["for"]["namespaceSelector"];
-  /** Paths of keys without list indexes. */
-  readonly fields: readonly string[];
-}
 
 /** Called when a composition or one of its claims must be reconciled. */
 type ClaimHandler = (composition: string, claim: string | undefined, cause: "change" | "resync") => void;
 
-interface Following extends Followed {
+/** What a composition watches. */
+interface Following extends Pick<AcceptedComposition, "resource" | "identity"> {
+  /** Paths of keys without list indexes. */
+  readonly fields: readonly string[];
   readonly isClaim: ClaimMatcher;
   /** The claims of each namespace by age, from the first use. */
   readonly ranks: Map<string, AgeRanks>;
@@ -80,12 +73,19 @@ export class Claims {
   }
 
   /** Watches the claims of a composition. Call it again when the claims or the namespaces may have changed. */
-  follow(composition: string, followed: Followed): void {
+  follow(
+    composition: string,
+    { selector, namespaceSelector }: CompositionSpec["for"],
+    { compiled, resource, identity }: Pick<AcceptedComposition, "compiled" | "resource" | "identity">,
+  ): void {
     const before = this.#following.get(composition);
-    const places = this.#placesFor(composition, followed);
+    const places = this.#placesFor(composition, resource, namespaceSelector);
+    const read = [...compiled.reads, ...compiled.writes].map(String);
     const following: Following = {
-      ...followed,
-      isClaim: claimMatcher(followed.selector),
+      resource,
+      identity,
+      fields: [...new Set([...read, ...selectorFields(selector), CREATED_BY_PATH])].sort(),
+      isClaim: claimMatcher(selector),
       ranks: new Map(),
       places: places ?? before?.places ?? new Set(),
       isComplete: places !== undefined,
@@ -208,7 +208,11 @@ export class Claims {
   }
 
   /** The namespaces of the claims; undefined while they are not known. */
-  #placesFor(composition: string, { resource, namespaceSelector }: Followed): Set<string> | undefined {
+  #placesFor(
+    composition: string,
+    resource: Resource,
+    selector: CompositionSpec["for"]["namespaceSelector"],
+  ): Set<string> | undefined {
     if (!resource.namespaced) {
       this.#watcher.subscribe(composition, []);
       return new Set([""]);
@@ -216,7 +220,7 @@ export class Claims {
     this.#watcher.subscribe(composition, [ALL_NAMESPACES]);
     const { phase, members } = this.#watcher.list(composition, ALL_NAMESPACES);
     if (phase !== "synced") return undefined;
-    const isMatched = namespaceMatcher(namespaceSelector);
+    const isMatched = namespaceMatcher(selector);
     const isOpen = (name: string) => this.#installation.closedNamespace(name) === undefined;
     return new Set(
       members.filter(({ name, version }) => isMatched(name, version.labels) && isOpen(name)).map(({ name }) => name),
@@ -225,7 +229,7 @@ export class Claims {
 }
 
 /** The claims of one namespace. The namespaces share one stream if the account may watch all of them. */
-const collectionOf = ({ resource, identity, fields }: Followed, place: string): CollectionSubscription => ({
+const collectionOf = ({ resource, identity, fields }: Following, place: string): CollectionSubscription => ({
   identity,
   wide: resource.namespaced,
   resource,
@@ -239,17 +243,6 @@ const collectionOf = ({ resource, identity, fields }: Followed, place: string): 
 const isSelected = ({ isClaim }: Following, name: string, { fields = {}, isTooLarge }: CachedObject): boolean =>
   isClaim(name, isTooLarge ? "unknown" : (fields["metadata"] as Parameters<ClaimMatcher>[1]));
 
-/** What a composition has to watch. */
-export function followedBy(
-  { for: claims }: CompositionSpec,
-  { compiled, resource, identity }: AcceptedComposition,
-): Followed {
-  const { selector, namespaceSelector } = claims;
-  const read = [...compiled.reads, ...compiled.writes].map(String);
-  const fields = [...new Set([...read, ...selectorFields(selector), CREATED_BY_PATH])].sort();
-  return { resource, identity, selector, namespaceSelector, fields };
-}
-
 /** The label of an object that a binding created. */
 const CREATED_BY_PATH = `metadata.labels["${CREATED_BY}"]`;
 
@@ -258,7 +251,7 @@ function selectorFields({
   matchLabels,
   matchExpressions,
   annotations,
-}: NonNullable<Followed["selector"]> = {}): string[] {
+}: CompositionSpec["for"]["selector"] = {}): string[] {
   return [
     ...((matchLabels ?? matchExpressions) === undefined ? [] : ["metadata.labels"]),
     ...(annotations === undefined ? [] : ["metadata.annotations"]),

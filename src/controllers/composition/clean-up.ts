@@ -21,13 +21,13 @@ import { isTimeUp } from "../../targets/release.ts";
 import { BACKOFF, DONE, type WorkResult } from "../../workqueue/work-queue.ts";
 import { requeueResult } from "../binding/requeue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
-import { StatusTooLarge } from "../status-writer.ts";
+import { untilTooLarge } from "../status-writer.ts";
 import type { ComposedIndex } from "./composed-index.ts";
 import { ACCEPTED, deleting, KEPT_BY_OTHERS, notAccepted } from "./composition-status.ts";
 import { generatorOf } from "./made-bindings.ts";
 import type { Reporter } from "./reporter.ts";
 
-interface Services extends GeneratedBindingServices {
+export interface CleanUpServices extends GeneratedBindingServices {
   bindings: Pick<BindingStore, "state">;
   kindDeletions: Pick<KindDeletions, "isOngoing">;
   log: Pick<Log, "info" | "warn">;
@@ -45,13 +45,13 @@ const MAX_NAMED = 5;
 const MAX_NAMES_LENGTH = 300;
 
 export class CleanUp {
-  readonly #services: Services;
+  readonly #services: CleanUpServices;
   readonly #index: Index;
   readonly #reporter: Reports;
   /** By uid of a composition: since when the deletion of its bindings fails, in ms of the epoch. */
   readonly #since = new Map<string, number>();
 
-  constructor(services: Services, index: Index, reporter: Reports) {
+  constructor(services: CleanUpServices, index: Index, reporter: Reports) {
     this.#services = services;
     this.#index = index;
     this.#reporter = reporter;
@@ -114,17 +114,13 @@ export class CleanUp {
       return this.#end(composition, { type: "Warning", reason: "ReleaseAbandoned", note });
     }
     await this.#report(composition, notAccepted(result));
-    const retry = requeueResult({ metadata: { namespace: name } }, [{ problem: result }]);
+    const retry = requeueResult(name, [{ problem: result }]);
     return retry.retry === "never" ? LEFT : retry;
   }
 
   async #report(composition: BindingComposition, accepted: Verdict, ready = accepted): Promise<void> {
-    try {
-      await this.#reporter.hold(composition, accepted, ready);
-    } catch (error) {
-      // The deletion goes on.
-      if (!(error instanceof StatusTooLarge)) throw error;
-    }
+    // The deletion goes on.
+    await untilTooLarge(this.#reporter.hold(composition, accepted, ready).then(() => DONE));
   }
 
   async #end(

@@ -3,11 +3,7 @@ import { namespaceIn, type SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
 import { getOrInsert, SetsByKey } from "../../apimachinery/maps.ts";
 import type { BindingStore } from "../../cache/binding-store.ts";
-
-interface Place {
-  readonly composition: string;
-  readonly claim: string;
-}
+import { claimKey, parseKey } from "./keys.ts";
 
 /** Called when a binding of a claim is created, changed or deleted. */
 type ClaimHandler = (composition: string, claim: string, key: string) => void;
@@ -20,64 +16,60 @@ const MOST = 256;
 
 export class ComposedIndex {
   readonly #bindings: Pick<BindingStore, "get" | "listen">;
-  /** Keys of bindings, by composition, claim, and the namespace of the binding. */
-  readonly #keys = new Map<string, Map<string, SetsByKey<string, string>>>();
-  /** The place in the index, by the key of a binding. */
-  readonly #places = new Map<string, Place>();
+  readonly #changed: ClaimHandler;
+  /** The claims of each composition that labels of bindings name. */
+  readonly #claims = new SetsByKey<string, string>();
+  /** Keys of bindings, by the claimKey of the claim in their labels, and by their namespace. */
+  readonly #keys = new Map<string, SetsByKey<string, string>>();
+  /** The claimKey in the labels of a binding, by its key. */
+  readonly #labelled = new Map<string, string>();
   /** The claims that want a binding of that key, whatever its labels say. */
-  readonly #wanted = new Map<string, Map<string, Place>>();
-  /** The keys that a claim wants, by composition and claim. */
-  readonly #wants = new Map<string, readonly string[]>();
+  readonly #wanting = new SetsByKey<string, string>();
+  /** The keys that a claim wants. */
+  readonly #wanted = new Map<string, readonly string[]>();
 
   constructor(bindings: Pick<BindingStore, "get" | "listen">, changed: ClaimHandler) {
     this.#bindings = bindings;
+    this.#changed = changed;
     bindings.listen({
       changed: (key) => {
-        const binding = bindings.get(key);
-        const before = this.#places.get(key);
-        const now = binding && composedFrom(binding);
+        const before = this.#labelled.get(key);
+        const now = claimIn(bindings.get(key));
         this.#put(key, now);
-        if (before !== undefined && (before.composition !== now?.composition || before.claim !== now.claim))
-          changed(before.composition, before.claim, key);
-        if (now !== undefined) changed(now.composition, now.claim, key);
-        this.#notifyWanting(key, now, changed);
+        this.#notify(key, before, now);
       },
       gone: (key, binding) => {
-        const place = this.#places.get(key) ?? composedFrom(binding);
+        const before = this.#labelled.get(key) ?? claimIn(binding);
         if (bindings.get(key) === undefined) this.#put(key, undefined);
-        if (place !== undefined) changed(place.composition, place.claim, key);
-        this.#notifyWanting(key, place, changed);
+        this.#notify(key, before);
       },
     });
   }
 
   /** Sets the keys of the bindings that a claim wants. The claim is notified of changes of these bindings too. */
   want(composition: string, claim: string, keys: readonly string[]): void {
-    const id = `${composition}|${claim}`;
-    for (const key of this.#wants.get(id) ?? []) {
-      const wanting = this.#wanted.get(key);
-      wanting?.delete(id);
-      if (wanting?.size === 0) this.#wanted.delete(key);
-    }
-    if (keys.length === 0) return void this.#wants.delete(id);
-    this.#wants.set(id, keys);
-    for (const key of keys) this.#wanted.set(key, (this.#wanted.get(key) ?? new Map()).set(id, { composition, claim }));
+    const id = claimKey(composition, claim);
+    for (const key of this.#wanted.get(id) ?? []) this.#wanting.remove(key, id);
+    if (keys.length === 0) return void this.#wanted.delete(id);
+    this.#wanted.set(id, keys);
+    for (const key of keys) this.#wanting.add(key, id);
   }
 
-  #notifyWanting(key: string, notified: Place | undefined, changed: ClaimHandler): void {
-    for (const { composition, claim } of this.#wanted.get(key)?.values() ?? [])
-      if (composition !== notified?.composition || claim !== notified.claim) changed(composition, claim, key);
+  /** Notifies the claims in the labels of a binding, and those that want it. */
+  #notify(key: string, ...labelled: (string | undefined)[]): void {
+    for (const id of new Set([...labelled, ...(this.#wanting.get(key) ?? [])]))
+      if (id !== undefined) this.#changed(...placeIn(id), key);
   }
 
   /** The keys of all claims that the labels of bindings name for the composition. */
   claimsOf(composition: string): IterableIterator<string> {
-    return this.#keys.get(composition)?.keys() ?? [].values();
+    return this.#claims.get(composition)?.values() ?? [].values();
   }
 
   /** By default at most 256 of each namespace: others count when these are deleted. */
   bindingsOf(composition: string, claim: string, most = MOST): SecretBinding[] {
     const found: SecretBinding[] = [];
-    for (const keys of this.#keys.get(composition)?.get(claim)?.values() ?? []) {
+    for (const keys of this.#keys.get(claimKey(composition, claim))?.values() ?? []) {
       let left = most;
       for (const key of keys) {
         if (left-- === 0) break;
@@ -88,21 +80,33 @@ export class ComposedIndex {
     return found;
   }
 
-  #put(key: string, now: Place | undefined): void {
-    const before = this.#places.get(key);
-    if (before?.composition === now?.composition && before?.claim === now?.claim) return;
+  #put(key: string, now: string | undefined): void {
+    const before = this.#labelled.get(key);
+    if (before === now) return;
     const namespace = namespaceIn(key);
     if (before !== undefined) {
-      const claims = this.#keys.get(before.composition);
-      const namespaces = claims?.get(before.claim);
-      namespaces?.remove(namespace, key);
-      if (namespaces?.size === 0) claims?.delete(before.claim);
-      if (claims?.size === 0) this.#keys.delete(before.composition);
+      const keys = this.#keys.get(before);
+      keys?.remove(namespace, key);
+      if (keys?.size === 0) {
+        this.#keys.delete(before);
+        this.#claims.remove(...placeIn(before));
+      }
     }
-    if (now === undefined) return void this.#places.delete(key);
-    const { composition, claim } = now;
-    this.#places.set(key, { composition, claim });
-    const claims = getOrInsert(this.#keys, composition, () => new Map<string, SetsByKey<string, string>>());
-    getOrInsert(claims, claim, () => new SetsByKey<string, string>()).add(namespace, key);
+    if (now === undefined) return void this.#labelled.delete(key);
+    this.#labelled.set(key, now);
+    this.#claims.add(...placeIn(now));
+    getOrInsert(this.#keys, now, () => new SetsByKey<string, string>()).add(namespace, key);
   }
+}
+
+/** The composition and the claim of a claimKey. */
+function placeIn(id: string): [composition: string, claim: string] {
+  const { composition, claim = "" } = parseKey(id);
+  return [composition, claim];
+}
+
+/** The claimKey in the labels of a binding. */
+function claimIn(binding: SecretBinding | undefined): string | undefined {
+  const from = binding && composedFrom(binding);
+  return from && claimKey(from.composition, from.claim);
 }

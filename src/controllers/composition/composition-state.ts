@@ -1,6 +1,7 @@
 /** What the controller knows of a composition: its compiled form, and the state of each of its claims. */
 import type { BindingComposition } from "../../api/composition.ts";
 import { isRefreshRequested, refreshOf } from "../../api/refresh.ts";
+import { Counts } from "../../apimachinery/maps.ts";
 import type { Resource } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import type { CompiledComposition } from "../../composition/compile.ts";
@@ -62,7 +63,7 @@ export class CompositionState {
   /** By the keys of claims. */
   readonly #records = new Map<string, ClaimRecord>();
   /** The estimated size of the wanted bindings, by the namespaces of claims. */
-  readonly #sizes = new Map<string, number>();
+  readonly #sizes = new Counts();
   /** Deleted claims, with the reason why their bindings can't be deleted. */
   readonly leftovers = new Map<string, Problem>();
   /** Claims that have not been reconciled since the composition changed or since they were listed. */
@@ -76,18 +77,15 @@ export class CompositionState {
 
   /** Keeps the state of a claim, or forgets it. */
   record(claim: string, record: ClaimRecord | undefined): void {
-    const { namespace } = placeOfClaim(claim);
-    const size = this.sizeWith(claim, record?.size ?? 0);
-    if (size > 0) this.#sizes.set(namespace, size);
-    else this.#sizes.delete(namespace);
+    const { size = 0 } = this.#records.get(claim) ?? {};
+    this.#sizes.add(placeOfClaim(claim).namespace, (record?.size ?? 0) - size);
     if (record === undefined) this.#records.delete(claim);
     else this.#records.set(claim, record);
   }
 
   /** The estimated size of all wanted bindings of the claim's namespace, if those of the claim have that size. */
   sizeWith(claim: string, size: number): number {
-    const all = this.#sizes.get(placeOfClaim(claim).namespace) ?? 0;
-    return all - (this.#records.get(claim)?.size ?? 0) + size;
+    return this.#sizes.get(placeOfClaim(claim).namespace) - (this.#records.get(claim)?.size ?? 0) + size;
   }
 
   /** Whether the present generation is accepted, and there is no new request to reconcile it. */

@@ -1,11 +1,11 @@
 /** Computes the status of a composition. Pure. */
-import { isDeepStrictEqual } from "node:util";
 import { bindingKey, type StoredBinding } from "../../api/binding.ts";
 import { COMPOSITION_LABEL, composedFrom } from "../../api/composed.ts";
 import type { BindingComposition } from "../../api/composition.ts";
 import { withProgress } from "../../api/progress.ts";
 import { handledRefresh, refreshOf } from "../../api/refresh.ts";
 import { conditionOf, MAX_MESSAGE_LENGTH, type Verdict } from "../../api/verdict.ts";
+import { Counts } from "../../apimachinery/maps.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import { fixedBy, mostUrgent } from "../../apimachinery/reasons.ts";
 import { isStalled, readinessOf } from "../readiness.ts";
@@ -156,9 +156,6 @@ export const outOfScope = (scope: string): Verdict => ({
   message: `this Inlay is installed for the namespace ${scope} only and processes no compositions; create a SecretBinding in that namespace, or ask for an Inlay for the whole cluster`,
 });
 
-export const isSameStatus = (a: CompositionStatus | undefined, b: CompositionStatus): boolean =>
-  a !== undefined && isDeepStrictEqual(a, b);
-
 /**
  * For claims that can't be seen. If the account may not list any, and the composition had none so far, there is nothing to do yet: the
  * permissions may come with the namespaces of teams. Otherwise claims are hidden whose bindings exist.
@@ -197,12 +194,10 @@ function waiting(pending: number, verdict: Verdict): Verdict {
 
 /** The problems to list. Namespaces take turns, so that one with many problems does not hide those of others. */
 function inTurns<T extends { claim: string }>(problems: readonly T[]): T[] {
-  const counts = new Map<string, number>();
+  const counts = new Counts();
   const turns = problems.flatMap((each) => {
-    const { namespace } = placeOfClaim(each.claim);
-    const turn = counts.get(namespace) ?? 0;
-    counts.set(namespace, turn + 1);
-    return turn < MAX_PROBLEMS ? [{ each, turn }] : [];
+    const turn = counts.add(placeOfClaim(each.claim).namespace, 1);
+    return turn <= MAX_PROBLEMS ? [{ each, turn }] : [];
   });
   return turns
     .sort((a, b) => a.turn - b.turn)

@@ -6,6 +6,7 @@ import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import { composedFrom } from "../../api/composed.ts";
 import type { BindingComposition } from "../../api/composition.ts";
 import type { Installation } from "../../api/installation.ts";
+import { SetsByKey } from "../../apimachinery/maps.ts";
 import { apiVersionOf, type Resource } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import { BINDING_COMPOSITIONS } from "../../apimachinery/resources.ts";
@@ -18,25 +19,23 @@ import { attempt } from "../../kube/access-error.ts";
 import type { Client } from "../../kube/client.ts";
 import type { Discovery } from "../../kube/discovery.ts";
 import { CONTROLLER, serviceAccountIdentity } from "../../kube/identity.ts";
-import type { KindDeletions } from "../../kube/kind-deletions.ts";
-import type { Log } from "../../observability/log.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import type { ProducedBy } from "../../sources/grant-rules.ts";
 import type { CpuScheduler } from "../../workqueue/cpu-scheduler.ts";
 import { BACKOFF, DONE, WorkQueue, type WorkResult } from "../../workqueue/work-queue.ts";
 import { orWhenStalled, requeueResult } from "../binding/requeue.ts";
-import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
+import { GeneratedBindings } from "../generated-bindings.ts";
 import { untilTooLarge } from "../status-writer.ts";
 import { ClaimReconciler, type ClaimRef } from "./claim-reconciler.ts";
 import { ClaimWriter } from "./claim-writer.ts";
-import { Claims, followedBy } from "./claims.ts";
-import { CleanUp } from "./clean-up.ts";
+import { Claims } from "./claims.ts";
+import { CleanUp, type CleanUpServices } from "./clean-up.ts";
 import { ComposedIndex } from "./composed-index.ts";
 import { CompositionState } from "./composition-state.ts";
 import { ACCEPTED, notAccepted, outOfScope, SUSPENDED } from "./composition-status.ts";
 import { claimKey, groupOf, parseKey, statusKey } from "./keys.ts";
 import { generatorOf } from "./made-bindings.ts";
-import { type ReportedMetrics, Reporter } from "./reporter.ts";
+import { Reporter } from "./reporter.ts";
 
 interface ProducerServices {
   /** Undefined while the list of compositions is not complete. */
@@ -53,7 +52,7 @@ const ALL = Number.POSITIVE_INFINITY;
 export class Producers {
   readonly #services: ProducerServices;
   /** By composition, the bindings whose answer was not known when it was asked for. */
-  readonly #asked = new Map<string, Set<string>>();
+  readonly #asked = new SetsByKey<string, string>();
   #changed: (key: string) => void = () => {};
 
   constructor(services: ProducerServices) {
@@ -75,16 +74,15 @@ export class Producers {
     const key = bindingKey(binding);
     const answer = this.#composes(binding, key, from);
     if (typeof answer === "object" || answer === "none") return answer;
-    this.#asked.set(composition, (this.#asked.get(composition) ?? new Set()).add(key));
+    this.#asked.add(composition, key);
     return answer;
   }
 
   /** Call it when a claim was reconciled. */
   known(composition: string, claim: string): void {
-    const asked = this.#asked.get(composition);
-    if (asked === undefined) return;
+    if (!this.#asked.has(composition)) return;
     for (const binding of this.#services.index.bindingsOf(composition, claim, ALL))
-      if (asked.delete(bindingKey(binding))) this.#changed(bindingKey(binding));
+      if (this.#asked.remove(composition, bindingKey(binding))) this.#changed(bindingKey(binding));
   }
 
   /** Call it when the list of compositions is complete. */
@@ -109,7 +107,7 @@ export class Producers {
   }
 
   bindingGone(composition: string, key: string): void {
-    this.#asked.get(composition)?.delete(key);
+    this.#asked.remove(composition, key);
   }
 
   #composes(
@@ -134,16 +132,12 @@ export class Producers {
   }
 }
 
-interface AcceptServices extends GeneratedBindingServices {
-  discovery: Pick<Discovery, "byKindAsNamed" | "byKindInGroup" | "kindNotFound" | "forget">;
-}
-
 /**
  * Puts the compiled composition into `state`, unless it is up to date. Returns why the composition can't be processed. `written`
  * is called with the key of a binding that was written without a change that a watch shows.
  */
 async function accept(
-  services: AcceptServices,
+  services: Services,
   composition: BindingComposition,
   state: CompositionState,
   written: (key: string) => void,
@@ -181,11 +175,8 @@ async function accept(
 const servingOf = ({ version, plural, namespaced, hasStatus }: Resource): string =>
   [version, plural, namespaced, hasStatus].join();
 
-interface Services extends GeneratedBindingServices {
-  kindDeletions: Pick<KindDeletions, "isOngoing">;
-  log: Pick<Log, "info" | "warn">;
-  serverTime(): number;
-  metrics: ReportedMetrics["metrics"] & Pick<Metrics, "limited">;
+interface Services extends CleanUpServices {
+  metrics: Pick<Metrics, "objects" | "limited">;
   cpu: Pick<CpuScheduler, "run">;
   installation: Installation;
   client: Client;
@@ -320,7 +311,7 @@ export class CompositionController {
     if (state.problem !== undefined) return this.#refuse(stored, state.problem);
     if (state.isSuspended !== (stored.spec.suspend === true)) state.isListed = false;
     state.isSuspended = stored.spec.suspend === true;
-    if (state.accepted !== undefined) this.#claims.follow(name, followedBy(stored.spec, state.accepted));
+    if (state.accepted !== undefined) this.#claims.follow(name, stored.spec.for, state.accepted);
     this.#addClaims(name, state);
     if (state.isSuspended) await this.#reporter.hold(stored, ACCEPTED, SUSPENDED);
     else this.queue.add(statusKey(name), "resync");
@@ -376,12 +367,12 @@ export class CompositionController {
     state.leftovers.delete(key);
     if (!(result instanceof Problem)) return result;
     state.leftovers.set(key, result);
-    return requeueResult({ metadata: { namespace: composition } }, [{ problem: result }]);
+    return requeueResult(composition, [{ problem: result }]);
   }
 
   async #refuse(composition: BindingComposition, problem: Problem): Promise<WorkResult> {
     const status = await this.#reporter.hold(composition, notAccepted(problem));
-    const result = requeueResult({ metadata: { namespace: composition.metadata.name } }, [{ problem }]);
+    const result = requeueResult(composition.metadata.name, [{ problem }]);
     return orWhenStalled(result, status, new Date());
   }
 

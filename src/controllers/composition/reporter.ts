@@ -19,19 +19,14 @@ import {
   countsOf,
   heldStatus,
   isCatchingUp,
-  isSameStatus,
 } from "./composition-status.ts";
 
-export interface ReportedMetrics {
-  metrics: Pick<Metrics, "objects" | "limited">;
-}
-
-type Services = ConstructorParameters<typeof StatusWriter>[0] &
-  ReportedMetrics & {
-    bindings: Pick<BindingStore, "all">;
-    cpu: Pick<CpuScheduler, "run">;
-    store: Pick<ResourceStore<BindingComposition>, "all" | "wrote">;
-  };
+type Services = ConstructorParameters<typeof StatusWriter>[0] & {
+  metrics: Pick<Metrics, "objects">;
+  bindings: Pick<BindingStore, "all">;
+  cpu: Pick<CpuScheduler, "run">;
+  store: Pick<ResourceStore<BindingComposition>, "all" | "wrote">;
+};
 
 const FINALIZER = "inlay.dev/compositions";
 /**
@@ -57,7 +52,6 @@ export class Reporter {
       resource: BINDING_COMPOSITIONS,
       finalizer: FINALIZER,
       logKey: "composition",
-      isSame: isSameStatus,
       encode: (composition, status) => ({ ...composition, status }),
       wrote: (answer) => {
         services.store.wrote(answer);

@@ -160,7 +160,6 @@ export class VaultController {
     this.#status = new StatusWriter<VaultConnection, VaultConnection>(services, {
       resource: VAULT_CONNECTIONS,
       logKey: "connection",
-      isSame: isSameStatus,
       encode: (connection, status) => ({ ...connection, status }),
       wrote: (answer) => {
         store.wrote(answer);

@@ -239,7 +239,11 @@ export class ConnectionReconciler {
     const result = problem !== undefined && !isKept ? { problem } : checks.resultOf(key);
     // The check requeues the connection when it is done. Until then the status stays.
     const status = result && (await this.#services.report(connection, result, !checks.isAwaited(key)));
-    return orWhenStalled(requeueResult(connection, problem === undefined ? [] : [{ problem }]), status, new Date());
+    return orWhenStalled(
+      requeueResult(connection.metadata.namespace, problem === undefined ? [] : [{ problem }]),
+      status,
+      new Date(),
+    );
   }
 
   /** Such a connection makes no request and keeps nothing. */

@@ -4,12 +4,10 @@ import { STALLED_AFTER_MS } from "../../../../src/api/progress.ts";
 import { Problem, type Reason } from "../../../../src/apimachinery/problem.ts";
 import { orWhenStalled, requeueResult } from "../../../../src/controllers/binding/requeue.ts";
 import type { WorkResult } from "../../../../src/workqueue/work-queue.ts";
-import { bindingOf } from "../../objects.ts";
 
-const binding = bindingOf({ metadata: { namespace: "team" } });
 const again = (...all: (Reason | number)[]) =>
   requeueResult(
-    binding,
+    "team",
     all.map((each) => (typeof each === "number" ? { requeueAfterMs: each } : { problem: new Problem(each, "wrong") })),
   );
 

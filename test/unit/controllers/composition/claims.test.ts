@@ -1,6 +1,7 @@
 /** Why a composition sees no claim. */
 import assert from "node:assert/strict";
 import { DEFAULT_LIMITS } from "../../../../src/api/limits.ts";
+import { apiVersionOf } from "../../../../src/apimachinery/objects.ts";
 import { Claims } from "../../../../src/controllers/composition/claims.ts";
 import { apiError } from "../../cache/list-watch.ts";
 import { FakeInformers, version } from "../../informers.ts";
@@ -16,8 +17,19 @@ describe("the claims of a composition", () => {
     const installation = { closedNamespace: () => undefined, limits: DEFAULT_LIMITS };
     claims = new Claims({ watcher: () => watcher }, installation, () => {});
     const identity = "system:serviceaccount:inlay-system:inlay-compositions" as const;
-    const selectors = { selector: undefined, namespaceSelector: undefined };
-    claims.follow("harbors", { resource: HARBORS, identity, ...selectors, fields: [] });
+    const compiled = {
+      kind: HARBORS,
+      reach: "Cluster",
+      bindings: [],
+      notSupported: [],
+      reads: [],
+      writes: [],
+    } as const;
+    claims.follow(
+      "harbors",
+      { apiVersion: apiVersionOf(HARBORS), kind: HARBORS.kind },
+      { compiled, resource: HARBORS, identity },
+    );
   });
 
   const refuse = (namespace: string, status = 403) =>
